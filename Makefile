@@ -1,0 +1,137 @@
+# Trainyard.  `make` builds ./yard, `make demo` shows it, `make test` tests it, `make help` lists the rest.
+#
+# All that is made lies in build/, except the program itself.  The default flags are for reading along in a debugger and
+# for results that do not depend on the compiler's mood: symbols and frame pointers, no fast-math, no contraction of
+# a*b+c (where a fused operation is wanted the code says fma).
+#
+#     make V=1        shows the commands
+#     make WERROR=    lets a compiler newer than ours print warnings that we have not seen
+
+# ---- flags ---------------------------------------------------------------------------------------------------------
+
+BUILD    = build
+YARD     = yard
+WERROR   = -Werror
+OPTIMISE = -O2 -g
+CPPFLAGS = -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
+CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
+WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(WERROR)
+LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm
+OPENCL   = -lOpenCL
+
+ifeq ($(shell uname),Darwin)
+PREFIX   := $(or $(CONDA_PREFIX),$(shell brew --prefix 2>/dev/null))
+CPPFLAGS += -DCL_SILENCE_DEPRECATION -I$(PREFIX)/include
+LDFLAGS  += -L$(PREFIX)/lib -Wl,-rpath,$(PREFIX)/lib
+OPENCL    = $(if $(CONDA_PREFIX),-lOpenCL,-framework OpenCL)
+endif
+
+# ---- what there is -------------------------------------------------------------------------------------------------
+
+# Every .c file below src/ belongs to the program.  Only the viewer, src/view/, needs SDL2: without it, it is left out.
+SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
+SDL2    := $(shell sdl2-config --libs 2>/dev/null)
+ifneq ($(and $(SDL2),$(wildcard src/view)),)
+CPPFLAGS += -DHAVE_SDL2 $(shell sdl2-config --cflags)
+LDLIBS   += $(SDL2)
+else
+SOURCES  := $(filter-out src/view/%,$(SOURCES))
+endif
+
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
+TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
+SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
+SCRIPTS  = $(filter-out tests/run.sh tests/packages.sh,$(sort $(wildcard tests/*.sh)))
+KERNELS := $(sort $(wildcard cl/*.cl))
+TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
+C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
+
+Q = $(if $(V),,@)
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
+endif
+
+# ---- building ------------------------------------------------------------------------------------------------------
+
+$(YARD): $(OBJECTS)
+	@echo "link     $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/%.o: %.c $(BUILD)/flags | build/packages
+	@echo "compile  $<"; mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -MMD -MP -c -o $@ $<
+
+# The kernels and the default training text travel inside the program.  Folders among the prerequisites: their time
+# changes when a file comes or goes.
+build/embedded.c: $(KERNELS) $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
+	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"; mkdir -p $(@D)
+	$(Q)LC_ALL=C awk -f src/base/embed.awk $(KERNELS) -- $(TEXT) >$@.new && mv $@.new $@
+
+$(BUILD)/embedded.o: build/embedded.c $(BUILD)/flags | build/packages
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+
+# This file changes when the flags do, and then everything is compiled again.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS)' >$@.new; \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
+PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
+build/packages: ; @$(PACKAGES) build && mkdir -p build && touch $@
+build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
+build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
+
+-include $(OBJECTS:.o=.d) $(TESTS:=.d) $(SUPPORT:.o=.d)
+
+# ---- targets -------------------------------------------------------------------------------------------------------
+
+STEPS = 300
+demo: $(YARD) ## train a small GPT on this project's own text, read its trace, sample from it (1 to 2 minutes)
+	./$(YARD) train --model nano --steps $(STEPS) --trace build/demo.trace --save build/demo
+	./$(YARD) trace summary build/demo.trace
+	./$(YARD) sample --from build/demo
+
+test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
+	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
+
+# A test is a program of its own: its file, the helpers of tests/, and all of the trainer but main.
+$(TESTS): %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(TESTS:=.o) $(SUPPORT): | build/packages-tests
+.SECONDARY: $(TESTS:=.o)
+
+bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
+	./$(YARD) bench --model char
+
+debug: ## build ./yard-debug with -O0 -g3, for gdb
+	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
+
+asan: ## build ./yard-asan with AddressSanitizer and UBSan, and run the test programs with them
+	@$(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= test \
+	    OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+
+oclgrind: $(YARD) | build/packages-oclgrind ## run every kernel under oclgrind: races, stray or uninitialised accesses
+	@tests/run.sh build/tests tests/oclgrind.sh
+
+tidy: build/embedded.c ## let clang-tidy read the sources
+	clang-tidy --quiet $(SOURCES) -- $(CPPFLAGS) -std=c11
+
+format: ## put the sources into the project's layout (clang-format 14)
+	clang-format -i $(C_FILES)
+
+format-check: ## fail when `make format` would change something
+	@clang-format --dry-run -Werror $(C_FILES)
+
+deps: ## look for the packages again, install what is missing
+	@rm -f build/packages*; $(PACKAGES) build tests
+
+clean: ## remove all that was made
+	rm -rf build yard yard-debug yard-asan
+
+help: ## this list
+	@echo "make               build ./yard"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo test bench debug asan oclgrind tidy format format-check deps clean help FORCE
+.DELETE_ON_ERROR:
+.SUFFIXES:

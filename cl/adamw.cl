@@ -1,0 +1,59 @@
+/*
+ * adamw.cl: one step of the AdamW optimizer.
+ *
+ *     g = scale * gradient                    scale: gradient clipping, see norm.cl
+ *     m = beta1 m + (1 - beta1) g             running mean of the gradient
+ *     v = beta2 v + (1 - beta2) g^2           running mean of its square
+ *     p = p (1 - lr * weight_decay)           "decoupled" decay: it does not pass through m and v
+ *     p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+ *
+ * m and v start at 0; the corrections 1 - beta^t undo the bias towards 0 of the first steps.
+ *
+ * Flat arrays of n elements, one work-group per BLOCK.  The first n_decay elements decay (the matrices), the others do
+ * not (biases, layernorm).
+ *
+ * control (16 floats, names in common.cl) is written by the host for every step.  8 to 12 are derived from the others,
+ * in double precision, because 1 - 0.999f in float is already wrong in the fifth digit:
+ *
+ *      0 lr             4 weight_decay               8 1 - beta1                 12 1 / sqrt(correction2)
+ *      1 beta1          5 correction1 = 1 - beta1^t  9 1 - beta2                 13 0
+ *      2 beta2          6 correction2 = 1 - beta2^t 10 1 - lr * weight_decay     14 0
+ *      3 eps            7 clip (0: none)            11 lr / correction1          15 0
+ *
+ * state (4 floats) comes from norm_finish: 0 norm, 1 scale, 2 halted, 3 spare.
+ *
+ * The optimizer may also run on the host (an offloaded optimizer), and must give the same bits there: only + - * / and
+ * sqrt, each correctly rounded, in the order written here, and no fma.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+KERNEL void adamw(__global float *p,             /* (n) parameters */
+                  __global float *m,             /* (n) */
+                  __global float *v,             /* (n) */
+                  const __global float *g,       /* (n) gradient */
+                  const __global float *control, /* (16) */
+                  const __global float *state,   /* (4) */
+                  int n, int n_decay)
+{
+    if (state[STATE_HALTED] != 0)
+        return;
+    float scale = state[STATE_SCALE];
+    float beta1 = control[CONTROL_BETA1], one_minus_beta1 = control[CONTROL_ONE_MINUS_BETA1];
+    float beta2 = control[CONTROL_BETA2], one_minus_beta2 = control[CONTROL_ONE_MINUS_BETA2];
+    float decay = control[CONTROL_DECAY], eps = control[CONTROL_EPS];
+    float step_size = control[CONTROL_STEP_SIZE], inv_sqrt_correction2 = control[CONTROL_INV_SQRT_CORRECTION2];
+
+    int begin = get_group_id(0) * BLOCK;
+    int end = min(begin + BLOCK, n);
+    for (int i = begin + FIRST; i < end; i += STRIDE) {
+        int left = end - i;
+        vec gi = load(g + i, left, 0) * scale;
+        vec mi = load(m + i, left, 0) * beta1 + gi * one_minus_beta1;
+        vec vi = load(v + i, left, 0) * beta2 + gi * gi * one_minus_beta2;
+        vec pi = load(p + i, left, 0) * (i + LANES < n_decay ? (vec)decay : (vec)1.0f);
+        vec denominator = sqrt(vi) * inv_sqrt_correction2 + eps;
+        store(mi, m + i, left);
+        store(vi, v + i, left);
+        store(pi - step_size * mi / denominator, p + i, left);
+    }
+}

@@ -1,0 +1,39 @@
+/*
+ * bench.cl: what this device can do at best: the yardsticks for gemm.cl and for the memory-bound kernels.
+ *
+ *     fma_peak    multiply-adds per second, with every operand in a register
+ *     copy        bytes per second from memory to memory
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+/* An fma() takes about 4 cycles and a core starts up to 2 per cycle, so 8 chains keep it busy; 12 leave some slack and,
+ * with the two factors, still fit 16 registers. */
+#define CHAINS 12
+
+/* rounds * CHAINS * VEC fma()s per work-item.  With |x| < 1 the numbers neither overflow nor become denormal (those can
+ * be slow).  out keeps the compiler from dropping the work.  Global size: some multiple of the number of cores. */
+kernel void fma_peak(global float *out, /* (global size) */
+                     int rounds, float x, float y)
+{
+    vec chain[CHAINS], sum = 0;
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++)
+        chain[i] = (vec)(float)i;
+    for (int r = 0; r < rounds; r++) {
+#pragma unroll
+        for (int i = 0; i < CHAINS; i++)
+            chain[i] = fma(chain[i], (vec)x, (vec)y);
+    }
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++)
+        sum += chain[i];
+    out[get_global_id(0)] = lanes_sum(sum);
+}
+
+/* Reads and writes 4*n bytes.  Each work-group copies BLOCK floats; global size ceil(n / BLOCK) * WG, local size WG. */
+KERNEL void copy(global float *out, global const float *in, int n) /* (n), (n) */
+{
+    const int first = get_group_id(0) * BLOCK, end = min(first + BLOCK, n);
+    for (int i = first + FIRST; i < end; i += STRIDE)
+        store(load(in + i, end - i, 0), out + i, end - i);
+}

@@ -1,0 +1,207 @@
+/*
+ * common.cl: what every kernel file shares.  The loader puts this text in front of each other .cl file.
+ *
+ * One source serves CPUs and GPUs.  Two numbers, given when the program is built, say which:
+ *
+ *     VEC  floats per vector: 16 (AVX-512), 8 (AVX), 4 (SSE, NEON) on CPUs, 1 on GPUs
+ *     WG   work-items per work-group: 1 on CPUs; a power of two, 64 to 256, on GPUs
+ *
+ * A work-group owns one row (or one block of a flat array).  Its work-items stride over it, VEC floats at a time:
+ *
+ *     for (int i = FIRST; i < C; i += STRIDE)
+ *         store(f(load(x + i, C - i, 0)), out + i, C - i);
+ *
+ * CPU, VEC = 4, WG = 1:  |0 0 0 0|0 0 0 0|0 0 .        one work-item, the last vector is only partly used
+ * GPU, VEC = 1, WG = 4:  |0|1|2|3|0|1|2|3|0|1|         neighbours read neighbouring floats ("coalesced")
+ *
+ * Why explicit vectors?  A compiler may not reorder float additions, so a plain `sum += x[i]` runs one float at a time
+ * unless we allow -cl-fast-math, which gives up reproducible bits.  A vector accumulator is VEC sums side by side that
+ * *we* chose to reorder: fast, and the same on every run.  For the same reason a*b+c is never fused behind our back
+ * (FP_CONTRACT OFF): where one rounding is wanted, the kernels say fma().
+ *
+ * Launch rule, the same for every kernel: local size WG, global size (number of work-groups) * WG.
+ * Sizes are int: a tensor holds fewer than 2^31 elements; an offset row * C is computed in size_t.
+ * Only 4-byte alignment is assumed anywhere.  Result bits depend on VEC and WG, never on the number of cores.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+#ifndef VEC
+#define VEC 1
+#endif
+#ifndef WG
+#define WG 1
+#endif
+#if WG * VEC > 256 || (WG & (WG - 1)) != 0
+#error "WG must be a power of two, and WG * VEC at most 256"
+#endif
+
+#define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+
+/* Elements per work-group in flat (elementwise) kernels: enough to hide the cost of starting a work-group on a CPU,
+ * small enough to leave many of them.  Host code mirrors this: groups = ceil(n / BLOCK). */
+#define BLOCK 4096
+
+/* Columns per work-group in kernels that sum down the columns.  Host: groups = ceil(C / COLUMN_BLOCK). */
+#define COLUMN_BLOCK (WG * VEC > 64 ? WG * VEC : 64)
+
+/* This work-item's first element of a row, and the distance to its next one. */
+#define FIRST ((int)get_local_id(0) * VEC)
+#define STRIDE (WG * VEC)
+
+/* The control block: what changes from step to step, written by the host before each step (see adamw.cl). */
+enum {
+    CONTROL_LR,
+    CONTROL_BETA1,
+    CONTROL_BETA2,
+    CONTROL_EPS,
+    CONTROL_WEIGHT_DECAY,
+    CONTROL_CORRECTION1,
+    CONTROL_CORRECTION2,
+    CONTROL_CLIP,
+    CONTROL_ONE_MINUS_BETA1,
+    CONTROL_ONE_MINUS_BETA2,
+    CONTROL_DECAY,
+    CONTROL_STEP_SIZE,
+    CONTROL_INV_SQRT_CORRECTION2,
+    CONTROL_SIZE = 16
+};
+
+/* The optimizer's state block: written by norm_finish, read by adamw. */
+enum { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
+
+/* ---- vec: VEC floats -------------------------------------------------------------------------------------------- */
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+#if VEC == 1
+typedef float vec;
+typedef int ivec;
+#define GET(p) (*(p))
+#define PUT(v, p) (*(p) = (v))
+#else
+typedef PASTE(float, VEC) vec;
+typedef PASTE(int, VEC) ivec;
+#define GET(p) PASTE(vload, VEC)(0, p)
+#define PUT(v, p) PASTE(vstore, VEC)(v, 0, p)
+#endif
+
+/* The number of each lane: i + LANES are the indices of the elements in the vector at i. */
+#if VEC == 16
+#define LANES ((ivec)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#elif VEC == 8
+#define LANES ((ivec)(0, 1, 2, 3, 4, 5, 6, 7))
+#elif VEC == 4
+#define LANES ((ivec)(0, 1, 2, 3))
+#elif VEC == 1
+#define LANES 0
+#else
+#error "VEC must be 16, 8, 4 or 1"
+#endif
+
+/* The vector at p, of which only `left` floats exist.  The lanes past the end get `fill`, and their memory is not
+ * touched.  Choose a fill that does no harm: 0 for a sum, -INFINITY for a maximum. */
+static vec load(const __global float *p, int left, float fill)
+{
+    if (left >= VEC)
+        return GET(p);
+    float lane[VEC];
+    for (int k = 0; k < VEC; k++)
+        lane[k] = k < left ? p[k] : fill;
+    return GET(lane);
+}
+
+/* Writes v to p, but no more than `left` floats. */
+static void store(vec v, __global float *p, int left)
+{
+    if (left >= VEC) {
+        PUT(v, p);
+        return;
+    }
+    float lane[VEC];
+    PUT(v, lane);
+    for (int k = 0; k < left; k++)
+        p[k] = lane[k];
+}
+
+/* ---- reductions: over the lanes of a vector, then over the work-group -------------------------------------------- */
+
+/* Unlike fmax() one instruction; passes over a NaN in b. */
+static vec larger(vec a, vec b)
+{
+    return b > a ? b : a;
+}
+
+/* The sum of the lanes: the upper half is added to the lower until one is left. */
+static float lanes_sum(vec v)
+{
+    float lane[VEC];
+    PUT(v, lane);
+#pragma unroll
+    for (int part = VEC / 2; part > 0; part /= 2)
+#pragma unroll
+        for (int k = 0; k < part; k++)
+            lane[k] += lane[k + part];
+    return lane[0];
+}
+
+static float lanes_max(vec v)
+{
+    float lane[VEC];
+    PUT(v, lane);
+#pragma unroll
+    for (int part = VEC / 2; part > 0; part /= 2)
+#pragma unroll
+        for (int k = 0; k < part; k++)
+            lane[k] = lane[k + part] > lane[k] ? lane[k + part] : lane[k];
+    return lane[0];
+}
+
+/* The sum over the whole work-group, handed to each of its work-items: the same tree, in local memory.
+ *
+ *     a b c d e f g h  ->  a+e b+f c+g d+h  ->  ...
+ *
+ * On a CPU (WG == 1) there is nobody to wait for, and no barrier. */
+static float group_sum(float mine, __local float *scratch)
+{
+#if WG > 1
+    int lid = get_local_id(0);
+    scratch[lid] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int part = WG / 2; part > 0; part /= 2) {
+        if (lid < part)
+            scratch[lid] = scratch[lid] + scratch[lid + part];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    mine = scratch[0];
+    barrier(CLK_LOCAL_MEM_FENCE); /* scratch may be used again at once */
+#endif
+    return mine;
+}
+
+static float group_max(float mine, __local float *scratch)
+{
+#if WG > 1
+    int lid = get_local_id(0);
+    scratch[lid] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int part = WG / 2; part > 0; part /= 2) {
+        if (lid < part)
+            scratch[lid] = scratch[lid + part] > scratch[lid] ? scratch[lid + part] : scratch[lid];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    mine = scratch[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    return mine;
+}
+
+static float row_sum(vec v, __local float *scratch)
+{
+    return group_sum(lanes_sum(v), scratch);
+}
+
+static float row_max(vec v, __local float *scratch)
+{
+    return group_max(lanes_max(v), scratch);
+}

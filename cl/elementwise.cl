@@ -1,0 +1,86 @@
+/*
+ * elementwise.cl: the small ones.
+ *
+ *     add          out[i] = a[i] + b[i]             residual connection; backward needs no kernel: both get dout
+ *     accumulate   acc[i] += x[i]                   sums of gradients, received pieces
+ *     fill         x[i] = value
+ *     bias_rows    y[n] = bias                      every row of y (N,C); a matrix product is then added on top
+ *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias
+ *
+ * Flat arrays: one work-group per BLOCK of elements.  bias_rows: one work-group per row.
+ *
+ * column_sum: one work-group per COLUMN_BLOCK columns, which walks all the rows in order.  Each column is one chain of
+ * additions from the old value on, so micro-batches one after another give the bits of one large batch; the parallel
+ * way, partial sums over pieces of the rows, would not.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+KERNEL void add(__global float *out, const __global float *a, const __global float *b, int n)
+{
+    int begin = get_group_id(0) * BLOCK;
+    int end = min(begin + BLOCK, n);
+    for (int i = begin + FIRST; i < end; i += STRIDE)
+        store(load(a + i, end - i, 0) + load(b + i, end - i, 0), out + i, end - i);
+}
+
+KERNEL void accumulate(__global float *acc, const __global float *x, int n)
+{
+    int begin = get_group_id(0) * BLOCK;
+    int end = min(begin + BLOCK, n);
+    for (int i = begin + FIRST; i < end; i += STRIDE)
+        store(load(acc + i, end - i, 0) + load(x + i, end - i, 0), acc + i, end - i);
+}
+
+KERNEL void fill(__global float *x, float value, int n)
+{
+    int begin = get_group_id(0) * BLOCK;
+    int end = min(begin + BLOCK, n);
+    for (int i = begin + FIRST; i < end; i += STRIDE)
+        store((vec)value, x + i, end - i);
+}
+
+KERNEL void bias_rows(__global float *y,          /* (N,C) */
+                      const __global float *bias, /* (C) */
+                      int N, int C)
+{
+    y += get_group_id(0) * (size_t)C;
+    for (int i = FIRST; i < C; i += STRIDE)
+        store(load(bias + i, C - i, 0), y + i, C - i);
+}
+
+KERNEL void column_sum(__global float *db,         /* (C) */
+                       const __global float *dout, /* (N,C) */
+                       int N, int C, int accumulate)
+{
+    enum { K = COLUMN_BLOCK / STRIDE }; /* vectors per work-item; unrolled, so that the sums stay in registers */
+    int first = get_group_id(0) * COLUMN_BLOCK + FIRST;
+    vec sum[K];
+
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        int c = first + k * STRIDE;
+        sum[k] = accumulate ? load(db + c, C - c, 0) : (vec)0;
+    }
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            int c = first + k * STRIDE;
+            sum[k] += load(dout + (size_t)n * C + c, C - c, 0);
+        }
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        int c = first + k * STRIDE;
+        store(sum[k], db + c, C - c);
+    }
+}
+
+/* out (C) = row `index[0]` of x (N,C): the last token's hidden state, when sampling. */
+KERNEL void pick_row(__global float *out,       /* (C) */
+                     const __global float *x,   /* (N,C) */
+                     const __global int *index, /* (1) */
+                     int C)
+{
+    x += index[0] * (size_t)C;
+    for (int i = FIRST; i < C; i += STRIDE)
+        store(load(x + i, C - i, 0), out + i, C - i);
+}

@@ -1,0 +1,81 @@
+/*
+ * embed.cl: tokens become vectors.
+ *
+ *     x[n] = wte[tokens[n]] + wpe[n % T]            n = 0 .. N-1,  N = B*T tokens, row b*T + t is token t of sequence b
+ *
+ * wte (V,C) holds a learned vector per word of the vocabulary, wpe (Tmax,C) one per position, Tmax >= T.
+ *
+ * Backward: a row that was looked up several times receives the sum of all the gradients that arrive there:
+ *
+ *     dwte[v] = sum of dx[n] over all n with tokens[n] == v
+ *     dwpe[t] = sum of dx[b*T + t] over all b
+ *
+ * The obvious way, a work-group per token that adds its dx to dwte[tokens[n]], is a race, and with atomics the order of
+ * the additions (hence the last bits) would change from run to run.  So we turn it round: a work-group per row of
+ * *dwte* collects its gradients.  To find them quickly the host sorts the positions by token (stable, so ascending
+ * within a token):
+ *
+ *     order (N)     positions sorted by token
+ *     start (V+1)   those of token v are order[start[v]] ... order[start[v+1] - 1]
+ *
+ * The sum is one chain in that order which begins at the old gradient: two micro-batches give the bits of one batch.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+/* One work-group per token. */
+KERNEL void embed_forward(__global float *x,          /* (N,C) */
+                          const __global float *wte,  /* (V,C) */
+                          const __global float *wpe,  /* (Tmax,C) */
+                          const __global int *tokens, /* (N) */
+                          int N, int T, int C)
+{
+    int n = get_group_id(0);
+    const __global float *token_row = wte + (size_t)tokens[n] * C;
+    const __global float *position_row = wpe + (size_t)(n % T) * C;
+    x += (size_t)n * C;
+
+    for (int i = FIRST; i < C; i += STRIDE)
+        store(load(token_row + i, C - i, 0) + load(position_row + i, C - i, 0), x + i, C - i);
+}
+
+/* One work-group per word of the vocabulary. */
+KERNEL void embed_backward_tokens(__global float *dwte,      /* (V,C) */
+                                  const __global float *dx,  /* (N,C) */
+                                  const __global int *order, /* (N) */
+                                  const __global int *start, /* (V+1) */
+                                  int V, int C, int accumulate)
+{
+    int v = get_group_id(0);
+    int begin = start[v], end = start[v + 1];
+    if (accumulate && begin == end)
+        return; /* most rows of a large vocabulary */
+    dwte += (size_t)v * C;
+
+    for (int i = FIRST; i < C; i += STRIDE) {
+        vec sum = 0;
+        if (accumulate)
+            sum = load(dwte + i, C - i, 0);
+        for (int k = begin; k < end; k++)
+            sum += load(dx + (size_t)order[k] * C + i, C - i, 0);
+        store(sum, dwte + i, C - i);
+    }
+}
+
+/* One work-group per position, 0 .. Tmax-1; positions from T on were not used. */
+KERNEL void embed_backward_positions(__global float *dwpe,     /* (Tmax,C) */
+                                     const __global float *dx, /* (N,C) = (B,T,C) */
+                                     int B, int T, int Tmax, int C, int accumulate)
+{
+    int t = get_group_id(0);
+    int used = t < T ? B : 0;
+    dwpe += (size_t)t * C;
+
+    for (int i = FIRST; i < C; i += STRIDE) {
+        vec sum = 0;
+        if (accumulate)
+            sum = load(dwpe + i, C - i, 0);
+        for (int b = 0; b < used; b++)
+            sum += load(dx + ((size_t)b * T + t) * C + i, C - i, 0);
+        store(sum, dwpe + i, C - i);
+    }
+}

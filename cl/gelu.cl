@@ -1,0 +1,49 @@
+/*
+ * gelu.cl: the activation function of GPT-2, a smooth gate: x passes when it is positive.
+ *
+ *     gelu(x) = 0.5 x (1 + tanh(u)),     u = sqrt(2/pi) (x + 0.044715 x^3)
+ *
+ * Since (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), this is x * sigmoid(z) with z = 2u: one exp, no tanh, and no cancellation
+ * of 1 + tanh(u) for negative u.
+ *
+ *     gelu'(x) = s + x s (1 - s) z'       s = sigmoid(z),  z' = 2 sqrt(2/pi) (1 + 3 * 0.044715 x^2)
+ *
+ * To be safe from overflow the exponential is taken of -|z|.  With e = e^-|z| (between 0 and 1):
+ *
+ *     s = 1 / (1 + e)  if z >= 0,  e / (1 + e)  if z < 0          s (1 - s) = e / (1 + e)^2   for either sign
+ *
+ * Flat arrays of n elements, one work-group per BLOCK of them.  NaN stays NaN, +infinity stays infinite, and -infinity
+ * gives NaN (-infinity * 0): nothing is hidden.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+#define GELU_SLOPE 1.5957691216f /* 2 sqrt(2/pi) */
+#define GELU_CUBIC 0.0713548163f /* 2 sqrt(2/pi) * 0.044715 */
+
+KERNEL void gelu_forward(__global float *out, const __global float *x, int n)
+{
+    int begin = get_group_id(0) * BLOCK;
+    int end = min(begin + BLOCK, n);
+    for (int i = begin + FIRST; i < end; i += STRIDE) {
+        vec v = load(x + i, end - i, 0);
+        vec z = v * fma(v * v, (vec)GELU_CUBIC, (vec)GELU_SLOPE);
+        vec e = exp(-fabs(z));
+        vec s = (z >= 0 ? (vec)1.0f : e) / (1.0f + e);
+        store(v * s, out + i, end - i);
+    }
+}
+
+KERNEL void gelu_backward(__global float *dx, const __global float *dout, const __global float *x, int n)
+{
+    int begin = get_group_id(0) * BLOCK;
+    int end = min(begin + BLOCK, n);
+    for (int i = begin + FIRST; i < end; i += STRIDE) {
+        vec v = load(x + i, end - i, 0);
+        vec z = v * fma(v * v, (vec)GELU_CUBIC, (vec)GELU_SLOPE);
+        vec dz = fma(v * v, (vec)(3 * GELU_CUBIC), (vec)GELU_SLOPE);
+        vec e = exp(-fabs(z));
+        vec d = 1.0f / (1.0f + e);
+        vec s = z >= 0 ? d : e * d;
+        store(load(dout + i, end - i, 0) * fma(v * (e * d * d), dz, s), dx + i, end - i);
+    }
+}

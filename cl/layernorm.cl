@@ -1,0 +1,136 @@
+/*
+ * layernorm.cl: every token's vector is shifted to mean 0 and scaled to variance 1, then stretched by a learned w, b.
+ *
+ *     mean = 1/C sum_c x[c]        rstd = 1 / sqrt(1/C sum_c (x[c] - mean)^2 + eps)
+ *     norm[c] = (x[c] - mean) rstd
+ *     out[c]  = norm[c] w[c] + b[c]
+ *
+ * The variance takes a second pass over the row: the shorter E[x^2] - mean^2 subtracts two large numbers and loses the
+ * digits we want.  The row is in cache by then.
+ *
+ * Backward.  With g[c] = dout[c] w[c], the gradient that reaches norm,
+ *
+ *     dx[c] = rstd (g[c] - 1/C sum_k g[k] - norm[c] 1/C sum_k g[k] norm[k])
+ *
+ * because norm does not change when x is shifted (first sum) or scaled (second sum): those two directions are removed.
+ * mean and rstd are kept from the forward pass; norm is recomputed, which is cheaper than storing it.
+ *
+ *     dw[c] = sum_n dout[n][c] norm[n][c]          db[c] = sum_n dout[n][c]
+ *
+ * These two sum over the tokens, down the columns.  A work-group takes COLUMN_BLOCK columns and walks all the rows in
+ * order, so each column is one chain of additions from the old gradient on: micro-batches one after another give the
+ * bits of one large batch, and the number of cores plays no part.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+#define LAYERNORM_EPS 1e-5f
+
+/* One work-group per row. */
+KERNEL void layernorm_forward(__global float *out,     /* (N,C) */
+                              __global float *mean,    /* (N) */
+                              __global float *rstd,    /* (N) */
+                              const __global float *x, /* (N,C) */
+                              const __global float *w, /* (C) */
+                              const __global float *b, /* (C) */
+                              int N, int C)
+{
+    __local float scratch[WG];
+    int n = get_group_id(0);
+    x += (size_t)n * C;
+    out += (size_t)n * C;
+
+    vec sum = 0;
+    for (int i = FIRST; i < C; i += STRIDE)
+        sum += load(x + i, C - i, 0);
+    float m = row_sum(sum, scratch) / C;
+
+    vec squares = 0;
+    for (int i = FIRST; i < C; i += STRIDE) {
+        vec d = load(x + i, C - i, m) - m; /* lanes past the end hold the mean: they add 0 */
+        squares = fma(d, d, squares);
+    }
+    float r = 1.0f / sqrt(row_sum(squares, scratch) / C + LAYERNORM_EPS);
+
+    for (int i = FIRST; i < C; i += STRIDE) {
+        vec norm = (load(x + i, C - i, 0) - m) * r;
+        store(fma(norm, load(w + i, C - i, 0), load(b + i, C - i, 0)), out + i, C - i);
+    }
+    if (get_local_id(0) == 0) {
+        mean[n] = m;
+        rstd[n] = r;
+    }
+}
+
+/* One work-group per row.  carry is the gradient that flows past the layernorm along the residual path; it is read
+ * only when has_carry is set, and dx may be the same buffer as carry or dout. */
+KERNEL void layernorm_backward(__global float *dx,          /* (N,C) */
+                               const __global float *carry, /* (N,C) */
+                               const __global float *dout,  /* (N,C) */
+                               const __global float *x,     /* (N,C) */
+                               const __global float *mean,  /* (N) */
+                               const __global float *rstd,  /* (N) */
+                               const __global float *w,     /* (C) */
+                               int N, int C, int has_carry)
+{
+    __local float scratch[WG];
+    int n = get_group_id(0);
+    size_t row = (size_t)n * C;
+    float m = mean[n], r = rstd[n];
+
+    vec sum_g = 0, sum_g_norm = 0;
+    for (int i = FIRST; i < C; i += STRIDE) {
+        vec norm = (load(x + row + i, C - i, m) - m) * r;
+        vec g = load(dout + row + i, C - i, 0) * load(w + i, C - i, 0);
+        sum_g += g;
+        sum_g_norm = fma(g, norm, sum_g_norm);
+    }
+    float mean_g = row_sum(sum_g, scratch) / C;
+    float mean_g_norm = row_sum(sum_g_norm, scratch) / C;
+
+    for (int i = FIRST; i < C; i += STRIDE) {
+        vec norm = (load(x + row + i, C - i, m) - m) * r;
+        vec g = load(dout + row + i, C - i, 0) * load(w + i, C - i, 0);
+        vec d = (g - mean_g - norm * mean_g_norm) * r;
+        if (has_carry)
+            d += load(carry + row + i, C - i, 0);
+        store(d, dx + row + i, C - i);
+    }
+}
+
+/* One work-group per COLUMN_BLOCK columns. */
+KERNEL void layernorm_backward_params(__global float *dw,         /* (C) */
+                                      __global float *db,         /* (C) */
+                                      const __global float *dout, /* (N,C) */
+                                      const __global float *x,    /* (N,C) */
+                                      const __global float *mean, /* (N) */
+                                      const __global float *rstd, /* (N) */
+                                      int N, int C, int accumulate)
+{
+    enum { K = COLUMN_BLOCK / STRIDE }; /* vectors per work-item; unrolled, so that the sums stay in registers */
+    int first = get_group_id(0) * COLUMN_BLOCK + FIRST;
+    vec sum_w[K], sum_b[K];
+
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        int c = first + k * STRIDE;
+        sum_w[k] = accumulate ? load(dw + c, C - c, 0) : (vec)0;
+        sum_b[k] = accumulate ? load(db + c, C - c, 0) : (vec)0;
+    }
+    for (int n = 0; n < N; n++) {
+        float m = mean[n], r = rstd[n];
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            int c = first + k * STRIDE;
+            vec d = load(dout + (size_t)n * C + c, C - c, 0);
+            vec norm = (load(x + (size_t)n * C + c, C - c, 0) - m) * r;
+            sum_w[k] = fma(d, norm, sum_w[k]);
+            sum_b[k] += d;
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        int c = first + k * STRIDE;
+        store(sum_w[k], dw + c, C - c);
+        store(sum_b[k], db + c, C - c);
+    }
+}

@@ -1,0 +1,71 @@
+/*
+ * norm.cl: the length of the whole gradient, and what it decides.
+ *
+ *     norm = sqrt(sum over all gradient elements of g^2)
+ *     scale = clip / norm  if clip > 0 and norm > clip,  else 1           ("clip the gradient to length clip")
+ *
+ * Two stages.  norm_blocks: the sum of squares of each NORM_BLOCK elements, in parallel; norm_finish: the sum of those,
+ * in block order, by one work-item.  The blocks have a fixed size and order, so gradients that lie on several devices
+ * (cut on block borders) give the same norm as gradients on one.
+ *
+ * Inside a block there are always NORM_LANES running sums, lane l taking elements l, l + NORM_LANES, ..., and then the
+ * upper half of the lanes is added to the lower until one is left.  A CPU keeps them in vectors, a GPU in work-items:
+ * the additions are the same, and so are the bits.
+ *
+ * A norm that is not finite (a diverged run, a broken kernel) sets `halted`, and from then on adamw changes nothing:
+ * the parameters are still those from before the bad step, so it can be replayed under a debugger.  The host clears it.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+#define NORM_BLOCK 4096
+#define NORM_LANES 256
+
+/* One work-group per NORM_BLOCK elements. */
+KERNEL void norm_blocks(__global float *partial,    /* (ceil(n / NORM_BLOCK)) */
+                        const __global float *grad, /* (n) */
+                        int n)
+{
+    enum { K = NORM_LANES / STRIDE }; /* vectors per work-item */
+    __local float scratch[WG];
+    int begin = get_group_id(0) * NORM_BLOCK;
+    int end = min(begin + NORM_BLOCK, n);
+    vec sum[K];
+
+    for (int k = 0; k < K; k++)
+        sum[k] = 0;
+    for (int i = begin + FIRST; i < end; i += NORM_LANES)
+        for (int k = 0; k < K; k++) {
+            vec g = load(grad + i + k * STRIDE, end - i - k * STRIDE, 0);
+            sum[k] = fma(g, g, sum[k]);
+        }
+    for (int part = K / 2; part > 0; part /= 2)
+        for (int k = 0; k < part; k++)
+            sum[k] += sum[k + part];
+
+    float total = row_sum(sum[0], scratch);
+    if (get_local_id(0) == 0)
+        partial[get_group_id(0)] = total;
+}
+
+/* One work-group; one work-item does the work.  Kahan's compensated sum: `lost` is what the last addition rounded off,
+ * so that thousands of blocks lose no more than a single addition does. */
+KERNEL void norm_finish(__global float *state,                       /* (4) */
+                        const __global float *partial,               /* (n_blocks) */
+                        int n_blocks, const __global float *control) /* (16) */
+{
+    if (get_local_id(0) != 0)
+        return;
+    float sum = 0, lost = 0;
+    for (int i = 0; i < n_blocks; i++) {
+        float term = partial[i] - lost;
+        float next = sum + term;
+        lost = (next - sum) - term;
+        sum = next;
+    }
+    float norm = sqrt(sum);
+    float clip = control[CONTROL_CLIP];
+    state[STATE_NORM] = norm;
+    state[STATE_SCALE] = clip > 0 && norm > clip ? clip / norm : 1.0f;
+    if (!isfinite(norm))
+        state[STATE_HALTED] = 1.0f; /* never reset here: the host does that */
+}

@@ -1,0 +1,139 @@
+/* base.h - what every floor above stands on: failing, memory, strings, time, random numbers, hashing, options.
+ *
+ * Nothing here knows of OpenCL or of training.
+ *
+ * Errors.  A user's mistake ends the program through fail(): one sentence on stderr that says what is wrong, where,
+ * what was expected and what to do, and an exit code that scripts rely on.  A broken invariant of ours ends it
+ * through CHECK(), which prints both values.  No user input may reach a CHECK.
+ */
+#ifndef BASE_H
+#define BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- error.c ---------------------------------------------------------------------------------------------- */
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,        /* a check, verify or comparison failed; a file is damaged; training hit NaN */
+    EXIT_USAGE = 2,         /* unknown or impossible options or configuration, does not fit in memory */
+    EXIT_NO_DEVICE = 3,     /* no OpenCL device or driver */
+    EXIT_IO = 4,            /* disk full, no permission, no such file */
+    EXIT_INTERRUPTED = 130, /* stopped by Ctrl-C; state saved where --save was given */
+};
+
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
+
+/* Print "yard: <sentence>" on stderr and exit with `code`.  Removes files that are being written (see file.h). */
+_Noreturn void fail(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
+/* One line on stderr: a warning ("yard: warning: ...") or plain information. */
+void warn(const char *format, ...) PRINTF_LIKE(1, 2);
+void note(const char *format, ...) PRINTF_LIKE(1, 2);
+/* Functions to run when fail() ends the program (removing temporary files); the last registered runs first. */
+void on_fail(void (*cleanup)(void *), void *argument);
+void cancel_on_fail(void (*cleanup)(void *), void *argument);
+
+/* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
+#define CHECK(condition, ...) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
+_Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+/* ---- memory.c --------------------------------------------------------------------------------------------- */
+
+/* Zeroed memory that is never NULL: out of memory ends the program with a sentence.  Free with free(). */
+void *allocate(size_t count, size_t size);
+void *reallocate(void *old, size_t count, size_t size);
+char *copy_string(const char *text);
+/* A new string made by printf rules.  The caller frees it. */
+char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* A growing array: `items` is the pointer field, `n` and `cap` are size_t fields.  APPEND(list.tasks, list.n, list.cap)
+ * makes room for one more and yields a pointer to the new, zeroed element. */
+#define APPEND(items, n, cap)                                                                                          \
+    ((items) = grow((items), &(cap), (n) + 1, sizeof *(items)), (n)++, memset(&(items)[(n)-1], 0, sizeof *(items)),    \
+     &(items)[(n)-1])
+void *grow(void *items, size_t *cap, size_t wanted, size_t size);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
+
+/* ---- text.c ----------------------------------------------------------------------------------------------- */
+
+/* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
+char *format_bytes(char out[32], double bytes);
+/* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
+char *format_seconds(char out[32], double seconds);
+/* Bytes with an optional K, M, G suffix (1024-based), "512M".  Returns false when `text` is not that. */
+bool parse_bytes(const char *text, size_t *bytes);
+bool parse_int(const char *text, int64_t *value);
+bool parse_double(const char *text, double *value);
+/* Edit distance, for "did you mean". */
+int edit_distance(const char *a, const char *b);
+
+/* ---- clock.c ---------------------------------------------------------------------------------------------- */
+
+/* Nanoseconds of CLOCK_MONOTONIC_RAW: the clock that PoCL stamps its events with; CLOCK_MONOTONIC is 259 ppm off it. */
+uint64_t now_ns(void);
+
+/* ---- random.c --------------------------------------------------------------------------------------------- */
+
+/* Counter-based random numbers (Philox 4x32-10): a pure function of (seed, stream, step, element), so that the
+ * result does not depend on the number of devices, threads or calls before. */
+enum random_stream { STREAM_INIT = 1, STREAM_DATA = 2, STREAM_SAMPLE = 3, STREAM_DELAY = 4, STREAM_TEST = 5 };
+struct random4 {
+    uint32_t word[4];
+};
+struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);
+double random_uniform(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element); /* [0, 1), 53 bits */
+double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);  /* mean 0, deviation 1 */
+
+/* ---- hash.c ----------------------------------------------------------------------------------------------- */
+
+/* 64-bit content hash (XXH64), about memory speed. */
+uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
+
+/* ---- options.c -------------------------------------------------------------------------------------------- */
+
+/* One table of options serves parsing, config files, --help and the resolved record in the log.
+ * `--name value` and `--name=value`; OPT_FLAG takes no value (`--no-name` is not offered).
+ * A config file has lines `name = value`, the same names, '#' starts a comment.
+ * Precedence is the order of calls: the caller applies preset, then config file, then command line. */
+enum option_type { OPT_FLAG, OPT_INT, OPT_DOUBLE, OPT_BYTES, OPT_TEXT, OPT_CHOICE };
+struct option {
+    const char *name; /* without dashes */
+    char letter;      /* 'd' also accepts -d; 0 for none */
+    enum option_type type;
+    void *value;          /* bool*, int64_t*, double*, size_t*, const char**, const char** */
+    const char *argument; /* name of the value in the help, "N"; for OPT_CHOICE "a|b|c", also the allowed values */
+    double low, high;     /* inclusive range of OPT_INT and OPT_DOUBLE; both 0: any */
+    const char *group;    /* heading in the help */
+    const char *help;     /* one or more lines */
+    unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
+    bool given;           /* set when the user gave it (command line or config file) */
+};
+struct option_table {
+    struct option *options;
+    size_t n;
+};
+
+/* Parse argv[0..argc) for the command with bit `command`; words that are no options go to `words` (argv-like, new
+ * array, *n_words of them).  Fails with EXIT_USAGE on an unknown option (naming the nearest), a missing or wrong value,
+ * or an option that another command takes. */
+void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
+                   char ***words, int *n_words);
+/* Options from a config file; errors name file and line. */
+void parse_config(struct option_table *table, unsigned command, const char *path);
+/* The `--name value` lines of the options of `command`, by group, with their defaults, wrapped at 100 columns. */
+void print_options(FILE *out, const struct option_table *table, unsigned command);
+struct option *find_option(const struct option_table *table, const char *name);
+/* The resolved value as text, "" when unset; the caller frees it. */
+char *option_text(const struct option *option);
+
+#endif

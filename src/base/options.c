@@ -1,0 +1,360 @@
+/* options.c - one table of options: command line, config file, help and the record in the log. */
+#include "base.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELP_WIDTH = 100, HELP_COLUMN = 30 };
+
+struct option *find_option(const struct option_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (strcmp(table->options[i].name, name) == 0)
+            return &table->options[i];
+    return NULL;
+}
+
+static struct option *find_letter(const struct option_table *table, char letter)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (letter && table->options[i].letter == letter)
+            return &table->options[i];
+    return NULL;
+}
+
+/* The option of this command whose name is nearest to what was typed, or NULL when none is near. */
+static const struct option *nearest_option(const struct option_table *table, unsigned command, const char *typed)
+{
+    const struct option *nearest = NULL;
+    int least = 1 + (int)strlen(typed) / 3; /* more typing errors than that and the guess would only confuse */
+    for (size_t i = 0; i < table->n; i++) {
+        const struct option *o = &table->options[i];
+        int distance = edit_distance(typed, o->name);
+        if ((o->commands & command) && (distance < least || (distance == least && !nearest))) {
+            least = distance;
+            nearest = o;
+        }
+    }
+    return nearest;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------ */
+
+/* Is `value` one of the words of "a|b|c"? */
+static bool is_choice(const char *choices, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *c = choices; *c;) {
+        size_t n = strcspn(c, "|");
+        if (n == length && strncmp(c, value, n) == 0)
+            return true;
+        c += n + (c[n] == '|');
+    }
+    return false;
+}
+
+static bool in_range(const struct option *o, double value)
+{
+    return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
+}
+
+/* What the option takes, as the middle of a sentence.  The caller frees it. */
+static char *expectation(const struct option *o)
+{
+    bool any = o->low == 0 && o->high == 0;
+    const char *number = o->type == OPT_INT ? "a whole number" : "a number";
+    switch (o->type) {
+    case OPT_FLAG:
+        return copy_string("true or false");
+    case OPT_BYTES:
+        return copy_string("a number of bytes with an optional K, M or G, such as 512M");
+    case OPT_CHOICE:
+        return format_string("one of %s", o->argument);
+    case OPT_TEXT:
+        return copy_string("a text");
+    case OPT_INT:
+    case OPT_DOUBLE:
+        break;
+    }
+    return any ? copy_string(number) : format_string("%s from %.12g to %.12g", number, o->low, o->high);
+}
+
+static bool parse_flag(const char *text, bool *value)
+{
+    *value = strcmp(text, "true") == 0;
+    return *value || strcmp(text, "false") == 0;
+}
+
+/* Parse into the variable; false when the text is not such a value or out of range, and the variable is unchanged.
+ * Texts are kept as pointers: they must outlive the table. */
+static bool store_value(const struct option *o, const char *text)
+{
+    int64_t whole;
+    double number;
+    switch (o->type) {
+    case OPT_FLAG:
+        return parse_flag(text, o->value);
+    case OPT_INT:
+        if (!parse_int(text, &whole) || !in_range(o, (double)whole))
+            return false;
+        *(int64_t *)o->value = whole;
+        return true;
+    case OPT_DOUBLE:
+        if (!parse_double(text, &number) || !in_range(o, number))
+            return false;
+        *(double *)o->value = number;
+        return true;
+    case OPT_BYTES:
+        return parse_bytes(text, o->value);
+    case OPT_CHOICE:
+        if (!is_choice(o->argument, text))
+            return false;
+        *(const char **)o->value = text;
+        return true;
+    case OPT_TEXT:
+        *(const char **)o->value = text;
+        return true;
+    }
+    return false;
+}
+
+/* `where` names the option as the user wrote it: "--batch", or "run.conf, line 3: batch". */
+static void set_option(struct option *o, const char *where, const char *text)
+{
+    if (!store_value(o, text))
+        fail(EXIT_USAGE, "%s takes %s, not \"%s\"", where, expectation(o), text);
+    o->given = true;
+}
+
+/* The fewest digits that read back as the same double. */
+static char *double_text(double value)
+{
+    char text[32];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    return copy_string(text);
+}
+
+char *option_text(const struct option *o)
+{
+    switch (o->type) {
+    case OPT_FLAG:
+        return copy_string(*(const bool *)o->value ? "true" : "false");
+    case OPT_INT:
+        return format_string("%lld", (long long)*(const int64_t *)o->value);
+    case OPT_DOUBLE:
+        return double_text(*(const double *)o->value);
+    case OPT_BYTES:
+        return format_string("%zu", *(const size_t *)o->value);
+    case OPT_TEXT:
+    case OPT_CHOICE:
+        break;
+    }
+    const char *text = *(const char *const *)o->value;
+    return copy_string(text ? text : "");
+}
+
+/* ---- command line ------------------------------------------------------------------------------------------ */
+
+static _Noreturn void unknown_option(const struct option_table *table, unsigned command, const char *command_name,
+                                     const char *written, const char *name)
+{
+    const struct option *nearest = nearest_option(table, command, name);
+    if (nearest)
+        fail(EXIT_USAGE, "unknown option %s; did you mean --%s?  'yard %s --help' lists all options", written,
+             nearest->name, command_name);
+    fail(EXIT_USAGE, "unknown option %s; 'yard %s --help' lists all options", written, command_name);
+}
+
+/* The option that the word names: "--batch", "--batch=8" or "-d". */
+static struct option *option_of_word(const struct option_table *table, unsigned command, const char *command_name,
+                                     const char *word)
+{
+    struct option *o = NULL;
+    char *name = copy_string(word[1] == '-' ? word + 2 : word + 1);
+    name[strcspn(name, "=")] = '\0';
+    if (word[1] == '-')
+        o = find_option(table, name);
+    else if (strlen(name) == 1)
+        o = find_letter(table, name[0]);
+    if (!o)
+        unknown_option(table, command, command_name, word, name);
+    if (!(o->commands & command))
+        fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
+             o->name, command_name, command_name);
+    free(name);
+    return o;
+}
+
+/* Read the option that argv[*i] names; *i is left on its last word. */
+static void parse_option(struct option *o, int argc, char **argv, int *i)
+{
+    const char *word = argv[*i];
+    const char *equals = strchr(word, '=');
+    char *where = format_string(word[1] == '-' ? "--%s" : "-%s", word[1] == '-' ? o->name : (char[]){o->letter, '\0'});
+    if (o->type == OPT_FLAG && equals)
+        fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, equals + 1);
+    if (o->type == OPT_FLAG)
+        set_option(o, where, "true");
+    else if (equals)
+        set_option(o, where, equals + 1);
+    else if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
+        fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
+             expectation(o), o->name);
+    else
+        set_option(o, where, argv[++*i]);
+    free(where);
+}
+
+void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
+                   char ***words, int *n_words)
+{
+    *words = allocate((size_t)argc + 1, sizeof **words); /* ends with NULL, as argv does */
+    *n_words = 0;
+    bool only_words = false; /* after a lone "--" */
+    for (int i = 0; i < argc; i++) {
+        if (only_words || argv[i][0] != '-' || argv[i][1] == '\0')
+            (*words)[(*n_words)++] = argv[i];
+        else if (strcmp(argv[i], "--") == 0)
+            only_words = true;
+        else
+            parse_option(option_of_word(table, command, command_name, argv[i]), argc, argv, &i);
+    }
+}
+
+/* ---- config file ------------------------------------------------------------------------------------------- */
+
+/* The text without spaces at both ends; cuts in place. */
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    size_t n = strlen(text);
+    while (n && isspace((unsigned char)text[n - 1]))
+        text[--n] = '\0';
+    return text;
+}
+
+/* A '#' starts a comment at the start of a line or after a space, so that values may contain one. */
+static void cut_comment(char *line)
+{
+    for (char *c = line; *c; c++)
+        if (*c == '#' && (c == line || isspace((unsigned char)c[-1]))) {
+            *c = '\0';
+            return;
+        }
+}
+
+static void parse_config_line(struct option_table *table, unsigned command, const char *path, int number, char *line)
+{
+    cut_comment(line);
+    line = trim(line);
+    if (!*line)
+        return;
+    char *equals = strchr(line, '=');
+    if (!equals)
+        fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%s\"", path, number, line);
+    *equals = '\0';
+    char *name = trim(line), *value = trim(equals + 1);
+    struct option *o = find_option(table, name);
+    const struct option *nearest = o ? o : nearest_option(table, command, name);
+    if (!o && nearest)
+        fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; did you mean \"%s\"?", path, number, name, nearest->name);
+    if (!o)
+        fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; the names are those of the command line, without dashes",
+             path, number, name);
+    if (!(o->commands & command)) /* one file may serve train, plan and sample */
+        return;
+    char *where = format_string("%s, line %d: %s", path, number, name);
+    char *kept = copy_string(value);
+    set_option(o, where, kept);
+    if (o->type != OPT_TEXT && o->type != OPT_CHOICE) /* those two point into it */
+        free(kept);
+    free(where);
+}
+
+void parse_config(struct option_table *table, unsigned command, const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail(EXIT_IO, "cannot open the config file %s: %s", path, strerror(errno));
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t length;
+    for (int number = 1; (length = getline(&line, &cap, file)) >= 0; number++) {
+        if (strlen(line) != (size_t)length)
+            fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file with lines 'name = value'", path,
+                 number);
+        parse_config_line(table, command, path, number, line);
+    }
+    if (ferror(file))
+        fail(EXIT_IO, "cannot read the config file %s: %s", path, strerror(errno));
+    free(line);
+    fclose(file);
+}
+
+/* ---- help -------------------------------------------------------------------------------------------------- */
+
+/* Words of `text` from column `at` on, wrapped at HELP_WIDTH and indented to HELP_COLUMN; '\n' starts a new line. */
+static void print_wrapped(FILE *out, const char *text, int at)
+{
+    for (const char *word = text; *word;) {
+        int n = (int)strcspn(word, " \n");
+        if (at > HELP_COLUMN && at + 1 + n > HELP_WIDTH) {
+            fputc('\n', out);
+            at = 0;
+        }
+        int spaces = at < HELP_COLUMN ? HELP_COLUMN - at : at > HELP_COLUMN;
+        at += fprintf(out, "%*s%.*s", spaces, "", n, word);
+        word += n;
+        if (*word == '\n') {
+            fputc('\n', out);
+            at = 0;
+        }
+        word += strspn(word, " \n");
+    }
+    fputc('\n', out);
+}
+
+static void print_option(FILE *out, const struct option *o)
+{
+    int at = o->letter ? fprintf(out, "  -%c, --%s", o->letter, o->name) : fprintf(out, "  --%s", o->name);
+    if (o->type != OPT_FLAG)
+        at += fprintf(out, " %s", o->argument ? o->argument : "VALUE");
+    if (at + 2 > HELP_COLUMN) {
+        fputc('\n', out);
+        at = 0;
+    }
+    char *value = o->type == OPT_FLAG ? copy_string("") : option_text(o);
+    char *help = *value ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
+    print_wrapped(out, help, at);
+    free(help);
+    free(value);
+}
+
+/* Did an option before this one open the same group? */
+static bool group_seen(const struct option_table *table, size_t i, unsigned command)
+{
+    for (size_t j = 0; j < i; j++)
+        if ((table->options[j].commands & command) && strcmp(table->options[j].group, table->options[i].group) == 0)
+            return true;
+    return false;
+}
+
+void print_options(FILE *out, const struct option_table *table, unsigned command)
+{
+    for (size_t i = 0; i < table->n; i++) {
+        const char *group = table->options[i].group;
+        if (!(table->options[i].commands & command) || group_seen(table, i, command))
+            continue;
+        fprintf(out, "\n%s:\n", group);
+        for (size_t j = i; j < table->n; j++)
+            if ((table->options[j].commands & command) && strcmp(table->options[j].group, group) == 0)
+                print_option(out, &table->options[j]);
+    }
+}

@@ -1,0 +1,112 @@
+/* text.c - numbers and sizes to text and back. */
+#include "base.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Three significant digits: "1.50", "12.3", "768". */
+static int decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
+
+char *format_bytes(char out[32], double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t u = 0;
+    while (bytes >= 1023.5 && u + 1 < COUNT(units)) {
+        bytes /= 1024;
+        u++;
+    }
+    snprintf(out, 32, "%.*f %s", u ? decimals(bytes) : 0, bytes, units[u]);
+    return out;
+}
+
+char *format_seconds(char out[32], double seconds)
+{
+    if (!(seconds >= 0 && seconds < 1e12)) { /* an estimate before the first step, say */
+        snprintf(out, 32, "?");
+        return out;
+    }
+    if (seconds < 9.95) {
+        snprintf(out, 32, "%.1f s", seconds);
+        return out;
+    }
+    long long s = llround(seconds);
+    if (s < 60)
+        snprintf(out, 32, "%lld s", s);
+    else if (s < 3600)
+        snprintf(out, 32, "%lld min %02lld s", s / 60, s % 60);
+    else
+        snprintf(out, 32, "%lld h %02lld min", s / 3600, s % 3600 / 60);
+    return out;
+}
+
+bool parse_int(const char *text, int64_t *value)
+{
+    if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+') /* strtoll would skip spaces */
+        return false;
+    char *end;
+    errno = 0;
+    long long parsed = strtoll(text, &end, 10);
+    if (errno || end == text || *end)
+        return false;
+    *value = parsed;
+    return true;
+}
+
+bool parse_double(const char *text, double *value)
+{
+    if (strspn(text, "0123456789+-.eE") != strlen(text)) /* no spaces, hexadecimal, inf or nan */
+        return false;
+    char *end;
+    double parsed = strtod(text, &end);
+    if (end == text || *end || !isfinite(parsed))
+        return false;
+    *value = parsed;
+    return true;
+}
+
+bool parse_bytes(const char *text, size_t *bytes)
+{
+    static const char suffixes[] = "KMG";
+    char *end;
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    if (errno)
+        return false;
+    int shift = 0;
+    if (*end) {
+        const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
+        if (!suffix || end[1])
+            return false;
+        shift = 10 * (int)(suffix - suffixes + 1);
+    }
+    if (n > (SIZE_MAX >> shift))
+        return false;
+    *bytes = (size_t)n << shift;
+    return true;
+}
+
+/* Levenshtein: fewest insertions, deletions and substitutions.  One row of the usual table is kept; cost[j] is the
+ * distance between the part of `a` read so far and the first j characters of `b`. */
+int edit_distance(const char *a, const char *b)
+{
+    size_t n = strlen(b);
+    int *cost = allocate(n + 1, sizeof *cost);
+    for (size_t j = 0; j <= n; j++)
+        cost[j] = (int)j;
+    for (; *a; a++) {
+        int diagonal = cost[0]++;
+        for (size_t j = 1; j <= n; j++) {
+            int substitute = diagonal + (*a != b[j - 1]);
+            diagonal = cost[j];
+            cost[j] = MIN(substitute, MIN(cost[j], cost[j - 1]) + 1);
+        }
+    }
+    int distance = cost[n];
+    free(cost);
+    return distance;
+}

@@ -1,0 +1,211 @@
+/* check.c - yard check: compares with reference numbers made by another program.
+ *
+ * A reference file is a safetensors file with a model (GPT-2 names), tokens and targets I32 [B,T], and any of: logits,
+ * loss, grad.NAME; trajectory [n], the losses before each of n AdamW steps on that batch, and after.NAME, the parameters
+ * behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
+ */
+#include "../train/train.h"
+#include "cmd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct checker {
+    struct trainer *trainer;
+    struct safetensors *file;
+    json_t *errors;
+    double worst;
+    char worst_name[80];
+    bool json;
+};
+
+static double relative_error(const float *ours, const float *reference, size_t n)
+{
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)ours[i] - reference[i];
+        difference += d * d;
+        norm += (double)reference[i] * reference[i];
+    }
+    return norm > 0 ? sqrt(difference / norm) : sqrt(difference);
+}
+
+static size_t st_elements(const struct st_tensor *t)
+{
+    size_t n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= (size_t)t->shape[i];
+    return n;
+}
+
+static void report(struct checker *c, const char *name, double error)
+{
+    if (!c->json)
+        printf("%-36s %9.2e\n", name, error);
+    json_object_set_new(c->errors, name, isfinite(error) ? json_real(error) : json_null());
+    if (!(error <= c->worst)) { /* NaN counts as worst */
+        c->worst = error;
+        snprintf(c->worst_name, sizeof c->worst_name, "%s", name);
+    }
+}
+
+/* Compare `ours` (n values) with the file's tensor of that name, if it has one. */
+static void compare(struct checker *c, const char *name, const float *ours, size_t n)
+{
+    const struct st_tensor *t = find_tensor(c->file, name);
+    if (!t)
+        return;
+    if (st_elements(t) != n) {
+        char shape[128];
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
+             format_shape(shape, t->rank, t->shape), n);
+    }
+    float *reference = allocate(n, sizeof *reference);
+    read_floats(c->file, t, reference);
+    report(c, name, relative_error(ours, reference, n));
+    free(reference);
+}
+
+static void transpose_into(float *to, const float *from, const struct param *p)
+{
+    for (int64_t r = 0; r < p->shape[0]; r++)
+        for (int64_t k = 0; k < p->shape[1]; k++)
+            to[k * p->shape[0] + r] = from[r * p->shape[1] + k];
+}
+
+/* All parameters, or all gradients, under the file's prefix. */
+static void compare_params(struct checker *c, const char *prefix, void (*read)(struct model *, int, float *))
+{
+    struct model *m = c->trainer->model;
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        size_t n = (size_t)(p->shape[0] * p->shape[1]);
+        float *values = allocate(n, sizeof *values), *turned = allocate(n, sizeof *turned);
+        char name[80];
+        snprintf(name, sizeof name, "%s%s", prefix, p->name);
+        read(m, i, values);
+        if (p->conv1d)
+            transpose_into(turned, values, p);
+        compare(c, name, p->conv1d ? turned : values, n);
+        free(values);
+        free(turned);
+    }
+}
+
+static void compare_first_step(struct checker *c, double loss)
+{
+    struct trainer *t = c->trainer;
+    float first = (float)loss;
+    size_t n = count_elements(t->keep_logits);
+    float *logits = allocate(n, sizeof *logits);
+    read_tensor(t->keep_logits, logits);
+    compare(c, "logits", logits, n);
+    compare(c, "loss", &first, 1);
+    compare_params(c, "grad.", read_gradient);
+    free(logits);
+}
+
+/* The first step gives logits, loss and gradients; all of them the trajectory and the parameters after it. */
+static void run_steps(struct checker *c)
+{
+    const struct st_tensor *trajectory = find_tensor(c->file, "trajectory");
+    size_t n = trajectory ? st_elements(trajectory) : 1;
+    float *losses = allocate(n, sizeof *losses);
+    for (size_t i = 0; i < n; i++) {
+        run_step(c->trainer, (uint32_t)i + 1);
+        losses[i] = (float)step_result(c->trainer, (uint32_t)i + 1)->loss;
+        if (i == 0)
+            compare_first_step(c, step_result(c->trainer, 1)->loss);
+    }
+    drain(c->trainer->train);
+    compare(c, "trajectory", losses, n);
+    if (trajectory)
+        compare_params(c, "after.", read_param);
+    free(losses);
+}
+
+/* ---- the file's batch ---------------------------------------------------------------------------------------------- */
+
+static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
+{
+    const struct st_tensor *t = find_tensor(file, name);
+    if (!t || t->rank != 2)
+        fail(EXIT_FAILED, "%s: a reference file needs tokens and targets, I32 of shape [batch, seq-len]", file->file->path);
+    size_t n = st_elements(t);
+    int32_t *ids = allocate(n, sizeof *ids);
+    read_ints(file, t, ids);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= vocab)
+            fail(EXIT_FAILED, "%s: element %zu of %s is %d, outside the vocabulary of %d", file->file->path, i, name, ids[i],
+                 vocab);
+    return ids;
+}
+
+static void set_file_batch(struct settings *s, const struct safetensors *file, struct fixed_batch *batch, int vocab)
+{
+    batch->tokens = read_ids(file, "tokens", vocab);
+    batch->targets = read_ids(file, "targets", vocab);
+    const struct st_tensor *tokens = find_tensor(file, "tokens"), *targets = find_tensor(file, "targets");
+    if (tokens->shape[0] != targets->shape[0] || tokens->shape[1] != targets->shape[1])
+        fail(EXIT_FAILED, "%s: tokens and targets have different shapes", file->file->path);
+    s->batch = tokens->shape[0];
+    s->seq_len = tokens->shape[1];
+}
+
+/* The reference's optimizer, where the command line says nothing else. */
+static void set_optimizer(struct settings *s, int64_t steps)
+{
+    s->schedule = "constant";
+    s->steps = MAX(steps, 1);
+    s->warmup = 0;
+    s->clip = 0;
+    s->lr = was_given("lr") ? s->lr : 1e-3;
+    s->beta2 = was_given("beta2") ? s->beta2 : 0.95;
+    s->eps = was_given("eps") ? s->eps : 1e-5;
+}
+
+static void finish(struct checker *c, double tolerance)
+{
+    bool passed = c->worst <= tolerance;
+    if (c->json) {
+        json_t *all = json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", c->file->file->path, "tolerance", tolerance, "worst",
+                                isfinite(c->worst) ? json_real(c->worst) : json_null(), "worst_tensor", c->worst_name,
+                                "passed", passed, "errors", c->errors);
+        json_dumpf(all, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(all);
+    } else
+        printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED",
+               json_object_size(c->errors), c->worst_name, c->worst, tolerance);
+}
+
+int cmd_check(int argc, char **argv)
+{
+    char **words;
+    int n_words;
+    struct settings *s = parse_settings(CMD_CHECK, argc, argv, &words, &n_words);
+    if (n_words != 1)
+        fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors");
+    struct config config = read_config(words[0]);
+    struct checker c = {.file = open_safetensors(words[0]), .errors = json_object(), .json = s->json};
+    const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
+    struct fixed_batch batch;
+    set_file_batch(s, c.file, &batch, config.vocab);
+    set_optimizer(s, trajectory ? (int64_t)st_elements(trajectory) : 1);
+    if (s->seq_len > config.seq_len)
+        fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", words[0], config.seq_len);
+    c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
+    if (c.trainer->ranks > 1)
+        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
+    c.trainer->fixed = &batch;
+    init_from_file(c.trainer->model, words[0]);
+    run_steps(&c);
+    finish(&c, s->tolerance);
+    int code = c.worst <= s->tolerance ? EXIT_OK : EXIT_FAILED;
+    free_trainer(c.trainer);
+    close_safetensors(c.file);
+    json_decref(c.errors);
+    free(batch.tokens), free(batch.targets), free(words);
+    return code;
+}

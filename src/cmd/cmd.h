@@ -1,0 +1,14 @@
+/* cmd.h - the subcommands; main.c has the table. */
+#ifndef CMD_H
+#define CMD_H
+
+/* Each is given what follows its name on the command line and returns the exit code. */
+int cmd_devices(int argc, char **argv);
+int cmd_train(int argc, char **argv);
+int cmd_sample(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
+
+#endif

@@ -1,0 +1,264 @@
+/* trace_export.c - yard trace export: a trace as Chrome's JSON, for Perfetto and chrome://tracing.
+ *
+ * A process per device, a thread per lane, an X event per record and an arrow (a flow: s, then f) per edge between
+ * lanes.  What Perfetto asks for: times are microseconds, decimals keep the nanoseconds; sort indices are numbers;
+ * slices of one thread nest; both ends of a flow lie within a slice, which comes earlier in the file; an f without
+ * "bp":"e" would attach to the next slice; ids are not used twice.
+ */
+#include "trace_cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "../file/file.h"
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* A record as it is drawn: on a lane each slice starts where the one before ended or later.  Measured times of an
+ * in-order queue can miss that by a few nanoseconds. */
+struct slice {
+    uint64_t start, end;
+    size_t record;
+    bool shown;
+};
+struct chrome {
+    const struct trace *trace;
+    const char *path;
+    struct writer *file;
+    gzFile out;
+    uint64_t zero; /* the time that is shown as 0 */
+    size_t n_events, n_flows;
+    struct slice *slices; /* [n_records], by record */
+};
+
+/* ---- writing ------------------------------------------------------------------------------------------------- */
+
+static void put(struct chrome *c, const char *text)
+{
+    int error = Z_OK;
+    size_t n = strlen(text);
+    if (n && gzwrite(c->out, text, (unsigned)n) != (int)n)
+        fail(EXIT_IO, "cannot write %s: %s", c->path, gzerror(c->out, &error));
+}
+
+/* 15 digits hold eleven days in nanoseconds, and no more of a double's binary noise than that. */
+static void put_json(struct chrome *c, json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY);
+    CHECK(text, "JSON of %s", c->path);
+    put(c, text);
+    free(text);
+    json_decref(value);
+}
+
+static void put_event(struct chrome *c, json_t *event)
+{
+    put(c, c->n_events++ ? ",\n" : "\n");
+    put_json(c, event);
+}
+
+static void open_chrome(struct chrome *c)
+{
+    size_t n = strlen(c->path);
+    bool compressed = n > 3 && strcmp(c->path + n - 3, ".gz") == 0;
+    c->file = open_writer(c->path);
+    int fd = dup(c->file->fd); /* gzclose closes its own; publish() still needs the other */
+    c->out = fd < 0 ? NULL : gzdopen(fd, compressed ? "wb6" : "wbT");
+    if (!c->out)
+        fail(EXIT_IO, "cannot write %s: %s", c->path, strerror(errno));
+}
+
+static void close_chrome(struct chrome *c)
+{
+    if (gzclose(c->out) != Z_OK)
+        fail(EXIT_IO, "cannot write %s: %s", c->path, strerror(errno));
+    publish(c->file);
+}
+
+/* ---- slices -------------------------------------------------------------------------------------------------- */
+
+static void make_slices(struct chrome *c, uint32_t first, uint32_t last)
+{
+    const struct trace *t = c->trace;
+    uint64_t *lane_end = allocate(t->header.n_lanes, sizeof *lane_end);
+    c->slices = allocate(t->n_records, sizeof *c->slices);
+    c->zero = UINT64_MAX;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        uint64_t *before = &lane_end[t->tasks[r->task].lane];
+        if (r->step < first || r->step > last)
+            continue;
+        uint64_t start = MAX(r->start, *before);
+        *before = MAX(r->end, start);
+        c->slices[i] = (struct slice){start, *before, i, true};
+        c->zero = MIN(c->zero, start);
+    }
+    free(lane_end);
+}
+
+static double microseconds(const struct chrome *c, uint64_t ns) { return (double)(ns - c->zero) / 1e3; }
+
+/* Devices are numbered by the first of their lanes. */
+static int process_of(const struct trace *t, uint32_t lane)
+{
+    uint32_t i = 0;
+    while (t->lanes[i].device_index != t->lanes[lane].device_index ||
+           strcmp(t->lanes[i].device, t->lanes[lane].device) != 0)
+        i++;
+    return (int)i + 1;
+}
+
+/* An event with what all have: phase, name, process and thread. */
+static json_t *new_event(const struct chrome *c, const char *phase, const char *name, uint32_t lane)
+{
+    return json_pack("{s:s, s:s, s:i, s:i}", "ph", phase, "name", name, "pid", process_of(c->trace, lane), "tid",
+                     (int)lane + 1);
+}
+
+static void put_meta(struct chrome *c, const char *name, uint32_t lane, const char *key, json_t *value)
+{
+    json_t *event = new_event(c, "M", name, lane);
+    json_object_set_new(event, "args", json_pack("{s:o}", key, value));
+    put_event(c, event);
+}
+
+static void put_lanes(struct chrome *c)
+{
+    for (uint32_t i = 0; i < c->trace->header.n_lanes; i++) {
+        const struct trace_lane *l = &c->trace->lanes[i];
+        int process = process_of(c->trace, i);
+        if (process == (int)i + 1) {
+            char *name = format_string("%.*s %s", (int)strcspn(l->name, " "), l->name, l->device);
+            put_meta(c, "process_name", i, "name", json_string(name));
+            put_meta(c, "process_sort_index", i, "sort_index", json_integer(process));
+            free(name);
+        }
+        put_meta(c, "thread_name", i, "name", json_string(l->name));
+        put_meta(c, "thread_sort_index", i, "sort_index", json_integer(i));
+    }
+}
+
+static json_t *slice_arguments(const struct chrome *c, const struct slice *s)
+{
+    const struct trace_record *r = &c->trace->records[s->record];
+    const struct trace_task *k = &c->trace->tasks[r->task];
+    json_t *args = json_pack("{s:I, s:s}", "step", (json_int_t)r->step, "list", c->trace->header.list[k->list]);
+    if (k->layer >= 0)
+        json_object_set_new(args, "layer", json_integer(k->layer));
+    if (k->micro >= 0)
+        json_object_set_new(args, "micro", json_integer(k->micro));
+    if (k->flops > 0)
+        json_object_set_new(args, "flops", json_real(k->flops));
+    if (k->bytes > 0)
+        json_object_set_new(args, "bytes", json_integer((json_int_t)MIN(k->bytes, INT64_MAX)));
+    if (k->flops > 0 && r->end > r->start)
+        json_object_set_new(args, "GFLOP/s", json_real(k->flops / (double)(r->end - r->start)));
+    if (k->bytes > 0 && r->end > r->start)
+        json_object_set_new(args, "GB/s", json_real((double)k->bytes / (double)(r->end - r->start)));
+    if (r->queued && r->queued <= r->start)
+        json_object_set_new(args, "queued_us", json_real((double)(r->start - r->queued) / 1e3));
+    if (k->predicted_ns > 0)
+        json_object_set_new(args, "predicted_us", json_real(k->predicted_ns / 1e3));
+    if (r->flags & TRACE_APPROXIMATE)
+        json_object_set_new(args, "approximate", json_true());
+    return args;
+}
+
+static void put_slice(struct chrome *c, const struct slice *s)
+{
+    const struct trace_task *k = &c->trace->tasks[c->trace->records[s->record].task];
+    json_t *event = new_event(c, "X", k->name, k->lane);
+    json_object_set_new(event, "cat", json_string("task"));
+    json_object_set_new(event, "ts", json_real(microseconds(c, s->start)));
+    json_object_set_new(event, "dur", json_real((double)(s->end - s->start) / 1e3));
+    json_object_set_new(event, "args", slice_arguments(c, s));
+    put_event(c, event);
+}
+
+static int by_slice_start(const void *a, const void *b)
+{
+    return COMPARE(((const struct slice *)a)->start, ((const struct slice *)b)->start);
+}
+
+static void put_slices(struct chrome *c)
+{
+    struct slice *order = allocate(c->trace->n_records, sizeof *order);
+    size_t n = 0;
+    for (size_t i = 0; i < c->trace->n_records; i++)
+        if (c->slices[i].shown)
+            order[n++] = c->slices[i];
+    qsort(order, n, sizeof *order, by_slice_start);
+    for (size_t i = 0; i < n; i++)
+        put_slice(c, &order[i]);
+    free(order);
+}
+
+/* ---- arrows -------------------------------------------------------------------------------------------------- */
+
+static void put_flow_end(struct chrome *c, const char *phase, const char *name, uint32_t lane, uint64_t at)
+{
+    json_t *event = new_event(c, phase, name, lane);
+    json_object_set_new(event, "cat", json_string("edge"));
+    json_object_set_new(event, "id", json_integer((json_int_t)c->n_flows));
+    json_object_set_new(event, "ts", json_real(microseconds(c, at)));
+    if (phase[0] == 'f')
+        json_object_set_new(event, "bp", json_string("e"));
+    put_event(c, event);
+}
+
+/* From the producer's last nanosecond to the consumer's first, both within their slices.  A slice without length can
+ * hold no end of an arrow, and an arrow cannot go back in time (clocks of two devices may disagree a little). */
+static void put_arrow(struct chrome *c, const struct slice *from, const struct slice *to, const char *name)
+{
+    uint32_t from_lane = c->trace->tasks[c->trace->records[from->record].task].lane;
+    uint32_t to_lane = c->trace->tasks[c->trace->records[to->record].task].lane;
+    if (from_lane == to_lane || from->end == from->start || to->end == to->start || from->start > to->start)
+        return;
+    c->n_flows++;
+    put_flow_end(c, "s", name, from_lane, MIN(from->end - 1, to->start));
+    put_flow_end(c, "f", name, to_lane, to->start);
+}
+
+static void put_arrows(struct chrome *c)
+{
+    const struct trace *t = c->trace;
+    struct trace_index *index = trace_index(t);
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        const struct trace_task *k = &t->tasks[r->task];
+        for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges && c->slices[i].shown; e++) {
+            const struct trace_edge *edge = &t->edges[e];
+            int64_t from = trace_find(index, edge->from, r->step - (edge->previous_step != 0), i);
+            if (from != NO_RECORD && c->slices[from].shown)
+                put_arrow(c, &c->slices[from], &c->slices[i], edge->reuse ? "reuse" : "data");
+        }
+    }
+    trace_index_free(index);
+}
+
+void trace_export(const char *path, const char *chrome, uint32_t first, uint32_t last)
+{
+    struct trace *t = open_in_modelled_time(path);
+    if (t->n_records && (first > t->last_step || last < t->first_step))
+        fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", none that --steps asks for", path,
+             t->first_step, t->last_step);
+    struct chrome c = {.trace = t, .path = chrome};
+    make_slices(&c, first, last);
+    open_chrome(&c);
+    put(&c, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
+    put_json(&c, json_pack("{s:s, s:s, s:I}", "model", t->header.model, "kind", trace_kind_name(t), "lost_records",
+                           (json_int_t)MIN(t->n_lost, INT64_MAX)));
+    put(&c, ",\"traceEvents\":[");
+    put_lanes(&c);
+    put_slices(&c);
+    put_arrows(&c);
+    put(&c, "\n]}\n");
+    close_chrome(&c);
+    free(c.slices);
+    trace_free(t);
+}

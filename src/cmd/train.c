@@ -1,0 +1,30 @@
+/* train.c - yard train */
+#include "../train/train.h"
+#include "cmd.h"
+
+#include <stdlib.h>
+
+static void refuse_words(char **words, int n)
+{
+    if (n)
+        fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard train --help`", words[0]);
+}
+
+int cmd_train(int argc, char **argv)
+{
+    char **words;
+    int n_words;
+    struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &words, &n_words);
+    refuse_words(words, n_words);
+    if (s->init && !was_given("seq-len"))
+        s->seq_len = MIN(s->seq_len, read_config(s->init).seq_len);
+    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
+    if (s->init)
+        init_from_file(t->model, s->init);
+    else
+        init_random(t->model, (uint64_t)s->seed);
+    int code = train_loop(t);
+    free_trainer(t);
+    free(words);
+    return code;
+}

@@ -1,0 +1,61 @@
+/* clock.c - device clocks on the host's clock.
+ *
+ * clGetDeviceAndHostTimer is missing on many drivers (it fails on PoCL 3.1 and rusticl 22.3), so the offset is measured:
+ * write one byte, wait, and read the host's clock at once; the smallest difference host - END of several tries is the
+ * offset plus the shortest wake-up.  PoCL stamps with the very clock we use (CLOCK_MONOTONIC_RAW): there the result is
+ * only that wake-up time, and 0 is used instead.
+ * Some drivers return zeros, or times that lie outside the command's life, with success: every time is checked against
+ * the host's own record and replaced when it cannot be true.
+ */
+#include "device.h"
+
+enum { TRIES = 12, SLACK_NS = 1000000 };
+
+static bool profiled(cl_event event, cl_profiling_info what, cl_ulong *ns)
+{
+    return clGetEventProfilingInfo(event, what, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
+}
+
+/* host - END of one tiny write; false when the driver gives no time. */
+static bool measure_offset(struct device *d, cl_mem byte, int64_t *offset)
+{
+    cl_event event;
+    cl_uchar zero = 0;
+    cl_ulong end = 0;
+    CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, &zero, 0, NULL, &event));
+    CL(clWaitForEvents(1, &event));
+    uint64_t host = now_ns();
+    bool valid = profiled(event, CL_PROFILING_COMMAND_END, &end);
+    *offset = (int64_t)(host - end);
+    CL(clReleaseEvent(event));
+    return valid;
+}
+
+void calibrate_clock(struct device *d)
+{
+    cl_mem byte;
+    CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
+    int64_t best = INT64_MAX, offset;
+    d->clock_valid = true;
+    for (int i = 0; i < TRIES && d->clock_valid; i++) {
+        d->clock_valid = measure_offset(d, byte, &offset);
+        best = MIN(best, offset);
+    }
+    d->clock_offset = best >= 0 && best < SLACK_NS ? 0 : best;
+    CL(clReleaseMemObject(byte));
+}
+
+bool event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *start, uint64_t *end)
+{
+    cl_ulong s = 0, e = 0;
+    if (d->clock_valid && profiled(event, CL_PROFILING_COMMAND_START, &s) &&
+        profiled(event, CL_PROFILING_COMMAND_END, &e) && s <= e) {
+        *start = s + (uint64_t)d->clock_offset;
+        *end = e + (uint64_t)d->clock_offset;
+        if (*start + SLACK_NS >= queued && *end <= seen + SLACK_NS)
+            return true;
+    }
+    *start = queued;
+    *end = seen;
+    return false;
+}

@@ -1,0 +1,151 @@
+/* device.h - OpenCL devices as memory arenas with lanes: opening them, their memory, kernels, clocks and errors.
+ *
+ * A *device* is a memory arena with a byte budget and some lanes: an OpenCL device, a sub-device, a share of one
+ * (logical device), or the host.  A *lane* is an in-order queue: compute, upload and download on an OpenCL device,
+ * threads on the host.  A *machine* is all devices of a run, the host last.
+ *
+ * Which devices share a context is one function (share_context in machine.c): CPU sub-devices and logical devices do, so
+ * copies between them are direct; GPUs get a context each, because drivers may reserve a shared buffer on every device,
+ * and moves between them are staged through the host.
+ *
+ * An arena is a list of slabs, none larger than the device's maximum allocation.  A tensor never straddles two; it is an
+ * aligned sub-buffer of one; the slab itself is never given to a kernel.
+ */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#ifdef __APPLE__
+#include <OpenCL/cl.h>
+#else
+#include <CL/cl.h>
+#endif
+
+#include "../base/base.h"
+#include "../schedule/trace.h" /* defines: enum trace_lane_kind */
+
+/* ---- error.c: OpenCL errors ---------------------------------------------------------------------------------- */
+
+const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown OpenCL error" */
+/* Run an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
+#define CL(call) cl_check((call), #call, __FILE__, __LINE__)
+/* The same for calls that return an object and the code through a pointer: CL_MAKE(x = clCreateY(..., &err)). */
+#define CL_MAKE(statement)                                                                                            \
+    do {                                                                                                              \
+        cl_int err = CL_SUCCESS;                                                                                      \
+        statement;                                                                                                    \
+        cl_check(err, #statement, __FILE__, __LINE__);                                                                \
+    } while (0)
+void cl_check(cl_int code, const char *call, const char *file, int line);
+
+/* ---- devices, lanes, the machine ------------------------------------------------------------------------------- */
+
+struct slab {
+    cl_mem buffer; /* NULL on the host */
+    void *host;    /* the host's slab; NULL on an OpenCL device */
+    size_t bytes;  /* usable bytes; a guard of GUARD_BYTES lies behind them */
+};
+enum { GUARD_BYTES = 4096 };
+
+struct program { /* one built .cl file */
+    char *file;
+    cl_program cl;
+};
+
+/* Devices that share memory objects, and the programs built for them. */
+struct context {
+    cl_context cl;
+    int index;
+    struct program *programs;
+    size_t n_programs, cap_programs;
+};
+
+struct device;
+struct host_thread; /* schedule/hostlane.c */
+struct lane {
+    char name[40]; /* "0:0 compute" */
+    int index;     /* in machine->lane */
+    enum trace_lane_kind kind;
+    struct device *device;
+    cl_command_queue queue;      /* NULL on the host */
+    struct host_thread *thread;  /* host lanes: made by the first execute() that is not serial */
+    struct host_thread *forward; /* completes user events of other contexts when this lane's events end */
+};
+
+enum { MAX_DEVICES = 16, LANES_PER_DEVICE = 3, MAX_LANES = (MAX_DEVICES + 1) * LANES_PER_DEVICE };
+struct device {
+    char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
+    char name[128]; /* as the driver gives it */
+    int index;      /* in machine->device */
+    bool is_host, is_cpu, is_share; /* is_share: a logical device, which shares its cores with others */
+    struct context *context;        /* NULL for the host */
+    cl_device_id cl, root;          /* root: the device a sub-device was cut from, else the same */
+    unsigned units;                 /* compute units (cores) */
+    unsigned vector;                /* native vector width of float: VEC of the kernels */
+    unsigned work_group;            /* work-items per row: WG of the kernels, 1 on CPUs */
+    unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
+    bool correct_divide;            /* correctly rounded divide and square root */
+    size_t alignment, max_allocation, memory;
+    size_t budget;                  /* bytes that place() may use */
+    struct slab *slabs;
+    size_t n_slabs, cap_slabs;
+    int64_t clock_offset;           /* host clock = device clock + offset, ns */
+    bool clock_valid;               /* false: the driver's times cannot be used */
+    struct lane *lane[LANE_KINDS];  /* by kind, NULL where it has none */
+};
+
+struct machine {
+    struct device device[MAX_DEVICES + 1]; /* n_devices OpenCL devices, then the host */
+    int n_devices;
+    struct device *host;
+    struct context context[MAX_DEVICES];
+    int n_contexts;
+    struct lane lane[MAX_LANES];
+    int n_lanes;
+    bool profiling;   /* queues carry timestamps */
+    size_t allocated; /* bytes asked of OpenCL for slabs, guards included */
+};
+
+/* ---- machine.c ------------------------------------------------------------------------------------------------- */
+
+struct machine_options {
+    const char *devices;                   /* the -d text; NULL: the first GPU, else the first device */
+    size_t device_memory, host_memory;     /* budgets in bytes; 0: what the device has */
+    bool profiling, oversubscribe;
+};
+/* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
+struct machine *open_machine(const struct machine_options *options);
+void close_machine(struct machine *m);
+/* One line for people: "2 x pthread-... (sub-devices, 1 unit each)". */
+char *describe_machine(const struct machine *m);
+/* Every platform and device as `yard devices` shows them. */
+void list_devices(FILE *out, bool json);
+
+/* ---- kernels.c --------------------------------------------------------------------------------------------------- */
+
+/* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
+ * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
+ * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
+cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
+/* The options every .cl file is compiled with for this device. */
+void build_options(const struct device *d, char out[512]);
+
+/* ---- memory.c ---------------------------------------------------------------------------------------------------- */
+
+/* The biggest slab the device allows, guard excluded, aligned down. */
+size_t slab_limit(const struct device *d);
+/* Add a slab of `bytes` (zeroed, guard written) to the arena. */
+void add_slab(struct machine *m, struct device *d, size_t bytes);
+/* How many guards behind the device's slabs have been overwritten: 0 when all is well. */
+int damaged_guards(struct device *d);
+void free_slabs(struct machine *m, struct device *d);
+
+/* ---- clock.c ----------------------------------------------------------------------------------------------------- */
+
+/* Measures clock_offset by timing tiny writes; sets clock_valid. */
+void calibrate_clock(struct device *d);
+/* An event's start and end on the host's clock.  false: the driver's times are missing or impossible, given that the
+ * command was queued at `queued` and seen complete at `seen`; start and end are then those two. */
+bool event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *start,
+                 uint64_t *end);
+
+#endif

@@ -1,0 +1,132 @@
+/* kernels.c - .cl files become kernels.
+ *
+ * A .cl file is read at run time, so that a student edits it and runs again without make; the copy embedded in the
+ * binary serves when no folder is found.  cl/common.cl is put before each file.  `#line` directives make build logs,
+ * gdb and oclgrind speak of the .cl file and its own line numbers.
+ */
+#include "device.h"
+
+#include "../base/embedded.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- finding the source -------------------------------------------------------------------------------------- */
+
+static char *read_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return NULL;
+    fseek(f, 0, SEEK_END);
+    long size = ftell(f);
+    rewind(f);
+    char *text = allocate((size_t)MAX(size, 0) + 1, 1);
+    size_t got = fread(text, 1, (size_t)MAX(size, 0), f);
+    text[got] = '\0';
+    fclose(f);
+    return text;
+}
+
+static const char *embedded_source(const char *file)
+{
+    for (const struct embedded_file *e = embedded_kernels; e->name; e++)
+        if (strcmp(e->name, file) == 0)
+            return e->text;
+    return NULL;
+}
+
+/* The folder beside the binary: a build tree that is run from elsewhere. */
+static char *beside_binary(const char *file)
+{
+    char binary[4096];
+    ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
+    if (n <= 0)
+        return copy_string("");
+    binary[n] = '\0';
+    char *slash = strrchr(binary, '/');
+    *slash = '\0';
+    return format_string("%s/cl/%s", binary, file);
+}
+
+/* The text of cl/<file> and, in *path, where it came from (the caller frees both). */
+static char *kernel_source(const char *file, char **path)
+{
+    const char *folder = getenv("YARD_KERNELS");
+    *path = folder ? format_string("%s/%s", folder, file) : format_string("cl/%s", file);
+    char *text = read_text(*path);
+    if (!text && folder)
+        fail(EXIT_IO, "YARD_KERNELS: cannot read %s", *path);
+    if (!text) {
+        free(*path);
+        *path = beside_binary(file);
+        text = read_text(*path);
+    }
+    if (!text) {
+        free(*path);
+        *path = format_string("cl/%s", file);
+        const char *embedded = embedded_source(file);
+        if (!embedded)
+            fail(EXIT_IO, "no kernel file %s in ./cl, nor in the binary", file);
+        text = copy_string(embedded);
+    }
+    return text;
+}
+
+/* ---- building -------------------------------------------------------------------------------------------------- */
+
+void build_options(const struct device *d, char out[512])
+{
+    const char *extra = getenv("YARD_BUILD_OPTIONS");
+    snprintf(out, 512, "-cl-std=CL1.2 -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s%s%s", d->vector, d->work_group, d->tile_rows,
+             d->tile_vectors, d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? " " : "",
+             extra ? extra : "");
+}
+
+static _Noreturn void fail_with_log(struct device *d, cl_program program, const char *path, cl_int code)
+{
+    size_t bytes = 0;
+    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    char *log = allocate(bytes + 1, 1);
+    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+    fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
+}
+
+static cl_program build_program(struct device *d, const char *file)
+{
+    char options[512], *common_path, *path;
+    char *common = kernel_source("common.cl", &common_path), *source = kernel_source(file, &path);
+    char *text = format_string("#line 1 \"%s\"\n%s\n#line 1 \"%s\"\n%s", common_path, common, path, source);
+    cl_program program;
+    build_options(d, options);
+    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
+    cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
+    if (code != CL_SUCCESS)
+        fail_with_log(d, program, path, code);
+    free(common), free(common_path), free(source), free(path), free(text);
+    return program;
+}
+
+/* Devices of one context are of one kind, so a program built for all of them serves each. */
+static cl_program find_program(struct device *d, const char *file)
+{
+    struct context *c = d->context;
+    for (size_t i = 0; i < c->n_programs; i++)
+        if (strcmp(c->programs[i].file, file) == 0)
+            return c->programs[i].cl;
+    cl_program built = build_program(d, file);
+    struct program *p = APPEND(c->programs, c->n_programs, c->cap_programs);
+    p->file = copy_string(file);
+    p->cl = built;
+    return built;
+}
+
+cl_kernel make_kernel(struct device *d, const char *file, const char *kernel)
+{
+    cl_int code;
+    cl_kernel k = clCreateKernel(find_program(d, file), kernel, &code);
+    if (code != CL_SUCCESS)
+        fail(EXIT_FAILED, "kernel %s in cl/%s: %s (%d)", kernel, file, cl_error_name(code), (int)code);
+    return k;
+}

@@ -1,0 +1,368 @@
+/* machine.c - opens the devices that -d names, their contexts and lanes.
+ *
+ *     -d 0:0          platform 0, device 0, numbered as `clinfo -l` numbers them
+ *     -d 0:0/2        that device cut into two sub-devices: two devices that run truly in parallel
+ *     -d 0:0x4        four logical devices sharing it: the structure of four devices, the speed of one
+ *     -d 0:0,1:0      several, comma-separated
+ */
+#include "device.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
+
+static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
+{
+    memset(out, 0, bytes);
+    CL(clGetDeviceInfo(id, what, bytes, out, NULL));
+}
+
+/* ---- which devices ------------------------------------------------------------------------------------------- */
+
+struct selection { /* one comma-separated part of -d */
+    unsigned platform, device, pieces, shares;
+};
+
+static cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
+{
+    cl_uint n = 0;
+    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);
+    if (code != CL_SUCCESS || n == 0)
+        fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+    return MIN(n, (cl_uint)MAX_PLATFORMS);
+}
+
+static cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
+{
+    cl_uint n = 0;
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_PER_PLATFORM, out, &n);
+    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PER_PLATFORM) : 0;
+}
+
+static struct selection default_selection(void)
+{
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_device_id devices[MAX_PER_PLATFORM];
+    struct selection first = {0, 0, 0, 0};
+    bool found = false;
+    cl_uint n = get_platforms(platforms);
+    for (unsigned p = 0; p < n; p++) {
+        cl_uint count = get_devices(platforms[p], devices);
+        for (unsigned d = 0; d < count; d++) {
+            cl_device_type type;
+            info(devices[d], CL_DEVICE_TYPE, &type, sizeof type);
+            if (type & CL_DEVICE_TYPE_GPU)
+                return (struct selection){p, d, 0, 0};
+            if (!found)
+                first = (struct selection){p, d, 0, 0};
+            found = true;
+        }
+    }
+    if (!found)
+        fail(EXIT_NO_DEVICE, "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+    return first;
+}
+
+static bool read_number(const char **text, unsigned *value)
+{
+    if (!isdigit((unsigned char)**text))
+        return false;
+    char *end;
+    *value = (unsigned)strtoul(*text, &end, 10);
+    *text = end;
+    return *value <= 1000;
+}
+
+static bool read_selection(const char **text, struct selection *s)
+{
+    *s = (struct selection){0, 0, 0, 0};
+    if (!read_number(text, &s->platform) || *(*text)++ != ':' || !read_number(text, &s->device))
+        return false;
+    if (**text == '/' || **text == 'x') {
+        unsigned *count = *(*text)++ == '/' ? &s->pieces : &s->shares;
+        if (!read_number(text, count) || *count < 1)
+            return false;
+    }
+    return **text == '\0' || **text == ',';
+}
+
+static cl_device_id find_device(const struct selection *s, cl_platform_id *platform)
+{
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_device_id devices[MAX_PER_PLATFORM];
+    cl_uint n = get_platforms(platforms);
+    if (s->platform >= n)
+        fail(EXIT_NO_DEVICE, "-d %u:%u: there are %u OpenCL platforms, numbered from 0; run `yard devices`", s->platform,
+             s->device, n);
+    cl_uint count = get_devices(platforms[s->platform], devices);
+    if (s->device >= count)
+        fail(EXIT_NO_DEVICE, "-d %u:%u: platform %u has %u devices, numbered from 0; run `yard devices`", s->platform,
+             s->device, s->platform, count);
+    *platform = platforms[s->platform];
+    return devices[s->device];
+}
+
+/* ---- one device ------------------------------------------------------------------------------------------------ */
+
+/* The kernels know vectors of 16, 8, 4 and 1 floats.  GPUs are scalar; YARD_VEC and YARD_WG force another shape. */
+static unsigned kernel_vector(cl_device_id id, bool is_cpu)
+{
+    cl_uint native;
+    info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &native, sizeof native);
+    const char *forced = getenv("YARD_VEC");
+    if (forced)
+        native = (cl_uint)atoi(forced);
+    else if (!is_cpu)
+        native = 1;
+    return native >= 16 ? 16 : native >= 8 ? 8 : native >= 4 ? 4 : 1;
+}
+
+static unsigned kernel_work_group(cl_device_id id, bool is_cpu)
+{
+    size_t most;
+    info(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &most, sizeof most);
+    const char *forced = getenv("YARD_WG");
+    size_t wanted = forced ? (size_t)atoi(forced) : is_cpu ? 1 : 128;
+    size_t power = 1;
+    while (power * 2 <= MIN(wanted, most))
+        power *= 2;
+    return (unsigned)power;
+}
+
+static void describe_device(struct device *d)
+{
+    cl_device_type type;
+    cl_uint align_bits, units;
+    cl_ulong memory, most;
+    cl_device_fp_config fp;
+    info(d->cl, CL_DEVICE_TYPE, &type, sizeof type);
+    info(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name - 1);
+    info(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
+    info(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits, sizeof align_bits);
+    info(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
+    info(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &most, sizeof most);
+    info(d->cl, CL_DEVICE_SINGLE_FP_CONFIG, &fp, sizeof fp);
+    d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
+    d->units = units;
+    d->alignment = MAX(align_bits / 8, 512u); /* 512 is NVIDIA's: the same layout everywhere */
+    d->memory = memory;
+    d->max_allocation = most;
+    d->correct_divide = (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+    d->vector = kernel_vector(d->cl, d->is_cpu);
+    d->work_group = kernel_work_group(d->cl, d->is_cpu);
+    d->tile_rows = d->vector == 16 ? 8 : d->vector == 1 ? 4 : 6; /* gemm.cl says why */
+    d->tile_vectors = d->vector == 1 ? 4 : 2;
+}
+
+static struct device *new_device(struct machine *m, cl_device_id id, cl_device_id root)
+{
+    if (m->n_devices == MAX_DEVICES)
+        fail(EXIT_USAGE, "-d names more than %d devices", MAX_DEVICES);
+    struct device *d = &m->device[m->n_devices];
+    d->index = m->n_devices++;
+    d->cl = id;
+    d->root = root;
+    describe_device(d);
+    return d;
+}
+
+static void add_pieces(struct machine *m, const struct selection *s, cl_device_id root)
+{
+    cl_uint most, units, n = 0;
+    cl_device_id pieces[64];
+    info(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, &most, sizeof most);
+    info(root, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
+    if (most < 2 || s->pieces > units || s->pieces > COUNT(pieces))
+        fail(EXIT_USAGE, "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; use %u:%ux%u for "
+             "logical devices", s->platform, s->device, s->pieces, units, most < 2 ? 1 : units, s->platform, s->device,
+             s->pieces);
+    cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY, (cl_device_partition_property)(units / s->pieces), 0};
+    CL(clCreateSubDevices(root, equally, COUNT(pieces), pieces, &n));
+    for (unsigned i = 0; i < n; i++) {
+        if (i >= s->pieces) { /* units that do not divide evenly stay unused */
+            CL(clReleaseDevice(pieces[i]));
+            continue;
+        }
+        struct device *d = new_device(m, pieces[i], root);
+        snprintf(d->id, sizeof d->id, "%u:%u/%u.%u", s->platform, s->device, s->pieces, i);
+    }
+}
+
+static void add_shares(struct machine *m, const struct selection *s, cl_device_id root)
+{
+    for (unsigned i = 0; i < s->shares; i++) {
+        struct device *d = new_device(m, root, root);
+        snprintf(d->id, sizeof d->id, "%u:%ux%u.%u", s->platform, s->device, s->shares, i);
+        d->is_share = true;
+        d->memory /= s->shares;
+    }
+}
+
+static void add_selection(struct machine *m, const struct selection *s)
+{
+    cl_platform_id platform;
+    cl_device_id root = find_device(s, &platform);
+    if (s->pieces)
+        add_pieces(m, s, root);
+    else if (s->shares)
+        add_shares(m, s, root);
+    else {
+        struct device *d = new_device(m, root, root);
+        snprintf(d->id, sizeof d->id, "%u:%u", s->platform, s->device);
+    }
+}
+
+static void select_devices(struct machine *m, const char *text)
+{
+    if (!text) {
+        struct selection s = default_selection();
+        add_selection(m, &s);
+        return;
+    }
+    for (const char *at = text;; at++) {
+        struct selection s;
+        if (!read_selection(&at, &s))
+            fail(EXIT_USAGE, "-d %s: expected P:D, P:D/n or P:DxN, comma-separated, as in -d 0:0/2; run `yard devices`", text);
+        add_selection(m, &s);
+        if (*at == '\0')
+            return;
+    }
+}
+
+/* Devices given twice run on the same cores and only slow each other down. */
+static void check_core_budget(const struct machine *m)
+{
+    for (int i = 0; i < m->n_devices; i++) {
+        const struct device *d = &m->device[i];
+        cl_uint have, asked = 0;
+        info(d->root, CL_DEVICE_MAX_COMPUTE_UNITS, &have, sizeof have);
+        for (int j = 0; j < m->n_devices; j++)
+            if (m->device[j].root == d->root && !m->device[j].is_share)
+                asked += m->device[j].units;
+        if (asked > have)
+            fail(EXIT_USAGE, "-d asks for %u compute units of %s, which has %u: cut it with /n, share it with xN, or add "
+                 "--oversubscribe", asked, d->name, have);
+    }
+}
+
+/* ---- contexts and lanes ---------------------------------------------------------------------------------------- */
+
+/* Whether two devices get one context, so that buffers are shared and copies are direct. */
+static bool share_context(const struct device *a, const struct device *b)
+{
+    cl_platform_id platform_a, platform_b;
+    if (getenv("YARD_SEPARATE_CONTEXTS")) /* lets the staged path be tested on one machine */
+        return false;
+    info(a->cl, CL_DEVICE_PLATFORM, &platform_a, sizeof platform_a);
+    info(b->cl, CL_DEVICE_PLATFORM, &platform_b, sizeof platform_b);
+    return platform_a == platform_b && (a->root == b->root || (a->is_cpu && b->is_cpu));
+}
+
+static void make_context(struct machine *m, struct device *first)
+{
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint n = 0;
+    struct context *c = &m->context[m->n_contexts];
+    c->index = m->n_contexts++;
+    for (int i = first->index; i < m->n_devices; i++) {
+        struct device *d = &m->device[i];
+        if (d->context || (d != first && !share_context(first, d)))
+            continue;
+        d->context = c;
+        bool known = false;
+        for (cl_uint k = 0; k < n; k++)
+            known |= ids[k] == d->cl;
+        if (!known)
+            ids[n++] = d->cl;
+    }
+    CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
+}
+
+static void add_lane(struct machine *m, struct device *d, enum trace_lane_kind kind)
+{
+    static const char *const names[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
+    struct lane *lane = &m->lane[m->n_lanes];
+    lane->index = m->n_lanes++;
+    lane->kind = kind;
+    lane->device = d;
+    d->lane[kind] = lane;
+    snprintf(lane->name, sizeof lane->name, "%s %s", d->id, names[kind]);
+    if (!d->is_host) {
+        cl_command_queue_properties properties = m->profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+        CL_MAKE(lane->queue = clCreateCommandQueue(d->context->cl, d->cl, properties, &err));
+    }
+}
+
+static void open_host(struct machine *m, size_t budget)
+{
+    struct device *h = m->host = &m->device[m->n_devices];
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    h->index = m->n_devices;
+    h->is_host = h->is_cpu = true;
+    snprintf(h->id, sizeof h->id, "host");
+    snprintf(h->name, sizeof h->name, "host");
+    h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    h->alignment = HOST_ALIGNMENT;
+    h->memory = pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+    h->max_allocation = h->memory;
+    h->budget = budget ? budget : h->memory;
+    add_lane(m, h, LANE_CPU);
+    add_lane(m, h, LANE_DISK);
+    add_lane(m, h, LANE_REPORT); /* waits for the end of a step, so nothing else may queue behind it */
+}
+
+struct machine *open_machine(const struct machine_options *options)
+{
+    struct machine *m = allocate(1, sizeof *m);
+    m->profiling = options->profiling;
+    select_devices(m, options->devices);
+    if (!options->oversubscribe)
+        check_core_budget(m);
+    for (int i = 0; i < m->n_devices; i++) {
+        struct device *d = &m->device[i];
+        if (!d->context)
+            make_context(m, d);
+        d->budget = options->device_memory ? options->device_memory : d->memory;
+        for (enum trace_lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
+            add_lane(m, d, kind);
+        if (m->profiling)
+            calibrate_clock(d);
+    }
+    open_host(m, options->host_memory);
+    return m;
+}
+
+void close_machine(struct machine *m)
+{
+    for (int i = 0; i <= m->n_devices; i++)
+        free_slabs(m, &m->device[i]);
+    for (int i = 0; i < m->n_lanes; i++)
+        if (m->lane[i].queue)
+            CL(clReleaseCommandQueue(m->lane[i].queue));
+    for (int i = 0; i < m->n_contexts; i++) {
+        struct context *c = &m->context[i];
+        for (size_t k = 0; k < c->n_programs; k++) {
+            CL(clReleaseProgram(c->programs[k].cl));
+            free(c->programs[k].file);
+        }
+        free(c->programs);
+        CL(clReleaseContext(c->cl));
+    }
+    for (int i = 0; i < m->n_devices; i++)
+        if (m->device[i].cl != m->device[i].root)
+            CL(clReleaseDevice(m->device[i].cl));
+    free(m);
+}
+
+char *describe_machine(const struct machine *m)
+{
+    const struct device *d = &m->device[0];
+    const char *kind = d->is_share ? ", logical devices that share the same cores" : d->cl != d->root ? ", sub-devices" : "";
+    if (m->n_devices == 1)
+        return format_string("%s (%s, %u unit%s)", d->name, d->id, d->units, d->units == 1 ? "" : "s");
+    return format_string("%d devices: %s ... %s (%s, %u unit%s each%s)", m->n_devices, d->id,
+                         m->device[m->n_devices - 1].id, d->name, d->units, d->units == 1 ? "" : "s", kind);
+}

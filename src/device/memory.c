@@ -1,0 +1,84 @@
+/* memory.c - slabs: what is asked of OpenCL, with a guard behind each that shows writes past the end. */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD_BYTE = 0xA5 };
+
+size_t slab_limit(const struct device *d) { return (d->max_allocation - GUARD_BYTES) / d->alignment * d->alignment; }
+
+static void fill(struct device *d, cl_mem buffer, cl_uchar byte, size_t offset, size_t bytes)
+{
+    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
+    CL(clEnqueueFillBuffer(queue, buffer, &byte, 1, offset, bytes, 0, NULL, NULL));
+    CL(clFinish(queue));
+}
+
+static void allocate_device_slab(struct device *d, struct slab *slab)
+{
+    cl_int code;
+    slab->buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
+    if (code != CL_SUCCESS) {
+        char text[32];
+        fail(EXIT_USAGE, "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch", d->id,
+             format_bytes(text, (double)slab->bytes), cl_error_name(code));
+    }
+    fill(d, slab->buffer, 0, 0, slab->bytes);
+    fill(d, slab->buffer, GUARD_BYTE, slab->bytes, GUARD_BYTES);
+}
+
+static void allocate_host_slab(const struct device *d, struct slab *slab)
+{
+    slab->host = aligned_alloc(d->alignment, round_up(slab->bytes + GUARD_BYTES, d->alignment));
+    if (!slab->host)
+        fail(EXIT_USAGE, "the host cannot allocate %zu bytes: use a smaller model or --batch", slab->bytes);
+    memset(slab->host, 0, slab->bytes);
+    memset((char *)slab->host + slab->bytes, GUARD_BYTE, GUARD_BYTES);
+}
+
+void add_slab(struct machine *m, struct device *d, size_t bytes)
+{
+    struct slab *slab = APPEND(d->slabs, d->n_slabs, d->cap_slabs);
+    slab->bytes = bytes;
+    if (d->is_host)
+        allocate_host_slab(d, slab);
+    else
+        allocate_device_slab(d, slab);
+    m->allocated += bytes + GUARD_BYTES;
+}
+
+static bool guard_is_whole(struct device *d, const struct slab *slab)
+{
+    unsigned char guard[GUARD_BYTES];
+    if (slab->buffer)
+        CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES, guard, 0,
+                               NULL, NULL));
+    else
+        memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (guard[i] != GUARD_BYTE)
+            return false;
+    return true;
+}
+
+int damaged_guards(struct device *d)
+{
+    int damaged = 0;
+    for (size_t i = 0; i < d->n_slabs; i++)
+        damaged += !guard_is_whole(d, &d->slabs[i]);
+    return damaged;
+}
+
+void free_slabs(struct machine *m, struct device *d)
+{
+    for (size_t i = 0; i < d->n_slabs; i++) {
+        if (d->slabs[i].buffer)
+            CL(clReleaseMemObject(d->slabs[i].buffer));
+        free(d->slabs[i].host);
+        m->allocated -= d->slabs[i].bytes + GUARD_BYTES;
+    }
+    free(d->slabs);
+    d->slabs = NULL;
+    d->n_slabs = d->cap_slabs = 0;
+}

@@ -1,0 +1,65 @@
+/* bytes.c - plain files, read by position.  pread, not mmap: a file cut short while we read it is an error message
+ * here, and a SIGBUS there. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* All formats here are little endian, and so are all machines with OpenCL; a swap would be code that nobody runs. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assume a little endian machine");
+
+struct reader *open_reader(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        fail(EXIT_IO, "cannot open %s: %s; check the path and its permissions", path, strerror(errno));
+    if (fstat(fd, &status) != 0)
+        fail(EXIT_IO, "cannot examine %s: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        fail(EXIT_IO, "%s is a %s; expected a regular file", path,
+             S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+    struct reader *r = allocate(1, sizeof *r);
+    *r = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
+    return r;
+}
+
+void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset)
+{
+    if (offset > r->size || bytes > r->size - offset) /* subtract: a sum could wrap around */
+        fail(EXIT_FAILED, "%s is damaged: it ends at byte %llu, but %zu bytes are wanted from byte %llu on", r->path,
+             (unsigned long long)r->size, bytes, (unsigned long long)offset);
+    for (char *p = into; bytes;) {
+        ssize_t n = pread(r->fd, p, bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            fail(EXIT_IO, "cannot read %s at byte %llu: %s", r->path, (unsigned long long)offset, strerror(errno));
+        if (n == 0)
+            fail(EXIT_FAILED, "%s became shorter while it was read: it had %llu bytes and now ends at byte %llu",
+                 r->path, (unsigned long long)r->size, (unsigned long long)offset);
+        p += n;
+        bytes -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+}
+
+void close_reader(struct reader *r)
+{
+    close(r->fd);
+    free((char *)r->path);
+    free(r);
+}
+
+char *read_whole(const char *path, size_t *size)
+{
+    struct reader *r = open_reader(path);
+    *size = (size_t)r->size;
+    char *text = allocate(*size + 1, 1);
+    read_at(r, text, *size, 0);
+    close_reader(r);
+    return text;
+}

@@ -1,0 +1,101 @@
+/* file.h - files: safetensors, llm.c's formats, token shards, and publishing a folder or file atomically.
+ *
+ * Everything read is untrusted: sizes are checked before they are used, and every refusal names the file, the field or
+ * byte, what was found and what was expected.  Everything written appears whole or not at all.
+ */
+#ifndef FILE_H
+#define FILE_H
+
+#include "../base/base.h"
+
+/* ---- bytes.c: plain files ---------------------------------------------------------------------------------- */
+
+/* A file opened for positioned reads.  Errors end the program through fail(): EXIT_IO when it cannot be opened or
+ * read, EXIT_FAILED when it is damaged. */
+struct reader {
+    const char *path; /* copied, owned */
+    int fd;
+    uint64_t size;
+};
+struct reader *open_reader(const char *path);
+void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
+void close_reader(struct reader *r);
+/* A whole text file; *size without the added terminating 0.  The caller frees it. */
+char *read_whole(const char *path, size_t *size);
+
+/* ---- publish.c: write beside, sync, rename ------------------------------------------------------------------ */
+
+/* Atomic publish: write `<path>.tmp-<pid>`, fsync it, rename it over `path`, fsync the folder.  A crash or fail() at
+ * any moment leaves the old file or the new one, never a part (fail() removes the temporary). */
+struct writer {
+    const char *path, *temporary;
+    int fd;
+    uint64_t offset;
+};
+struct writer *open_writer(const char *path);
+void write_bytes(struct writer *w, const void *bytes, size_t n);
+void publish(struct writer *w); /* sync + rename + sync folder; frees w */
+void abandon(struct writer *w); /* remove the temporary; frees w */
+/* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
+void make_folder(const char *path);
+
+/* ---- safetensors.c: a strict reader and a writer ------------------------------------------------------------ */
+
+enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_U16, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_I64, DTYPE_F64, DTYPE_OTHER };
+enum { MAX_RANK = 8 };
+struct st_tensor {
+    char *name;
+    enum dtype dtype;
+    char dtype_name[8];
+    int rank;
+    int64_t shape[MAX_RANK];
+    uint64_t offset; /* from the start of the file */
+    uint64_t bytes;
+};
+struct safetensors {
+    struct reader *file;
+    size_t n;
+    struct st_tensor *tensors; /* in order of offset */
+    size_t n_metadata;
+    char **metadata_keys, **metadata_values;
+};
+struct safetensors *open_safetensors(const char *path);
+void close_safetensors(struct safetensors *st);
+const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
+const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
+/* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32, I64, U16, U8); fails naming the tensor when
+ * the dtype is another.  `into` holds the product of the shape. */
+void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);
+void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into);
+/* "[2, 16, 67]" into out, returned. */
+char *format_shape(char out[128], int rank, const int64_t *shape);
+
+/* Writing: declare every tensor, then write their bytes in the declared order (begin_ writes the header). */
+struct st_writer;
+struct st_writer *new_st_writer(const char *path);
+void st_metadata(struct st_writer *w, const char *key, const char *value);
+void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape);
+void st_begin(struct st_writer *w);
+void st_write(struct st_writer *w, const void *bytes, size_t n);
+void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written are not the bytes declared */
+
+/* ---- llmc.c: llm.c's model checkpoint and token shard --------------------------------------------------------- */
+
+enum { LLMC_MODEL_MAGIC = 20240326, LLMC_TOKENS_MAGIC = 20240520, LLMC_HEADER_BYTES = 1024 };
+struct llmc_model {
+    struct reader *file;
+    int32_t max_seq_len, vocab, layers, heads, channels, padded_vocab;
+};
+/* Checks magic, version (3 = float32), sane sizes, and that the file's size is exactly what they ask for. */
+struct llmc_model *open_llmc_model(const char *path);
+/* One parameter as float32 by its llm.c name ("wte", "qkvw", ...) and layer (0 for those without); *count elements,
+ * vocabulary padding rows left out.  The caller frees it. */
+float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer, size_t *count);
+void close_llmc_model(struct llmc_model *m);
+/* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
+bool has_magic(const char *path, int32_t magic);
+/* Tokens of an llm.c shard (magic, version 1) or of a headerless uint16 file; *n of them.  The caller frees them. */
+uint16_t *read_token_shard(const char *path, size_t *n);
+uint16_t *read_headerless_tokens(const char *path, size_t *n);
+
+#endif

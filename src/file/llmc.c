@@ -1,0 +1,205 @@
+/* llmc.c - the file formats of llm.c: model checkpoints and token shards.
+ *
+ * Both begin with a header of 256 int32 (1024 bytes), unused words zero, all little endian.
+ *
+ *     model   [0] 20240326  [1] version 3 (float32)  [2] maxT  [3] V  [4] L  [5] heads  [6] C  [7] Vp
+ *             then the 16 parameters of `layout` below, each for all layers together
+ *     tokens  [0] 20240520  [1] version 1  [2] number of tokens, then that many uint16
+ *
+ * Linear weights are (out, in), row-major; the head is tied to wte; rows V to Vp-1 of wte are padding.
+ */
+#include "file.h"
+
+#include <stdlib.h>
+
+enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, PARAMETERS = 16 };
+enum { LLAMA3_TOKENS_MAGIC = 20240801, EVAL_MAGIC = 20240522, TOKENIZER_MAGIC = 20240328 };
+
+bool has_magic(const char *path, int32_t magic)
+{
+    int32_t first = 0;
+    struct reader *r = open_reader(path);
+    bool long_enough = r->size >= sizeof first;
+    if (long_enough)
+        read_at(r, &first, sizeof first, 0);
+    close_reader(r);
+    return long_enough && first == magic;
+}
+
+/* What a magic number stands for, to tell the user which file was given instead. */
+static const char *magic_name(int32_t magic)
+{
+    switch (magic) {
+    case LLMC_MODEL_MAGIC:
+        return "an llm.c model checkpoint";
+    case LLMC_TOKENS_MAGIC:
+        return "an llm.c token shard";
+    case LLAMA3_TOKENS_MAGIC:
+        return "an llm.c token shard of 32-bit Llama 3 tokens";
+    case EVAL_MAGIC:
+        return "an llm.c evaluation set";
+    case TOKENIZER_MAGIC:
+        return "an llm.c tokenizer";
+    default:
+        return NULL;
+    }
+}
+
+/* Read the header; its first two words must be `magic` and `version`. */
+static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t magic, int32_t version)
+{
+    if (r->size < LLMC_HEADER_BYTES)
+        fail(EXIT_FAILED, "%s is damaged: it has %llu bytes, but %s begins with a header of %d bytes", r->path,
+             (unsigned long long)r->size, magic_name(magic), LLMC_HEADER_BYTES);
+    read_at(r, header, LLMC_HEADER_BYTES, 0);
+    if (header[0] != magic && magic_name(header[0]))
+        fail(EXIT_FAILED, "%s is %s; expected %s", r->path, magic_name(header[0]), magic_name(magic));
+    if (header[0] != magic)
+        fail(EXIT_FAILED, "%s is not %s: its first word is %d, expected %d", r->path, magic_name(magic), header[0],
+             magic);
+    if (header[1] != version)
+        fail(EXIT_FAILED, "%s has version %d in header word 1, expected %d%s", r->path, header[1], version,
+             magic == LLMC_MODEL_MAGIC && header[1] == 5 ? ": it holds bfloat16; export the model in float32" : "");
+}
+
+/* ---- model --------------------------------------------------------------------------------------------------- */
+
+struct parameter {
+    const char *name;
+    uint64_t repeat;   /* L for the parameters of a layer, else 1 */
+    uint64_t elements; /* in the file, of one layer */
+};
+
+/* The parameters in file order. */
+static void layout(const struct llmc_model *m, struct parameter p[PARAMETERS])
+{
+    uint64_t L = (uint64_t)m->layers, C = (uint64_t)m->channels;
+    uint64_t Vp = (uint64_t)m->padded_vocab, maxT = (uint64_t)m->max_seq_len;
+    const struct parameter table[PARAMETERS] = {
+        {"wte", 1, Vp * C},
+        {"wpe", 1, maxT * C},
+        {"ln1w", L, C},
+        {"ln1b", L, C},
+        {"qkvw", L, 3 * C * C},
+        {"qkvb", L, 3 * C},
+        {"attprojw", L, C * C},
+        {"attprojb", L, C},
+        {"ln2w", L, C},
+        {"ln2b", L, C},
+        {"fcw", L, 4 * C * C},
+        {"fcb", L, 4 * C},
+        {"fcprojw", L, C * 4 * C},
+        {"fcprojb", L, C},
+        {"lnfw", 1, C},
+        {"lnfb", 1, C},
+    };
+    memcpy(p, table, sizeof table);
+}
+
+/* The limits are far above any GPT-2 and keep every product below within 64 bits. */
+static void check_size(const struct llmc_model *m, const char *field, int word, int32_t value, int32_t limit)
+{
+    if (value < 1 || value > limit)
+        fail(EXIT_FAILED, "%s is damaged: header word %d (%s) is %d, expected 1 to %d", m->file->path, word, field,
+             value, limit);
+}
+
+static void check_model(const struct llmc_model *m)
+{
+    const char *path = m->file->path;
+    check_size(m, "max_seq_len", 2, m->max_seq_len, 1 << 24);
+    check_size(m, "vocab", 3, m->vocab, 1 << 24);
+    check_size(m, "layers", 4, m->layers, 1 << 12);
+    check_size(m, "heads", 5, m->heads, 1 << 16);
+    check_size(m, "channels", 6, m->channels, 1 << 16);
+    check_size(m, "padded_vocab", 7, m->padded_vocab, 1 << 24);
+    if (m->channels % m->heads)
+        fail(EXIT_FAILED, "%s is damaged: %d channels (header word 6) cannot be shared by %d heads (word 5)", path,
+             m->channels, m->heads);
+    if (m->padded_vocab < m->vocab)
+        fail(EXIT_FAILED, "%s is damaged: padded_vocab %d (header word 7) is less than vocab %d (word 3)", path,
+             m->padded_vocab, m->vocab);
+    struct parameter p[PARAMETERS];
+    layout(m, p);
+    uint64_t elements = 0;
+    for (int i = 0; i < PARAMETERS; i++)
+        elements += p[i].repeat * p[i].elements;
+    if (m->file->size != LLMC_HEADER_BYTES + 4 * elements)
+        fail(EXIT_FAILED, "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu",
+             path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
+             (unsigned long long)m->file->size);
+}
+
+struct llmc_model *open_llmc_model(const char *path)
+{
+    int32_t header[HEADER_WORDS];
+    struct reader *r = open_reader(path);
+    read_header(r, header, LLMC_MODEL_MAGIC, 3);
+    struct llmc_model *m = allocate(1, sizeof *m);
+    *m = (struct llmc_model){r, header[2], header[3], header[4], header[5], header[6], header[7]};
+    check_model(m);
+    return m;
+}
+
+float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer, size_t *count)
+{
+    struct parameter p[PARAMETERS];
+    layout(m, p);
+    uint64_t offset = LLMC_HEADER_BYTES;
+    int i = 0;
+    for (; i < PARAMETERS && strcmp(p[i].name, name) != 0; i++)
+        offset += 4 * p[i].repeat * p[i].elements;
+    CHECK(i < PARAMETERS, "llm.c has no parameter \"%s\"", name);
+    CHECK(layer >= 0 && (uint64_t)layer < p[i].repeat, "%s: layer %d of %d", name, layer, (int)p[i].repeat);
+
+    bool padded = strcmp(name, "wte") == 0;
+    *count = padded ? (size_t)m->vocab * (size_t)m->channels : (size_t)p[i].elements;
+    float *values = allocate(*count, sizeof *values);
+    read_at(m->file, values, *count * sizeof *values, offset + 4 * (uint64_t)layer * p[i].elements);
+    return values;
+}
+
+void close_llmc_model(struct llmc_model *m)
+{
+    close_reader(m->file);
+    free(m);
+}
+
+/* ---- tokens -------------------------------------------------------------------------------------------------- */
+
+static uint16_t *read_tokens(struct reader *r, uint64_t offset, size_t n)
+{
+    uint16_t *tokens = allocate(n, sizeof *tokens);
+    read_at(r, tokens, n * sizeof *tokens, offset);
+    close_reader(r);
+    return tokens;
+}
+
+uint16_t *read_token_shard(const char *path, size_t *n)
+{
+    int32_t header[HEADER_WORDS];
+    struct reader *r = open_reader(path);
+    read_header(r, header, LLMC_TOKENS_MAGIC, 1);
+    if (header[2] < 0 || r->size != LLMC_HEADER_BYTES + 2 * (uint64_t)header[2])
+        fail(EXIT_FAILED,
+             "%s is damaged: its header promises %d tokens of 2 bytes behind %d bytes, but it has %llu bytes", path,
+             header[2], LLMC_HEADER_BYTES, (unsigned long long)r->size);
+    *n = (size_t)header[2];
+    return read_tokens(r, LLMC_HEADER_BYTES, *n);
+}
+
+uint16_t *read_headerless_tokens(const char *path, size_t *n)
+{
+    struct reader *r = open_reader(path);
+    int32_t magic = 0;
+    if (r->size >= sizeof magic)
+        read_at(r, &magic, sizeof magic, 0);
+    if (magic_name(magic))
+        fail(EXIT_FAILED, "%s is %s; expected token numbers of 16 bits", path, magic_name(magic));
+    if (r->size % 2)
+        fail(EXIT_FAILED,
+             "%s has an odd number of bytes (%llu); a .bin file without llm.c's header holds 16-bit tokens", path,
+             (unsigned long long)r->size);
+    *n = (size_t)(r->size / 2);
+    return read_tokens(r, 0, *n);
+}

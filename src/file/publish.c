@@ -1,0 +1,145 @@
+/* publish.c - files that appear whole or not at all.
+ *
+ *     write  <path>.tmp-<pid>     a crash here leaves the old file and a stray temporary
+ *     fsync  the temporary        its bytes are on the disk before its name is
+ *     rename it over <path>       atomic: a reader sees the old file or the new one
+ *     fsync  the folder           the new name is on the disk as well
+ */
+#ifdef __APPLE__
+#define _DARWIN_C_SOURCE /* F_FULLFSYNC */
+#endif
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* fail() calls this with the writer whose temporary must go. */
+static void remove_temporary(void *writer)
+{
+    struct writer *w = writer;
+    unlink(w->temporary);
+}
+
+static _Noreturn void write_failed(const struct writer *w, const char *what)
+{
+    const char *reason = strerror(errno);
+    const char *advice = errno == ENOSPC || errno == EDQUOT ? "; free some space or choose another disk" : "";
+    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes%s; what was at that path before is untouched", what, w->path,
+         reason, (unsigned long long)w->offset, advice);
+}
+
+static void free_writer(struct writer *w)
+{
+    cancel_on_fail(remove_temporary, w);
+    free((char *)w->path);
+    free((char *)w->temporary);
+    free(w);
+}
+
+struct writer *open_writer(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        fail(EXIT_IO, "cannot write %s: a %s of that name is in the way; choose another name", path,
+             S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+    struct writer *w = allocate(1, sizeof *w);
+    w->path = copy_string(path);
+    w->temporary = format_string("%s.tmp-%ld", path, (long)getpid());
+    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (w->fd < 0)
+        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
+             strerror(errno));
+    on_fail(remove_temporary, w);
+    return w;
+}
+
+void write_bytes(struct writer *w, const void *bytes, size_t n)
+{
+    for (const char *p = bytes; n;) {
+        ssize_t written = write(w->fd, p, n);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            write_failed(w, "write");
+        p += written;
+        n -= (size_t)written;
+        w->offset += (uint64_t)written;
+    }
+}
+
+/* To the disk itself; on macOS fsync stops at the drive's cache. */
+static int sync_file(int fd)
+{
+#ifdef F_FULLFSYNC
+    if (fcntl(fd, F_FULLFSYNC) == 0)
+        return 0;
+#endif
+    return fsync(fd);
+}
+
+/* The folder that holds `path`.  The caller frees it. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return copy_string(".");
+    int n = (int)(slash - path);
+    return format_string("%.*s", MAX(n, 1), path); /* "/file" is in "/" */
+}
+
+static void sync_folder_of(const struct writer *w)
+{
+    char *folder = folder_of(w->path);
+    int fd = open(folder, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: a file system without folder sync */
+        fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; it may not survive a power cut", w->path,
+             folder, strerror(errno));
+    close(fd);
+    free(folder);
+}
+
+void publish(struct writer *w)
+{
+    if (sync_file(w->fd) != 0 || close(w->fd) != 0)
+        write_failed(w, "finish writing");
+    if (rename(w->temporary, w->path) != 0)
+        write_failed(w, "rename the finished temporary to");
+    sync_folder_of(w);
+    free_writer(w);
+}
+
+void abandon(struct writer *w)
+{
+    close(w->fd);
+    remove_temporary(w);
+    free_writer(w);
+}
+
+static void make_one_folder(const char *path)
+{
+    struct stat status;
+    if (mkdir(path, 0777) == 0)
+        return;
+    int reason = errno;
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return;
+    if (reason == EEXIST || reason == ENOTDIR)
+        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", path);
+    fail(EXIT_IO, "cannot make the folder %s: %s", path, strerror(reason));
+}
+
+void make_folder(const char *path)
+{
+    char *part = copy_string(path);
+    for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
+        *slash = '\0';
+        make_one_folder(part);
+        *slash = '/';
+    }
+    if (part[0])
+        make_one_folder(part);
+    free(part);
+}

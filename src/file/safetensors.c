@@ -1,0 +1,498 @@
+/* safetensors.c - a strict reader and a writer of https://github.com/huggingface/safetensors.
+ *
+ *     uint64 N | N bytes of JSON | data                              little endian
+ *     {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+ *
+ * Offsets count from the end of the JSON, half-open.  The tensors tile the data: no hole, no overlap, nothing behind.
+ *
+ * The reader refuses more than the reference does, because a checkpoint that can be read in two ways is one that can be
+ * read wrongly: duplicate names (the reference lets the last win), unknown fields, leading or trailing junk, products
+ * that overflow behind a zero.  jansson parses; `check_characters` first refuses what jansson is lenient about.
+ */
+#include "file.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+enum { MAX_HEADER = 100000000, MAX_NAME = 4096, MAX_DEPTH = 3, DATA_ALIGNMENT = 4096 };
+
+static const struct {
+    const char *name;
+    unsigned bits;
+    enum dtype dtype;
+} dtypes[] = {
+    {"F32", 32, DTYPE_F32},      {"I32", 32, DTYPE_I32},      {"U16", 16, DTYPE_U16},      {"U8", 8, DTYPE_U8},
+    {"F16", 16, DTYPE_F16},      {"BF16", 16, DTYPE_BF16},    {"I64", 64, DTYPE_I64},      {"F64", 64, DTYPE_F64},
+    {"BOOL", 8, DTYPE_OTHER},    {"I8", 8, DTYPE_OTHER},      {"I16", 16, DTYPE_OTHER},    {"U32", 32, DTYPE_OTHER},
+    {"U64", 64, DTYPE_OTHER},    {"C64", 64, DTYPE_OTHER},    {"F8_E5M2", 8, DTYPE_OTHER}, {"F8_E4M3", 8, DTYPE_OTHER},
+    {"F8_E8M0", 8, DTYPE_OTHER}, {"F6_E2M3", 6, DTYPE_OTHER}, {"F6_E3M2", 6, DTYPE_OTHER}, {"F4", 4, DTYPE_OTHER},
+};
+
+char *format_shape(char out[128], int rank, const int64_t *shape)
+{
+    int n = snprintf(out, 128, "[");
+    for (int i = 0; i < rank && n < 128; i++)
+        n += snprintf(out + n, (size_t)(128 - n), "%s%lld", i ? ", " : "", (long long)shape[i]);
+    if (n < 128)
+        snprintf(out + n, (size_t)(128 - n), "]");
+    return out;
+}
+
+/* ---- reading: the header as characters ------------------------------------------------------------------------ */
+
+/* Every refusal of a file starts alike and names the file. */
+#define REFUSE(path, ...) refuse(path, format_string(__VA_ARGS__))
+static _Noreturn void refuse(const char *path, const char *reason)
+{
+    fail(EXIT_FAILED, "%s is not a valid safetensors file: %s; get a fresh copy or write it anew", path, reason);
+}
+
+/* Names come from the file: print at most 80 bytes of one, and no control characters.  The result is never freed: it
+ * is wanted only where the program ends. */
+static const char *shown(const char *name)
+{
+    char *copy = format_string("%.80s%s", name, strlen(name) > 80 ? "..." : "");
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return copy;
+}
+
+/* Skip the string that starts at text[i]; its closing quote, or n when there is none. */
+static size_t string_end(const char *text, size_t i, size_t n)
+{
+    for (i++; i < n && text[i] != '"'; i++)
+        if (text[i] == '\\')
+            i++;
+    return MIN(i, n);
+}
+
+/* A header holds objects, lists, strings and whole numbers without a sign; so outside strings only these characters
+ * may stand.  This refuses null, true, -0, 1.0, 1e3 and comments at their byte, and bounds the nesting before jansson
+ * recurses. */
+static void check_characters(const char *path, const char *text, size_t n)
+{
+    if (n == 0 || text[0] != '{')
+        REFUSE(path, "its JSON header must start with '{' at byte 8");
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        if (c == '"')
+            i = string_end(text, i, n);
+        else if (c == '\0' || !strchr("{}[]:,0123456789 \t\r\n", c))
+            REFUSE(
+                path,
+                "byte %zu of the file is 0x%02X, but outside strings a header has only { } [ ] : , digits and spaces",
+                i + 8, (unsigned)(unsigned char)c);
+        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+        if (depth > MAX_DEPTH)
+            REFUSE(path, "its header nests deeper than %d levels at byte %zu", MAX_DEPTH, i + 8);
+    }
+}
+
+/* jansson refuses what is no JSON, invalid UTF-8, and names that occur twice (compared after unescaping). */
+static json_t *parse_header(const char *path, const char *text, size_t n)
+{
+    json_error_t error;
+    json_t *header = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (!header)
+        REFUSE(path, "its JSON header is wrong near byte %d: %s", error.position + 8, shown(error.text));
+    if (!json_is_object(header))
+        REFUSE(path, "its JSON header is not an object");
+    return header;
+}
+
+/* ---- reading: the header as tensors ---------------------------------------------------------------------------- */
+
+/* a * b, or refuse.  A zero dimension must not hide an overflow in the others, so zeros count as ones here. */
+static uint64_t checked_product(const char *path, const char *name, uint64_t a, uint64_t b)
+{
+    if (b && a > (uint64_t)INT64_MAX / b)
+        REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(name));
+    return a * b;
+}
+
+static uint64_t whole_number(const char *path, const char *name, const char *field, const json_t *value)
+{
+    if (!json_is_integer(value)) /* signs, fractions and exponents are refused by check_characters */
+        REFUSE(path, "%s of tensor \"%s\" must hold whole numbers", field, shown(name));
+    return (uint64_t)json_integer_value(value);
+}
+
+static void read_dtype(const char *path, struct st_tensor *t, unsigned *bits, const json_t *value)
+{
+    const char *text = json_is_string(value) ? json_string_value(value) : "";
+    for (size_t i = 0; i < COUNT(dtypes); i++)
+        if (strcmp(text, dtypes[i].name) == 0) {
+            t->dtype = dtypes[i].dtype;
+            snprintf(t->dtype_name, sizeof t->dtype_name, "%s", text);
+            *bits = dtypes[i].bits;
+            return;
+        }
+    REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(t->name),
+           shown(text));
+}
+
+static void read_shape(const char *path, struct st_tensor *t, const json_t *value)
+{
+    if (!json_is_array(value) || json_array_size(value) > MAX_RANK)
+        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(t->name), MAX_RANK);
+    t->rank = (int)json_array_size(value);
+    for (int i = 0; i < t->rank; i++)
+        t->shape[i] = (int64_t)whole_number(path, t->name, "shape", json_array_get(value, (size_t)i));
+}
+
+/* Bytes that the shape asks for. */
+static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigned bits)
+{
+    uint64_t nonzero = bits;
+    bool empty = false;
+    for (int i = 0; i < t->rank; i++) {
+        empty |= t->shape[i] == 0;
+        nonzero = checked_product(path, t->name, nonzero, (uint64_t)MAX(t->shape[i], 1));
+    }
+    if (!empty && nonzero % 8)
+        REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(t->name),
+               (unsigned long long)nonzero);
+    return empty ? 0 : nonzero / 8;
+}
+
+static void read_offsets(const char *path, struct st_tensor *t, const json_t *value)
+{
+    if (!json_is_array(value) || json_array_size(value) != 2)
+        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(t->name));
+    uint64_t begin = whole_number(path, t->name, "data_offsets", json_array_get(value, 0));
+    uint64_t end = whole_number(path, t->name, "data_offsets", json_array_get(value, 1));
+    if (begin > end)
+        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(t->name),
+               (unsigned long long)end, (unsigned long long)begin);
+    t->offset = begin; /* from the start of the data; `check_tiling` makes it from the start of the file */
+    t->bytes = end - begin;
+}
+
+static void check_name(const char *path, const char *name)
+{
+    if (!*name)
+        REFUSE(path, "a tensor has an empty name");
+    if (strlen(name) > MAX_NAME)
+        REFUSE(path, "the tensor name \"%s\" is longer than %d bytes", shown(name), MAX_NAME);
+}
+
+static void read_tensor(const char *path, const char *name, const json_t *entry, struct st_tensor *t)
+{
+    check_name(path, name);
+    const json_t *dtype = json_object_get(entry, "dtype"), *shape = json_object_get(entry, "shape");
+    const json_t *offsets = json_object_get(entry, "data_offsets"); /* json_object_get(no object) is NULL */
+    if (!dtype || !shape || !offsets || json_object_size(entry) != 3)
+        REFUSE(path, "the entry of tensor \"%s\" must have exactly the fields dtype, shape and data_offsets",
+               shown(name));
+    unsigned bits = 0;
+    t->name = copy_string(name);
+    read_dtype(path, t, &bits, dtype);
+    read_shape(path, t, shape);
+    read_offsets(path, t, offsets);
+    uint64_t expected = shape_bytes(path, t, bits);
+    char text[128];
+    if (t->bytes != expected)
+        REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(name),
+               t->dtype_name, format_shape(text, t->rank, t->shape), (unsigned long long)expected,
+               (unsigned long long)t->bytes);
+}
+
+static void read_metadata(struct safetensors *st, json_t *metadata)
+{
+    const char *path = st->file->path, *key;
+    json_t *value;
+    if (!json_is_object(metadata))
+        REFUSE(path, "__metadata__ must be an object of strings");
+    st->metadata_keys = allocate(json_object_size(metadata), sizeof(char *));
+    st->metadata_values = allocate(json_object_size(metadata), sizeof(char *));
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value))
+            REFUSE(path, "__metadata__ must hold strings only, but \"%s\" is none", shown(key));
+        st->metadata_keys[st->n_metadata] = copy_string(key);
+        st->metadata_values[st->n_metadata++] = copy_string(json_string_value(value));
+    }
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct st_tensor *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* empty ones first: they end where the next begins */
+}
+
+/* Sorted by offset, the tensors must cover the data exactly once. */
+static void check_tiling(struct safetensors *st, uint64_t data)
+{
+    uint64_t at = 0; /* end of the tensors so far, from the start of the data */
+    for (size_t i = 0; i < st->n; i++) {
+        struct st_tensor *t = &st->tensors[i];
+        if (t->offset != at)
+            REFUSE(st->file->path, "tensor \"%s\" begins at byte %llu of the data, but the one before ends at %llu: %s",
+                   shown(t->name), (unsigned long long)t->offset, (unsigned long long)at,
+                   t->offset > at ? "a hole" : "they overlap");
+        at += t->bytes; /* cannot wrap: both are below 2^63 */
+        t->offset += data;
+    }
+    if (at != st->file->size - data)
+        REFUSE(st->file->path, "its tensors take %llu bytes of data, but %llu follow the header: it is %s",
+               (unsigned long long)at, (unsigned long long)(st->file->size - data),
+               at > st->file->size - data ? "cut short" : "too long");
+}
+
+/* The header's text with a terminating 0, *n bytes. */
+static char *read_header_text(struct reader *file, size_t *n)
+{
+    uint64_t length;
+    if (file->size < 8)
+        REFUSE(file->path, "it has %llu bytes, expected at least 8", (unsigned long long)file->size);
+    read_at(file, &length, 8, 0);
+    if (length > MAX_HEADER)
+        REFUSE(file->path, "its first 8 bytes announce a header of %llu bytes, expected at most %d",
+               (unsigned long long)length, MAX_HEADER);
+    if (length > file->size - 8)
+        REFUSE(file->path, "its first 8 bytes announce a header of %llu bytes, but only %llu follow",
+               (unsigned long long)length, (unsigned long long)(file->size - 8));
+    *n = (size_t)length;
+    char *text = allocate(*n + 1, 1);
+    read_at(file, text, *n, 8);
+    return text;
+}
+
+struct safetensors *open_safetensors(const char *path)
+{
+    struct safetensors *st = allocate(1, sizeof *st);
+    st->file = open_reader(path);
+    size_t length;
+    char *text = read_header_text(st->file, &length);
+    check_characters(path, text, length);
+    json_t *header = parse_header(path, text, length), *entry;
+    const char *name;
+    st->tensors = allocate(json_object_size(header), sizeof *st->tensors);
+    json_object_foreach(header, name, entry)
+    {
+        if (strcmp(name, "__metadata__") == 0)
+            read_metadata(st, entry);
+        else
+            read_tensor(path, name, entry, &st->tensors[st->n++]);
+    }
+    qsort(st->tensors, st->n, sizeof *st->tensors, by_offset);
+    check_tiling(st, 8 + (uint64_t)length);
+    json_decref(header);
+    free(text);
+    return st;
+}
+
+void close_safetensors(struct safetensors *st)
+{
+    for (size_t i = 0; i < st->n; i++)
+        free(st->tensors[i].name);
+    for (size_t i = 0; i < st->n_metadata; i++) {
+        free(st->metadata_keys[i]);
+        free(st->metadata_values[i]);
+    }
+    free(st->metadata_keys);
+    free(st->metadata_values);
+    free(st->tensors);
+    close_reader(st->file);
+    free(st);
+}
+
+const struct st_tensor *find_tensor(const struct safetensors *st, const char *name)
+{
+    for (size_t i = 0; i < st->n; i++)
+        if (strcmp(st->tensors[i].name, name) == 0)
+            return &st->tensors[i];
+    return NULL;
+}
+
+const char *find_metadata(const struct safetensors *st, const char *key)
+{
+    for (size_t i = 0; i < st->n_metadata; i++)
+        if (strcmp(st->metadata_keys[i], key) == 0)
+            return st->metadata_values[i];
+    return NULL;
+}
+
+/* ---- reading: values ------------------------------------------------------------------------------------------ */
+
+/* IEEE half: 1 sign, 5 exponent (bias 15) and 10 fraction bits. */
+static float float_of_half(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
+    if (exponent == 0) { /* zero and subnormals: fraction * 2^-24 */
+        float magnitude = (float)fraction * 0x1p-24f;
+        return sign ? -magnitude : magnitude;
+    }
+    uint32_t bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+/* bfloat16 is the upper half of a float. */
+static float float_of_bfloat(uint16_t bfloat)
+{
+    uint32_t bits = (uint32_t)bfloat << 16;
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+static uint64_t elements_of(const struct st_tensor *t)
+{
+    uint64_t n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= (uint64_t)t->shape[i];
+    return n;
+}
+
+/* All bytes of a tensor, aligned for any type.  The caller frees it. */
+static void *read_raw(const struct safetensors *st, const struct st_tensor *t)
+{
+    void *bytes = allocate((size_t)t->bytes, 1);
+    read_at(st->file, bytes, (size_t)t->bytes, t->offset);
+    return bytes;
+}
+
+void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into)
+{
+    if (t->dtype == DTYPE_F32) {
+        read_at(st->file, into, (size_t)t->bytes, t->offset);
+        return;
+    }
+    if (t->dtype != DTYPE_F16 && t->dtype != DTYPE_BF16 && t->dtype != DTYPE_F64)
+        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected floating point: F32, F16, BF16 or F64", st->file->path,
+             shown(t->name), t->dtype_name);
+    void *raw = read_raw(st, t);
+    for (uint64_t i = 0, n = elements_of(t); i < n; i++)
+        into[i] = t->dtype == DTYPE_F64   ? (float)((double *)raw)[i]
+                  : t->dtype == DTYPE_F16 ? float_of_half(((uint16_t *)raw)[i])
+                                          : float_of_bfloat(((uint16_t *)raw)[i]);
+    free(raw);
+}
+
+void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into)
+{
+    if (t->dtype == DTYPE_I32) {
+        read_at(st->file, into, (size_t)t->bytes, t->offset);
+        return;
+    }
+    if (t->dtype != DTYPE_I64 && t->dtype != DTYPE_U16 && t->dtype != DTYPE_U8)
+        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected whole numbers: I32, I64, U16 or U8", st->file->path,
+             shown(t->name), t->dtype_name);
+    void *raw = read_raw(st, t);
+    for (uint64_t i = 0, n = elements_of(t); i < n; i++) {
+        int64_t value = t->dtype == DTYPE_I64   ? ((int64_t *)raw)[i]
+                        : t->dtype == DTYPE_U16 ? ((uint16_t *)raw)[i]
+                                                : ((uint8_t *)raw)[i];
+        if (value < INT32_MIN || value > INT32_MAX)
+            fail(EXIT_FAILED, "%s: element %llu of tensor \"%s\" is %lld, which does not fit 32 bits", st->file->path,
+                 (unsigned long long)i, shown(t->name), (long long)value);
+        into[i] = (int32_t)value;
+    }
+    free(raw);
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------- */
+
+struct st_writer {
+    struct writer *file;
+    json_t *header, *metadata;
+    uint64_t declared, written; /* bytes of data */
+    bool begun;
+};
+
+struct st_writer *new_st_writer(const char *path)
+{
+    struct st_writer *w = allocate(1, sizeof *w);
+    w->file = open_writer(path);
+    w->header = json_object();
+    w->metadata = json_object();
+    return w;
+}
+
+void st_metadata(struct st_writer *w, const char *key, const char *value)
+{
+    CHECK(!w->begun, "metadata \"%s\" comes after st_begin", key);
+    if (json_object_set_new(w->metadata, key, json_string(value)) != 0)
+        fail(EXIT_USAGE, "cannot write \"%s\" into the metadata of %s: \"%s\" is not valid UTF-8", key, w->file->path,
+             value);
+}
+
+static unsigned bytes_of_dtype(enum dtype dtype, const char **name)
+{
+    for (size_t i = 0; i < COUNT(dtypes); i++)
+        if (dtypes[i].dtype == dtype && dtype != DTYPE_OTHER) {
+            *name = dtypes[i].name;
+            return dtypes[i].bits / 8;
+        }
+    CHECK(false, "dtype %d cannot be written", (int)dtype);
+}
+
+void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape)
+{
+    CHECK(!w->begun, "tensor \"%s\" is declared after st_begin", name);
+    CHECK(rank >= 0 && rank <= MAX_RANK, "tensor \"%s\" has rank %d, limit %d", name, rank, MAX_RANK);
+    CHECK(!json_object_get(w->header, name), "tensor \"%s\" is declared twice", name);
+    const char *dtype_name;
+    uint64_t bytes = bytes_of_dtype(dtype, &dtype_name);
+    json_t *dims = json_array();
+    for (int i = 0; i < rank; i++) {
+        bytes *= (uint64_t)shape[i];
+        json_array_append_new(dims, json_integer(shape[i]));
+    }
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name, "shape", dims, "data_offsets",
+                              (json_int_t)w->declared, (json_int_t)(w->declared + bytes));
+    CHECK(entry && json_object_set_new(w->header, name, entry) == 0, "tensor name \"%s\" is not valid UTF-8", name);
+    w->declared += bytes;
+}
+
+/* The metadata comes first, where a reader of the raw file looks; then the tensors as they were declared. */
+static char *header_text(struct st_writer *w)
+{
+    json_t *all = json_object();
+    if (json_object_size(w->metadata))
+        json_object_set(all, "__metadata__", w->metadata);
+    json_object_update(all, w->header);
+    char *text = json_dumps(all, JSON_COMPACT); /* keeps the order of insertion */
+    CHECK(text, "no header for %s", w->file->path);
+    json_decref(all);
+    return text;
+}
+
+/* Spaces behind the JSON make the data begin at a page, so that it can be mapped or read directly. */
+void st_begin(struct st_writer *w)
+{
+    char *text = header_text(w);
+    size_t used = strlen(text), padding = round_up(8 + used, DATA_ALIGNMENT) - 8 - used;
+    uint64_t length = used + padding;
+    char *spaces = allocate(padding, 1);
+    memset(spaces, ' ', padding);
+    write_bytes(w->file, &length, 8);
+    write_bytes(w->file, text, used);
+    write_bytes(w->file, spaces, padding);
+    free(spaces);
+    free(text);
+    w->begun = true;
+}
+
+void st_write(struct st_writer *w, const void *bytes, size_t n)
+{
+    CHECK(w->begun, "st_write of %zu bytes before st_begin", n);
+    write_bytes(w->file, bytes, n);
+    w->written += n;
+}
+
+void st_publish(struct st_writer *w)
+{
+    CHECK(w->begun && w->written == w->declared, "%s: %llu bytes written, %llu declared", w->file->path,
+          (unsigned long long)w->written, (unsigned long long)w->declared);
+    publish(w->file);
+    json_decref(w->header);
+    json_decref(w->metadata);
+    free(w);
+}

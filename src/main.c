@@ -1,0 +1,51 @@
+/* main.c - the table of subcommands.
+ *
+ * To step through a training run:  gdb --args ./yard train --model tiny --serial --steps 3
+ */
+#include "base/base.h"
+#include "cmd/cmd.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+    {"devices", cmd_devices, "show the OpenCL devices"},                                  //
+    {"train", cmd_train, "train a GPT"},                                                  //
+    {"sample", cmd_sample, "let a saved model write"},                                    //
+    {"check", cmd_check, "compare with reference numbers made by another program"},       //
+    {"plan", cmd_plan, "show a training step as a list of tasks, and its memory"},        //
+    {"trace", cmd_trace, "summarise, export or compare what --trace recorded"},           //
+    {"bench", cmd_bench, "measure the device, its matrix products and training"},         //
+};
+
+static void print_commands(FILE *out)
+{
+    fprintf(out, "usage: yard COMMAND [options]\n\n");
+    for (size_t i = 0; i < COUNT(commands); i++)
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "\n`yard COMMAND --help` shows the options of a command.\n");
+}
+
+static _Noreturn void fail_unknown(const char *name)
+{
+    const char *nearest = commands[0].name;
+    for (size_t i = 1; i < COUNT(commands); i++)
+        if (edit_distance(name, commands[i].name) < edit_distance(name, nearest))
+            nearest = commands[i].name;
+    fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", name, nearest);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        print_commands(argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+    }
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 2, argv + 2);
+    fail_unknown(argv[1]);
+}

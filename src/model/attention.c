@@ -1,0 +1,83 @@
+/* attention.c - causal multi-head attention as six matrix products and two softmax kernels.
+ *
+ * For each sequence and head (B*H of them, hs = C/H channels each):
+ *
+ *     att (T, T) = softmax(q k^T / sqrt(hs)), zero above the diagonal       forward
+ *     out (T, hs) = att v
+ *     datt = dout v^T, dv = att^T dout                                      backward
+ *     ds = softmax'(datt), dq = ds k, dk = ds^T q
+ *
+ * q, k and v are read in place from qkv (B, T, 3C), and dq, dk, dv are written in place into its gradient: an operand is
+ * a base, a row length and two strides (sequence, head).  Softmax works in place too.  The (T, T) matrices are lower
+ * triangles, and the products skip what is above the diagonal.
+ */
+#include "model.h"
+
+#include <math.h>
+
+struct heads { /* sizes, and the operands that the products share */
+    int t, hs, batch, heads, channels;
+};
+
+static struct heads heads_of(const struct build *b)
+{
+    const struct config *c = &b->model->params->config;
+    return (struct heads){b->seq, c->channels / c->heads, b->batch, c->heads, c->channels};
+}
+
+/* q (0), k (1) or v (2) of a (B, T, 3C) tensor. */
+static struct operand part(const struct heads *h, struct tensor *qkv, int which)
+{
+    size_t c = (size_t)h->channels;
+    return (struct operand){qkv, (size_t)which * c, 3 * h->channels, (size_t)h->t * 3 * c, (size_t)h->hs};
+}
+
+/* One head's columns of a (B, T, C) tensor. */
+static struct operand head(const struct heads *h, struct tensor *x)
+{
+    return (struct operand){x, 0, h->channels, (size_t)h->t * (size_t)h->channels, (size_t)h->hs};
+}
+
+/* A (B, H, T, T) tensor. */
+static struct operand square(const struct heads *h, struct tensor *att)
+{
+    size_t tt = (size_t)h->t * (size_t)h->t;
+    return (struct operand){att, 0, h->t, (size_t)h->heads * tt, tt};
+}
+
+static float score_scale(const struct heads *h) { return (float)(1 / sqrt(h->hs)); }
+
+static void attention_backward(struct build *b, const struct op *op)
+{
+    struct heads h = heads_of(b);
+    struct tensor *qkv = op->in[0], *att = op->saved[0], *dout = gradient(b, op->out);
+    struct tensor *dqkv = like(b, op, ".dqkv", qkv), *datt = like(b, op, ".datt", att);
+    int rows = h.batch * h.heads * h.t;
+    gemm(b, "attn.datt", &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, head(&h, dout), part(&h, qkv, 2),
+                                        square(&h, datt), .causal = CAUSAL_OUT});
+    gemm(b, "attn.dv", &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), head(&h, dout),
+                                      part(&h, dqkv, 2), .causal = CAUSAL_A_TRANSPOSED, .part = PART_FIRST});
+    LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows), INOUT(datt), IN(datt), IN(att),
+           INT(rows), INT(h.t), FLOAT(score_scale(&h)));
+    gemm(b, "attn.dq", &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 1),
+                                      part(&h, dqkv, 0), .causal = CAUSAL_A, .part = PART_NEXT});
+    gemm(b, "attn.dk", &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 0),
+                                      part(&h, dqkv, 1), .causal = CAUSAL_A_TRANSPOSED, .part = PART_NEXT});
+    give_gradient(b, op, qkv, dqkv);
+}
+
+struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
+{
+    struct heads h = heads_of(b);
+    int rows = h.batch * h.heads * h.t;
+    struct tensor *att = activation(b, "attn.att", SHAPE(h.batch, h.heads, h.t, h.t));
+    struct tensor *out = activation(b, name, SHAPE(h.batch * h.t, h.channels));
+    gemm(b, "attn.scores", &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, part(&h, qkv, 0), part(&h, qkv, 1),
+                                          square(&h, att), .causal = CAUSAL_OUT});
+    LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows), INOUT(att), IN(att), INT(rows),
+           INT(h.t), FLOAT(score_scale(&h)));
+    gemm(b, name, &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2),
+                                 head(&h, out), .causal = CAUSAL_A});
+    record(b, name, attention_backward, out, qkv)->saved[0] = att;
+    return out;
+}

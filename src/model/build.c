@@ -1,0 +1,132 @@
+/* build.c - the builder: adding tasks, and the tape from which backward follows.
+ *
+ * Deliberately simple: an operation's gradient tasks come in exactly the reverse order of the forward ones, and each
+ * tensor's gradient is one tensor to which later contributions are added.
+ */
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* As in cl/common.cl. */
+enum { BLOCK = 4096, COLUMN_BLOCK = 64 };
+
+enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
+{
+    return wanted != GEMM_AUTO ? wanted : d->is_cpu ? GEMM_OWN : GEMM_CLBLAST;
+}
+
+struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, bool backward_wanted)
+{
+    struct build b = {.step = s, .model = m, .engine = engine, .backward_wanted = backward_wanted, .layer = -1};
+    start_micro_batch(&b, 0, 0, 1, 1);
+    return b;
+}
+
+void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
+{
+    b->replica = &b->model->replica[rank];
+    b->device = b->replica->device;
+    b->engine = choose_engine(b->device, b->engine);
+    b->micro = micro;
+    b->accumulate = micro > 0;
+    b->batch = batch;
+    b->seq = seq;
+    b->layer = -1;
+    b->n_tape = 0;
+    if (b->n_grad)
+        memset(b->grad, 0, b->n_grad * sizeof *b->grad);
+}
+
+void end_build(struct build *b)
+{
+    free(b->tape);
+    free(b->grad);
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
+
+struct task *launch(struct build *b, const char *name, const char *file, const char *function, struct grid grid,
+                    const struct arg *args, int n_args)
+{
+    struct task *t = add_kernel(b->step, b->device->lane[LANE_COMPUTE], name, file, function, grid, args, n_args);
+    t->layer = b->layer;
+    t->micro = b->micro;
+    return t;
+}
+
+struct grid groups(const struct build *b, size_t n)
+{
+    size_t wg = b->device->work_group;
+    return (struct grid){1, {n * wg, 1, 1}, {wg, 1, 1}};
+}
+
+struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(n, BLOCK)); }
+
+struct grid column_blocks(const struct build *b, size_t n)
+{
+    size_t width = b->device->work_group * b->device->vector;
+    return groups(b, ceil_div(n, MAX(width, (size_t)COLUMN_BLOCK)));
+}
+
+struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)
+{
+    return new_tensor(b->step->pool, b->device, MEM_ACTIVATIONS, name, FLOAT32, rank, shape);
+}
+
+int columns_of(const struct tensor *t) { return (int)t->shape[t->rank - 1]; }
+int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
+
+/* ---- the tape ------------------------------------------------------------------------------------------------------ */
+
+struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *), struct tensor *out,
+                struct tensor *in)
+{
+    static struct op unused;
+    struct op *op = b->backward_wanted ? APPEND(b->tape, b->n_tape, b->cap_tape) : &unused;
+    *op = (struct op){.backward = rule, .layer = b->layer, .out = out, .in = {in}};
+    snprintf(op->name, sizeof op->name, "%s", name);
+    return op;
+}
+
+void backward(struct build *b)
+{
+    for (size_t i = b->n_tape; i-- > 0;) {
+        const struct op *op = &b->tape[i];
+        b->layer = op->layer;
+        op->backward(b, op);
+    }
+    b->layer = -1;
+}
+
+struct tensor *gradient(const struct build *b, const struct tensor *t)
+{
+    return (size_t)t->id < b->n_grad ? b->grad[t->id] : NULL;
+}
+
+void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
+{
+    while (b->n_grad <= (size_t)t->id)
+        *APPEND(b->grad, b->n_grad, b->cap_grad) = NULL;
+    b->grad[t->id] = g;
+}
+
+struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s%s", op->name, suffix);
+    return activation(b, name, t->rank, t->shape);
+}
+
+void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)
+{
+    struct tensor *old = gradient(b, t), *sum = g;
+    if (old) {
+        char name[40];
+        snprintf(name, sizeof name, "%s.sum", op->name);
+        sum = like(b, op, ".sum", t);
+        LAUNCH(b, name, "elementwise.cl", "add", blocks(b, count_elements(t)), OUT(sum), IN(old), IN(g),
+               INT(count_elements(t)));
+    }
+    set_gradient(b, t, sum);
+}

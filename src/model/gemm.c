@@ -1,0 +1,164 @@
+/* gemm.c - matrix products: one function, two engines.
+ *
+ *     own      cl/gemm.cl, register-blocked, for CPUs: one chain of fma per element, so bits are reproducible
+ *     clblast  the tuned library for GPUs: another order of summation, so results agree within a tolerance
+ *
+ * Both become tasks of the list, and their work space is a tensor of the list like any other (but for CLBlast's batched
+ * products, which allocate their own on every call).
+ */
+#include "model.h"
+
+#include <clblast_c.h>
+#include <string.h>
+
+const char *const gemm_form_name[3] = {"NT", "NN", "TN"};
+
+struct operand matrix(struct tensor *t, int ld) { return (struct operand){t, 0, ld, 0, 0}; }
+
+/* Is what C's tensor held before needed: as start, or as the parts beside? */
+static bool keeps_old(const struct gemm *g) { return g->start == START_OLD || g->part == PART_NEXT; }
+
+/* ---- our own kernel ------------------------------------------------------------------------------------------------ */
+
+struct blocking { /* work of one work-item: band x span of C, depth of k at a time */
+    int band, span, depth;
+};
+
+static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
+{
+    int rows = (int)d->tile_rows, width = (int)(d->tile_vectors * d->vector);
+    struct blocking k = {.depth = MIN(g->k, 512), .span = 4 * width};
+    cl_ulong local;
+    CL(clGetDeviceInfo(d->cl, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL));
+    while (k.depth > 1 && (cl_ulong)(4 * k.span * k.depth) > local / 4)
+        k.depth /= 2;
+    k.span = MIN(k.span, (int)round_up((size_t)g->n, (size_t)width));
+    size_t across = ceil_div((size_t)g->n, (size_t)k.span) * (size_t)(g->batch * g->heads);
+    size_t wanted = ceil_div(4 * d->units, across); /* four work-items or more for each core */
+    k.band = (int)round_up(MAX(ceil_div((size_t)g->m, wanted), (size_t)64), (size_t)rows);
+    return k;
+}
+
+static void own_gemm(struct build *b, const char *name, const struct gemm *g)
+{
+    struct blocking k = choose_blocking(b->device, g);
+    bool ta = g->form == GEMM_TN, tb = g->form == GEMM_NT;
+    struct grid grid = {3, {ceil_div((size_t)g->n, (size_t)k.span), ceil_div((size_t)g->m, (size_t)k.band),
+                            (size_t)(g->batch * g->heads)}, {1, 1, 1}};
+    LAUNCH(
+        b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal), INT(k.band),
+        INT(k.span), INT(k.depth), INT(g->heads),                                                                     //
+        IN(g->a.tensor), INT(g->a.base), INT(g->a.outer), INT(g->a.inner), INT(ta ? 1 : g->a.ld), INT(ta ? g->a.ld : 1), //
+        IN(g->b.tensor), INT(g->b.base), INT(g->b.outer), INT(g->b.inner), INT(tb ? 1 : g->b.ld), INT(tb ? g->b.ld : 1), //
+        ACCUMULATE(g->c.tensor, keeps_old(g)), INT(g->c.base), INT(g->c.outer), INT(g->c.inner), INT(g->c.ld),
+        g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * k.span * k.depth));
+}
+
+/* ---- CLBlast ---------------------------------------------------------------------------------------------------------- */
+
+struct clblast_call {
+    struct gemm g;
+    struct tensor *work; /* NULL: the library needs none, or allocates its own */
+};
+
+static void check_clblast(CLBlastStatusCode code, const struct task *t)
+{
+    if (code != CLBlastSuccess)
+        fail(EXIT_FAILED, "CLBlast fails with status %d in task %s (layer %d); --gemm own does without it", (int)code,
+             t->name, t->layer);
+}
+
+static CLBlastTranspose transposed(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
+
+static void issue_single(const struct task *t, const struct clblast_call *call, cl_event *done)
+{
+    const struct gemm *g = &call->g;
+    cl_command_queue queue = t->lane->queue;
+    check_clblast(CLBlastSgemmWithTempBuffer(
+                      CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT), (size_t)g->m,
+                      (size_t)g->n, (size_t)g->k, 1.0f, tensor_buffer(g->a.tensor), g->a.base, (size_t)g->a.ld,
+                      tensor_buffer(g->b.tensor), g->b.base, (size_t)g->b.ld, g->start == START_ZERO ? 0.0f : 1.0f,
+                      tensor_buffer(g->c.tensor), g->c.base, (size_t)g->c.ld, &queue, done,
+                      call->work ? tensor_buffer(call->work) : NULL),
+                  t);
+}
+
+/* One call per sequence: its heads are evenly spaced, which is what CLBlast's batch can express without a blocking
+ * upload of offsets. */
+static void issue_batched(const struct task *t, const struct gemm *g, cl_event *done)
+{
+    cl_command_queue queue = t->lane->queue;
+    for (int i = 0; i < g->batch; i++)
+        check_clblast(CLBlastSgemmStridedBatched(
+                          CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT),
+                          (size_t)g->m, (size_t)g->n, (size_t)g->k, 1.0f, tensor_buffer(g->a.tensor),
+                          g->a.base + (size_t)i * g->a.outer, (size_t)g->a.ld, g->a.inner, tensor_buffer(g->b.tensor),
+                          g->b.base + (size_t)i * g->b.outer, (size_t)g->b.ld, g->b.inner,
+                          g->start == START_ZERO ? 0.0f : 1.0f, tensor_buffer(g->c.tensor),
+                          g->c.base + (size_t)i * g->c.outer, (size_t)g->c.ld, g->c.inner, (size_t)g->heads, &queue,
+                          i == g->batch - 1 ? done : NULL),
+                      t);
+}
+
+/* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels. */
+static void issue_clblast(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    const struct clblast_call *call = t->context;
+    if (n_wait)
+        CL(clEnqueueBarrierWithWaitList(t->lane->queue, n_wait, wait, NULL));
+    if (call->g.batch * call->g.heads > 1)
+        issue_batched(t, &call->g, done);
+    else
+        issue_single(t, call, done);
+}
+
+static struct tensor *clblast_work(struct build *b, const struct gemm *g)
+{
+    size_t bytes = 0;
+    cl_command_queue queue = b->device->lane[LANE_COMPUTE]->queue;
+    if (g->batch * g->heads > 1)
+        return NULL;
+    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(
+        CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n,
+        (size_t)g->k, g->a.base, (size_t)g->a.ld, g->b.base, (size_t)g->b.ld, g->c.base, (size_t)g->c.ld, &queue, &bytes);
+    if (code != CLBlastSuccess)
+        fail(EXIT_FAILED, "CLBlast cannot plan a product of %d x %d x %d on %s (status %d); use --gemm own", g->m, g->n,
+             g->k, b->device->id, (int)code);
+    if (bytes == 0)
+        return NULL;
+    return new_tensor(b->step->pool, b->device, MEM_WORK, "clblast.work", FLOAT32,
+                      SHAPE((int64_t)ceil_div(bytes, ELEMENT_BYTES)));
+}
+
+static void clblast_gemm(struct build *b, const char *name, const struct gemm *g)
+{
+    if (g->start == START_BIAS)
+        LAUNCH(b, "bias", "elementwise.cl", "bias_rows", groups(b, (size_t)g->m), OUT(g->c.tensor), IN(g->bias),
+               INT(g->m), INT(g->n));
+    struct clblast_call *call = allocate(1, sizeof *call);
+    *call = (struct clblast_call){*g, clblast_work(b, g)};
+    struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, call);
+    t->layer = b->layer;
+    t->micro = b->micro;
+    t->span = true;
+    add_access(t, g->c.tensor, keeps_old(g) || g->start == START_BIAS ? ACCESS_BOTH : ACCESS_WRITE);
+    add_access(t, g->a.tensor, ACCESS_READ);
+    add_access(t, g->b.tensor, ACCESS_READ);
+    if (call->work)
+        add_access(t, call->work, ACCESS_WRITE);
+}
+
+/* ---- both ----------------------------------------------------------------------------------------------------------------- */
+
+void gemm(struct build *b, const char *name, const struct gemm *g)
+{
+    if (b->engine == GEMM_CLBLAST)
+        clblast_gemm(b, name, g);
+    else
+        own_gemm(b, name, g);
+    struct task *t = &b->step->tasks[b->step->n - 1];
+    t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
+    t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
+    if (g->causal != CAUSAL_NONE && b->engine == GEMM_OWN)
+        t->flops /= 2; /* what is above the diagonal is left out */
+}

@@ -1,0 +1,209 @@
+/* init.c - first values, and parameters from and to files. */
+#include "model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
+
+/* ---- random -------------------------------------------------------------------------------------------------------- */
+
+static float initial_value(const struct params *p, int param, uint64_t seed, size_t i)
+{
+    double deviation = 0.02;
+    switch (p->param[param].init) {
+    case INIT_ZERO:
+        return 0;
+    case INIT_ONE:
+        return 1;
+    case INIT_RESIDUAL: /* what is added to the residual stream 2L times keeps its variance */
+        deviation /= sqrt(2.0 * p->config.layers);
+        break;
+    case INIT_NORMAL:
+        break;
+    }
+    return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)param, i));
+}
+
+void init_random(struct model *m, uint64_t seed)
+{
+    for (int i = 0; i < m->params->n; i++) {
+        size_t n = elements_of(&m->params->param[i]);
+        float *values = allocate(n, sizeof *values);
+        for (size_t k = 0; k < n; k++)
+            values[k] = initial_value(m->params, i, seed, k);
+        write_param(m, i, values);
+        free(values);
+    }
+}
+
+/* ---- safetensors with GPT-2 names --------------------------------------------------------------------------------------- */
+
+/* to (columns, rows) = from (rows, columns) transposed */
+static void transpose(float *to, const float *from, int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            to[c * rows + r] = from[r * columns + c];
+}
+
+/* Names come with or without the prefix "transformer.". */
+static const struct st_tensor *find_named(const struct safetensors *st, const char *name)
+{
+    char prefixed[64];
+    const struct st_tensor *t = find_tensor(st, name);
+    if (t)
+        return t;
+    snprintf(prefixed, sizeof prefixed, "transformer.%s", name);
+    return find_tensor(st, prefixed);
+}
+
+static const struct st_tensor *need_named(const struct safetensors *st, const char *name)
+{
+    const struct st_tensor *t = find_named(st, name);
+    if (!t)
+        fail(EXIT_FAILED, "%s has no tensor %s: it is not a GPT-2 model with Hugging Face's names", st->file->path, name);
+    return t;
+}
+
+static void check_shape(const struct safetensors *st, const struct st_tensor *t, int rank, int64_t rows, int64_t columns)
+{
+    char found[128], expected[128];
+    int64_t shape[2] = {rows, columns};
+    if (t->rank == rank && t->shape[0] == rows && (rank == 1 || t->shape[1] == columns))
+        return;
+    fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s", st->file->path, t->name,
+         format_shape(found, t->rank, t->shape), format_shape(expected, rank, shape));
+}
+
+static int count_layers(const struct safetensors *st)
+{
+    char name[48];
+    int layers = 0;
+    do
+        snprintf(name, sizeof name, "h.%d.ln_1.weight", layers++);
+    while (find_named(st, name));
+    return layers - 1;
+}
+
+/* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
+static int find_heads(const struct safetensors *st, int channels)
+{
+    const char *config = find_metadata(st, "config");
+    const char *field = config ? strstr(config, "\"n_head\"") : NULL;
+    if (!field && config)
+        field = strstr(config, "\"heads\"");
+    int heads = field && strchr(field, ':') ? atoi(strchr(field, ':') + 1) : channels / 64;
+    if (heads < 1 || channels % heads)
+        fail(EXIT_FAILED, "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
+             "{\"n_head\": N}", st->file->path, channels);
+    return heads;
+}
+
+static struct config read_safetensors_config(const char *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    const struct st_tensor *wte = need_named(st, "wte.weight"), *wpe = need_named(st, "wpe.weight");
+    if (wte->rank != 2 || wpe->rank != 2)
+        fail(EXIT_FAILED, "%s: wte.weight and wpe.weight must be matrices", path);
+    struct config c = {.layers = count_layers(st), .channels = (int)wte->shape[1], .vocab = (int)wte->shape[0],
+                       .seq_len = (int)wpe->shape[0], .tied = true};
+    c.heads = find_heads(st, c.channels);
+    c.tied = !find_tensor(st, "lm_head.weight");
+    close_safetensors(st);
+    return c;
+}
+
+static void load_safetensors(struct model *m, const char *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        const struct st_tensor *t = need_named(st, p->name);
+        float *values = allocate(elements_of(p), sizeof *values), *file = allocate(elements_of(p), sizeof *file);
+        int64_t rows = p->conv1d ? p->shape[1] : p->shape[0], columns = p->conv1d ? p->shape[0] : p->shape[1];
+        check_shape(st, t, p->rank, rows, columns);
+        read_floats(st, t, file);
+        if (p->conv1d)
+            transpose(values, file, rows, columns);
+        write_param(m, i, p->conv1d ? values : file);
+        free(values);
+        free(file);
+    }
+    close_safetensors(st);
+}
+
+static void declare_params(struct st_writer *w, const struct params *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        const struct param *x = &p->param[i];
+        int64_t shape[2] = {x->conv1d ? x->shape[1] : x->shape[0], x->conv1d ? x->shape[0] : x->shape[1]};
+        st_declare(w, x->name, DTYPE_F32, x->rank, shape);
+    }
+}
+
+void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step)
+{
+    const struct config *c = &m->params->config;
+    struct st_writer *w = new_st_writer(path);
+    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
+                                 c->layers, c->heads, c->channels, c->seq_len, c->vocab);
+    char *number = format_string("%u", step);
+    st_metadata(w, "format", "pt"); /* what transformers expects to find */
+    st_metadata(w, "config", config);
+    st_metadata(w, "yard.step", number);
+    st_metadata(w, "yard.tokenizer", tokenizer);
+    declare_params(w, m->params);
+    st_begin(w);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        float *values = allocate(elements_of(p), sizeof *values), *file = allocate(elements_of(p), sizeof *file);
+        read_param(m, i, values);
+        if (p->conv1d)
+            transpose(file, values, p->shape[0], p->shape[1]);
+        st_write(w, p->conv1d ? file : values, elements_of(p) * sizeof *file);
+        free(values);
+        free(file);
+    }
+    st_publish(w);
+    free(config);
+    free(number);
+}
+
+/* ---- llm.c ------------------------------------------------------------------------------------------------------------------ */
+
+static struct config read_llmc_config(const char *path)
+{
+    struct llmc_model *f = open_llmc_model(path);
+    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
+    close_llmc_model(f);
+    return c;
+}
+
+static void load_llmc(struct model *m, const char *path)
+{
+    struct llmc_model *f = open_llmc_model(path);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        size_t n;
+        float *values = read_llmc_tensor(f, p->llmc, MAX(p->layer, 0), &n);
+        CHECK(n == elements_of(p), "%s has %zu elements, the table %zu", p->name, n, elements_of(p));
+        write_param(m, i, values);
+        free(values);
+    }
+    close_llmc_model(f);
+}
+
+struct config read_config(const char *path)
+{
+    return has_magic(path, LLMC_MODEL_MAGIC) ? read_llmc_config(path) : read_safetensors_config(path);
+}
+
+void init_from_file(struct model *m, const char *path)
+{
+    if (has_magic(path, LLMC_MODEL_MAGIC))
+        load_llmc(m, path);
+    else
+        load_safetensors(m, path);
+}

@@ -1,0 +1,39 @@
+/* layers.c - the transformer, as in the paper.  x: the residual stream (N, C), N = B*T tokens. */
+#include "model.h"
+
+/* Attention half of layer l: x1 = x + proj(attention(qkv(layernorm(x)))). */
+static struct tensor *attention_forward(struct build *b, struct layer *p, struct tensor *x)
+{
+    struct tensor *n = layernorm(b, "attn.ln", x, p->w[LN1_W], p->w[LN1_B]);   /* (N, C)  */
+    struct tensor *qkv = linear(b, "attn.qkv", n, p->w[QKV_W], p->w[QKV_B]);   /* (N, 3C) */
+    struct tensor *a = attention(b, "attn.mix", qkv);                          /* (N, C)  */
+    struct tensor *o = linear(b, "attn.proj", a, p->w[PROJ_W], p->w[PROJ_B]);  /* (N, C)  */
+    return add(b, "attn.residual", x, o);
+}
+
+/* MLP half of layer l: x2 = x1 + proj(gelu(fc(layernorm(x1)))). */
+static struct tensor *mlp_forward(struct build *b, struct layer *p, struct tensor *x1)
+{
+    struct tensor *n = layernorm(b, "mlp.ln", x1, p->w[LN2_W], p->w[LN2_B]);       /* (N, C)  */
+    struct tensor *f = linear(b, "mlp.fc", n, p->w[FC_W], p->w[FC_B]);             /* (N, 4C) */
+    struct tensor *g = gelu(b, "mlp.gelu", f);                                     /* (N, 4C) */
+    struct tensor *o = linear(b, "mlp.proj", g, p->w[FCPROJ_W], p->w[FCPROJ_B]);   /* (N, C)  */
+    return add(b, "mlp.residual", x1, o);
+}
+
+struct tensor *gpt_hidden(struct build *b, const struct batch *batch)
+{
+    struct replica *r = b->replica;
+    struct tensor *x = embed(b, batch);
+    for (b->layer = 0; b->layer < b->model->params->config.layers; b->layer++) {
+        x = attention_forward(b, &r->layer[b->layer], x);
+        x = mlp_forward(b, &r->layer[b->layer], x);
+    }
+    b->layer = -1;
+    return layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
+}
+
+struct tensor *gpt_forward(struct build *b, const struct batch *batch)
+{
+    return linear(b, "head", gpt_hidden(b, batch), b->replica->other[HEAD], (struct weight){0});
+}

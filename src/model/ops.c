@@ -1,0 +1,137 @@
+/* ops.c - embedding, LayerNorm, GELU, residual and loss: each operation with its gradient.
+ *
+ * The mathematics is in the headers of the .cl files.  N = B*T tokens, C channels, V vocabulary.
+ */
+#include "model.h"
+
+/* ---- embedding: x = wte[token] + wpe[position] ------------------------------------------------------------------- */
+
+static void embed_backward(struct build *b, const struct op *op)
+{
+    const struct config *c = &b->model->params->config;
+    struct replica *r = b->replica;
+    struct tensor *dx = gradient(b, op->out), *order = op->saved[0], *start = op->saved[1];
+    struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad;
+    LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)c->vocab),
+           ACCUMULATE(dwte, b->accumulate), IN(dx), IN(order), IN(start), INT(c->vocab), INT(c->channels),
+           INT(b->accumulate));
+    LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)c->seq_len),
+           ACCUMULATE(r->other[WPE].grad, b->accumulate), IN(dx), INT(b->batch), INT(b->seq), INT(c->seq_len),
+           INT(c->channels), INT(b->accumulate));
+}
+
+struct tensor *embed(struct build *b, const struct batch *batch)
+{
+    const struct config *c = &b->model->params->config;
+    int n = b->batch * b->seq;
+    struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
+    LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(b->replica->other[WTE].value),
+           IN(b->replica->other[WPE].value), IN(batch->tokens), INT(n), INT(b->seq), INT(c->channels));
+    struct op *op = record(b, "embed", embed_backward, x, NULL);
+    op->saved[0] = batch->order;
+    op->saved[1] = batch->start;
+    return x;
+}
+
+/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token -------------------------------------------------- */
+
+/* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
+static void layernorm_backward(struct build *b, const struct op *op)
+{
+    struct tensor *x = op->in[0], *dout = gradient(b, op->out), *carry = gradient(b, x);
+    struct tensor *mean = op->saved[0], *rstd = op->saved[1], *dx = like(b, op, ".dx", x);
+    int n = rows_of(x), c = columns_of(x);
+    char name[40];
+    snprintf(name, sizeof name, "%s.dw", op->name);
+    LAUNCH(b, name, "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
+           ACCUMULATE(op->w.grad, b->accumulate), ACCUMULATE(op->bias.grad, b->accumulate), IN(dout), IN(x), IN(mean),
+           IN(rstd), INT(n), INT(c), INT(b->accumulate));
+    snprintf(name, sizeof name, "%s.dx", op->name);
+    LAUNCH(b, name, "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx), IN(carry ? carry : dout),
+           IN(dout), IN(x), IN(mean), IN(rstd), IN(op->w.value), INT(n), INT(c), INT(carry != NULL));
+    set_gradient(b, x, dx);
+}
+
+struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
+{
+    int n = rows_of(x), c = columns_of(x);
+    struct tensor *out = activation(b, name, x->rank, x->shape);
+    struct tensor *mean = activation(b, "ln.mean", SHAPE(n)), *rstd = activation(b, "ln.rstd", SHAPE(n));
+    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", groups(b, (size_t)n), OUT(out), OUT(mean), OUT(rstd), IN(x),
+           IN(w.value), IN(bias.value), INT(n), INT(c));
+    struct op *op = record(b, name, layernorm_backward, out, x);
+    op->w = w;
+    op->bias = bias;
+    op->saved[0] = mean;
+    op->saved[1] = rstd;
+    return out;
+}
+
+/* ---- GELU ------------------------------------------------------------------------------------------------------------- */
+
+static void gelu_backward(struct build *b, const struct op *op)
+{
+    struct tensor *x = op->in[0], *dx = like(b, op, ".dx", x);
+    size_t n = count_elements(x);
+    char name[40];
+    snprintf(name, sizeof name, "%s.dx", op->name);
+    LAUNCH(b, name, "gelu.cl", "gelu_backward", blocks(b, n), OUT(dx), IN(gradient(b, op->out)), IN(x), INT(n));
+    give_gradient(b, op, x, dx);
+}
+
+struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
+{
+    size_t n = count_elements(x);
+    struct tensor *out = activation(b, name, x->rank, x->shape);
+    LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, n), OUT(out), IN(x), INT(n));
+    record(b, name, gelu_backward, out, x);
+    return out;
+}
+
+/* ---- residual: out = x + y ---------------------------------------------------------------------------------------------- */
+
+/* d(x + y) passes to both unchanged: the two gradients are the same tensor, and no task is needed. */
+static void add_backward(struct build *b, const struct op *op)
+{
+    struct tensor *dout = gradient(b, op->out);
+    give_gradient(b, op, op->in[0], dout);
+    give_gradient(b, op, op->in[1], dout);
+}
+
+struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y)
+{
+    size_t n = count_elements(x);
+    struct tensor *out = activation(b, name, x->rank, x->shape);
+    LAUNCH(b, name, "elementwise.cl", "add", blocks(b, n), OUT(out), IN(x), IN(y), INT(n));
+    record(b, name, add_backward, out, x)->in[1] = y;
+    return out;
+}
+
+/* ---- loss: -log softmax(logits)[target] ----------------------------------------------------------------------------------- */
+
+static void cross_entropy_backward(struct build *b, const struct op *op)
+{
+    struct tensor *logits = op->in[0], *lse = op->saved[0], *targets = op->saved[1];
+    int n = rows_of(logits), v = columns_of(logits);
+    struct tensor *dlogits = like(b, op, ".dlogits", logits);
+    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)n), OUT(dlogits), IN(logits), IN(lse),
+           IN(targets), INT(n), INT(v), FLOAT((float)op->scale));
+    give_gradient(b, op, logits, dlogits);
+}
+
+struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
+                             double tokens_per_step)
+{
+    int n = rows_of(logits), v = columns_of(logits);
+    struct tensor *losses = activation(b, "losses", SHAPE(n)), *lse = activation(b, "lse", SHAPE(n));
+    LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
+           IN(batch->targets), INT(n), INT(v));
+    if (total)
+        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, b->accumulate), IN(losses), INT(n),
+               INT(b->accumulate));
+    struct op *op = record(b, "loss", cross_entropy_backward, losses, logits);
+    op->saved[0] = lse;
+    op->saved[1] = batch->targets;
+    op->scale = 1 / tokens_per_step;
+    return losses;
+}

@@ -1,0 +1,122 @@
+/* params.c - the one table of parameters.  Placement, initial values, names in files, sharding, import and export all
+ * follow from it; nowhere else is a parameter known by its number in a file.
+ */
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum size { NONE, V, T, C, C3, C4 };
+struct row {
+    const char *name, *llmc;
+    enum size shape[2];
+    bool conv1d;
+    enum partition split;
+    enum init init;
+};
+
+/* In each unit the matrices (which decay) come first.  Order within the file formats is theirs, not ours. */
+static const struct row embedding_rows[] = {
+    {"wte.weight", "wte", {V, C}, false, SPLIT_ROWS, INIT_NORMAL},
+    {"wpe.weight", "wpe", {T, C}, false, SPLIT_NONE, INIT_NORMAL},
+};
+static const struct row layer_rows[] = {
+    {"h.%d.attn.c_attn.weight", "qkvw", {C3, C}, true, SPLIT_ROWS, INIT_NORMAL},
+    {"h.%d.attn.c_proj.weight", "attprojw", {C, C}, true, SPLIT_COLUMNS, INIT_RESIDUAL},
+    {"h.%d.mlp.c_fc.weight", "fcw", {C4, C}, true, SPLIT_ROWS, INIT_NORMAL},
+    {"h.%d.mlp.c_proj.weight", "fcprojw", {C, C4}, true, SPLIT_COLUMNS, INIT_RESIDUAL},
+    {"h.%d.ln_1.weight", "ln1w", {C}, false, SPLIT_NONE, INIT_ONE},
+    {"h.%d.ln_1.bias", "ln1b", {C}, false, SPLIT_NONE, INIT_ZERO},
+    {"h.%d.attn.c_attn.bias", "qkvb", {C3}, false, SPLIT_ROWS, INIT_ZERO},
+    {"h.%d.attn.c_proj.bias", "attprojb", {C}, false, SPLIT_NONE, INIT_ZERO},
+    {"h.%d.ln_2.weight", "ln2w", {C}, false, SPLIT_NONE, INIT_ONE},
+    {"h.%d.ln_2.bias", "ln2b", {C}, false, SPLIT_NONE, INIT_ZERO},
+    {"h.%d.mlp.c_fc.bias", "fcb", {C4}, false, SPLIT_ROWS, INIT_ZERO},
+    {"h.%d.mlp.c_proj.bias", "fcprojb", {C}, false, SPLIT_NONE, INIT_ZERO},
+};
+static const struct row final_rows[] = {
+    {"lm_head.weight", "", {V, C}, false, SPLIT_ROWS, INIT_NORMAL}, /* left out when tied */
+    {"ln_f.weight", "lnfw", {C}, false, SPLIT_NONE, INIT_ONE},
+    {"ln_f.bias", "lnfb", {C}, false, SPLIT_NONE, INIT_ZERO},
+};
+
+void check_config(const struct config *c)
+{
+    if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
+        fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %d layers, %d heads, %d "
+             "channels, seq-len %d, vocabulary %d", c->layers, c->heads, c->channels, c->seq_len, c->vocab);
+    if (c->channels % c->heads)
+        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part; try --channels %d",
+             c->channels, c->heads, (c->channels / c->heads + 1) * c->heads);
+    double elements = (double)c->vocab * c->channels + 12.0 * c->layers * c->channels * c->channels;
+    if (elements > 1e11)
+        fail(EXIT_USAGE, "a model of %.0f billion parameters is beyond this program: use fewer --layers or --channels",
+             elements / 1e9);
+}
+
+static int64_t size_of(const struct config *c, enum size s)
+{
+    const int64_t sizes[] = {[NONE] = 1,        [V] = c->vocab,        [T] = c->seq_len,
+                             [C] = c->channels, [C3] = 3 * c->channels, [C4] = 4 * c->channels};
+    return sizes[s];
+}
+
+static void add_param(struct params *p, const struct row *row, int unit, int layer)
+{
+    struct param *x = &p->param[p->n++];
+    struct unit *u = &p->unit[unit];
+    *x = (struct param){.llmc = row->llmc, .layer = layer, .unit = unit, .conv1d = row->conv1d, .split = row->split,
+                        .init = row->init, .offset = u->elements};
+    snprintf(x->name, sizeof x->name, row->name, layer);
+    x->rank = row->shape[1] == NONE ? 1 : 2;
+    x->shape[0] = size_of(&p->config, row->shape[0]);
+    x->shape[1] = size_of(&p->config, row->shape[1]);
+    x->decay = x->rank == 2;
+    if (u->n++ == 0)
+        u->first = p->n - 1;
+    u->elements += round_up((size_t)(x->shape[0] * x->shape[1]), UNIT_ALIGN);
+    if (x->decay)
+        u->n_decay = u->elements;
+}
+
+struct params *new_params(const struct config *c)
+{
+    struct params *p = allocate(1, sizeof *p);
+    p->config = *c;
+    p->n_units = c->layers + 2;
+    p->unit = allocate((size_t)p->n_units, sizeof *p->unit);
+    p->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *p->param);
+    for (size_t i = 0; i < COUNT(embedding_rows); i++)
+        add_param(p, &embedding_rows[i], 0, -1);
+    for (int l = 0; l < c->layers; l++)
+        for (size_t i = 0; i < COUNT(layer_rows); i++)
+            add_param(p, &layer_rows[i], 1 + l, l);
+    for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
+        add_param(p, &final_rows[i], 1 + c->layers, -1);
+    return p;
+}
+
+void free_params(struct params *p)
+{
+    free(p->param);
+    free(p->unit);
+    free(p);
+}
+
+size_t count_parameters(const struct params *p)
+{
+    size_t n = 0;
+    for (int i = 0; i < p->n; i++)
+        n += (size_t)(p->param[i].shape[0] * p->param[i].shape[1]);
+    return n;
+}
+
+double flops_per_token(const struct params *p, int seq_len)
+{
+    const struct config *c = &p->config;
+    double multiplied = (double)c->vocab * c->channels; /* the head, tied or not */
+    for (int i = 0; i < p->n; i++)
+        if (p->param[i].rank == 2 && p->param[i].layer >= 0)
+            multiplied += (double)(p->param[i].shape[0] * p->param[i].shape[1]);
+    return 6 * multiplied + 12.0 * c->layers * c->channels * seq_len;
+}

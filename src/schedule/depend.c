@@ -1,0 +1,173 @@
+/* depend.c - which task must wait for which.
+ *
+ * Two accesses to the same bytes conflict when one of them writes; the later one in the list then depends on the
+ * earlier.  The list is cyclic, so it is walked twice: an edge from the first copy to the second one is a
+ * *previous-step* edge.  Walked over tensors this gives the data edges; walked over addresses it gives these and the
+ * reuse edges, which exist only because place() gave two tensors the same bytes.
+ *
+ * Nodes number the tasks of both copies: task i of copy c is node c * n + i.  Lanes run in order, so only edges
+ * that cross lanes need a wait, and of those only the ones that do not follow from others: each node carries, per lane,
+ * the latest node known to have ended before it starts (a vector clock).
+ */
+#include "ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct walk {
+    struct step *step;
+    struct space *spaces;
+    size_t n_spaces;
+    bool by_address;
+    int n; /* tasks */
+};
+
+static void add_edge(struct walk *w, int from, int to)
+{
+    if (from == NOBODY || from == to || to < w->n)
+        return; /* the second copy shows every edge of the steady state */
+    struct task *t = &w->step->tasks[to - w->n];
+    struct edge e = {.from = (uint32_t)(from % w->n), .previous = from < w->n};
+    e.kind = w->by_address ? EDGE_REUSE : EDGE_DATA;
+    for (size_t i = 0; i < t->n_edges; i++)
+        if (t->edges[i].from == e.from && t->edges[i].previous == e.previous)
+            return;
+    *APPEND(t->edges, t->n_edges, t->cap_edges) = e;
+}
+
+static void touch_segment(struct walk *w, struct segment *s, int node, enum access_mode mode)
+{
+    add_edge(w, s->writer, node);
+    if (mode & ACCESS_WRITE) {
+        for (size_t i = 0; i < s->n_readers; i++)
+            add_edge(w, s->readers[i], node);
+        s->writer = node;
+        s->n_readers = 0;
+    } else
+        *APPEND(s->readers, s->n_readers, s->cap_readers) = node;
+}
+
+static void touch(struct walk *w, int node, const struct access *a)
+{
+    size_t begin, end, count;
+    struct space *space = find_range(w->spaces, w->by_address, a->tensor, &begin, &end);
+    struct segment *s = cut_range(space, begin, end, &count);
+    for (size_t i = 0; i < count; i++)
+        touch_segment(w, &s[i], node, a->mode);
+}
+
+/* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one. */
+static void forget_transient(struct walk *w)
+{
+    const struct pool *p = w->step->pool;
+    for (size_t i = 0; i < p->n; i++)
+        if (!p->tensors[i]->persistent)
+            clear_space(&w->spaces[i]);
+}
+
+static void walk_twice(struct step *s, bool by_address)
+{
+    struct walk w = {.step = s, .by_address = by_address, .n = (int)s->n};
+    w.spaces = new_spaces(s->pool, by_address, &w.n_spaces);
+    for (int node = 0; node < 2 * w.n; node++) {
+        const struct task *t = &s->tasks[node % w.n];
+        if (node == w.n && !by_address)
+            forget_transient(&w);
+        for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
+            for (int i = 0; i < t->n_access; i++)
+                if (t->access[i].mode != ACCESS_NONE && ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
+                    touch(&w, node, &t->access[i]);
+    }
+    free_spaces(w.spaces, w.n_spaces);
+}
+
+/* ---- which edges need a wait ------------------------------------------------------------------------------------ */
+
+static int later_first(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+    if (x->previous != y->previous)
+        return x->previous - y->previous;
+    return x->from < y->from ? 1 : x->from > y->from ? -1 : 0;
+}
+
+static void take_over(int *known, const int *other, int n_lanes)
+{
+    for (int i = 0; i < n_lanes; i++)
+        known[i] = MAX(known[i], other[i]);
+}
+
+/* known[lane] of `node`, from the task before it on its lane and from its waits, which are chosen on the way. */
+static void choose_waits(struct step *s, int node, int *known, const int *clocks, int n_lanes)
+{
+    int n = (int)s->n;
+    struct task *t = &s->tasks[node % n];
+    for (size_t i = 0; i < t->n_edges; i++) {
+        struct edge *e = &t->edges[i];
+        int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
+        int lane = s->tasks[e->from].lane->index;
+        if (from < 0)
+            continue; /* before the first copy */
+        if (node >= n)
+            e->wait = from > known[lane];
+        if (from > known[lane]) {
+            take_over(known, &clocks[from * n_lanes], n_lanes);
+            known[lane] = MAX(known[lane], from);
+        }
+    }
+}
+
+static void mark_waits(struct step *s)
+{
+    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
+    int *clocks = allocate((size_t)(2 * n * n_lanes), sizeof *clocks);
+    int *last = allocate((size_t)n_lanes, sizeof *last); /* latest node of each lane */
+    for (int i = 0; i < n_lanes; i++)
+        last[i] = NOBODY;
+    for (int node = 0; node < 2 * n; node++) {
+        int lane = s->tasks[node % n].lane->index, *known = &clocks[node * n_lanes];
+        for (int i = 0; i < n_lanes; i++)
+            known[i] = NOBODY;
+        if (last[lane] != NOBODY)
+            take_over(known, &clocks[last[lane] * n_lanes], n_lanes);
+        known[lane] = last[lane];
+        choose_waits(s, node, known, clocks, n_lanes);
+        last[lane] = node;
+    }
+    free(clocks);
+    free(last);
+}
+
+/* The context in which a task's own event lives; host tasks complete a user event of context 0. */
+static int event_context(const struct task *t) { return t->lane->device->is_host ? 0 : t->lane->device->context->index; }
+
+static void mark_producers(struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < s->tasks[i].n_edges; k++) {
+            const struct edge *e = &s->tasks[i].edges[k];
+            struct task *producer = &s->tasks[e->from];
+            if (!e->wait)
+                continue;
+            producer->flush = true;
+            if (!s->tasks[i].lane->device->is_host && event_context(producer) != event_context(&s->tasks[i]))
+                producer->notify |= 1u << event_context(&s->tasks[i]);
+        }
+}
+
+void depend(struct step *s, bool with_addresses)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        s->tasks[i].n_edges = 0;
+        s->tasks[i].notify = 0;
+        s->tasks[i].flush = false;
+    }
+    walk_twice(s, false);
+    if (with_addresses)
+        walk_twice(s, true);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->tasks[i].n_edges)
+            qsort(s->tasks[i].edges, s->tasks[i].n_edges, sizeof(struct edge), later_first);
+    mark_waits(s);
+    mark_producers(s);
+}

@@ -1,0 +1,290 @@
+/* execute.c - runs a list: the short loop that everything else prepares.
+ *
+ * Tasks are issued in list order to their lanes.  A lane runs in order, so a task waits only for the edges that
+ * depend() marked: events of other lanes, of this iteration or the one before.  Two iterations may be in flight; each
+ * has its own slots (by parity), which are collected when the parity comes round again.
+ *
+ * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user event
+ * there, which a forwarder thread completes.  A host task's event is a user event from the start.
+ */
+#include "schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct execution execution;
+pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct slot *slot_of(struct step *s, uint32_t number, size_t task) { return &s->slots[number & 1][task]; }
+
+static cl_event *foreign_of(struct step *s, uint32_t number, size_t task)
+{
+    return &s->foreign[number & 1][task * (size_t)s->pool->machine->n_contexts];
+}
+
+/* ---- collecting what has ended --------------------------------------------------------------------------------- */
+
+static void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event)
+{
+    cl_int status;
+    CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    if (status < 0)
+        fail(EXIT_FAILED, "step %u of list %s: task %s (layer %d) on lane %s failed with %s (%d)", number, s->name, t->name,
+             t->layer, t->lane->name, cl_error_name(status), (int)status);
+}
+
+/* Start and end of a finished task on the host's clock. */
+static bool task_times(struct step *s, struct task *t, struct slot *slot, uint64_t seen)
+{
+    if (t->lane->device->is_host)
+        return true; /* written by the lane's thread */
+    (void)s;
+    return event_times(t->lane->device, slot->done, slot->queued, seen, &slot->start, &slot->end);
+}
+
+/* Report times in list order; a task of several commands starts when its lane's last one ended. */
+static void report_times(struct step *s, uint32_t number)
+{
+    uint64_t seen = now_ns(), lane_end[MAX_LANES] = {0};
+    for (size_t i = 0; i < s->n; i++) {
+        struct task *t = &s->tasks[i];
+        struct slot *slot = slot_of(s, number, i);
+        bool exact = task_times(s, t, slot, seen);
+        if (t->span)
+            slot->start = MAX(slot->queued, MIN(lane_end[t->lane->index], slot->end));
+        lane_end[t->lane->index] = slot->end;
+        if (execution.trace)
+            trace_end(execution.trace, slot->record, slot->start, slot->end, exact ? 0 : TRACE_APPROXIMATE);
+        if (execution.observe)
+            execution.observe(execution.observe_context, s, t, number, slot->start, slot->end);
+    }
+}
+
+static void release_slots(struct step *s, uint32_t number)
+{
+    pthread_mutex_lock(&slots_lock);
+    for (size_t i = 0; i < s->n; i++) {
+        struct slot *slot = slot_of(s, number, i);
+        cl_event *foreign = foreign_of(s, number, i);
+        for (int c = 0; c < s->pool->machine->n_contexts; c++)
+            if (foreign[c]) {
+                CL(clReleaseEvent(foreign[c]));
+                foreign[c] = NULL;
+            }
+        if (slot->done)
+            CL(clReleaseEvent(slot->done));
+        memset(slot, 0, sizeof *slot);
+    }
+    s->number[number & 1] = 0;
+    pthread_mutex_unlock(&slots_lock);
+}
+
+/* Every task's event is waited for: the last of each lane would do, but this also finds the one that failed. */
+static void wait_for_slots(struct step *s, uint32_t number)
+{
+    for (size_t i = s->n; i-- > 0;) {
+        cl_event done = slot_of(s, number, i)->done;
+        if (done)
+            clWaitForEvents(1, &done); /* an error shows in the status, where the task can be named */
+    }
+    for (size_t i = 0; i < s->n; i++)
+        if (slot_of(s, number, i)->done)
+            check_status(s, &s->tasks[i], number, slot_of(s, number, i)->done);
+}
+
+void wait_iteration(struct step *s, uint32_t number)
+{
+    if (number == 0 || s->number[number & 1] != number)
+        return; /* never issued, or collected already */
+    if (!execution.serial) {
+        wait_for_slots(s, number);
+        if (execution.trace || execution.observe)
+            report_times(s, number);
+    }
+    release_slots(s, number);
+}
+
+void drain(struct step *s)
+{
+    uint32_t a = s->number[0], b = s->number[1];
+    wait_iteration(s, MIN(a, b));
+    wait_iteration(s, MAX(a, b));
+    watch(NULL);
+}
+
+/* ---- issuing ------------------------------------------------------------------------------------------------------ */
+
+static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }
+
+/* The events that task i must wait for, as they are known in its context. */
+static cl_uint gather_waits(struct step *s, uint32_t number, size_t i, cl_event *wait)
+{
+    const struct task *t = &s->tasks[i];
+    int context = context_of(t);
+    cl_uint n = 0;
+    for (size_t k = 0; k < t->n_edges; k++) {
+        const struct edge *e = &t->edges[k];
+        uint32_t when = number - e->previous;
+        if (!e->wait || when == 0 || s->number[when & 1] != when)
+            continue; /* no iteration before the first */
+        struct slot *slot = slot_of(s, when, e->from);
+        const struct task *producer = &s->tasks[e->from];
+        int home = producer->lane->device->is_host ? 0 : context_of(producer);
+        wait[n++] = context < 0 || context == home ? slot->done : foreign_of(s, when, e->from)[context];
+    }
+    return n;
+}
+
+static cl_event user_event(struct step *s, int context)
+{
+    cl_event event;
+    CL_MAKE(event = clCreateUserEvent(s->pool->machine->context[context].cl, &err));
+    return event;
+}
+
+/* User events in the other contexts that wait for task i. */
+static cl_uint make_foreign(struct step *s, uint32_t number, size_t i, cl_event *made)
+{
+    cl_event *foreign = foreign_of(s, number, i);
+    cl_uint n = 0;
+    for (int c = 0; c < s->pool->machine->n_contexts; c++)
+        if (s->tasks[i].notify >> c & 1)
+            made[n++] = foreign[c] = user_event(s, c);
+    return n;
+}
+
+static void issue_host(struct step *s, uint32_t number, size_t i, cl_uint n_wait, cl_event *wait)
+{
+    struct task *t = &s->tasks[i];
+    struct slot *slot = slot_of(s, number, i);
+    cl_event complete[MAX_DEVICES + 1];
+    cl_uint n = make_foreign(s, number, i, complete);
+    complete[n++] = slot->done = user_event(s, 0);
+    struct job job = {t, slot, number, n_wait, n, wait, complete};
+    submit_job(&t->lane->thread, t->lane->name, &job);
+}
+
+static void issue_device(struct step *s, uint32_t number, size_t i, cl_uint n_wait, cl_event *wait)
+{
+    struct task *t = &s->tasks[i];
+    struct slot *slot = slot_of(s, number, i);
+    t->issue(t, n_wait, n_wait ? wait : NULL, &slot->done);
+    if (t->flush)
+        CL(clFlush(t->lane->queue)); /* or a waiting lane might wait for ever */
+    if (t->notify) {
+        cl_event complete[MAX_DEVICES];
+        cl_uint n = make_foreign(s, number, i, complete);
+        struct job job = {NULL, NULL, number, 1, n, &slot->done, complete};
+        submit_job(&t->lane->forward, t->lane->name, &job);
+    }
+}
+
+static void issue_task(struct step *s, uint32_t number, size_t i)
+{
+    cl_event wait[2 * MAX_LANES + 1];
+    struct slot *slot = slot_of(s, number, i);
+    cl_uint n_wait = gather_waits(s, number, i, wait);
+    slot->queued = now_ns();
+    if (execution.trace)
+        slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, slot->queued);
+    if (s->tasks[i].lane->device->is_host)
+        issue_host(s, number, i, n_wait, wait);
+    else
+        issue_device(s, number, i, n_wait, wait);
+}
+
+/* ---- serial: the reference, and the debugger's mode --------------------------------------------------------------- */
+
+static void run_alone(struct step *s, size_t i)
+{
+    struct task *t = &s->tasks[i];
+    uint32_t number = MAX(s->number[0], s->number[1]);
+    struct slot *slot = slot_of(s, number, i);
+    slot->queued = slot->start = now_ns();
+    if (t->lane->device->is_host) {
+        t->run(t->context, t, number);
+        slot->end = now_ns();
+        return;
+    }
+    t->issue(t, 0, NULL, &slot->done);
+    clWaitForEvents(1, &slot->done);
+    check_status(s, t, number, slot->done);
+    CL(clFinish(t->lane->queue));
+    bool span = t->span;
+    uint64_t queued = slot->queued;
+    event_times(t->lane->device, slot->done, queued, now_ns(), &slot->start, &slot->end);
+    if (span)
+        slot->start = queued;
+}
+
+static void execute_serial(struct step *s, uint32_t number)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct slot *slot = slot_of(s, number, i);
+        if (execution.trace)
+            slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, now_ns());
+        if (execution.audit)
+            audit_task(s, i, run_alone);
+        else
+            run_alone(s, i);
+        if (execution.trace)
+            trace_end(execution.trace, slot->record, slot->start, slot->end, 0);
+        if (execution.observe)
+            execution.observe(execution.observe_context, s, &s->tasks[i], number, slot->start, slot->end);
+    }
+}
+
+/* ---- looking for the first NaN or Inf --------------------------------------------------------------------------------- */
+
+static bool has_not_finite(struct tensor *t, size_t *element)
+{
+    if (t->element != FLOAT32)
+        return false;
+    uint32_t *words = allocate(count_elements(t), sizeof *words);
+    size_t n = count_elements(t), i = 0;
+    read_tensor(t, words);
+    while (i < n && (words[i] & 0x7F800000) != 0x7F800000)
+        i++;
+    *element = i;
+    free(words);
+    return i < n;
+}
+
+bool find_not_finite(struct step *s, uint32_t number, const struct task **task, const struct tensor **tensor,
+                     size_t *element)
+{
+    drain(s);
+    s->number[number & 1] = number;
+    bool found = false;
+    for (size_t i = 0; i < s->n && !found; i++) {
+        struct task *t = &s->tasks[i];
+        run_alone(s, i);
+        for (int k = 0; k < t->n_access && !found && !t->partial; k++) {
+            *task = t;
+            *tensor = t->access[k].tensor;
+            found = (t->access[k].mode & ACCESS_WRITE) && has_not_finite(t->access[k].tensor, element);
+        }
+    }
+    release_slots(s, number);
+    return found;
+}
+
+void execute(struct step *s, uint32_t number)
+{
+    CHECK(s->ready, "list %s has not been finished", s->name);
+    wait_iteration(s, s->number[number & 1]);
+    s->number[number & 1] = number;
+    if (execution.serial) {
+        wait_iteration(s, s->number[(number & 1) ^ 1]);
+        execute_serial(s, number);
+        return;
+    }
+    watch(s);
+    pthread_mutex_lock(&slots_lock);
+    for (size_t i = 0; i < s->n; i++)
+        issue_task(s, number, i);
+    pthread_mutex_unlock(&slots_lock);
+    for (int i = 0; i < s->pool->machine->n_lanes; i++)
+        if (s->pool->machine->lane[i].queue)
+            CL(clFlush(s->pool->machine->lane[i].queue));
+}

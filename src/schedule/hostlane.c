@@ -1,0 +1,130 @@
+/* hostlane.c - threads that wait for events: host lanes and forwarders.
+ *
+ * A job waits for events, runs a host task (or nothing), and completes user events.  A host lane is a thread with a
+ * first-in-first-out list of jobs that run tasks.  A forwarder is the same thread with jobs that run nothing: it carries
+ * "done" from one OpenCL context to another, since an event can be waited for only in its own.  Each lane with consumers
+ * in other contexts has a forwarder; its events end in order, so waiting in order delays none.
+ * Nothing is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
+ */
+#define _GNU_SOURCE /* pthread_setname_np */
+#include "schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct host_thread {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct job *jobs; /* a queue: from `head` to `n` */
+    size_t head, n, cap;
+    bool stop;
+};
+
+/* Wait for each event (they may be of several contexts); a failed one's status, else CL_COMPLETE. */
+static cl_int wait_for(cl_uint n, cl_event *events)
+{
+    cl_int worst = CL_COMPLETE, status;
+    for (cl_uint i = 0; i < n; i++) {
+        clWaitForEvents(1, &events[i]); /* fails when the event did: the status says so too */
+        CL(clGetEventInfo(events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+        worst = MIN(worst, status);
+        CL(clReleaseEvent(events[i]));
+    }
+    return worst;
+}
+
+static void run_job(struct job *job)
+{
+    cl_int status = wait_for(job->n_wait, job->wait);
+    uint64_t start = now_ns();
+    if (job->task && status == CL_COMPLETE)
+        job->task->run(job->task->context, job->task, job->number);
+    if (job->slot) {
+        job->slot->start = start;
+        job->slot->end = now_ns();
+    }
+    for (cl_uint i = 0; i < job->n_complete; i++) {
+        CL(clSetUserEventStatus(job->complete[i], status));
+        CL(clReleaseEvent(job->complete[i]));
+    }
+    free(job->wait);
+    free(job->complete);
+}
+
+static bool next_job(struct host_thread *t, struct job *job)
+{
+    pthread_mutex_lock(&t->lock);
+    while (t->head == t->n && !t->stop)
+        pthread_cond_wait(&t->changed, &t->lock);
+    bool got = t->head < t->n;
+    if (got)
+        *job = t->jobs[t->head++];
+    if (t->head == t->n)
+        t->head = t->n = 0;
+    pthread_mutex_unlock(&t->lock);
+    return got;
+}
+
+static void *thread_main(void *argument)
+{
+    struct job job;
+    while (next_job(argument, &job))
+        run_job(&job);
+    return NULL;
+}
+
+static struct host_thread *start_thread(const char *name)
+{
+    struct host_thread *t = allocate(1, sizeof *t);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->changed, NULL);
+    int code = pthread_create(&t->thread, NULL, thread_main, t);
+    if (code)
+        fail(EXIT_FAILED, "cannot start a thread for lane %s: %s", name, strerror(code));
+#ifdef __linux__
+    char short_name[16]; /* gdb's `info threads` then shows the lane */
+    snprintf(short_name, sizeof short_name, "%.15s", name);
+    pthread_setname_np(t->thread, short_name);
+#endif
+    return t;
+}
+
+static cl_event *retain_all(const cl_event *events, cl_uint n)
+{
+    cl_event *copy = allocate(n, sizeof(cl_event));
+    for (cl_uint i = 0; i < n; i++) {
+        copy[i] = events[i];
+        CL(clRetainEvent(events[i]));
+    }
+    return copy;
+}
+
+void submit_job(struct host_thread **thread, const char *name, const struct job *job)
+{
+    if (!*thread)
+        *thread = start_thread(name);
+    struct job own = *job;
+    own.wait = retain_all(job->wait, job->n_wait);
+    own.complete = retain_all(job->complete, job->n_complete);
+    pthread_mutex_lock(&(*thread)->lock);
+    *APPEND((*thread)->jobs, (*thread)->n, (*thread)->cap) = own;
+    pthread_cond_signal(&(*thread)->changed);
+    pthread_mutex_unlock(&(*thread)->lock);
+}
+
+void stop_thread(struct host_thread **thread)
+{
+    if (!*thread)
+        return;
+    pthread_mutex_lock(&(*thread)->lock);
+    (*thread)->stop = true;
+    pthread_cond_signal(&(*thread)->changed);
+    pthread_mutex_unlock(&(*thread)->lock);
+    pthread_join((*thread)->thread, NULL);
+    pthread_mutex_destroy(&(*thread)->lock);
+    pthread_cond_destroy(&(*thread)->changed);
+    free((*thread)->jobs);
+    free(*thread);
+    *thread = NULL;
+}

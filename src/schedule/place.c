@@ -1,0 +1,228 @@
+/* place.c - an address for every tensor.
+ *
+ * List position decides how long bytes are held: a tensor lives from the first task that touches it to the last one.
+ * Two tensors of one list may share bytes when these spans do not meet; tensors of different lists always may, since
+ * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order they
+ * were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
+ * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
+ */
+#include "schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lifetimes --------------------------------------------------------------------------------------------------- */
+
+static void find_lifetimes(struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < s->tasks[i].n_access; k++) {
+            struct tensor *t = s->tasks[i].access[k].tensor->root;
+            if (t->persistent)
+                continue;
+            CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
+                  t->step->name, s->name);
+            t->step = s;
+            t->first = MIN(t->first, (int)i);
+            t->last = MAX(t->last, (int)i);
+        }
+}
+
+static bool is_used(const struct tensor *t) { return t->root == t && (t->persistent || t->step); }
+
+static bool lives_with(const struct tensor *a, const struct tensor *b)
+{
+    if (a->persistent || b->persistent)
+        return true;
+    return a->step == b->step && a->first <= b->last && b->first <= a->last;
+}
+
+/* ---- addresses ----------------------------------------------------------------------------------------------------- */
+
+struct arena {
+    struct device *device;
+    struct tensor **placed; /* by address within each slab */
+    size_t n;
+    size_t high[256]; /* per slab: bytes in use from its start */
+    int n_slabs;
+};
+
+/* Lowest address of slab `slab` that is free for t's whole life; SIZE_MAX when it does not fit. */
+static size_t lowest_fit(const struct arena *a, int slab, const struct tensor *t, size_t limit)
+{
+    size_t at = 0, align = a->device->alignment;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct tensor *other = a->placed[i];
+        if (other->slab != slab || !lives_with(t, other))
+            continue;
+        if (at + t->bytes <= other->address)
+            break;
+        at = MAX(at, round_up(other->address + other->bytes, align));
+    }
+    return at + t->bytes <= limit ? at : SIZE_MAX;
+}
+
+static void insert_sorted(struct arena *a, struct tensor *t)
+{
+    size_t i = a->n++;
+    for (; i > 0 && a->placed[i - 1]->address > t->address; i--)
+        a->placed[i] = a->placed[i - 1];
+    a->placed[i] = t;
+}
+
+static size_t arena_bytes(const struct arena *a)
+{
+    size_t sum = 0;
+    for (int i = 0; i < a->n_slabs; i++)
+        sum += round_up(a->high[i], a->device->alignment) + GUARD_BYTES;
+    return sum;
+}
+
+static void assign(struct arena *a, struct tensor *t)
+{
+    size_t limit = slab_limit(a->device);
+    for (t->slab = 0; t->slab < a->n_slabs; t->slab++) {
+        t->address = lowest_fit(a, t->slab, t, limit);
+        if (t->address != SIZE_MAX)
+            break;
+    }
+    if (t->slab == a->n_slabs) {
+        char size[32], most[32];
+        if (t->bytes > limit || a->n_slabs == (int)COUNT(a->high))
+            fail(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use a smaller --micro-batch or --seq-len",
+                 t->name, format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit));
+        a->n_slabs++;
+        t->address = 0;
+    }
+    a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
+    insert_sorted(a, t);
+}
+
+static _Noreturn void fail_budget(const struct arena *a, const struct tensor *t)
+{
+    char need[32], have[32], size[32];
+    const struct task *task = t->persistent ? NULL : &t->step->tasks[t->first];
+    char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
+                                       task->micro, t->step->name)
+                       : copy_string("the state that is kept between steps");
+    fail(EXIT_USAGE, "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use a "
+         "smaller --micro-batch, --batch or model, or a larger %s", a->device->id, where, t->name,
+         memory_class_name[t->class], format_bytes(size, (double)t->bytes), format_bytes(need, (double)arena_bytes(a)),
+         format_bytes(have, (double)a->device->budget), a->device->is_host ? "--host-mem" : "--device-mem");
+}
+
+static int bigger_first(const void *a, const void *b)
+{
+    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (x->persistent != y->persistent)
+        return y->persistent - x->persistent;
+    if (!x->persistent && x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->id - y->id;
+}
+
+static void place_device(struct pool *p, struct device *d, bool check_only)
+{
+    struct tensor **order = allocate(p->n, sizeof *order);
+    struct arena a = {.device = d, .placed = allocate(p->n, sizeof *a.placed)};
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->device == d && is_used(p->tensors[i]))
+            order[n++] = p->tensors[i];
+    if (n)
+        qsort(order, n, sizeof *order, bigger_first);
+    for (size_t i = 0; i < n; i++) {
+        assign(&a, order[i]);
+        if (arena_bytes(&a) > d->budget)
+            fail_budget(&a, order[i]);
+    }
+    for (int i = 0; i < a.n_slabs && !check_only; i++)
+        add_slab(p->machine, d, round_up(a.high[i], d->alignment));
+    free(order);
+    free(a.placed);
+}
+
+/* ---- what it comes to ------------------------------------------------------------------------------------------------ */
+
+static void find_peaks(const struct pool *p, struct step *s)
+{
+    int64_t *change = allocate((s->n + 1) * MEM_CLASSES, sizeof *change);
+    for (int d = 0; d <= p->machine->n_devices; d++) {
+        memset(change, 0, (s->n + 1) * MEM_CLASSES * sizeof *change);
+        for (size_t i = 0; i < p->n; i++) {
+            const struct tensor *t = p->tensors[i];
+            if (t->device->index != d || !is_used(t) || (!t->persistent && t->step != s))
+                continue;
+            size_t first = t->persistent ? 0 : (size_t)t->first, end = t->persistent ? s->n : (size_t)t->last + 1;
+            change[first * MEM_CLASSES + t->class] += (int64_t)t->bytes;
+            change[end * MEM_CLASSES + t->class] -= (int64_t)t->bytes;
+        }
+        int64_t live[MEM_CLASSES] = {0};
+        for (size_t i = 0; i < s->n; i++) {
+            int64_t sum = 0;
+            for (int c = 0; c < MEM_CLASSES; c++) {
+                live[c] += change[i * MEM_CLASSES + (size_t)c];
+                s->peak[d][c] = MAX(s->peak[d][c], (size_t)live[c]);
+                sum += live[c];
+            }
+            s->high[d] = MAX(s->high[d], (size_t)sum);
+        }
+    }
+    free(change);
+}
+
+void place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
+{
+    for (size_t i = 0; i < n; i++)
+        find_lifetimes(steps[i]);
+    for (int d = 0; d <= p->machine->n_devices; d++)
+        place_device(p, &p->machine->device[d], check_only);
+    for (size_t i = 0; i < n; i++)
+        find_peaks(p, steps[i]);
+}
+
+/* ---- kernels and their arguments --------------------------------------------------------------------------------------- */
+
+static cl_int set_argument(cl_kernel kernel, cl_uint i, const struct arg *a)
+{
+    cl_mem buffer = a->kind == ARG_TENSOR && a->tensor ? tensor_buffer(a->tensor) : NULL;
+    switch (a->kind) {
+    case ARG_TENSOR:
+        return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
+    case ARG_INT:
+        return clSetKernelArg(kernel, i, sizeof a->i, &a->i);
+    case ARG_FLOAT:
+        return clSetKernelArg(kernel, i, sizeof a->f, &a->f);
+    case ARG_LOCAL:
+        return clSetKernelArg(kernel, i, (size_t)a->i, NULL);
+    }
+    return CL_INVALID_VALUE;
+}
+
+static void set_arguments(struct task *t)
+{
+    t->kernel = make_kernel(t->lane->device, t->file, t->function);
+    for (int i = 0; i < t->n_args; i++) {
+        cl_int code = set_argument(t->kernel, (cl_uint)i, &t->args[i]);
+        if (code != CL_SUCCESS)
+            fail(EXIT_FAILED, "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same "
+                 "arguments?", t->name, i, t->function, t->file, cl_error_name(code));
+    }
+}
+
+void finish_steps(struct pool *p, struct step *const *steps, size_t n)
+{
+    place(p, steps, n, false);
+    for (size_t k = 0; k < n; k++) {
+        struct step *s = steps[k];
+        depend(s, true);
+        for (size_t i = 0; i < s->n; i++)
+            if (s->tasks[i].file)
+                set_arguments(&s->tasks[i]);
+        for (int parity = 0; parity < 2; parity++) {
+            s->slots[parity] = allocate(s->n, sizeof *s->slots[parity]);
+            s->foreign[parity] = allocate(s->n * (size_t)p->machine->n_contexts, sizeof(cl_event));
+        }
+        s->ready = true;
+    }
+}

@@ -1,0 +1,87 @@
+/* ranges.c - the range tracker (see ranges.h). */
+#include "ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void insert_segment(struct space *s, size_t at, struct segment new)
+{
+    (void)APPEND(s->segments, s->n, s->cap);
+    memmove(&s->segments[at + 1], &s->segments[at], (s->n - 1 - at) * sizeof *s->segments);
+    s->segments[at] = new;
+}
+
+/* Cut segment `at` in two at byte `where`; both keep its history. */
+static void split(struct space *s, size_t at, size_t where)
+{
+    struct segment right = s->segments[at];
+    right.begin = where;
+    right.cap_readers = right.n_readers;
+    right.readers = NULL;
+    if (right.n_readers) {
+        right.readers = allocate(right.n_readers, sizeof *right.readers);
+        memcpy(right.readers, s->segments[at].readers, right.n_readers * sizeof *right.readers);
+    }
+    s->segments[at].end = where;
+    insert_segment(s, at + 1, right);
+}
+
+static size_t first_ending_after(const struct space *s, size_t begin)
+{
+    size_t low = 0, high = s->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->segments[middle].end <= begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count)
+{
+    size_t first = first_ending_after(s, begin);
+    if (first < s->n && s->segments[first].begin < begin)
+        split(s, first++, begin);
+    size_t i = first;
+    for (size_t at = begin; at < end; i++) {
+        size_t next = i < s->n ? s->segments[i].begin : SIZE_MAX;
+        if (next > at) /* a gap: never touched before */
+            insert_segment(s, i, (struct segment){.begin = at, .end = MIN(next, end), .writer = NOBODY});
+        else if (s->segments[i].end > end)
+            split(s, i, end);
+        at = s->segments[i].end;
+    }
+    *count = i - first;
+    return &s->segments[first];
+}
+
+void clear_space(struct space *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->segments[i].readers);
+    free(s->segments);
+    *s = (struct space){0};
+}
+
+struct space *new_spaces(const struct pool *p, bool by_address, size_t *n)
+{
+    *n = by_address ? (size_t)(p->machine->n_devices + 1) * SLABS_PER_DEVICE : p->n;
+    return allocate(*n, sizeof(struct space));
+}
+
+void free_spaces(struct space *spaces, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        clear_space(&spaces[i]);
+    free(spaces);
+}
+
+struct space *find_range(struct space *spaces, bool by_address, const struct tensor *t, size_t *begin, size_t *end)
+{
+    const struct tensor *root = t->root;
+    *begin = t->offset + (by_address ? root->address : 0);
+    *end = *begin + t->bytes;
+    return &spaces[by_address ? root->device->index * SLABS_PER_DEVICE + root->slab : root->id];
+}

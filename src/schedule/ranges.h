@@ -1,0 +1,34 @@
+/* ranges.h - the range tracker: who last wrote and who has since read each byte of a space.
+ *
+ * A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments; a
+ * touched range is cut out of it, so that every segment has one history.
+ */
+#ifndef RANGES_H
+#define RANGES_H
+
+#include "schedule.h"
+
+enum { NOBODY = -1, SLABS_PER_DEVICE = 256 };
+struct segment {
+    size_t begin, end;
+    int writer;                 /* node that wrote it last, or NOBODY */
+    const struct tensor *owner; /* root tensor through which it was written */
+    int *readers;               /* nodes that have read it since */
+    size_t n_readers, cap_readers;
+};
+struct space {
+    struct segment *segments;
+    size_t n, cap;
+};
+
+/* Cut the space so that [begin, end) is covered by whole segments; returns the first, *count of them. */
+struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count);
+void clear_space(struct space *s);
+
+/* The spaces of a list: per root tensor, or per slab. */
+struct space *new_spaces(const struct pool *p, bool by_address, size_t *n);
+void free_spaces(struct space *spaces, size_t n);
+/* The space and range that an access touches. */
+struct space *find_range(struct space *spaces, bool by_address, const struct tensor *t, size_t *begin, size_t *end);
+
+#endif

@@ -1,0 +1,137 @@
+/* task.c - adding tasks to a list, and how kernels and copies are issued. */
+#include "schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct step *new_step(struct pool *p, const char *name)
+{
+    struct step *s = allocate(1, sizeof *s);
+    snprintf(s->name, sizeof s->name, "%s", name);
+    s->pool = p;
+    return s;
+}
+
+void free_step(struct step *s)
+{
+    drain(s);
+    for (size_t i = 0; i < s->n; i++) {
+        struct task *t = &s->tasks[i];
+        if (t->kernel)
+            CL(clReleaseKernel(t->kernel));
+        if (t->issue)
+            free(t->context);
+        free(t->args);
+        free(t->edges);
+    }
+    for (int parity = 0; parity < 2; parity++) {
+        free(s->slots[parity]);
+        free(s->foreign[parity]);
+    }
+    free(s->tasks);
+    free(s);
+}
+
+static struct task *add_task(struct step *s, struct lane *lane, const char *name)
+{
+    CHECK(lane != NULL, "task %s has no lane", name);
+    struct task *t = APPEND(s->tasks, s->n, s->cap);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->lane = lane;
+    t->layer = t->micro = -1;
+    return t;
+}
+
+void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
+{
+    CHECK(t->n_access < MAX_ACCESS, "task %s has more than %d tensors", t->name, MAX_ACCESS);
+    t->access[t->n_access++] = (struct access){tensor, mode};
+    t->bytes += tensor->bytes * (mode == ACCESS_BOTH ? 2 : 1);
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------------------- */
+
+static void issue_kernel(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    const struct grid *g = &t->grid;
+    CL(clEnqueueNDRangeKernel(t->lane->queue, t->kernel, (cl_uint)g->dims, NULL, g->global,
+                              g->local[0] ? g->local : NULL, n_wait, wait, done));
+}
+
+struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
+                        struct grid grid, const struct arg *args, int n_args)
+{
+    struct task *t = add_task(s, lane, name);
+    t->issue = issue_kernel;
+    t->file = file;
+    t->function = function;
+    t->grid = grid;
+    t->args = allocate((size_t)n_args, sizeof *args);
+    memcpy(t->args, args, (size_t)n_args * sizeof *args);
+    t->n_args = n_args;
+    for (int i = 0; i < n_args; i++)
+        if (args[i].kind == ARG_TENSOR && args[i].tensor) {
+            CHECK(args[i].tensor->device == lane->device, "task %s on %s takes tensor %s of device %s", name,
+                  lane->name, args[i].tensor->name, args[i].tensor->device->id);
+            add_access(t, args[i].tensor, args[i].mode);
+        }
+    return t;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+static void issue_copy(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    cl_command_queue queue = t->lane->queue;
+    if (from->device->is_host)
+        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
+                                done));
+    else if (to->device->is_host)
+        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait,
+                               done));
+    else
+        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
+}
+
+struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
+{
+    CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
+          from->bytes);
+    struct task *t = add_task(s, lane, name);
+    t->issue = issue_copy;
+    add_access(t, to, ACCESS_WRITE);
+    add_access(t, from, ACCESS_READ);
+    return t;
+}
+
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, int layer)
+{
+    struct device *source = from->device, *target = to->device;
+    if (source->context == target->context) {
+        add_copy(s, source->lane[LANE_DOWNLOAD], name, to, from)->layer = layer;
+        return;
+    }
+    struct tensor *staged =
+        new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
+    add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from)->layer = layer;
+    add_copy(s, target->lane[LANE_UPLOAD], name, to, staged)->layer = layer;
+}
+
+/* ---- others ------------------------------------------------------------------------------------------------------ */
+
+struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context)
+{
+    struct task *t = add_task(s, lane, name);
+    t->run = run;
+    t->context = context;
+    return t;
+}
+
+struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context)
+{
+    struct task *t = add_task(s, lane, name);
+    t->issue = issue;
+    t->context = context;
+    return t;
+}

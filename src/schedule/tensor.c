@@ -1,0 +1,114 @@
+/* tensor.c - tensors, views and the pool that owns them. */
+#include "schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const memory_class_name[MEM_CLASSES] = {"parameters", "gradients", "optimizer", "activations", "work"};
+
+struct pool *new_pool(struct machine *m)
+{
+    struct pool *p = allocate(1, sizeof *p);
+    p->machine = m;
+    return p;
+}
+
+void free_pool(struct pool *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->tensors[i]->buffer)
+            CL(clReleaseMemObject(p->tensors[i]->buffer));
+        free(p->tensors[i]);
+    }
+    for (int i = 0; i <= p->machine->n_devices; i++)
+        free_slabs(p->machine, &p->machine->device[i]);
+    free(p->tensors);
+    free(p);
+}
+
+static struct tensor *add_tensor(struct pool *p, const char *name, int rank, const int64_t *shape)
+{
+    struct tensor *t = *APPEND(p->tensors, p->n, p->cap) = allocate(1, sizeof *t);
+    t->id = (int)p->n - 1;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    CHECK(rank >= 1 && rank <= MAX_DIMS, "tensor %s has rank %d", name, rank);
+    t->rank = rank;
+    t->bytes = ELEMENT_BYTES;
+    for (int i = 0; i < rank; i++) {
+        CHECK(shape[i] > 0, "tensor %s: dimension %d is %lld", name, i, (long long)shape[i]);
+        t->shape[i] = shape[i];
+        t->bytes *= (size_t)shape[i];
+    }
+    t->first = INT32_MAX;
+    t->last = -1;
+    t->slab = -1;
+    return t;
+}
+
+struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
+                          enum element element, int rank, const int64_t *shape)
+{
+    struct tensor *t = add_tensor(p, name, rank, shape);
+    t->device = d;
+    t->class = class;
+    t->element = element;
+    t->root = t;
+    return t;
+}
+
+struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
+                        const int64_t *shape)
+{
+    struct tensor *t = add_tensor(p, name, rank, shape);
+    t->device = of->device;
+    t->class = of->class;
+    t->element = of->element;
+    t->persistent = of->persistent;
+    t->root = of->root;
+    t->offset = of->offset + offset * ELEMENT_BYTES;
+    CHECK(t->offset + t->bytes <= of->root->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
+          of->root->bytes);
+    return t;
+}
+
+size_t count_elements(const struct tensor *t) { return t->bytes / ELEMENT_BYTES; }
+
+static const struct slab *slab_of(const struct tensor *t)
+{
+    CHECK(t->root->slab >= 0, "tensor %s has no address", t->name);
+    return &t->device->slabs[t->root->slab];
+}
+
+cl_mem tensor_buffer(struct tensor *t)
+{
+    if (!t->buffer) {
+        cl_buffer_region region = {t->root->address + t->offset, t->bytes};
+        CL_MAKE(t->buffer = clCreateSubBuffer(slab_of(t)->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                              &region, &err));
+    }
+    return t->buffer;
+}
+
+void *tensor_memory(const struct tensor *t)
+{
+    CHECK(t->device->is_host, "tensor %s is on device %s", t->name, t->device->id);
+    return (char *)slab_of(t)->host + t->root->address + t->offset;
+}
+
+void write_tensor(struct tensor *t, const void *from)
+{
+    if (t->device->is_host)
+        memcpy(tensor_memory(t), from, t->bytes);
+    else
+        CL(clEnqueueWriteBuffer(t->device->lane[LANE_UPLOAD]->queue, tensor_buffer(t), CL_TRUE, 0, t->bytes, from, 0,
+                                NULL, NULL));
+}
+
+void read_tensor(struct tensor *t, void *into)
+{
+    if (t->device->is_host)
+        memcpy(into, tensor_memory(t), t->bytes);
+    else
+        CL(clEnqueueReadBuffer(t->device->lane[LANE_DOWNLOAD]->queue, tensor_buffer(t), CL_TRUE, 0, t->bytes, into, 0,
+                               NULL, NULL));
+}

@@ -1,0 +1,180 @@
+/* trace.h - what ran when: the trace file, its writer and its reader.
+ *
+ * A trace is a memory-mapped file with a task table in front and a ring of fixed-size records behind it, so that
+ * another process (the viewer) can read it while the trainer runs, or while it stands at a breakpoint, and so that a
+ * record costs the trainer a few stores.  This module knows lanes, tasks and times; it knows nothing of OpenCL or
+ * training.
+ *
+ * Layout, little endian, every part aligned to 64 bytes:
+ *
+ *     struct trace_header              at 0
+ *     struct trace_lane  [n_lanes]     at lanes_at
+ *     struct trace_task  [n_tasks]     at tasks_at
+ *     struct trace_edge  [n_edges]     at edges_at
+ *     struct trace_record[capacity]    at records_at: record i of the run is at i % capacity
+ *
+ * A record is written in two phases: at issue (queued; start = end = 0), then when it has ended (end != 0, stored
+ * last).  Before a slot of the ring is used again its `end` is set to 0, first of all.  So a reader takes a slot twice:
+ * two equal copies with end != 0 are a whole record, whatever the writer is doing.  `head` counts the records begun; it
+ * is stored after the record's first phase.  All times are nanoseconds of the host's CLOCK_MONOTONIC_RAW, device times
+ * are converted before they are stored; a simulated trace has its virtual clock, from 0.  Texts are printable ASCII.
+ */
+#ifndef TRACE_H
+#define TRACE_H
+
+#include "../base/base.h"
+
+enum { TRACE_VERSION = 1, TRACE_MAX_LANES = 4096 };
+#define TRACE_MAGIC "YARDTRC1"
+enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
+enum trace_lane_kind { LANE_COMPUTE, LANE_UPLOAD, LANE_DOWNLOAD, LANE_CPU, LANE_DISK, LANE_REPORT, LANE_KINDS };
+enum trace_flag {
+    TRACE_APPROXIMATE = 1, /* the driver's times were missing or impossible; host times stand in */
+};
+
+struct trace_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t kind; /* enum trace_kind */
+    uint32_t n_lanes, n_tasks, n_edges, n_lists;
+    uint64_t lanes_at, tasks_at, edges_at, records_at;
+    uint64_t capacity;  /* records in the ring */
+    uint64_t head;      /* records begun so far; written last, atomically */
+    uint64_t start_ns;  /* clock when the trace was made: subtract it to start at 0 */
+    uint64_t closed_ns; /* clock when it was closed; 0: the run goes on, or it was killed */
+    double pace_scale;  /* modelled seconds per second shown; 1 for real */
+    char list[8][24];   /* names of the task lists: "train", "eval", ... */
+    char model[96];     /* one line for people: model, batch, devices */
+};
+struct trace_lane {
+    char name[40];   /* "0:0 compute" */
+    char device[80]; /* device's name as its driver gives it */
+    uint32_t kind;   /* enum trace_lane_kind */
+    uint32_t device_index;
+};
+struct trace_task {
+    char name[40]; /* "mlp.fc" */
+    int32_t layer; /* -1: none */
+    int32_t micro; /* micro-batch, -1: none */
+    uint32_t lane;
+    uint32_t list;
+    double flops;
+    uint64_t bytes;
+    double predicted_ns; /* 0: not predicted */
+    uint32_t first_edge, n_edges;
+};
+struct trace_edge {
+    uint32_t from;          /* task index; the edge is listed at its consumer */
+    uint16_t previous_step; /* 1: the producer ran one step before */
+    uint16_t reuse;         /* 0: a data edge, 1: two tensors share bytes */
+};
+struct trace_record {
+    uint32_t step;  /* counts from 1 */
+    uint32_t task;  /* index in the task table */
+    uint32_t flags; /* enum trace_flag */
+    uint32_t spare;
+    uint64_t queued, start, end;
+};
+
+/* ---- trace_write.c ------------------------------------------------------------------------------------------ */
+
+/* What is known before anything runs; the arrays are copied into the file. */
+struct trace_tables {
+    enum trace_kind kind;
+    double pace_scale;
+    const char *model;
+    size_t n_lanes, n_tasks, n_edges, n_lists;
+    const struct trace_lane *lanes;
+    const struct trace_task *tasks;
+    const struct trace_edge *edges;
+    const char *const *lists;
+};
+struct trace_writer;
+/* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept. */
+struct trace_writer *trace_create(const char *path, const struct trace_tables *tables, uint64_t capacity);
+/* First phase: returns the record's number for trace_end().  One thread at a time calls begin (the issuing thread);
+ * trace_end may come from any thread, in any order, once per record.  When the ring has come round to a record before
+ * it ended, its end is dropped.  end < start is stored as start = end and TRACE_APPROXIMATE; end = 0, which only a
+ * virtual clock shows, as 1. */
+uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued);
+void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
+/* Cuts the file to what was used and closes it. */
+void trace_close(struct trace_writer *w);
+
+/* ---- trace_read.c ------------------------------------------------------------------------------------------- */
+
+/* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
+ * ended, sorted by start (then end, step, task). */
+struct trace {
+    struct trace_header header;
+    struct trace_lane *lanes;
+    struct trace_task *tasks;
+    struct trace_edge *edges;
+    struct trace_record *records;
+    struct trace_record *unfinished; /* begun, not ended: what runs now, or ran when the process was killed */
+    size_t n_records, n_unfinished;
+    uint64_t n_lost;                /* overwritten in the ring; n_records + n_unfinished + n_lost = header.head */
+    uint32_t first_step, last_step; /* of the records; 0 when there are none */
+    uint32_t whole_step;            /* steps up to this one have all their records */
+};
+struct trace *trace_open(const char *path); /* EXIT_IO: cannot be read; EXIT_FAILED: not a trace, or damaged */
+void trace_free(struct trace *t);
+
+/* ---- trace_stats.c: what a trace says ------------------------------------------------------------------------- */
+
+/* Times of a paced trace become modelled ones (x pace_scale, from start_ns), so that it compares with the others. */
+void trace_to_modelled_time(struct trace *t);
+
+/* The steps of one task list.  The first warms up (compilation, caches): it does not count when there are more, nor
+ * do steps at the end that are not whole. */
+struct trace_step {
+    uint32_t step;
+    uint64_t start, end; /* first start, last end */
+};
+struct trace_steps {
+    uint32_t list;
+    struct trace_step *steps; /* ascending */
+    size_t n;
+    size_t first, counted; /* those that count: steps[first .. first + counted) */
+    uint64_t start, end;   /* the window they fill: from the end of the step before, or the first start without one */
+};
+struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
+void trace_steps_free(struct trace_steps *s);
+bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is it of a counted step? */
+/* Medians, 0 without steps.  Period: from the end of step n - 1 to that of step n; without step n - 1, n's length. */
+double trace_period_ns(const struct trace_steps *s);
+double trace_length_ns(const struct trace_steps *s);
+double trace_median(double *values, size_t n); /* sorts them; 0 of none */
+
+/* Per lane, within the window: time with a record of the list, and the part of it in which a lane of another kind or
+ * device had one too.  Interval overlap: two lanes that share cores overlap without any gain. */
+struct trace_use {
+    double busy_ns, overlapped_ns;
+};
+void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct trace_use *use /* [n_lanes] */);
+
+/* Records of one task and step, found by binary search. */
+struct trace_index;
+struct trace_index *trace_index(const struct trace *t);
+void trace_index_free(struct trace_index *x);
+enum { NO_RECORD = -1 };
+/* The last record of (task, step) that comes before `before` in the order of starts, or NO_RECORD. */
+int64_t trace_find(const struct trace_index *x, uint32_t task, uint32_t step, size_t before);
+
+/* What the step waited for: from its last end back to the end of the step before, always to the predecessor (by edge
+ * or lane) that ended last.  The hops, last first, fill that time without a hole: each waits, then runs. */
+struct trace_hop {
+    size_t record;
+    uint64_t wait, from, to; /* waits [wait, from), runs [from, to) on the path */
+};
+struct trace_path {
+    uint32_t step;
+    uint64_t start, end;
+    struct trace_hop *hops;
+    size_t n, cap;
+};
+struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, const struct trace_index *x,
+                                      size_t step /* index in s->steps */);
+size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
+
+#endif

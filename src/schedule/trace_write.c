@@ -1,0 +1,165 @@
+/* trace_write.c - the writer's half of trace.h: a shared mapping, and a few stores per record.
+ *
+ * Nothing is synchronised with a reader but the order of the stores (see the layout in trace.h).  The pages belong to
+ * the file, not to the process: what was stored is there for readers however the process ends.
+ */
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The structs are the file's layout: no compiler may pad them otherwise. */
+_Static_assert(sizeof(struct trace_header) == 392 && offsetof(struct trace_header, head) == 72, "trace_header");
+_Static_assert(sizeof(struct trace_lane) == 128, "trace_lane");
+_Static_assert(sizeof(struct trace_task) == 88, "trace_task");
+_Static_assert(sizeof(struct trace_edge) == 8, "trace_edge");
+_Static_assert(sizeof(struct trace_record) == 40, "trace_record");
+
+struct trace_writer {
+    int fd;
+    size_t size;                 /* of the mapping */
+    struct trace_header *header; /* the mapping */
+    struct trace_record *ring;
+    uint64_t capacity, n_tasks; /* copies: the mapping is writable from outside */
+    uint64_t head;              /* of the issuing thread */
+};
+
+static struct trace_header make_header(const struct trace_tables *tables, uint64_t capacity)
+{
+    struct trace_header h = {.version = TRACE_VERSION,
+                             .kind = tables->kind,
+                             .n_lanes = (uint32_t)tables->n_lanes,
+                             .n_tasks = (uint32_t)tables->n_tasks,
+                             .n_edges = (uint32_t)tables->n_edges,
+                             .n_lists = (uint32_t)tables->n_lists,
+                             .capacity = capacity,
+                             .start_ns = tables->kind == TRACE_SIMULATED ? 0 : now_ns(),
+                             .pace_scale = tables->pace_scale};
+    memcpy(h.magic, TRACE_MAGIC, sizeof h.magic);
+    h.lanes_at = round_up(sizeof h, 64);
+    h.tasks_at = round_up(h.lanes_at + tables->n_lanes * sizeof *tables->lanes, 64);
+    h.edges_at = round_up(h.tasks_at + tables->n_tasks * sizeof *tables->tasks, 64);
+    h.records_at = round_up(h.edges_at + tables->n_edges * sizeof *tables->edges, 64);
+    snprintf(h.model, sizeof h.model, "%s", tables->model);
+    for (size_t i = 0; i < tables->n_lists; i++)
+        snprintf(h.list[i], sizeof h.list[i], "%s", tables->lists[i]);
+    return h;
+}
+
+/* Bytes of the file with `records` in its ring. */
+static size_t file_size(const struct trace_header *h, uint64_t records)
+{
+    return h->records_at + records * sizeof(struct trace_record);
+}
+
+/* The blocks are reserved now: a disk that fills up later would end the run with SIGBUS at a store.  Returns an errno.
+ */
+static int reserve(int fd, size_t size)
+{
+#ifdef __APPLE__ /* has no posix_fallocate */
+    return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
+#else
+    return posix_fallocate(fd, 0, (off_t)size);
+#endif
+}
+
+static void *map_new_file(int fd, const char *path, const char *temporary, size_t size)
+{
+    char text[32];
+    int error = reserve(fd, size);
+    void *map = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        error = error ? error : errno;
+        unlink(temporary);
+        fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", path,
+             format_bytes(text, (double)size), strerror(error));
+    }
+    return map;
+}
+
+/* Only a plain file may be replaced: renaming over /dev/null would remove it for everyone. */
+static void refuse_special_file(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        fail(EXIT_IO, "cannot write the trace %s: something other than a plain file is there", path);
+}
+
+static void copy_tables(struct trace_writer *w, const struct trace_tables *tables, const struct trace_header *h)
+{
+    char *map = (char *)w->header;
+    if (tables->n_lanes)
+        memcpy(map + h->lanes_at, tables->lanes, tables->n_lanes * sizeof *tables->lanes);
+    if (tables->n_tasks)
+        memcpy(map + h->tasks_at, tables->tasks, tables->n_tasks * sizeof *tables->tasks);
+    if (tables->n_edges)
+        memcpy(map + h->edges_at, tables->edges, tables->n_edges * sizeof *tables->edges);
+    *w->header = *h;
+}
+
+/* Filled under another name and renamed, so that whoever waits for the file finds it with its tables, and a viewer
+ * that still shows the last run's file keeps that one. */
+struct trace_writer *trace_create(const char *path, const struct trace_tables *tables, uint64_t capacity)
+{
+    CHECK(tables->n_lists <= COUNT(((struct trace_header *)0)->list), "%zu lists", tables->n_lists);
+    refuse_special_file(path);
+    struct trace_header h = make_header(tables, MAX(capacity, 1));
+    struct trace_writer *w = allocate(1, sizeof *w);
+    *w = (struct trace_writer){.size = file_size(&h, h.capacity), .capacity = h.capacity, .n_tasks = h.n_tasks};
+    char *temporary = format_string("%s.tmp-%ld", path, (long)getpid());
+    w->fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (w->fd < 0)
+        fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(errno));
+    w->header = map_new_file(w->fd, path, temporary, w->size);
+    w->ring = (struct trace_record *)(void *)((char *)w->header + h.records_at);
+    copy_tables(w, tables, &h);
+    if (rename(temporary, path) != 0) {
+        int error = errno;
+        unlink(temporary);
+        fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(error));
+    }
+    free(temporary);
+    return w;
+}
+
+uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued)
+{
+    CHECK(task < w->n_tasks && step > 0, "task %u of %u, step %u", task, (unsigned)w->n_tasks, step);
+    struct trace_record *r = &w->ring[w->head % w->capacity];
+    __atomic_store_n(&r->end, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* end = 0 is seen before any other change of the slot */
+    r->start = 0;
+    r->step = step;
+    r->task = task;
+    r->flags = 0;
+    r->queued = queued;
+    __atomic_store_n(&w->header->head, w->head + 1, __ATOMIC_RELEASE);
+    return w->head++;
+}
+
+void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags)
+{
+    if (__atomic_load_n(&w->header->head, __ATOMIC_RELAXED) - number > w->capacity)
+        return;
+    struct trace_record *r = &w->ring[number % w->capacity];
+    end = MAX(end, 1);
+    r->start = MIN(start, end);
+    r->flags = flags | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
+    __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
+}
+
+void trace_close(struct trace_writer *w)
+{
+    w->header->closed_ns = now_ns();
+    size_t used = file_size(w->header, MIN(w->head, w->capacity));
+    munmap(w->header, w->size);
+    if (ftruncate(w->fd, (off_t)used) != 0)
+        warn("the trace keeps its unused room: %s", strerror(errno));
+    close(w->fd);
+    free(w);
+}

@@ -1,0 +1,157 @@
+/* verify.c - proves of a placed list, on its own, that it computes what its order on paper says.
+ *
+ * Values: in list order, every read finds bytes that were last written through the same tensor, in this iteration unless
+ * the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.)
+ * Order: every two accesses to the same bytes of which one writes are ordered by lanes and waits, the way execute() waits
+ * and no more.  (A dropped edge is seen here.)
+ * It shares the range tracker with depend(), but not its edges' derivation: it looks at pairs, and asks for paths.
+ */
+#include "ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static char *check_segment(const struct step *s, int node, const struct access *a, const struct segment *g)
+{
+    int n = (int)s->n, writer = g->writer;
+    const struct tensor *root = a->tensor->root;
+    const char *reader = s->tasks[node % n].name;
+    if (writer != NOBODY && g->owner != root)
+        return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
+                             node % n, reader, a->tensor->name, g->owner->name, writer % n, s->tasks[writer % n].name);
+    if (!root->persistent && (writer == NOBODY || writer / n != node / n))
+        return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
+                             a->tensor->name);
+    return NULL;
+}
+
+static char *check_access(const struct step *s, struct space *spaces, int node, const struct access *a, bool writing)
+{
+    size_t begin, end, count;
+    struct space *space = find_range(spaces, true, a->tensor, &begin, &end);
+    struct segment *g = cut_range(space, begin, end, &count);
+    char *wrong = NULL;
+    for (size_t i = 0; i < count && !wrong; i++) {
+        if (writing) {
+            g[i].writer = node;
+            g[i].owner = a->tensor->root;
+        } else
+            wrong = check_segment(s, node, a, &g[i]);
+    }
+    return wrong;
+}
+
+static char *verify_values(const struct step *s)
+{
+    size_t n_spaces;
+    struct space *spaces = new_spaces(s->pool, true, &n_spaces);
+    char *wrong = NULL;
+    for (int node = 0; node < 2 * (int)s->n && !wrong; node++) {
+        const struct task *t = &s->tasks[node % (int)s->n];
+        for (int writing = 0; writing < 2; writing++)
+            for (int i = 0; i < t->n_access && !wrong; i++)
+                if (t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ))
+                    wrong = check_access(s, spaces, node, &t->access[i], writing);
+    }
+    free_spaces(spaces, n_spaces);
+    return wrong;
+}
+
+/* ---- order --------------------------------------------------------------------------------------------------------- */
+
+struct touched { /* one access of one node */
+    int space, node;
+    size_t begin, end;
+    bool writes;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct touched *x = a, *y = b;
+    if (x->space != y->space)
+        return x->space - y->space;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static struct touched *list_accesses(const struct step *s, size_t *n)
+{
+    struct touched *list = NULL;
+    size_t cap = 0;
+    *n = 0;
+    for (int node = 0; node < 2 * (int)s->n; node++) {
+        const struct task *t = &s->tasks[node % (int)s->n];
+        for (int i = 0; i < t->n_access; i++) {
+            const struct tensor *x = t->access[i].tensor, *root = x->root;
+            if (t->access[i].mode == ACCESS_NONE)
+                continue;
+            size_t begin = root->address + x->offset;
+            *APPEND(list, *n, cap) = (struct touched){root->device->index * SLABS_PER_DEVICE + root->slab, node, begin,
+                                                      begin + x->bytes, t->access[i].mode & ACCESS_WRITE};
+        }
+    }
+    if (*n)
+        qsort(list, *n, sizeof *list, by_place);
+    return list;
+}
+
+/* before[node] = bit set of the nodes that have ended when it starts. */
+static uint64_t *reachable(const struct step *s, size_t *words)
+{
+    int n = (int)s->n, *last = allocate(MAX_LANES, sizeof *last);
+    *words = ceil_div((size_t)(2 * n), 64);
+    uint64_t *before = allocate((size_t)(2 * n) * *words, sizeof *before);
+    memset(last, -1, MAX_LANES * sizeof *last);
+    for (int node = 0; node < 2 * n; node++) {
+        const struct task *t = &s->tasks[node % n];
+        uint64_t *mine = &before[(size_t)node * *words];
+        for (size_t k = 0; k <= t->n_edges; k++) { /* one more round for the lane */
+            const struct edge *e = &t->edges[k];
+            int from = k == t->n_edges ? last[t->lane->index]
+                       : e->wait       ? (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0)
+                                       : NOBODY;
+            if (from < 0)
+                continue;
+            for (size_t w = 0; w < *words; w++)
+                mine[w] |= before[(size_t)from * *words + w];
+            mine[from / 64] |= UINT64_C(1) << (from % 64);
+        }
+        last[t->lane->index] = node;
+    }
+    free(last);
+    return before;
+}
+
+static char *describe_conflict(const struct step *s, int first, int second)
+{
+    int n = (int)s->n;
+    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", first % n,
+                         s->tasks[first % n].name, second % n, s->tasks[second % n].name,
+                         first / n == second / n ? "" : " of the next iteration");
+}
+
+static char *verify_order(const struct step *s)
+{
+    size_t n, words;
+    struct touched *list = list_accesses(s, &n);
+    uint64_t *before = reachable(s, &words);
+    char *wrong = NULL;
+    for (size_t i = 0; i < n && !wrong; i++)
+        for (size_t k = i + 1; k < n && list[k].space == list[i].space && list[k].begin < list[i].end && !wrong; k++) {
+            int first = MIN(list[i].node, list[k].node), second = MAX(list[i].node, list[k].node);
+            if (first == second || !(list[i].writes || list[k].writes))
+                continue;
+            if (!(before[(size_t)second * words + (size_t)first / 64] >> (first % 64) & 1))
+                wrong = describe_conflict(s, first, second);
+        }
+    free(list);
+    free(before);
+    return wrong;
+}
+
+char *verify(const struct step *s)
+{
+    char *wrong = verify_values(s);
+    return wrong ? wrong : verify_order(s);
+}

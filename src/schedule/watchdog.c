@@ -1,0 +1,100 @@
+/* watchdog.c - a hang explains itself.
+ *
+ * A thread looks once a second how many tasks have ended.  When none has for execution.watchdog_seconds, it prints the
+ * frontier: on each lane the first task that has not ended, and the producers it waits for.  Seconds are counted by the
+ * thread's own waking, so a stop in a debugger does not trip it.
+ */
+#include "schedule.h"
+
+#include <time.h>
+
+static struct step *volatile watched;
+static bool started;
+
+static bool has_ended(const struct slot *slot)
+{
+    cl_int status = CL_QUEUED;
+    if (slot->done)
+        clGetEventInfo(slot->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    return status <= CL_COMPLETE;
+}
+
+static size_t count_ended(struct step *s, size_t *unfinished)
+{
+    size_t ended = 0;
+    *unfinished = 0;
+    for (int parity = 0; parity < 2; parity++)
+        for (size_t i = 0; i < s->n && s->number[parity]; i++) {
+            bool done = has_ended(&s->slots[parity][i]);
+            ended += done;
+            *unfinished += !done && s->slots[parity][i].done;
+        }
+    return ended + s->n * (s->number[0] + s->number[1]); /* grows with every iteration too */
+}
+
+static void print_unmet(FILE *out, struct step *s, const struct task *t, uint32_t number)
+{
+    for (size_t k = 0; k < t->n_edges; k++) {
+        const struct edge *e = &t->edges[k];
+        uint32_t when = number - e->previous;
+        if (s->number[when & 1] != when || has_ended(&s->slots[when & 1][e->from]))
+            continue;
+        fprintf(out, "      waits for task %u %s on lane %s%s\n", e->from, s->tasks[e->from].name,
+                s->tasks[e->from].lane->name, e->previous ? " of the step before" : "");
+    }
+}
+
+static void print_lane(FILE *out, struct step *s, const struct lane *lane)
+{
+    uint32_t first = s->number[0] && s->number[0] < s->number[1] ? s->number[0] : s->number[1];
+    for (uint32_t number = first ? first : s->number[0]; number && s->number[number & 1] == number; number++)
+        for (size_t i = 0; i < s->n; i++) {
+            const struct task *t = &s->tasks[i];
+            const struct slot *slot = &s->slots[number & 1][i];
+            if (t->lane != lane || !slot->done || has_ended(slot))
+                continue;
+            fprintf(out, "  lane %s: task %zu %s (layer %d, micro-batch %d) of step %u has not ended\n", lane->name, i,
+                    t->name, t->layer, t->micro, number);
+            print_unmet(out, s, t, number);
+            return;
+        }
+}
+
+void print_frontier(FILE *out, struct step *s)
+{
+    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", s->name);
+    for (int i = 0; i < s->pool->machine->n_lanes; i++)
+        print_lane(out, s, &s->pool->machine->lane[i]);
+    fprintf(out, "  run with --serial to step through the tasks one by one\n");
+}
+
+static void *watchdog_main(void *unused)
+{
+    (void)unused;
+    size_t last = 0;
+    double quiet = 0;
+    for (;;) {
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+        pthread_mutex_lock(&slots_lock);
+        size_t unfinished = 0, ended = watched ? count_ended(watched, &unfinished) : 0;
+        quiet = unfinished && ended == last ? quiet + 0.2 : 0;
+        last = ended;
+        if (quiet >= execution.watchdog_seconds) {
+            print_frontier(stderr, watched);
+            quiet = 0;
+        }
+        pthread_mutex_unlock(&slots_lock);
+    }
+    return NULL;
+}
+
+void watch(struct step *s)
+{
+    if (s && !started && execution.watchdog_seconds > 0) {
+        pthread_t thread;
+        started = pthread_create(&thread, NULL, watchdog_main, NULL) == 0 && pthread_detach(thread) == 0;
+    }
+    pthread_mutex_lock(&slots_lock);
+    watched = s;
+    pthread_mutex_unlock(&slots_lock);
+}

@@ -1,0 +1,64 @@
+/* peak.c - the limits of a device, measured: what everything else is a share of.  The kernels are in cl/bench.cl. */
+#include "train.h"
+
+#include <stdlib.h>
+
+enum { CHAINS = 12, COPY_BLOCK = 4096 }; /* as in cl/bench.cl, cl/common.cl */
+
+static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t group)
+{
+    cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
+    uint64_t start = now_ns();
+    CL(clEnqueueNDRangeKernel(queue, k, 1, NULL, &items, &group, 0, NULL, NULL));
+    CL(clFinish(queue));
+    return (double)(now_ns() - start) * 1e-9;
+}
+
+/* Best rate of several runs, for `seconds` in all: neighbours can only slow a run down. */
+static double best_rate(struct device *d, cl_kernel k, size_t items, size_t group, double work, double seconds)
+{
+    double best = 0, spent = 0;
+    run_kernel(d, k, items, group); /* compiles */
+    while (spent < seconds) {
+        double took = run_kernel(d, k, items, group);
+        best = MAX(best, work / took);
+        spent += took;
+    }
+    return best;
+}
+
+double measure_fma_peak(struct device *d, double seconds)
+{
+    size_t group = d->is_cpu ? 1 : 256, items = d->is_cpu ? d->units * 4 : d->units * 16 * group;
+    cl_int rounds = d->is_cpu ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
+    cl_float x = 0.999f, y = 0.001f;
+    cl_kernel k = make_kernel(d, "bench.cl", "fma_peak");
+    cl_mem out;
+    CL_MAKE(out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
+    CL(clSetKernelArg(k, 0, sizeof out, &out));
+    CL(clSetKernelArg(k, 1, sizeof rounds, &rounds));
+    CL(clSetKernelArg(k, 2, sizeof x, &x));
+    CL(clSetKernelArg(k, 3, sizeof y, &y));
+    double rate = best_rate(d, k, items, group, 2.0 * CHAINS * d->vector * rounds * (double)items, seconds);
+    CL(clReleaseMemObject(out));
+    CL(clReleaseKernel(k));
+    return rate;
+}
+
+double measure_copy(struct device *d, double seconds)
+{
+    cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
+    cl_kernel k = make_kernel(d, "bench.cl", "copy");
+    cl_mem buffer[2];
+    for (cl_uint i = 0; i < 2; i++) {
+        CL_MAKE(buffer[i] = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, (size_t)n * sizeof(float), NULL, &err));
+        CL(clSetKernelArg(k, i, sizeof buffer[i], &buffer[i]));
+    }
+    CL(clSetKernelArg(k, 2, sizeof n, &n));
+    size_t group = d->work_group, items = ceil_div((size_t)n, COPY_BLOCK) * group;
+    double rate = best_rate(d, k, items, group, 2.0 * n * sizeof(float), seconds);
+    for (int i = 0; i < 2; i++)
+        CL(clReleaseMemObject(buffer[i]));
+    CL(clReleaseKernel(k));
+    return rate;
+}

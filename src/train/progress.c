@@ -1,0 +1,158 @@
+/* progress.c - what the user sees while training, and the log.
+ *
+ * On a terminal a line per step with colour; elsewhere the same lines plain.  NO_COLOR is honoured.  The log has one JSON
+ * object per line: the run, then steps and evaluations; not-a-number is null.
+ */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct progress {
+    struct trainer *trainer;
+    FILE *log;
+    bool colour;
+    uint32_t steps;
+    double peak;        /* measured FLOP/s of all devices together; 0: not measured */
+    double flops;       /* per step */
+    uint64_t last_ns;   /* end of the step before */
+    double average_ms;  /* of recent steps, for the time left */
+    uint32_t counted;
+};
+
+/* ---- the log -------------------------------------------------------------------------------------------------------- */
+
+static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static void write_log(struct progress *p, json_t *line)
+{
+    if (p->log) {
+        if (json_dumpf(line, p->log, JSON_COMPACT | JSON_REAL_PRECISION(9)) || fputc('\n', p->log) == EOF || fflush(p->log))
+            fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
+    }
+    json_decref(line);
+}
+
+static FILE *open_log(const char *path)
+{
+    FILE *f = path ? fopen(path, "w") : NULL;
+    if (path && !f)
+        fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", path);
+    return f;
+}
+
+/* ---- before the first step ---------------------------------------------------------------------------------------------- */
+
+static double measure_peaks(const struct trainer *t)
+{
+    double sum = 0;
+    for (int i = 0; i < t->machine->n_devices; i++) {
+        struct device *d = &t->machine->device[i];
+        double peak = measure_fma_peak(d, 0.1);
+        sum += d->is_share ? peak / t->ranks : peak;
+    }
+    return sum;
+}
+
+struct progress *new_progress(struct trainer *t, json_t *run)
+{
+    struct progress *p = allocate(1, sizeof *p);
+    p->trainer = t;
+    p->log = open_log(t->settings->log);
+    p->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(getenv("TERM") && strcmp(getenv("TERM"), "dumb") == 0);
+    p->steps = (uint32_t)t->settings->steps;
+    p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
+    write_log(p, json_pack("{s:o}", "run", run));
+    return p;
+}
+
+static void print_memory_line(const struct trainer *t)
+{
+    size_t sum[MEM_CLASSES] = {0}, all = 0;
+    for (int d = 0; d < t->machine->n_devices; d++)
+        for (int c = 0; c < MEM_CLASSES; c++) {
+            sum[c] += t->train->peak[d][c];
+            all += t->train->peak[d][c];
+        }
+    printf("memory      ");
+    for (int c = 0; c < MEM_CLASSES; c++)
+        printf("%s %.1f, ", memory_class_name[c], (double)sum[c] / (1 << 20));
+    printf("in all %.1f MiB at most; allocated %.1f MiB\n", (double)all / (1 << 20),
+           (double)t->machine->allocated / (1 << 20));
+}
+
+void print_summary(struct progress *p)
+{
+    const struct trainer *t = p->trainer;
+    const struct config *c = &t->config;
+    char *devices = describe_machine(t->machine);
+    static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
+    printf("devices     %s\n", devices);
+    printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head: %zu parameters\n", c->layers,
+           c->heads, c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied", count_parameters(t->model->params));
+    if (t->data)
+        printf("data        %s: %zu tokens (%s) to train, %zu to validate\n",
+               t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
+               kinds[t->data->tokenizer.kind], t->data->val.n);
+    print_memory_line(t);
+    printf("step        %d sequences of %d tokens: %.0f tokens in %d micro-batch%s on each of %d device%s, %zu tasks\n",
+           t->batch, t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es", t->ranks, t->ranks == 1 ? "" : "s",
+           t->train->n);
+    fflush(stdout);
+    if (!execution.serial) {
+        p->peak = measure_peaks(t);
+        printf("peak        %.0f GFLOP/s of fused multiply-adds, measured; a step needs %.2f GFLOP\n", p->peak / 1e9,
+               p->flops / 1e9);
+    }
+    printf("\n");
+    fflush(stdout);
+    free(devices);
+    p->last_ns = now_ns();
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------------------------------ */
+
+static void print_time_left(const struct progress *p, uint32_t number)
+{
+    char left[32];
+    double seconds = p->average_ms * 1e-3 * (p->steps - number);
+    if (p->counted > 1 && number < p->steps)
+        printf("  %s left", format_seconds(left, seconds));
+}
+
+void show_step(struct progress *p, uint32_t number, const struct result *r)
+{
+    const char *dim = p->colour ? "\033[2m" : "", *bold = p->colour ? "\033[1m" : "", *off = p->colour ? "\033[0m" : "";
+    double ms = (double)(r->ended_ns - p->last_ns) * 1e-6, tokens_per_s = tokens_per_step(p->trainer) / ms * 1e3;
+    p->last_ns = r->ended_ns;
+    p->counted++;
+    p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
+    printf("step %*u/%u  %sloss %7.4f%s  norm %7.3f  lr %.2e  %s%7.1f ms  %6.0f tokens/s%s", p->steps > 9999 ? 6 : 4, number,
+           p->steps, bold, r->loss, off, r->norm, r->lr, dim, ms, tokens_per_s, off);
+    if (p->peak > 0)
+        printf("  %2.0f %% of peak", 100 * p->flops / (ms * 1e-3) / p->peak);
+    print_time_left(p, number);
+    printf("\n");
+    fflush(stdout);
+    write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_or_null(r->loss), "norm",
+                           number_or_null(r->norm), "lr", number_or_null(r->lr), "ms", number_or_null(ms),
+                           "tokens_per_s", number_or_null(tokens_per_s)));
+}
+
+void show_evaluation(struct progress *p, uint32_t number, double loss)
+{
+    const char *bold = p->colour ? "\033[1;36m" : "", *off = p->colour ? "\033[0m" : "";
+    printf("step %*u/%u  %svalidation loss %.4f%s\n", p->steps > 9999 ? 6 : 4, number, p->steps, bold, loss, off);
+    fflush(stdout);
+    write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_or_null(loss)));
+    p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
+}
+
+void free_progress(struct progress *p)
+{
+    if (p->log && fclose(p->log))
+        fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
+    free(p);
+}

@@ -1,0 +1,103 @@
+/* sampler.c - text from the model, one token at a time.
+ *
+ * Deliberately simple: no cache of keys and values; each token runs the whole window through the model again.
+ */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last seq tokens of the text go into the window; what is behind the text is never seen, attention being causal. */
+static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t n, uint32_t number)
+{
+    size_t used = MIN(n, (size_t)t->seq);
+    memset(t->sample_tokens, 0, (size_t)t->seq * sizeof *t->sample_tokens);
+    memcpy(t->sample_tokens, tokens + n - used, used * sizeof *tokens);
+    t->sample_position = (int)used - 1;
+    execute(t->sample, number);
+    drain(t->sample);
+    return tensor_memory(t->sample_logits);
+}
+
+/* The k-th largest value; selection by repeated counting is fast enough for one row. */
+static int bigger_first(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static float threshold(const float *logits, int vocab, int top_k)
+{
+    if (top_k <= 0 || top_k >= vocab)
+        return -INFINITY;
+    float *sorted = allocate((size_t)vocab, sizeof *sorted);
+    memcpy(sorted, logits, (size_t)vocab * sizeof *sorted);
+    qsort(sorted, (size_t)vocab, sizeof *sorted, bigger_first);
+    float kth = sorted[top_k - 1];
+    free(sorted);
+    return kth;
+}
+
+static int32_t likeliest(const float *logits, int vocab)
+{
+    int best = 0;
+    for (int i = 1; i < vocab; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return best;
+}
+
+static int32_t choose(const float *logits, int vocab, const struct sampling *s, uint64_t draw)
+{
+    int best = likeliest(logits, vocab);
+    if (s->temperature <= 0)
+        return best;
+    float least = threshold(logits, vocab, s->top_k);
+    double sum = 0, *weight = allocate((size_t)vocab, sizeof *weight);
+    for (int i = 0; i < vocab; i++)
+        sum += weight[i] = logits[i] >= least ? exp((logits[i] - logits[best]) / s->temperature) : 0;
+    double at = random_uniform(s->seed, STREAM_SAMPLE, 0, draw) * sum;
+    int chosen = 0;
+    while (chosen < vocab - 1 && (at -= weight[chosen]) >= 0)
+        chosen++;
+    while (weight[chosen] == 0 && chosen > 0) /* rounding at the very end */
+        chosen--;
+    free(weight);
+    return chosen;
+}
+
+/* A byte model may emit what a terminal would obey: control characters are shown as dots. */
+static void print_token(FILE *out, const struct tokenizer *tokenizer, int32_t token)
+{
+    char bytes[DECODED_BYTES];
+    size_t n = decode_token(tokenizer, token, bytes);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        bool control = (c < 32 && c != '\n' && c != '\t') || c == 127 || (n == 1 && c >= 128);
+        fputc(control ? '.' : c, out);
+    }
+    fflush(out);
+}
+
+void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s)
+{
+    const struct tokenizer *tokenizer = &t->data->tokenizer;
+    struct text text = {"the prompt", copy_string(prompt), strlen(prompt)};
+    size_t n;
+    uint16_t *given = encode_text(tokenizer, &text, &n);
+    if (n == 0)
+        fail(EXIT_USAGE, "--prompt is empty: give at least one token to continue");
+    int32_t *tokens = allocate(n + (size_t)s->count, sizeof *tokens);
+    for (size_t i = 0; i < n; i++)
+        print_token(out, tokenizer, tokens[i] = given[i]);
+    for (int i = 0; i < s->count; i++, n++) {
+        const float *logits = next_logits(t, tokens, n, (uint32_t)i + 1);
+        tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), s, (uint64_t)i);
+        print_token(out, tokenizer, tokens[n]);
+    }
+    fputc('\n', out);
+    free(tokens);
+    free(given);
+    free(text.bytes);
+}

@@ -1,0 +1,228 @@
+/* tokens.c - the two built-in tokenizers, bytes and characters, and the one that leaves token numbers as they are. */
+#include "data.h"
+
+#include <stdlib.h>
+
+enum { CODE_POINTS = 0x110000, MAX_TOKENS = 65536 }; /* tokens are kept as uint16_t */
+
+/* ---- UTF-8 ----------------------------------------------------------------------------------------------------- */
+
+/* Decode the character at p, of which `left` bytes are there; its length, or 0 when it is invalid: a stray or missing
+ * continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
+static size_t utf8_decode(const unsigned char *p, size_t left, uint32_t *character)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length */
+    size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+    if (length == 0 || length > left)
+        return 0;
+    uint32_t c = length == 1 ? p[0] : p[0] & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if (p[i] >> 6 != 2)
+            return 0;
+        c = c << 6 | (p[i] & 0x3Fu);
+    }
+    if (c < least[length] || (c >= 0xD800 && c <= 0xDFFF) || c >= CODE_POINTS)
+        return 0;
+    *character = c;
+    return length;
+}
+
+static size_t utf8_encode(uint32_t c, char out[4])
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = length - 1; i > 0; i--, c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3F));
+    out[0] = (char)((0xF00u >> length & 0xFF) | c); /* 110....., 1110.... or 11110... */
+    return length;
+}
+
+/* The character at byte *at of the text; moves *at behind it. */
+static uint32_t next_character(const struct text *text, size_t *at)
+{
+    uint32_t c = 0;
+    size_t length = utf8_decode((const unsigned char *)text->bytes + *at, text->n - *at, &c);
+    if (length == 0)
+        fail(EXIT_USAGE, "%s is not valid UTF-8 at byte %zu (0x%02X); use --tokens bytes, or convert it to UTF-8",
+             text->name, *at, (unsigned)(unsigned char)text->bytes[*at]);
+    *at += length;
+    return c;
+}
+
+/* ---- making tokenizers ------------------------------------------------------------------------------------------ */
+
+struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts)
+{
+    bool *seen = allocate(CODE_POINTS, sizeof *seen);
+    int n = 0;
+    for (size_t i = 0; i < n_texts; i++)
+        for (size_t at = 0; at < texts[i].n;) {
+            uint32_t c = next_character(&texts[i], &at);
+            n += !seen[c];
+            seen[c] = true;
+        }
+    if (n > MAX_TOKENS)
+        fail(EXIT_USAGE, "the text has %d different characters, at most %d can be tokens; use --tokens bytes", n,
+             MAX_TOKENS);
+    struct tokenizer t = {TOKENS_CHARS, 0, allocate((size_t)n, sizeof *t.characters)};
+    for (uint32_t c = 0; c < CODE_POINTS; c++)
+        if (seen[c])
+            t.characters[t.n++] = c;
+    free(seen);
+    return t;
+}
+
+struct tokenizer copy_tokenizer(const struct tokenizer *t)
+{
+    struct tokenizer copy = *t;
+    if (t->characters) {
+        copy.characters = allocate((size_t)t->n, sizeof *t->characters);
+        memcpy(copy.characters, t->characters, (size_t)t->n * sizeof *t->characters);
+    }
+    return copy;
+}
+
+void free_tokenizer(struct tokenizer *t)
+{
+    free(t->characters);
+    t->characters = NULL;
+}
+
+/* ---- encoding --------------------------------------------------------------------------------------------------- */
+
+static uint16_t *encode_bytes(const struct text *text, size_t *n)
+{
+    uint16_t *tokens = allocate(text->n, sizeof *tokens);
+    for (*n = 0; *n < text->n; (*n)++)
+        tokens[*n] = (unsigned char)text->bytes[*n];
+    return tokens;
+}
+
+static _Noreturn void unknown_character(const struct tokenizer *t, const struct text *text, uint32_t c, size_t at)
+{
+    char shown[5] = "";
+    if (c >= 0x20)
+        shown[utf8_encode(c, shown)] = '\0';
+    fail(
+        EXIT_USAGE,
+        "%s has the character '%s' (U+%04X) at byte %zu, which is none of the %d characters of the model's vocabulary; "
+        "leave it out, or train on text that has it",
+        text->name, shown, (unsigned)c, at, t->n);
+}
+
+static uint16_t *encode_characters(const struct tokenizer *t, const struct text *text, size_t *n)
+{
+    int32_t *token_of = allocate(CODE_POINTS, sizeof *token_of); /* 1 + token; 0: no token */
+    for (int i = 0; i < t->n; i++)
+        token_of[t->characters[i]] = 1 + i;
+    uint16_t *tokens = allocate(text->n, sizeof *tokens);
+    *n = 0;
+    for (size_t at = 0; at < text->n;) {
+        size_t start = at;
+        uint32_t c = next_character(text, &at);
+        if (!token_of[c])
+            unknown_character(t, text, c, start);
+        tokens[(*n)++] = (uint16_t)(token_of[c] - 1);
+    }
+    free(token_of);
+    return tokens;
+}
+
+static uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n)
+{
+    uint16_t *tokens = allocate(text->n, sizeof *tokens); /* a number takes a byte at least */
+    char *copy = copy_string(text->bytes), *rest = copy;
+    *n = 0;
+    for (char *word; (word = strtok_r(rest, " \t\r\n,", &rest));) {
+        int64_t id;
+        if (!parse_int(word, &id) || id < 0 || id >= t->n)
+            fail(EXIT_USAGE,
+                 "%s has \"%s\", but this model knows only token numbers: give numbers from 0 to %d, separated by "
+                 "spaces",
+                 text->name, word, t->n - 1);
+        tokens[(*n)++] = (uint16_t)id;
+    }
+    free(copy);
+    return tokens;
+}
+
+uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
+{
+    switch (t->kind) {
+    case TOKENS_BYTES:
+        return encode_bytes(text, n);
+    case TOKENS_CHARS:
+        return encode_characters(t, text, n);
+    case TOKENS_IDS:
+        break;
+    }
+    return encode_numbers(t, text, n);
+}
+
+/* ---- decoding --------------------------------------------------------------------------------------------------- */
+
+size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES])
+{
+    if (t->kind == TOKENS_IDS)
+        return (size_t)snprintf(out, DECODED_BYTES, "%d ", token);
+    if (token < 0 || token >= t->n) /* a model may have more tokens than its tokenizer: padding */
+        return utf8_encode(0xFFFD, out);
+    if (t->kind == TOKENS_CHARS)
+        return utf8_encode(t->characters[token], out);
+    out[0] = (char)token;
+    return 1;
+}
+
+/* ---- as text ---------------------------------------------------------------------------------------------------- */
+
+char *tokenizer_to_text(const struct tokenizer *t)
+{
+    if (t->kind == TOKENS_BYTES)
+        return copy_string("bytes");
+    if (t->kind == TOKENS_IDS)
+        return format_string("ids %d", t->n);
+    char *text = allocate(8 + 7 * (size_t)t->n, 1), *end = text; /* " 10ffff" is the longest */
+    end += sprintf(end, "chars");
+    for (int i = 0; i < t->n; i++)
+        end += sprintf(end, " %x", (unsigned)t->characters[i]);
+    return text;
+}
+
+static _Noreturn void bad_tokenizer(const char *path, const char *text, const char *reason)
+{
+    fail(EXIT_FAILED,
+         "%s is damaged: its tokenizer \"%.40s\" %s; expected \"bytes\", \"ids N\" or \"chars\" and ascending "
+         "hexadecimal code points",
+         path, text, reason);
+}
+
+static struct tokenizer read_characters(const char *text, const char *path)
+{
+    struct tokenizer t = {TOKENS_CHARS, 0, allocate(strlen(text), sizeof *t.characters)};
+    for (const char *at = text + strlen("chars"); *at;) {
+        char *end;
+        unsigned long c = *at == ' ' && at[1] != ' ' ? strtoul(at + 1, &end, 16) : CODE_POINTS;
+        if (c >= CODE_POINTS || end == at + 1 || (t.n && c <= t.characters[t.n - 1]) || t.n == MAX_TOKENS)
+            bad_tokenizer(path, text, "has a wrong character");
+        t.characters[t.n++] = (uint32_t)c;
+        at = end;
+    }
+    if (t.n == 0)
+        bad_tokenizer(path, text, "has no characters");
+    return t;
+}
+
+struct tokenizer tokenizer_from_text(const char *text, const char *path)
+{
+    int64_t n;
+    if (strcmp(text, "bytes") == 0)
+        return (struct tokenizer){TOKENS_BYTES, 256, NULL};
+    if (strncmp(text, "ids ", 4) == 0 && parse_int(text + 4, &n) && n >= 1 && n <= INT32_MAX)
+        return (struct tokenizer){TOKENS_IDS, (int)n, NULL};
+    if (strncmp(text, "chars ", 6) == 0)
+        return read_characters(text, path);
+    bad_tokenizer(path, text, "is unknown");
+}

@@ -1,0 +1,148 @@
+/* train.h - from settings to a running trainer.
+ *
+ *     settings   options, presets, config file: what the user asked for          settings.c
+ *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
+ *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c
+ *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
+ *     sampler    text from the model                                             sampler.c
+ */
+#ifndef TRAIN_H
+#define TRAIN_H
+
+#include "../model/model.h"
+#include "data.h"
+
+#include <jansson.h>
+
+/* ---- settings.c ---------------------------------------------------------------------------------------------------- */
+
+enum command { CMD_DEVICES = 1, CMD_TRAIN = 2, CMD_SAMPLE = 4, CMD_CHECK = 8, CMD_PLAN = 16, CMD_BENCH = 32, CMD_TRACE = 64 };
+struct settings {
+    /* model */
+    const char *preset, *init, *config;
+    int64_t layers, heads, channels, seq_len;
+    bool untied;
+    /* data */
+    const char *data, *val_data, *tokens, *order;
+    double val_share;
+    int64_t val_every, val_batches;
+    /* training */
+    int64_t batch, micro_batch, steps, stop_after, warmup, seed;
+    double lr, lr_min, decay_share, beta1, beta2, eps, weight_decay, clip;
+    const char *schedule;
+    /* devices */
+    const char *devices, *mesh, *gemm;
+    size_t device_memory, host_memory;
+    bool oversubscribe;
+    /* running and looking */
+    bool serial, audit, json, print, verify;
+    const char *trace, *log, *save;
+    int64_t save_every, sample_tokens;
+    double watchdog;
+    /* yard sample */
+    const char *from, *prompt;
+    int64_t count, top_k;
+    double temperature;
+    /* yard check */
+    double tolerance;
+};
+/* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits.  Words
+ * that are no options are left in *words. */
+struct settings *parse_settings(enum command command, int argc, char **argv, char ***words, int *n_words);
+/* The same settings without a command line, as tests start from. */
+struct settings *default_settings(void);
+json_t *settings_json(const struct settings *s, enum command command); /* every resolved option */
+bool was_given(const char *option);
+
+/* ---- trainer.c ------------------------------------------------------------------------------------------------------- */
+
+enum { CONTROL_FLOATS = 16 };
+struct result { /* of one training step, as the report task leaves it */
+    double loss, norm, lr;
+    bool halted;
+    uint64_t ended_ns;
+};
+struct feed { /* what a batch.prepare task needs to know */
+    struct trainer *trainer;
+    int rank, micro;
+    struct batch host, device;
+};
+struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
+    int32_t *tokens, *targets;
+};
+struct trainer {
+    const struct settings *settings;
+    struct machine *machine;
+    struct pool *pool;
+    struct model *model;
+    struct config config;
+    struct dataset *data; /* NULL: random tokens of a vocabulary of 256 */
+    const struct fixed_batch *fixed; /* NULL: from data */
+    struct rate rate;
+    int ranks, micro_batch, micros, batch, seq; /* per rank: micros micro-batches of micro_batch sequences */
+    struct step *train, *eval, *sample;         /* NULL where not wanted */
+    struct trace_writer *trace;
+
+    struct feed *feeds, *eval_feeds, *sample_feed;
+    struct tensor *control, *totals, *state;    /* host: control block, loss sums of the ranks, state of rank 0 */
+    struct tensor **rank_total;                 /* (1) per rank */
+    struct tensor *sample_logits;               /* host (V) */
+    struct tensor **eval_losses;                /* host (micro_batch * seq) per rank */
+    int32_t *sample_tokens;                     /* (seq) window for the next sampled token */
+    int sample_position;
+    double eval_sum;                            /* summed over an evaluation */
+    uint64_t eval_counted;
+    struct tensor *keep_logits;                 /* yard check: logits of rank 0's first micro-batch, kept */
+
+    struct result result[4]; /* by step & 3 */
+};
+/* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
+struct dataset *open_vocabulary(const char *model_path, int vocab);
+enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* of rank 0's first micro-batch */ };
+/* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
+ * data_wanted false: random tokens. */
+struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only);
+/* The same on a model configuration of the caller's (yard check). */
+struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
+                                bool plan_only);
+void free_trainer(struct trainer *t);
+/* Runs training step `number`, at most one step ahead of what has ended. */
+void run_step(struct trainer *t, uint32_t number);
+/* Waits for it and returns what it reported. */
+const struct result *step_result(struct trainer *t, uint32_t number);
+/* Mean loss over the validation split, or its first `batches` batches (0: all). */
+double evaluate(struct trainer *t, int64_t batches);
+double tokens_per_step(const struct trainer *t);
+/* Ends the program with the step, layer and task that first made something that is not finite. */
+_Noreturn void explain_not_finite(struct trainer *t, uint32_t number);
+
+/* ---- sampler.c --------------------------------------------------------------------------------------------------------- */
+
+struct sampling {
+    double temperature;
+    int top_k;
+    uint64_t seed;
+    int count;
+};
+/* Continues `prompt` and prints both on `out` token by token. */
+void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s);
+
+/* ---- loop.c, progress.c --------------------------------------------------------------------------------------------------- */
+
+/* Trains by the settings; returns the exit code (0, or 130 when interrupted). */
+int train_loop(struct trainer *t);
+
+struct progress; /* the lines on the terminal and in the log */
+struct progress *new_progress(struct trainer *t, json_t *run);
+void print_summary(struct progress *p);
+void show_step(struct progress *p, uint32_t number, const struct result *r);
+void show_evaluation(struct progress *p, uint32_t number, double loss);
+void free_progress(struct progress *p);
+
+/* ---- peak.c ------------------------------------------------------------------------------------------------------------------ */
+
+/* Measured limits of a device: FLOP/s of independent FMAs, bytes/s read + written by a copy. */
+double measure_fma_peak(struct device *d, double seconds);
+double measure_copy(struct device *d, double seconds);
+
+#endif

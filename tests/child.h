@@ -1,0 +1,91 @@
+/* child.h - run code that is meant to end the program in a child process, and look at how it ended. */
+#ifndef CHILD_H
+#define CHILD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#undef fail     /* base.h has one too */
+#undef fail_msg /* it is made with cmocka's fail() */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The test fails with a message by printf rules. */
+#define test_failed(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))
+
+struct outcome {
+    int code;        /* exit code, -1 when a signal ended it */
+    int signal;      /* 0 when it exited */
+    char text[8192]; /* what it wrote on stderr */
+};
+
+/* Run body(argument) in a child; exit code 0 when it returns. */
+static inline struct outcome run_child(void (*body)(void *), void *argument)
+{
+    struct outcome result = {.code = -1};
+    int status = 0;
+    FILE *log = tmpfile();
+    assert_non_null(log);
+    fflush(NULL); /* else the child would print our buffers again */
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(fileno(log), 2);
+        body(argument);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status))
+        result.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status))
+        result.signal = WTERMSIG(status);
+    rewind(log);
+    size_t n = fread(result.text, 1, sizeof result.text - 1, log);
+    result.text[n] = '\0';
+    fclose(log);
+    return result;
+}
+
+/* The child must exit with `code` and say one sentence that contains `part`. */
+static inline void expect_refusal(void (*body)(void *), void *argument, int code, const char *part)
+{
+    struct outcome o = run_child(body, argument);
+    const char *newline = strchr(o.text, '\n');
+    if (o.code != code || !strstr(o.text, part) || strncmp(o.text, "yard: ", 6) != 0 || !newline || newline[1])
+        test_failed("expected exit code %d and one sentence with \"%s\"; got code %d, signal %d and:\n%s\n", code, part,
+                    o.code, o.signal, o.text);
+}
+
+/* A path in this test's own folder; four of them are valid at a time. */
+static inline const char *temp_path(const char *name)
+{
+    static char folder[512], paths[4][1024];
+    static int next;
+    if (!folder[0]) {
+        const char *given = getenv("TMP");
+        snprintf(folder, sizeof folder, "%s", given ? given : "/tmp/yard-test-XXXXXX");
+        if (!given)
+            assert_non_null(mkdtemp(folder));
+    }
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static inline const char *write_file(const char *name, const void *bytes, size_t n)
+{
+    const char *path = temp_path(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    fclose(file);
+    return path;
+}
+
+#endif

@@ -1,0 +1,153 @@
+#!/bin/sh
+# packages.sh NEED... - is everything there?  Names what is missing and installs it with the system's package manager.
+#
+#     tests/packages.sh build            what ./yard needs: a C compiler, four libraries, an OpenCL driver
+#     tests/packages.sh build tests      ... and cmocka, for `make test`
+#     tests/packages.sh oclgrind         the kernel checker, for `make oclgrind`
+#
+# A library is there when a program that includes its header links against it, wherever it came from.  What is missing
+# is installed at once as root; through sudo (Homebrew: as yourself) after showing the command and asking, when on a
+# terminal; otherwise the command is printed for you to type and the exit code is 1.
+set -u
+system=$(uname)
+
+# need       Debian, Ubuntu (apt)                    Fedora (dnf)                      Arch (pacman)            macOS (brew)
+packages='
+compiler     gcc,libc6-dev                           gcc,glibc-devel                   gcc                      -
+opencl       ocl-icd-opencl-dev,opencl-headers       ocl-icd-devel,opencl-headers      ocl-icd,opencl-headers   -
+driver       pocl-opencl-icd                         pocl                              pocl                     -
+clblast      libclblast-dev                          clblast-devel                     clblast                  clblast
+zlib         zlib1g-dev                              zlib-devel                        zlib                     zlib
+jansson      libjansson-dev                          jansson-devel                     jansson                  jansson
+cmocka       libcmocka-dev                           libcmocka-devel                   cmocka                   cmocka
+oclgrind     oclgrind                                -                                 -                        -
+'
+
+# links HEADER LIBRARY: does a program that includes the one link against the other?
+links()
+{
+    printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stdint.h>\n#include <stdio.h>\n%s\n%s\n' \
+        "#include <$1>" "int main(void) { return 0; }" |
+        ${CC:-cc} ${CPPFLAGS:-} -x c -o /dev/null - ${LDFLAGS:-} $2 2>/dev/null
+}
+
+# Drivers announce themselves by a file in one of these folders; on macOS one is part of the system.
+has_driver()
+{
+    [ "$system" = Darwin ] && [ -z "${CONDA_PREFIX:-}" ] && return 0
+    [ -n "${OCL_ICD_FILENAMES:-}${OPENCL_VENDOR_PATH:-}" ] && return 0
+    for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd /usr/share/OpenCL/vendors/*.icd \
+        "${CONDA_PREFIX:-}"/etc/OpenCL/vendors/*.icd "${OCL_ICD_VENDORS:-}"; do
+        [ -f "$icd" ] && return 0
+    done
+    return 1
+}
+
+has()
+{
+    case $1 in
+    compiler) links stdio.h '' ;;
+    opencl) if [ "$system" = Darwin ] && [ -z "${CONDA_PREFIX:-}" ]; then links OpenCL/opencl.h '-framework OpenCL'
+            else links CL/cl.h -lOpenCL; fi ;;
+    driver) has_driver ;;
+    clblast) links clblast_c.h -lclblast ;;
+    zlib) links zlib.h -lz ;;
+    jansson) links jansson.h -ljansson ;;
+    cmocka) links cmocka.h -lcmocka ;;
+    oclgrind) command -v oclgrind >/dev/null ;;
+    esac
+}
+
+what_is()
+{
+    case $1 in
+    compiler) echo "a C compiler" ;;
+    opencl) echo "the OpenCL headers and loader" ;;
+    driver) echo "an OpenCL driver (PoCL runs OpenCL on the CPU)" ;;
+    *) echo "$1" ;;
+    esac
+}
+
+# The needs among $wanted that are not met; without a compiler the libraries cannot be tried, and count as missing.
+list_missing()
+{
+    for need in $wanted; do has "$need" || echo "$need"; done
+}
+
+# The names of the packages for $missing in column $1 of the table.
+names_in_column()
+{
+    for need in $missing; do
+        echo "$packages" | awk -v need="$need" -v column="$1" '$1 == need && $column != "-" { print $column }'
+    done | tr ',\n' '  ' | sed 's/ *$//'
+}
+
+wanted=
+for argument in "$@"; do
+    case $argument in
+    build) wanted="$wanted compiler opencl driver clblast zlib jansson" ;;
+    tests) wanted="$wanted cmocka" ;;
+    oclgrind) wanted="$wanted oclgrind" ;;
+    *) echo "packages.sh: unknown need '$argument'; known are build, tests, oclgrind" >&2; exit 2 ;;
+    esac
+done
+missing=$(list_missing)
+[ -z "$missing" ] && exit 0
+
+echo "Trainyard needs what this system lacks:"
+for need in $missing; do echo "  - $(what_is "$need")"; done
+
+no_package()
+{
+    echo "$1 Please install it, then type make again; README.md has the names that we know."
+    exit 1
+}
+
+as_root=yes
+if command -v apt-get >/dev/null; then
+    update='apt-get update' # a fresh system has no lists yet, an old one has stale ones
+    install='apt-get install -y --no-install-recommends' names=$(names_in_column 2)
+elif command -v dnf >/dev/null; then
+    update= install='dnf install -y' names=$(names_in_column 3)
+elif command -v pacman >/dev/null; then
+    update= install='pacman -S --needed --noconfirm' names=$(names_in_column 4)
+elif command -v brew >/dev/null; then
+    update= install='brew install' names=$(names_in_column 5) as_root=no
+else
+    no_package "There is no package manager here that we know (apt-get, dnf, pacman, brew)."
+fi
+[ -n "$names" ] || no_package "We know no package for this system."
+
+# As root at once; otherwise only after a yes, and only where someone can give it.
+sudo= ask=no how=
+if [ "$as_root" = no ]; then
+    ask=yes
+elif [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null; then ask=yes sudo='sudo '; else ask=impossible how=' as root'; fi
+fi
+if [ "$ask" = yes ] && ! { [ -t 2 ] && (: </dev/tty) 2>/dev/null; }; then ask=impossible; fi
+command="${update:+$sudo$update && }$sudo$install $names"
+
+if [ "$ask" = impossible ]; then
+    printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$command"
+    exit 1
+fi
+printf '\n    %s\n\n' "$command"
+if [ "$ask" = yes ]; then
+    printf 'Run this command now? [y/N] '
+    read -r answer </dev/tty
+    case $answer in
+    [yY]*) ;;
+    *) echo "Nothing was installed.  Type make again when it is."; exit 1 ;;
+    esac
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+${update:+$sudo$update} || echo "(going on with the package lists as they are)"
+$sudo$install $names || { echo "The installation failed: the messages above say why."; exit 1; }
+
+missing=$(list_missing)
+[ -z "$missing" ] && exit 0
+echo "Installed, and yet not found:"
+for need in $missing; do echo "  - $(what_is "$need")"; done
+exit 1

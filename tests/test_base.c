@@ -1,0 +1,502 @@
+/* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
+#include "../src/base/base.h"
+#include "child.h"
+
+#include <math.h>
+#include <signal.h>
+
+/* ---- errors and memory ------------------------------------------------------------------------------------------ */
+
+static void say_cleanup(void *text) { note("cleanup %s", (char *)text); }
+
+static void fail_again(void *unused)
+{
+    (void)unused;
+    fail(EXIT_IO, "a second failure");
+}
+
+static void fail_with_cleanups(void *unused)
+{
+    (void)unused;
+    on_fail(say_cleanup, "first");
+    on_fail(say_cleanup, "cancelled");
+    on_fail(say_cleanup, "last");
+    cancel_on_fail(say_cleanup, "cancelled");
+    fail(EXIT_NO_DEVICE, "no device %d", 7);
+}
+
+static void fail_in_cleanup(void *unused)
+{
+    on_fail(fail_again, NULL);
+    fail_with_cleanups(unused);
+}
+
+static void test_fail_cleans_up_in_reverse(void **state)
+{
+    (void)state;
+    struct outcome o = run_child(fail_with_cleanups, NULL);
+    assert_int_equal(o.code, 3);
+    assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
+    o = run_child(fail_in_cleanup, NULL);
+    assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
+}
+
+static void break_invariant(void *unused)
+{
+    (void)unused;
+    int a = 3, b = 4;
+    CHECK(a == b, "a %d, b %d", a, b);
+}
+
+static void test_check_prints_both_values_and_aborts(void **state)
+{
+    (void)state;
+    struct outcome o = run_child(break_invariant, NULL);
+    assert_int_equal(o.signal, SIGABRT);
+    assert_non_null(strstr(o.text, "a == b: a 3, b 4"));
+}
+
+static void reallocate_too_much(void *unused)
+{
+    (void)unused;
+    free(reallocate(NULL, SIZE_MAX / 2, 4)); /* the product wraps around to a small number */
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    expect_refusal(reallocate_too_much, NULL, 2, "out of memory");
+    char *nothing = allocate(0, 8);
+    assert_non_null(nothing);
+    free(nothing);
+    char *text = format_string("%d-%s", 5, "x");
+    assert_string_equal(text, "5-x");
+    free(text);
+}
+
+static void test_append_zeroes_each_new_element(void **state)
+{
+    (void)state;
+    struct {
+        int64_t *items;
+        size_t n, cap;
+    } list = {0};
+    for (int64_t i = 0; i < 1000; i++) {
+        int64_t *added = APPEND(list.items, list.n, list.cap);
+        assert_int_equal(*added, 0);
+        *added = i;
+    }
+    list.n = 10; /* what was there before must not shine through */
+    assert_int_equal(*APPEND(list.items, list.n, list.cap), 0);
+    assert_int_equal(list.items[9], 9);
+    assert_int_equal(list.n, 11);
+    free(list.items);
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------- */
+
+static void test_format_bytes(void **state)
+{
+    (void)state;
+    char out[32];
+    assert_string_equal(format_bytes(out, 0), "0 B");
+    assert_string_equal(format_bytes(out, 17), "17 B");
+    assert_string_equal(format_bytes(out, 1023), "1023 B");
+    assert_string_equal(format_bytes(out, 1024), "1.00 KiB");
+    assert_string_equal(format_bytes(out, 12595.2), "12.3 KiB");
+    assert_string_equal(format_bytes(out, 1.5 * (1 << 30)), "1.50 GiB");
+    assert_string_equal(format_bytes(out, 1048575), "1.00 MiB");
+}
+
+static void test_format_seconds(void **state)
+{
+    (void)state;
+    char out[32];
+    assert_string_equal(format_seconds(out, 12), "12 s");
+    assert_string_equal(format_seconds(out, 190), "3 min 10 s");
+    assert_string_equal(format_seconds(out, 3720), "1 h 02 min");
+    assert_string_equal(format_seconds(out, 59.7), "1 min 00 s");
+    assert_string_equal(format_seconds(out, NAN), "?");
+    assert_string_equal(format_seconds(out, -1), "?");
+}
+
+static void test_parse_bytes(void **state)
+{
+    (void)state;
+    size_t n = 1;
+    assert_true(parse_bytes("0", &n) && n == 0);
+    assert_true(parse_bytes("512M", &n) && n == (size_t)512 << 20);
+    assert_true(parse_bytes("3k", &n) && n == 3072);
+    assert_true(parse_bytes("16G", &n) && n == (size_t)16 << 30);
+    const char *const wrong[] = {"",     "M",   "-1",   " 1",           "1 ",
+                                 "1.5G", "1MB", "0x10", "17179869184G", "99999999999999999999"};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        if (parse_bytes(wrong[i], &n))
+            test_failed("\"%s\" was taken as %zu bytes\n", wrong[i], n);
+}
+
+static void test_parse_numbers(void **state)
+{
+    (void)state;
+    int64_t n;
+    double x;
+    assert_true(parse_int("-9223372036854775808", &n) && n == INT64_MIN);
+    assert_true(parse_int("+7", &n) && n == 7);
+    assert_false(parse_int("", &n) || parse_int(" 7", &n) || parse_int("7x", &n) || parse_int("7.0", &n));
+    assert_false(parse_int("9223372036854775808", &n) || parse_int("-", &n) || parse_int("0x7", &n));
+    assert_true(parse_double("1e-3", &x) && x == 1e-3);
+    assert_true(parse_double("-.5", &x) && x == -.5);
+    assert_false(parse_double("", &x) || parse_double("nan", &x) || parse_double("inf", &x) ||
+                 parse_double("1e999", &x));
+    assert_false(parse_double("0x1p3", &x) || parse_double(" 1", &x) || parse_double("1e", &x));
+}
+
+static void test_edit_distance(void **state)
+{
+    (void)state;
+    assert_int_equal(edit_distance("", ""), 0);
+    assert_int_equal(edit_distance("abc", ""), 3);
+    assert_int_equal(edit_distance("", "abc"), 3);
+    assert_int_equal(edit_distance("kitten", "sitting"), 3);
+    assert_int_equal(edit_distance("batch", "bach"), 1);
+}
+
+/* ---- clock, random, hash ------------------------------------------------------------------------------------------
+ */
+
+static void test_clock_runs_forward(void **state)
+{
+    (void)state;
+    uint64_t last = now_ns(), start = last;
+    while (now_ns() < start + 2000000) {
+        uint64_t now = now_ns();
+        assert_true(now >= last);
+        last = now;
+    }
+}
+
+/* The known answers that come with Random123, the reference implementation (philox4x32, 10 rounds). */
+static void test_philox_known_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t seed, element;
+        uint32_t step, stream, answer[4];
+    } known[] = {
+        {0, 0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {0x299f31d0a4093822,
+         0x85a308d3243f6a88,
+         0x13198a2e,
+         0x03707344,
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < COUNT(known); i++) {
+        struct random4 r = random_words(known[i].seed, known[i].stream, known[i].step, known[i].element);
+        assert_memory_equal(r.word, known[i].answer, sizeof r.word);
+    }
+}
+
+static void test_uniform_and_normal_moments(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    double sum = 0, square = 0, normal = 0, normal_square = 0, fourth = 0, below = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        double u = random_uniform(42, STREAM_TEST, 3, i), z = random_normal(42, STREAM_TEST, 4, i);
+        assert_true(u >= 0 && u < 1 && isfinite(z));
+        sum += u;
+        square += u * u;
+        normal += z;
+        normal_square += z * z;
+        fourth += z * z * z * z;
+        below += z < -1;
+    }
+    assert_true(fabs(sum / N - 0.5) < 0.003); /* 4.6 standard errors */
+    assert_true(fabs(square / N - 1.0 / 3) < 0.003);
+    assert_true(fabs(normal / N) < 0.01);
+    assert_true(fabs(normal_square / N - 1) < 0.015);
+    assert_true(fabs(fourth / N - 3) < 0.1);
+    assert_true(fabs(below / N - 0.158655) < 0.004);
+}
+
+/* The formula, written once more: the initial weights of every published run depend on these bits. */
+static void test_normal_is_box_muller(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 1000; i++) {
+        struct random4 r = random_words(9, STREAM_INIT, 1, i);
+        double u1 = ldexp((double)r.word[0], -32) + ldexp((double)(r.word[1] >> 11), -53);
+        double u2 = ldexp((double)r.word[2], -32) + ldexp((double)(r.word[3] >> 11), -53);
+        assert_true(random_uniform(9, STREAM_INIT, 1, i) == u1);
+        assert_true(fabs(random_normal(9, STREAM_INIT, 1, i) - sqrt(-2 * log(1 - u1)) * cos(2 * M_PI * u2)) < 1e-12);
+    }
+}
+
+/* From the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
+static void test_hash_known_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n;
+        uint64_t seed0, seed1;
+    } known[] = {
+        {0, 0xEF46DB3751D8E999u, 0xAC75FDA2929B17EFu},   {1, 0xF592C0C7639C4CB6u, 0xE7FDA85A72454615u},
+        {3, 0x22C08528601D4F27u, 0x5CBB7F85404A1F73u},   {4, 0xFB1E5CF2F1AE4D95u, 0x9994339DD3CF0D91u},
+        {7, 0x5613AC510496C04Eu, 0xC53CCE27AE03AD38u},   {8, 0x57CB2B7521F3E21Au, 0xCD44F16C92A699DFu},
+        {12, 0x2F53B00266039E64u, 0xDCE50FF235F73A04u},  {31, 0xE4A0E629E519A4AEu, 0x9FAB920EF1FC4E09u},
+        {32, 0xCC6B8AAADA790B2Du, 0x881C3285B30B5A93u},  {33, 0x35EC49850475A832u, 0x207074871E91CB01u},
+        {63, 0xBF9F0BA3CF95B28Au, 0xE28C6289B8031861u},  {64, 0x155CCCE4BF32BEFCu, 0x90535F3E4EAE4016u},
+        {100, 0x4826E367566EA023u, 0xD57C2EA757C17569u}, {287, 0x117A145C212453ABu, 0xA0F1F11DE8AE1653u},
+    };
+    unsigned char bytes[301], *odd = bytes + 1; /* unaligned on purpose */
+    for (int i = 0; i < 300; i++)
+        odd[i] = (unsigned char)(37 * i + 11);
+    for (size_t i = 0; i < COUNT(known); i++) {
+        assert_true(hash_bytes(odd, known[i].n, 0) == known[i].seed0);
+        assert_true(hash_bytes(odd, known[i].n, 0x9E3779B1u) == known[i].seed1);
+    }
+    assert_true(hash_bytes(NULL, 0, 0) == known[0].seed0);
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------------
+ */
+
+enum { TRAIN = 1, SAMPLE = 2 };
+
+static bool serial;
+static int64_t batch;
+static double rate;
+static size_t memory;
+static const char *data, *overlap, *devices, *prompt;
+static struct option options[9];
+static struct option_table table;
+
+static int reset(void **state)
+{
+    (void)state;
+    static const struct option fresh[] = {
+        {"batch", 0, OPT_INT, &batch, "N", 1, 4096, "Data", "sequences per step", TRAIN, false},
+        {"serial", 0, OPT_FLAG, &serial, NULL, 0, 0, "Running", "one task after another, and\na second line of help",
+         TRAIN, false},
+        {"lr", 0, OPT_DOUBLE, &rate, "X", 0, 10, "Training", "learning rate", TRAIN, false},
+        {"device-mem", 0, OPT_BYTES, &memory, "BYTES", 0, 0, "Devices", "limit per device", TRAIN, false},
+        {"data", 0, OPT_TEXT, &data, "PATH", 0, 0, "Data", "file, folder or glob", TRAIN | SAMPLE, false},
+        {"overlap", 0, OPT_CHOICE, &overlap, "off|plan|local|all-cpu|all-device", 0, 0, "Passes", "where updates run",
+         TRAIN, false},
+        {"device", 'd', OPT_TEXT, &devices, "P:D", 0, 0, "Devices", "which devices", TRAIN | SAMPLE, false},
+        {"prompt", 0, OPT_TEXT, &prompt, "TEXT", 0, 0, "Sampling", "text to go on from", SAMPLE, false},
+        {"dir", 0, OPT_TEXT, &data, "PATH", 0, 0, "Data", "unused", 0, false},
+    };
+    memcpy(options, fresh, sizeof fresh);
+    table = (struct option_table){options, COUNT(options)};
+    serial = false;
+    batch = 4;
+    rate = 3e-4;
+    memory = 0;
+    data = devices = prompt = NULL;
+    overlap = "off";
+    return 0;
+}
+
+struct command_line {
+    unsigned command;
+    char *words[8]; /* ends with NULL */
+};
+
+static void parse(void *argument)
+{
+    struct command_line *line = argument;
+    char **words;
+    int n_words, n = 0;
+    while (line->words[n])
+        n++;
+    parse_options(&table, line->command, "train", n, line->words, &words, &n_words);
+    for (int i = 0; i < n_words; i++)
+        note("word %s", words[i]);
+    free(words);
+}
+
+static void parse_config_file(void *path) { parse_config(&table, TRAIN, path); }
+
+static void test_options_both_spellings(void **state)
+{
+    (void)state;
+    char *argv[] = {"--batch=8",       "one", "--lr",  "1e-3", "--serial", "-d", "0:0x4",
+                    "--device-mem=2G", "--",  "--two", NULL};
+    char **words;
+    int n_words;
+    parse_options(&table, TRAIN, "train", COUNT(argv) - 1, argv, &words, &n_words);
+    assert_int_equal(batch, 8);
+    assert_true(rate == 1e-3 && serial && memory == (size_t)2 << 30);
+    assert_string_equal(devices, "0:0x4");
+    assert_int_equal(n_words, 2);
+    assert_string_equal(words[0], "one");
+    assert_string_equal(words[1], "--two");
+    assert_null(words[2]);
+    assert_true(find_option(&table, "batch")->given);
+    assert_false(find_option(&table, "data")->given);
+    assert_null(find_option(&table, "bath"));
+    free(words);
+}
+
+static void test_options_values_may_look_odd(void **state)
+{
+    (void)state;
+    char *argv[] = {"--data=--x=y", "--lr", "0", "--overlap", "all-cpu", "-", "--batch=4096", NULL};
+    char **words;
+    int n_words;
+    parse_options(&table, TRAIN, "train", COUNT(argv) - 1, argv, &words, &n_words);
+    assert_string_equal(data, "--x=y");
+    assert_string_equal(overlap, "all-cpu");
+    assert_string_equal(words[0], "-");
+    assert_int_equal(batch, 4096); /* limits are inclusive */
+    free(words);
+}
+
+static void test_options_refusals(void **state)
+{
+    (void)state;
+    static struct {
+        struct command_line line;
+        const char *part;
+    } wrong[] = {
+        {{TRAIN, {"--bach", "8"}}, "unknown option --bach; did you mean --batch?"},
+        {{TRAIN, {"--bach=8"}}, "unknown option --bach=8; did you mean --batch?"},
+        {{TRAIN, {"--quux"}}, "unknown option --quux; 'yard train --help' lists"},
+        {{TRAIN, {"--promt", "x"}}, "unknown option --promt; 'yard train"}, /* never suggests another command's */
+        {{TRAIN, {"-x"}}, "unknown option -x"},
+        {{TRAIN, {"-batch"}}, "did you mean --batch?"},
+        {{TRAIN, {"--prompt", "x"}}, "--prompt is an option of another command, not of 'yard train'"},
+        {{TRAIN, {"--batch"}}, "--batch needs a value: a whole number from 1 to 4096"},
+        {{TRAIN, {"--batch", "--lr", "1"}}, "--batch needs a value"},
+        {{TRAIN, {"--batch", "0"}}, "--batch takes a whole number from 1 to 4096, not \"0\""},
+        {{TRAIN, {"--batch", "4097"}}, "not \"4097\""},
+        {{TRAIN, {"--batch", "8x"}}, "not \"8x\""},
+        {{TRAIN, {"--batch="}}, "not \"\""},
+        {{TRAIN, {"--lr", "fast"}}, "--lr takes a number from 0 to 10, not \"fast\""},
+        {{TRAIN, {"--device-mem", "2GB"}}, "such as 512M, not \"2GB\""},
+        {{TRAIN, {"--overlap", "all"}}, "one of off|plan|local|all-cpu|all-device, not \"all\""},
+        {{TRAIN, {"--overlap", "off|plan"}}, "not \"off|plan\""},
+        {{TRAIN, {"--overlap="}}, "not \"\""},
+        {{TRAIN, {"--serial=true"}}, "--serial is a switch and takes no value"},
+        {{TRAIN, {"-d"}}, "-d needs a value"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect_refusal(parse, &wrong[i].line, 2, wrong[i].part);
+}
+
+static void test_options_config_file_then_command_line(void **state)
+{
+    (void)state;
+    static const char config[] =
+        "# a comment\n\n batch = 16  # more\r\nlr=0.5\nserial = true\ndata = a b#c.txt\nprompt = x\n"
+        "overlap = plan";
+    char *path = copy_string(write_file("run.conf", config, sizeof config - 1));
+    parse_config(&table, TRAIN, path);
+    assert_int_equal(batch, 16);
+    assert_true(rate == 0.5 && serial);
+    assert_string_equal(data, "a b#c.txt");
+    assert_string_equal(overlap, "plan");
+    assert_null(prompt); /* one file may serve several commands */
+    char *argv[] = {"--batch", "32"}, **words;
+    int n_words;
+    parse_options(&table, TRAIN, "train", 2, argv, &words, &n_words);
+    assert_int_equal(batch, 32);
+    free(words);
+    free(path);
+    free((char *)data);
+    free((char *)overlap);
+}
+
+static void test_options_config_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *part;
+    } wrong[] = {
+        {"batch = 8\nbach = 9\n", 19, "wrong.conf, line 2: unknown option \"bach\"; did you mean \"batch\"?"},
+        {"batch 8\n", 8, "wrong.conf, line 1: expected 'name = value', found \"batch 8\""},
+        {"\n\nbatch = many\n", 15, "wrong.conf, line 3: batch takes a whole number from 1 to 4096, not \"many\""},
+        {"serial = yes\n", 13, "serial takes true or false, not \"yes\""},
+        {"xyzzy = 1", 9, "unknown option \"xyzzy\"; the names are those"},
+        {"batch = 8\0\n", 11, "line 1 holds a zero byte"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        const char *path = write_file("wrong.conf", wrong[i].text, wrong[i].n);
+        expect_refusal(parse_config_file, (void *)path, 2, wrong[i].part);
+    }
+    expect_refusal(parse_config_file, (void *)temp_path("none.conf"), 4, "none.conf: No such file");
+    expect_refusal(parse_config_file, "/tmp", 4, "cannot read the config file /tmp");
+}
+
+static void test_options_as_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } expected[] = {{"batch", "4"},      {"serial", "false"}, {"lr", "0.0003"},
+                    {"device-mem", "0"}, {"data", ""},        {"overlap", "off"}};
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        char *text = option_text(find_option(&table, expected[i].name));
+        assert_string_equal(text, expected[i].text);
+        free(text);
+    }
+    rate = 0.1 + 0.2;
+    char *text = option_text(find_option(&table, "lr"));
+    assert_string_equal(text, "0.30000000000000004"); /* reads back as the same number */
+    free(text);
+}
+
+static void test_options_help(void **state)
+{
+    (void)state;
+    char text[4096];
+    FILE *out = tmpfile();
+    options[0].help =
+        "a long help text that must be wrapped because it is far wider than what is left of the line after "
+        "the name of the option and its argument";
+    print_options(out, &table, TRAIN);
+    rewind(out);
+    text[fread(text, 1, sizeof text - 1, out)] = '\0';
+    fclose(out);
+    assert_non_null(strstr(text, "\nData:\n  --batch N "));
+    assert_non_null(strstr(text, " [4]\n"));
+    assert_non_null(strstr(text, "  -d, --device P:D "));
+    assert_non_null(strstr(text, "  --overlap off|plan|local|all-cpu|all-device\n                              where"));
+    assert_non_null(strstr(text, "after another, and\n                              a second line of help\n"));
+    assert_null(strstr(text, "prompt"));
+    assert_true(strstr(text, "--data PATH") < strstr(text, "Running:")); /* groups are kept together */
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        assert_true(strlen(line) <= 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fail_cleans_up_in_reverse),
+        cmocka_unit_test(test_check_prints_both_values_and_aborts),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_append_zeroes_each_new_element),
+        cmocka_unit_test(test_format_bytes),
+        cmocka_unit_test(test_format_seconds),
+        cmocka_unit_test(test_parse_bytes),
+        cmocka_unit_test(test_parse_numbers),
+        cmocka_unit_test(test_edit_distance),
+        cmocka_unit_test(test_clock_runs_forward),
+        cmocka_unit_test(test_philox_known_answers),
+        cmocka_unit_test(test_uniform_and_normal_moments),
+        cmocka_unit_test(test_normal_is_box_muller),
+        cmocka_unit_test(test_hash_known_answers),
+        cmocka_unit_test_setup(test_options_both_spellings, reset),
+        cmocka_unit_test_setup(test_options_values_may_look_odd, reset),
+        cmocka_unit_test_setup(test_options_refusals, reset),
+        cmocka_unit_test_setup(test_options_config_file_then_command_line, reset),
+        cmocka_unit_test_setup(test_options_config_refusals, reset),
+        cmocka_unit_test_setup(test_options_as_text, reset),
+        cmocka_unit_test_setup(test_options_help, reset),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

@@ -1,0 +1,589 @@
+/* test_data.c - tokenizers, data sets, windows and the learning rate. */
+#include "../src/base/embedded.h"
+#include "../src/train/data.h"
+#include "child.h"
+
+#include <math.h>
+
+enum { T = 16 }; /* windows of most tests */
+
+/* ---- helpers ------------------------------------------------------------------------------------------------------
+ */
+
+static struct text text_of(const char *bytes)
+{
+    return (struct text){.name = "--prompt", .bytes = (char *)bytes, .n = strlen(bytes)};
+}
+
+static struct data_options options_for(const char *path)
+{
+    return (struct data_options){.data = path, .val_share = 0.1, .batch = 2, .seq_len = T};
+}
+
+static void open_it(void *options) { close_dataset(open_dataset(options)); }
+
+static void expect_no_dataset(struct data_options o, int code, const char *part)
+{
+    expect_refusal(open_it, &o, code, part);
+}
+
+/* n bytes, all of `alphabet`, in no order. */
+static const char *write_text(const char *name, size_t n, const char *alphabet)
+{
+    size_t letters = strlen(alphabet);
+    char *text = allocate(n + 1, 1);
+    for (size_t i = 0; i < n; i++)
+        text[i] = alphabet[i < letters ? i : random_words(1, STREAM_TEST, 0, i).word[0] % letters];
+    const char *path = write_file(name, text, n);
+    free(text);
+    return path;
+}
+
+/* Tokens 0, 1, 2, ... so that a token tells where it was. */
+static const char *write_numbered(const char *name, size_t n, bool shard)
+{
+    size_t header = shard ? 1024 : 0;
+    char *file = allocate(header + 2 * n, 1);
+    if (shard)
+        memcpy(file, (int32_t[]){20240520, 1, (int32_t)n}, 12);
+    for (size_t i = 0; i < n; i++)
+        memcpy(file + header + 2 * i, &(uint16_t){(uint16_t)i}, 2);
+    const char *path = write_file(name, file, header + 2 * n);
+    free(file);
+    return path;
+}
+
+/* ---- tokenizers -----------------------------------------------------------------------------------------------------
+ */
+
+static void test_characters_are_code_points_in_order(void **state)
+{
+    (void)state;
+    struct text text = text_of("z\xF0\x9F\x98\x80"
+                               "a\xC3\xA9\xE6\xBC\xA2\n"
+                               "az\xF4\x8F\xBF\xBF");
+    struct tokenizer t = char_tokenizer(&text, 1);
+    static const uint32_t expected[] = {'\n', 'a', 'z', 0xE9, 0x6F22, 0x1F600, 0x10FFFF};
+    static const uint16_t expected_tokens[] = {2, 5, 1, 3, 4, 0, 1, 2, 6};
+    assert_int_equal(t.n, COUNT(expected));
+    assert_memory_equal(t.characters, expected, sizeof expected);
+    size_t n, at = 0;
+    uint16_t *tokens = encode_text(&t, &text, &n);
+    assert_int_equal(n, COUNT(expected_tokens));
+    assert_memory_equal(tokens, expected_tokens, sizeof expected_tokens);
+    for (size_t i = 0; i < n; i++) { /* decoding gives the text back */
+        char out[DECODED_BYTES];
+        size_t length = decode_token(&t, tokens[i], out);
+        assert_memory_equal(text.bytes + at, out, length);
+        at += length;
+    }
+    assert_int_equal(at, text.n);
+    free(tokens);
+    free_tokenizer(&t);
+}
+
+static void make_char_tokenizer(void *text) { char_tokenizer(text, 1); }
+
+static void test_invalid_utf8_is_refused(void **state)
+{
+    (void)state;
+    static const char *const invalid[] = {
+        "ab\x80",  /* a continuation byte alone */
+        "ab\xC3",  /* cut short by the end */
+        "ab\xC3z", /* by another character */
+        "ab\xE6\xBC",
+        "ab\xF0\x9F\x98",
+        "ab\xC0\x80", /* longer than needed */
+        "ab\xC1\xBF",
+        "ab\xE0\x9F\xBF",
+        "ab\xF0\x8F\xBF\xBF",
+        "ab\xED\xA0\x80", /* surrogates */
+        "ab\xED\xBF\xBF",
+        "ab\xF4\x90\x80\x80", /* beyond U+10FFFF */
+        "ab\xF8\x88\x80\x80\x80",
+        "ab\xFF",
+    };
+    for (size_t i = 0; i < COUNT(invalid); i++) {
+        struct text text = text_of(invalid[i]);
+        expect_refusal(make_char_tokenizer, &text, 2, "--prompt is not valid UTF-8 at byte 2 (0x");
+    }
+    struct text cut = {.name = "--prompt", .bytes = "ab\xC3\xA9", .n = 3}; /* its end is not to be looked behind */
+    expect_refusal(make_char_tokenizer, &cut, 2, "at byte 2 (0xC3)");
+    static const char *const borders[] = {"\x7F",         "\xC2\x80",         "\xDF\xBF",
+                                          "\xE0\xA0\x80", "\xED\x9F\xBF",     "\xEE\x80\x80",
+                                          "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
+    for (size_t i = 0; i < COUNT(borders); i++) {
+        struct text text = text_of(borders[i]);
+        struct tokenizer t = char_tokenizer(&text, 1);
+        char out[DECODED_BYTES];
+        assert_int_equal(decode_token(&t, 0, out), text.n);
+        assert_memory_equal(out, text.bytes, text.n);
+        free_tokenizer(&t);
+    }
+}
+
+struct prompt {
+    struct tokenizer tokenizer;
+    struct text text;
+};
+
+static void encode_prompt(void *argument)
+{
+    struct prompt *p = argument;
+    size_t n;
+    free(encode_text(&p->tokenizer, &p->text, &n));
+}
+
+static void test_prompts(void **state)
+{
+    (void)state;
+    size_t n;
+    struct tokenizer bytes = tokenizer_from_text("bytes", "here"), ids = tokenizer_from_text("ids 100", "here");
+    struct text text = text_of("\xC3\xA9 17,99\n0");
+    uint16_t *tokens = encode_text(&bytes, &text, &n);
+    assert_int_equal(n, text.n);
+    assert_int_equal(tokens[0], 0xC3);
+    free(tokens);
+    text = text_of(" 17, 99\n0");
+    tokens = encode_text(&ids, &text, &n);
+    assert_int_equal(n, 3);
+    assert_memory_equal(tokens, ((uint16_t[]){17, 99, 0}), 6);
+    free(tokens);
+    char out[DECODED_BYTES];
+    assert_int_equal(decode_token(&ids, 17, out), 3);
+    assert_memory_equal(out, "17 ", 3);
+    assert_int_equal(decode_token(&bytes, 300, out), 3); /* U+FFFD for what has no meaning */
+    assert_int_equal(decode_token(&bytes, 0xFF, out), 1);
+
+    struct prompt wrong = {ids, text_of("5 100")};
+    expect_refusal(encode_prompt, &wrong, 2, "--prompt has \"100\", but this model knows only token numbers");
+    wrong.text = text_of("hello");
+    expect_refusal(encode_prompt, &wrong, 2, "numbers from 0 to 99");
+    wrong = (struct prompt){tokenizer_from_text("chars 61 62", "here"), text_of("ab\xC3\xA9")};
+    expect_refusal(encode_prompt, &wrong, 2, "--prompt has the character '\xC3\xA9' (U+00E9) at byte 2");
+    free_tokenizer(&wrong.tokenizer);
+}
+
+static void read_tokenizer(void *text) { tokenizer_from_text(text, "ckpt"); }
+
+static void test_tokenizer_as_text(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"bytes", "ids 50257", "chars a 20 61 e9 6f22 10ffff", "chars 0"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct tokenizer t = tokenizer_from_text(good[i], "ckpt"), copy = copy_tokenizer(&t);
+        char *text = tokenizer_to_text(&copy);
+        assert_string_equal(text, good[i]);
+        free(text);
+        free_tokenizer(&t);
+        free_tokenizer(&copy);
+    }
+    static const char *const bad[] = {
+        "",          "byte",        "bytes ",    "ids",         "ids 0",       "ids x",     "ids 99999999999",
+        "chars",     "chars ",      "chars  61", "chars 61 61", "chars 62 61", "chars 61 ", "chars 110000",
+        "chars 61x", "chars 61 zz", "chars -61", "chars 61\t62"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_refusal(read_tokenizer, (void *)bad[i], 1, "ckpt is damaged: its tokenizer");
+}
+
+/* ---- data sets
+ * -------------------------------------------------------------------------------------------------------- */
+
+static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/* The numbers of the published character recipe: 1,115,394 characters, 65 of them distinct, 90 % for training. */
+static void test_character_recipe(void **state)
+{
+    (void)state;
+    struct data_options o = options_for(write_text("shakespeare.txt", 1115394, alphabet65));
+    o.chars = true;
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->vocab, 65);
+    assert_int_equal(d->tokenizer.kind, TOKENS_CHARS);
+    assert_int_equal(d->train.n, 1003854);
+    assert_int_equal(d->val.n, 111540);
+    for (int i = 0; i < 65; i++) /* the first 65 characters of the file are the alphabet in order */
+        assert_int_equal(d->train.tokens[i], i);
+    close_dataset(d);
+}
+
+static void test_embedded_text_is_the_default(void **state)
+{
+    (void)state;
+    struct data_options o = options_for(NULL);
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->vocab, 256);
+    assert_int_equal(d->train.n + d->val.n, embedded_text_size);
+    for (size_t i = 0; i < d->train.n; i++)
+        assert_int_equal(d->train.tokens[i], embedded_text[i]);
+    assert_int_equal(d->val.tokens[0], embedded_text[d->train.n]);
+    close_dataset(d);
+}
+
+static void test_folders_and_globs_are_sorted(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(temp_path("many"), 0777), 0);
+    assert_int_equal(mkdir(temp_path("many/sub"), 0777), 0);
+    write_file("many/b.txt", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", 30);
+    write_file("many/a.txt", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 30);
+    write_file("many/c.md", "c", 1);
+    write_file("many/.hidden", "hhhhh", 5);
+    struct data_options o = options_for(temp_path("many"));
+    o.val_share = 0;
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->train.n, 61);
+    assert_int_equal(d->train.tokens[0], 'a');
+    assert_int_equal(d->train.tokens[30], 'b');
+    assert_int_equal(d->train.tokens[60], 'c');
+    close_dataset(d);
+    o.data = temp_path("many/*.txt");
+    d = open_dataset(&o);
+    assert_int_equal(d->train.n, 60);
+    close_dataset(d);
+    write_file("odd[1]*.txt", "dddddddddddddddddddddddddddddd", 30); /* a file of that name wins over the pattern */
+    o.data = temp_path("odd[1]*.txt");
+    d = open_dataset(&o);
+    assert_int_equal(d->train.n, 30);
+    close_dataset(d);
+}
+
+static void test_validation_text_of_its_own(void **state)
+{
+    (void)state;
+    char *train = copy_string(write_text("train.txt", 200, "abc"));
+    char *val = copy_string(write_text("val.txt", 100, "xbz"));
+    struct data_options o = options_for(train);
+    o.val_data = val;
+    o.chars = true;
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->train.n, 200);
+    assert_int_equal(d->val.n, 100);
+    assert_int_equal(d->vocab, 5); /* the characters of both */
+    assert_int_equal(d->val.tokens[0], 3);
+    close_dataset(d);
+
+    o.val_data = write_numbered("val.bin", 100, true);
+    expect_no_dataset(o, 2, "is an llm.c token shard, but the training data");
+    o.val_data = write_file("empty.txt", "", 0);
+    expect_no_dataset(o, 2, "empty.txt is empty; give --val-data");
+    free(train);
+    free(val);
+}
+
+static void test_token_files(void **state)
+{
+    (void)state;
+    struct data_options o = options_for(write_numbered("shard.bin", 1000, true));
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->tokenizer.kind, TOKENS_IDS);
+    assert_int_equal(d->vocab, 1000);
+    assert_int_equal(d->train.n, 900);
+    close_dataset(d);
+    o.order = ORDER_FILE; /* then all of a shard is training data */
+    d = open_dataset(&o);
+    assert_int_equal(d->train.n, 1000);
+    assert_int_equal(d->val.n, 0);
+    assert_int_equal(validation_windows(d, T), 0);
+    close_dataset(d);
+    o.data = write_numbered("raw.bin", 1000, false); /* nanoGPT's kind has no such convention */
+    d = open_dataset(&o);
+    assert_int_equal(d->train.n, 900);
+    close_dataset(d);
+    o.vocab = 50257; /* a model brings its own vocabulary */
+    d = open_dataset(&o);
+    assert_int_equal(d->vocab, 50257);
+    close_dataset(d);
+    o.vocab = 800;
+    expect_no_dataset(o, 2, "raw.bin: token 800 is 800, but the model's vocabulary is 800");
+}
+
+static void test_a_model_brings_its_tokenizer(void **state)
+{
+    (void)state;
+    char *path = copy_string(write_text("abc.txt", 300, "abc"));
+    struct tokenizer chars = tokenizer_from_text("chars 61 62 63 64", "ckpt"),
+                     ids = tokenizer_from_text("ids 9", "ckpt");
+    struct data_options o = options_for(path);
+    o.tokenizer = &chars;
+    o.vocab = 4;
+    struct dataset *d = open_dataset(&o);
+    assert_int_equal(d->vocab, 4);
+    assert_int_equal(d->train.tokens[2], 2);
+    close_dataset(d);
+    o.data = write_text("abe.txt", 300, "abe");
+    expect_no_dataset(o, 2, "abe.txt has the character 'e' (U+0065) at byte 2, which is none of the 4");
+    o.data = write_numbered("ids.bin", 300, true);
+    expect_no_dataset(o, 2, "the model was trained on characters, but");
+    o.data = path;
+    o.tokenizer = &ids;
+    expect_no_dataset(o, 2, "the model was trained on token numbers, but");
+    o.tokenizer = NULL;
+    o.vocab = 'c';
+    expect_no_dataset(o, 2, "needs a vocabulary of 100, but that of the model is 99");
+    free_tokenizer(&chars);
+    free(path);
+}
+
+static void test_data_refusals(void **state)
+{
+    (void)state;
+    expect_no_dataset(options_for(temp_path("none.txt")), 4, "none.txt; expected a file, a folder or a pattern");
+    expect_no_dataset(options_for(write_file("empty.txt", "", 0)), 2, "empty.txt is empty");
+    expect_no_dataset(options_for(write_numbered("empty.bin", 0, true)), 2, "empty.bin is empty");
+    assert_int_equal(mkdir(temp_path("hollow"), 0777), 0);
+    expect_no_dataset(options_for(temp_path("hollow")), 4, "hollow has no files");
+    assert_int_equal(mkdir(temp_path("mixed"), 0777), 0);
+    write_file("mixed/a.txt", "hello", 5);
+    write_numbered("mixed/b.bin", 10, true);
+    expect_no_dataset(options_for(temp_path("mixed")), 2, "mixes kinds of data");
+    expect_no_dataset(options_for("tests/data/llmc-tiny.bin"), 1,
+                      "is an llm.c model checkpoint; expected token numbers");
+
+    struct data_options o = options_for(write_text("short.txt", T, "ab"));
+    o.val_share = 0;
+    expect_no_dataset(
+        o, 2, "short.txt has 16 tokens for training and 0 for validation, but a window of --seq-len 16 needs 17");
+    o.data = write_text("just.txt", T + 1, "ab");
+    open_it(&o); /* one token more and it works */
+    o.order = ORDER_FILE;
+    expect_no_dataset(o, 2,
+                      "just.txt has 17 tokens for training, but --order file takes 33 at a time (--batch 2 times");
+    o.data = write_text("batch.txt", 2 * T + 1, "ab");
+    open_it(&o);
+    o = options_for(write_text("val.txt", 100, "ab"));
+    expect_no_dataset(o, 2, "val.txt has 10 tokens for validation, but a window of --seq-len 16 needs 17");
+    o.chars = true;
+    o.data = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);
+    expect_no_dataset(o, 2, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");
+}
+
+/* ---- windows
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static struct dataset *numbered(size_t n, enum data_order order, double val_share)
+{
+    struct data_options o = options_for(write_numbered("numbered.bin", n, false));
+    o.order = order;
+    o.val_share = val_share;
+    return open_dataset(&o);
+}
+
+/* llm.c's loader as it keeps its state: move by B*T, read B*T+1, start anew when that would go past the end. */
+static void test_file_order_is_that_of_llmc(void **state)
+{
+    (void)state;
+    enum { B = 2 };
+    static const size_t sizes[] = {33, 34, 64, 65, 66, 96, 97, 98, 200};
+    for (size_t k = 0; k < COUNT(sizes); k++) {
+        struct dataset *d = numbered(sizes[k], ORDER_FILE, 0);
+        size_t position = 0;
+        for (int step = 0; step < 20; step++) {
+            if (position + B * T + 1 > sizes[k])
+                position = 0;
+            for (int s = 0; s < B; s++) {
+                int32_t tokens[T], targets[T];
+                dataset_window(d, ORDER_FILE, 7, step, s, B, T, tokens, targets);
+                for (int t = 0; t < T; t++) {
+                    assert_int_equal(tokens[t], position + (size_t)(s * T + t));
+                    assert_int_equal(targets[t], tokens[t] + 1);
+                }
+            }
+            position += B * T;
+        }
+        close_dataset(d);
+    }
+}
+
+static int32_t offset_of(const struct dataset *d, uint64_t seed, int64_t step, int sample, int batch)
+{
+    int32_t tokens[T], targets[T];
+    dataset_window(d, ORDER_SHUFFLE, seed, step, sample, batch, T, tokens, targets);
+    for (int t = 0; t < T; t++)
+        assert_true(tokens[t] == tokens[0] + t && targets[t] == tokens[t] + 1);
+    return tokens[0];
+}
+
+static void test_shuffle_depends_on_the_global_sample_only(void **state)
+{
+    (void)state;
+    struct dataset *d = numbered(10000, ORDER_SHUFFLE, 0);
+    for (int i = 0; i < 240; i++)
+        assert_int_equal(offset_of(d, 5, i / 8, i % 8, 8), offset_of(d, 5, i / 12, i % 12, 12));
+    int same = 0;
+    for (int i = 0; i < 1000; i++)
+        same += offset_of(d, 5, i, 0, 1) == offset_of(d, 6, i, 0, 1);
+    assert_true(same < 5);
+    assert_int_equal(offset_of(d, 5, 7, 3, 8), offset_of(d, 5, 7, 3, 8));
+    close_dataset(d);
+}
+
+/* Every offset is drawn, the last one too, all about equally often. */
+static void test_shuffle_covers_all_offsets(void **state)
+{
+    (void)state;
+    enum { CHOICES = 5, DRAWS = 5000 };
+    struct dataset *d = numbered(T + CHOICES, ORDER_SHUFFLE, 0);
+    int seen[CHOICES] = {0};
+    for (int i = 0; i < DRAWS; i++) {
+        int32_t offset = offset_of(d, 1, i, 0, 1);
+        assert_true(offset >= 0 && offset < CHOICES);
+        seen[offset]++;
+    }
+    for (int i = 0; i < CHOICES; i++)
+        assert_true(abs(seen[i] - DRAWS / CHOICES) < 150); /* 5 standard deviations */
+    close_dataset(d);
+}
+
+/* Each token of the split but the first is a counted target exactly once, whatever the length. */
+static void test_validation_counts_each_target_once(void **state)
+{
+    (void)state;
+    for (size_t n = T + 1; n < 5 * T; n++) {
+        struct dataset d = {.val = {allocate(n, sizeof(uint16_t)), n}};
+        for (size_t i = 0; i < n; i++)
+            d.val.tokens[i] = (uint16_t)i;
+        int next = 1, windows = (int)validation_windows(&d, T);
+        for (int i = 0; i < windows; i++) {
+            int32_t tokens[T], targets[T];
+            int count = validation_window(&d, (size_t)i, T, tokens, targets);
+            assert_true(count == T || i == windows - 1);
+            assert_true(count >= 1 && count <= T);
+            for (int t = T - count; t < T; t++, next++)
+                assert_true(targets[t] == next && tokens[t] == next - 1);
+        }
+        assert_int_equal(next, n);
+        free(d.val.tokens);
+    }
+}
+
+static void test_sort_positions(void **state)
+{
+    (void)state;
+    enum { N = 500, V = 23 };
+    int32_t tokens[N], order[N], start[V + 1];
+    for (int i = 0; i < N; i++) /* token 4 never occurs, nor does the last */
+        tokens[i] = (int32_t)(random_words(3, STREAM_TEST, 0, (uint64_t)i).word[0] % (V - 1));
+    for (int i = 0; i < N; i++)
+        tokens[i] += tokens[i] == 4;
+    sort_positions(tokens, N, V, order, start);
+    int at = 0;
+    for (int v = 0; v < V; v++) {
+        assert_int_equal(start[v], at);
+        for (int i = 0; i < N; i++)
+            if (tokens[i] == v)
+                assert_int_equal(order[at++], i);
+    }
+    assert_int_equal(start[V], N);
+    sort_positions(tokens, 0, V, order, start);
+    assert_int_equal(start[V], 0);
+}
+
+/* ---- learning rate
+ * -------------------------------------------------------------------------------------------------------- */
+
+static void assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-12 * fabs(b)))
+        test_failed("%.17g is not %.17g\n", a, b);
+}
+
+static void test_constant_rate(void **state)
+{
+    (void)state;
+    struct rate r = {RATE_CONSTANT, 1e-3, 1e-4, 10, 0, 0.2};
+    for (int64_t step = 1; step <= 10; step++)
+        assert_true(learning_rate(&r, step) == 1e-3); /* the very bits */
+    r.warmup = 4;
+    assert_near(learning_rate(&r, 1), 1e-3 / 5);
+    assert_near(learning_rate(&r, 4), 4e-3 / 5);
+    assert_true(learning_rate(&r, 5) == 1e-3);
+}
+
+/* nanoGPT's recipe: 2000 iterations, 100 of them warm-up, 1e-3 to 1e-4.  There `it` counts from 0. */
+static void test_cosine_rate(void **state)
+{
+    (void)state;
+    struct rate r = {RATE_COSINE, 1e-3, 1e-4, 2000, 100, 0.2};
+    for (int64_t it = 0; it < 100; it++)
+        assert_near(learning_rate(&r, it + 1), 1e-3 * (double)(it + 1) / 101);
+    assert_true(learning_rate(&r, 101) == 1e-3);
+    for (int64_t it = 100; it < 2000; it++)
+        assert_near(learning_rate(&r, it + 1), 1e-4 + 0.5 * (1 + cos(M_PI * (double)(it - 100) / 1899)) * 9e-4);
+    assert_near(learning_rate(&r, 2000), 1e-4);
+    for (int64_t step = 102; step <= 2000; step++)
+        assert_true(learning_rate(&r, step) < learning_rate(&r, step - 1));
+    r.warmup = 0;
+    assert_true(learning_rate(&r, 1) == 1e-3);
+}
+
+static void test_linear_and_wsd_rates(void **state)
+{
+    (void)state;
+    struct rate r = {RATE_LINEAR, 1, 0, 11, 0, 0.2};
+    for (int64_t step = 1; step <= 11; step++)
+        assert_near(learning_rate(&r, step) + 1, 1 + 1 - (double)(step - 1) / 10);
+    r = (struct rate){RATE_WSD, 1, 0.1, 100, 10, 0.2};
+    assert_near(learning_rate(&r, 10), 10.0 / 11);
+    for (int64_t step = 11; step <= 80; step++)
+        assert_true(learning_rate(&r, step) == 1);
+    assert_near(learning_rate(&r, 85), 0.1 + 0.9 * (1 - sqrt(5.0 / 20)));
+    assert_near(learning_rate(&r, 100), 0.1);
+}
+
+static void test_short_runs_have_a_finite_rate(void **state)
+{
+    (void)state;
+    for (int schedule = RATE_CONSTANT; schedule <= RATE_WSD; schedule++)
+        for (int64_t steps = 1; steps <= 4; steps++)
+            for (int64_t warmup = 0; warmup < steps; warmup++)
+                for (double share = 0; share <= 1; share += 0.5)
+                    for (int64_t step = 1; step <= steps; step++) {
+                        struct rate r = {(enum rate_schedule)schedule, 1, 0.25, steps, warmup, share};
+                        double lr = learning_rate(&r, step);
+                        assert_true(lr >= 0.2 && lr <= 1);
+                    }
+}
+
+static void check_it(void *rate) { check_rate(rate); }
+
+static void test_impossible_rates(void **state)
+{
+    (void)state;
+    struct rate r = {RATE_COSINE, 1e-3, 1e-4, 100, 100, 0.2};
+    expect_refusal(check_it, &r, 2, "100 warm-up steps leave none of the 100 steps");
+    r.warmup = 99;
+    check_rate(&r);
+    r.lr_min = 2e-3;
+    expect_refusal(check_it, &r, 2, "0.002 is above the learning rate 0.001");
+    r.schedule = RATE_CONSTANT; /* which does not use it */
+    check_rate(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_characters_are_code_points_in_order),
+        cmocka_unit_test(test_invalid_utf8_is_refused),
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_tokenizer_as_text),
+        cmocka_unit_test(test_character_recipe),
+        cmocka_unit_test(test_embedded_text_is_the_default),
+        cmocka_unit_test(test_folders_and_globs_are_sorted),
+        cmocka_unit_test(test_validation_text_of_its_own),
+        cmocka_unit_test(test_token_files),
+        cmocka_unit_test(test_a_model_brings_its_tokenizer),
+        cmocka_unit_test(test_data_refusals),
+        cmocka_unit_test(test_file_order_is_that_of_llmc),
+        cmocka_unit_test(test_shuffle_depends_on_the_global_sample_only),
+        cmocka_unit_test(test_shuffle_covers_all_offsets),
+        cmocka_unit_test(test_validation_counts_each_target_once),
+        cmocka_unit_test(test_sort_positions),
+        cmocka_unit_test(test_constant_rate),
+        cmocka_unit_test(test_cosine_rate),
+        cmocka_unit_test(test_linear_and_wsd_rates),
+        cmocka_unit_test(test_short_runs_have_a_finite_rate),
+        cmocka_unit_test(test_impossible_rates),
+    };
+    return cmocka_run_group_tests_name("data", tests, NULL, NULL);
+}

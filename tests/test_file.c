@@ -1,0 +1,872 @@
+/* test_file.c - reading hostile files, writing safetensors, llm.c's formats, and publishing atomically. */
+#include "../src/file/file.h"
+#include "child.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+/* ---- safetensors: hostile files -----------------------------------------------------------------------------------
+ */
+
+/* Open a file and read everything in it, as a careless user would. */
+static void read_everything(void *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    for (size_t i = 0; i < st->n; i++) {
+        const struct st_tensor *t = &st->tensors[i];
+        void *into = allocate(t->bytes + 8, 8); /* more than enough for any dtype */
+        if (t->dtype == DTYPE_F32 || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64)
+            read_floats(st, t, into);
+        else if (t->dtype == DTYPE_I32 || t->dtype == DTYPE_I64 || t->dtype == DTYPE_U16 || t->dtype == DTYPE_U8)
+            read_ints(st, t, into);
+        free(into);
+    }
+    close_safetensors(st);
+}
+
+/* length (8 bytes) | header | `data` zero bytes */
+static const char *write_safetensors(const char *name, uint64_t length, const char *header, size_t n, size_t data)
+{
+    unsigned char *file = allocate(8 + n + data, 1);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, n);
+    const char *path = write_file(name, file, 8 + n + data);
+    free(file);
+    return path;
+}
+
+#define F32(shape, begin, end) "{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
+#define A8 "\"a\":" F32("[2]", 0, 8)
+#define OFFSETS(text) "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" text "}}"
+#define SHAPE(text) "{\"a\":{\"dtype\":\"F32\",\"shape\":" text ",\"data_offsets\":[0,8]}}"
+#define DTYPE(text) "{\"a\":{\"dtype\":" text ",\"shape\":[2],\"data_offsets\":[0,8]}}"
+#define METADATA(text) "{\"__metadata__\":" text "," A8 "}"
+#define CASE(header, data, part)                                                                                       \
+    {                                                                                                                  \
+        header, sizeof(header) - 1, data, part                                                                         \
+    }
+
+static const struct {
+    const char *header;
+    size_t n, data;
+    const char *part; /* of the sentence that is expected */
+} hostile[] = {
+    /* the top level and what surrounds it */
+    CASE("", 0, "must start with '{'"),
+    CASE(" {" A8 "}", 8, "must start with '{'"),
+    CASE("\n{" A8 "}", 8, "must start with '{'"),
+    CASE("\xEF\xBB\xBF{" A8 "}", 8, "must start with '{'"),
+    CASE("[]", 0, "must start with '{'"),
+    CASE("[{" A8 "}]", 8, "must start with '{'"),
+    CASE("\"a\"", 0, "must start with '{'"),
+    CASE("null", 0, "must start with '{'"),
+    CASE("{" A8 "}\0", 8, "is 0x00"),
+    CASE("{" A8 "}x", 8, "is 0x78"),
+    CASE("{" A8 "}{}", 8, "JSON header is wrong"),
+    CASE("{" A8 "}}", 8, "JSON header is wrong"),
+    CASE("{" A8 "}\f", 8, "is 0x0C"),
+    CASE("{" A8 "}\xC2\xA0", 8, "is 0xC2"),
+    CASE("{" A8, 8, "JSON header is wrong"),
+    CASE("{" A8 ",}", 8, "JSON header is wrong"),
+    CASE("{\"a\"}", 0, "JSON header is wrong"),
+    CASE("{a:1}", 0, "is 0x61"),
+    CASE("{/**/" A8 "}", 8, "is 0x2F"),
+    CASE("{'a':1}", 0, "is 0x27"),
+    CASE("{", 0, "JSON header is wrong"),
+    /* strings */
+    CASE("{\"\xFF\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"\xC0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"\xED\xA0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"\\ud800\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"\\u0000\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"a\\u0000b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"a\0b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"a\nb\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"\\x61\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    CASE("{\"a", 0, "JSON header is wrong"),
+    CASE("{\"a\\", 0, "JSON header is wrong"),
+    CASE("{\"\":" F32("[2]", 0, 8) "}", 8, "empty name"),
+    /* the same name twice */
+    CASE("{" A8 "," A8 "}", 8, "duplicate"),
+    CASE("{" A8 ",\"\\u0061\":" F32("[2]", 0, 8) "}", 8, "duplicate"),
+    CASE("{" A8 ",\"a\":" F32("[1]", 8, 12) "}", 12, "duplicate"),
+    CASE("{\"__metadata__\":{},\"__metadata__\":{}," A8 "}", 8, "duplicate"),
+    CASE(METADATA("{\"k\":\"1\",\"k\":\"2\"}"), 8, "duplicate"),
+    CASE(METADATA("{\"k\":\"1\",\"\\u006b\":\"2\"}"), 8, "duplicate"),
+    CASE("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "duplicate"),
+    /* fields */
+    CASE("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
+    CASE("{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
+    CASE("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "exactly the fields"),
+    CASE("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"strides\":[1]}}", 8, "exactly the fields"),
+    CASE("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"offsets\":[0,8]}}", 8, "exactly the fields"),
+    CASE("{\"a\":[]}", 0, "exactly the fields"),
+    CASE("{\"a\":8}", 0, "exactly the fields"),
+    CASE("{\"a\":\"x\"}", 0, "exactly the fields"),
+    CASE("{\"a\":null}", 0, "is 0x6E"),
+    CASE("{\"a\":{}}", 0, "exactly the fields"),
+    /* dtype */
+    CASE(DTYPE("\"f32\""), 8, "has dtype \"f32\""),
+    CASE(DTYPE("\"F31\""), 8, "has dtype \"F31\""),
+    CASE(DTYPE("\"\""), 8, "has dtype \"\""),
+    CASE(DTYPE("\"F32 \""), 8, "has dtype"),
+    CASE(DTYPE("32"), 8, "has dtype"),
+    CASE(DTYPE("[\"F32\"]"), 8, "has dtype"),
+    CASE(DTYPE("\"F64\""), 8, "needs 16 bytes"),
+    CASE(DTYPE("\"F16\""), 8, "needs 4 bytes"),
+    CASE("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
+    CASE("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
+    /* whole numbers */
+    CASE(SHAPE("[-2]"), 8, "is 0x2D"),
+    CASE(SHAPE("[2.0]"), 8, "is 0x2E"),
+    CASE(SHAPE("[2e0]"), 8, "is 0x65"),
+    CASE(SHAPE("[+2]"), 8, "is 0x2B"),
+    CASE(SHAPE("[02]"), 8, "JSON header is wrong"),
+    CASE(SHAPE("[0x2]"), 8, "is 0x78"),
+    CASE(SHAPE("[\"2\"]"), 8, "whole numbers"),
+    CASE(SHAPE("[[2]]"), 8, "nests deeper"),
+    CASE(SHAPE("[{}]"), 8, "nests deeper"),
+    CASE(SHAPE("[null]"), 8, "is 0x6E"),
+    CASE(SHAPE("[true]"), 8, "is 0x74"),
+    CASE(SHAPE("2"), 8, "must be a list"),
+    CASE(SHAPE("{}"), 8, "must be a list"),
+    CASE(SHAPE("[18446744073709551616]"), 8, "JSON header is wrong"),
+    CASE(SHAPE("[9223372036854775808]"), 8, "JSON header is wrong"),
+    CASE(SHAPE("[1,1,1,1,1,1,1,1,2]"), 8, "at most 8"),
+    CASE(OFFSETS("[-0,8]"), 8, "is 0x2D"),
+    CASE(OFFSETS("[0,8.0]"), 8, "is 0x2E"),
+    CASE(OFFSETS("[0,8E0]"), 8, "is 0x45"),
+    CASE(OFFSETS("[\"0\",8]"), 8, "whole numbers"),
+    CASE(OFFSETS("[0]"), 8, "list of two"),
+    CASE(OFFSETS("[]"), 8, "list of two"),
+    CASE(OFFSETS("[0,8,8]"), 8, "list of two"),
+    CASE(OFFSETS("{}"), 8, "list of two"),
+    CASE(OFFSETS("8"), 8, "list of two"),
+    /* sizes */
+    CASE(OFFSETS("[8,0]"), 8, "before it begins"),
+    CASE(OFFSETS("[0,7]"), 7, "needs 8 bytes"),
+    CASE(OFFSETS("[0,9]"), 9, "needs 8 bytes"),
+    CASE("{\"a\":" F32("[0]", 0, 8) "}", 8, "needs 0 bytes"),
+    CASE("{\"a\":" F32("[]", 0, 8) "}", 8, "needs 4 bytes"),
+    CASE("{\"a\":" F32("[0,9223372036854775807,4]", 0, 0) "}", 0, "overflows"),
+    CASE("{\"a\":" F32("[9223372036854775807,4,0]", 0, 0) "}", 0, "overflows"),
+    CASE("{\"a\":" F32("[4294967296,4294967296]", 0, 0) "}", 0, "overflows"),
+    CASE("{\"a\":" F32("[2305843009213693952]", 0, 0) "}", 0, "overflows"),
+    CASE("{\"a\":" F32("[4294967296,2147483648,2]", 0, 0) "}", 0, "overflows"),
+    CASE("{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],\"data_offsets\":[0,0]}}", 0, "overflows"),
+    /* the tiling of the data */
+    CASE(OFFSETS("[4,12]"), 12, "a hole"),
+    CASE("{" A8 ",\"b\":" F32("[2]", 12, 20) "}", 20, "a hole"),
+    CASE("{" A8 ",\"b\":" F32("[2]", 4, 12) "}", 12, "they overlap"),
+    CASE("{" A8 ",\"b\":" F32("[2]", 0, 8) "}", 8, "they overlap"),
+    CASE("{" A8 ",\"b\":" F32("[0]", 4, 4) "}", 8, "they overlap"),
+    CASE("{" A8 ",\"b\":" F32("[0]", 12, 12) "}", 8, "a hole"),
+    CASE("{" A8 "}", 7, "cut short"),
+    CASE("{" A8 "}", 0, "cut short"),
+    CASE("{" A8 "}", 9, "too long"),
+    CASE("{}", 1, "too long"),
+    CASE("{\"a\":" F32("[2305843009213693951]", 0, 9223372036854775804) "}", 8, "overflows"),
+    CASE("{\"a\":" F32("[288230376151711743]", 0, 1152921504606846972) "}", 8, "cut short"),
+    /* metadata */
+    CASE(METADATA("null"), 8, "is 0x6E"),
+    CASE(METADATA("[]"), 8, "object of strings"),
+    CASE(METADATA("\"x\""), 8, "object of strings"),
+    CASE(METADATA("{\"k\":1}"), 8, "strings only"),
+    CASE(METADATA("{\"k\":{}}"), 8, "strings only"),
+    CASE(METADATA("{\"k\":[\"x\"]}"), 8, "strings only"),
+    CASE(METADATA("{\"k\":null}"), 8, "is 0x6E"),
+    CASE(METADATA("{\"k\":\"\xFF\"}"), 8, "JSON header is wrong"),
+    CASE(METADATA("{\"k\":\"\\u0000\"}"), 8, "JSON header is wrong"),
+    CASE("{" A8 ",\"__metadata__\":{}", 8, "JSON header is wrong"),
+    CASE("{\"a\":{\"a\":{\"a\":{\"a\":{}}}}}", 0, "nests deeper"),
+};
+
+static void test_hostile_files_are_refused(void **state)
+{
+    (void)state;
+    assert_true(COUNT(hostile) >= 60);
+    for (size_t i = 0; i < COUNT(hostile); i++) {
+        char *name = format_string("hostile-%zu.safetensors", i);
+        const char *path = write_safetensors(name, hostile[i].n, hostile[i].header, hostile[i].n, hostile[i].data);
+        expect_refusal(read_everything, (void *)path, 1, hostile[i].part);
+        expect_refusal(read_everything, (void *)path, 1, name); /* the sentence names the file */
+        remove(path);
+        free(name);
+    }
+}
+
+static const char *const valid[] = {
+    "{}",
+    "{\"__metadata__\":{}}",
+    "{} \t\r\n  ",
+    "{" A8 "}",
+    "{ \"a\" : { \"shape\":[ 2 ],\n\"data_offsets\":[0,8] , \"dtype\":\"F32\" } }",
+    "{\"b\":" F32("[1]", 4, 8) ",\"a\":" F32("[]", 0, 4) "}",
+    "{\"a\":" F32("[0]", 0, 0) ",\"b\":" F32("[2]", 0, 8) ",\"c\":" F32("[0,5]", 8, 8) "}",
+    "{\"a\":{\"dtype\":\"F4\",\"shape\":[4,4],\"data_offsets\":[0,8]}}",
+    "{\"a\":{\"dtype\":\"F6_E3M2\",\"shape\":[4],\"data_offsets\":[0,3]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+    "offsets\":[3,7]},\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[7,8]}}", /* b is not aligned */
+    "{\"\xC3\xA9 \\\" { \\\\\":" F32("[1,1,1,1,1,1,1,2]", 0, 8) "}",
+    METADATA("{\"format\":\"pt\",\"\":\"\",\"x\":\"-1.5e3 null {[\"}"),
+    METADATA("{}"),
+};
+
+static void test_valid_files_are_read(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(valid); i++) {
+        size_t data = strchr(valid[i], 'a') && strstr(valid[i], "shape") ? 8 : 0;
+        const char *path = write_safetensors("valid.safetensors", strlen(valid[i]), valid[i], strlen(valid[i]), data);
+        struct outcome o = run_child(read_everything, (void *)path);
+        if (o.code != 0)
+            test_failed("valid[%zu] is refused: %s\n", i, o.text);
+    }
+}
+
+static void test_header_length_lies(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t length;
+        const char *part;
+    } lies[] = {
+        {UINT64_MAX, "expected at most 100000000"},
+        {UINT64_MAX - 7, "expected at most"},
+        {(uint64_t)1 << 63, "expected at most"},
+        {100000001, "expected at most"},
+        {100000000, "but only 10 follow"},
+        {11, "but only 10 follow"},
+        {9, "JSON header is wrong"},
+        {1, "JSON header is wrong"},
+        {0, "must start with '{'"},
+    };
+    for (size_t i = 0; i < COUNT(lies); i++) {
+        const char *path = write_safetensors("lies.safetensors", lies[i].length, "{\"a\":12345", 10, 0);
+        expect_refusal(read_everything, (void *)path, 1, lies[i].part);
+    }
+}
+
+static void test_long_names(void **state)
+{
+    (void)state;
+    static const char rest[] = "\":" F32("[2]", 0, 8) "}";
+    for (size_t length = 4096; length <= 4097; length++) {
+        char *header = allocate(length + 100, 1);
+        memset(header, 'x', length + 2);
+        memcpy(header, "{\"", 2);
+        memcpy(header + 2 + length, rest, sizeof rest - 1);
+        size_t n = 2 + length + sizeof rest - 1;
+        const char *path = write_safetensors("name.safetensors", n, header, n, 8);
+        if (length == 4096)
+            assert_int_equal(run_child(read_everything, (void *)path).code, 0);
+        else
+            expect_refusal(read_everything, (void *)path, 1, "longer than 4096 bytes");
+        free(header);
+    }
+}
+
+static void test_deep_nesting_does_not_recurse(void **state)
+{
+    (void)state;
+    enum { DEPTH = 1000000 };
+    char *header = allocate(DEPTH + 5, 1);
+    memcpy(header, "{\"a\":", 5);
+    memset(header + 5, '[', DEPTH);
+    const char *path = write_safetensors("deep.safetensors", DEPTH + 5, header, DEPTH + 5, 0);
+    expect_refusal(read_everything, (void *)path, 1, "nests deeper than 3 levels at byte 15");
+    free(header);
+}
+
+/* A small file with metadata, an empty tensor and three dtypes. */
+static const char *write_sample(const char *name)
+{
+    const char *path = temp_path(name);
+    struct st_writer *w = new_st_writer(path);
+    st_metadata(w, "format", "pt");
+    st_metadata(w, "quote", "\"\\\xC3\xA9\n");
+    st_declare(w, "w", DTYPE_F32, 2, (int64_t[]){2, 3});
+    st_declare(w, "empty", DTYPE_F32, 2, (int64_t[]){0, 4});
+    st_declare(w, "ids", DTYPE_I32, 1, (int64_t[]){2});
+    st_declare(w, "h.0.\xC3\xA9", DTYPE_U8, 0, NULL);
+    st_begin(w);
+    st_write(w, (float[]){1, 2, 3}, 12);
+    st_write(w, (float[]){4, 5, -6.5f}, 12);
+    st_write(w, (int32_t[]){7, -8}, 8);
+    st_write(w, "\x09", 1);
+    st_publish(w);
+    return path;
+}
+
+/* Cut the file after every byte of its header, and after every byte of its data. */
+static void test_truncation_and_growth(void **state)
+{
+    (void)state;
+    static const char header[] = METADATA("{\"format\":\"pt\"}");
+    size_t n;
+    char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
+    for (size_t length = 0; length < n; length++) {
+        const char *path = write_file("cut.safetensors", whole, length);
+        expect_refusal(read_everything, (void *)path, 1, "cut.safetensors");
+    }
+    char *longer = reallocate(whole, n + 1, 1);
+    longer[n] = 0;
+    expect_refusal(read_everything, (void *)write_file("cut.safetensors", longer, n + 1), 1, "too long");
+    free(longer);
+}
+
+/* Every single-bit flip is read or refused, but never crashes. */
+static void test_bit_flips_never_crash(void **state)
+{
+    (void)state;
+    static const char header[] = METADATA("{\"f\":\"pt\"}");
+    size_t n, refused = 0;
+    char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
+    for (size_t bit = 0; bit < 8 * (n - 8); bit++) {
+        whole[bit / 8] = (char)(whole[bit / 8] ^ 1 << bit % 8);
+        const char *path = write_file("flip.safetensors", whole, n);
+        struct outcome o = run_child(read_everything, (void *)path);
+        if (o.signal || (o.code != 0 && o.code != 1) || (o.code == 1 && !strstr(o.text, "flip.safetensors")))
+            test_failed("bit %zu: code %d, signal %d, %s\n", bit, o.code, o.signal, o.text);
+        refused += o.code == 1;
+        whole[bit / 8] = (char)(whole[bit / 8] ^ 1 << bit % 8);
+    }
+    assert_true(refused > 6 * (n - 8)); /* what may change is names, metadata and nothing else */
+    free(whole);
+}
+
+static void read_beyond(void *path)
+{
+    struct reader *r = open_reader(path);
+    char byte;
+    read_at(r, &byte, 1, 4); /* the last one */
+    read_at(r, &byte, 0, 5);
+    read_at(r, &byte, 1, UINT64_MAX);
+}
+
+static void read_too_much(void *path)
+{
+    char bytes[8];
+    read_at(open_reader(path), bytes, 2, 4);
+}
+
+static void test_reads_stay_inside_the_file(void **state)
+{
+    (void)state;
+    const char *path = write_file("five", "12345", 5);
+    expect_refusal(read_beyond, (void *)path, 1,
+                   "ends at byte 5, but 1 bytes are wanted from byte 18446744073709551615");
+    expect_refusal(read_too_much, (void *)path, 1, "ends at byte 5, but 2 bytes are wanted from byte 4");
+}
+
+static void test_missing_file_is_an_io_error(void **state)
+{
+    (void)state;
+    expect_refusal(read_everything, (void *)temp_path("none.safetensors"), 4, "none.safetensors: No such file");
+    expect_refusal(read_everything, "/tmp", 4, "/tmp is a folder");
+    expect_refusal(read_everything, "/dev/null", 4, "/dev/null is a device");
+}
+
+/* ---- safetensors: values and writing --------------------------------------------------------------------------------
+ */
+
+static void test_write_and_read_back(void **state)
+{
+    (void)state;
+    const char *path = write_sample("sample.safetensors");
+    struct safetensors *st = open_safetensors(path);
+    char text[128];
+    float w[6];
+    int32_t ids[2], scalar;
+    assert_int_equal(st->n, 4);
+    assert_string_equal(find_metadata(st, "format"), "pt");
+    assert_string_equal(find_metadata(st, "quote"), "\"\\\xC3\xA9\n");
+    assert_null(find_metadata(st, "none"));
+    assert_null(find_tensor(st, "none"));
+    const struct st_tensor *t = find_tensor(st, "w");
+    assert_int_equal(t->offset % 4096, 0);
+    assert_string_equal(format_shape(text, t->rank, t->shape), "[2, 3]");
+    read_floats(st, t, w);
+    assert_memory_equal(w, ((float[]){1, 2, 3, 4, 5, -6.5f}), sizeof w);
+    read_ints(st, find_tensor(st, "ids"), ids);
+    assert_memory_equal(ids, ((int32_t[]){7, -8}), sizeof ids);
+    read_ints(st, find_tensor(st, "h.0.\xC3\xA9"), &scalar);
+    assert_int_equal(scalar, 9);
+    assert_string_equal(format_shape(text, 0, NULL), "[]");
+    close_safetensors(st);
+
+    size_t n;
+    char *file = read_whole(path, &n);
+    assert_int_equal(file[8], '{');
+    assert_non_null(strstr(file + 8, "{\"__metadata__\":{\"format\":\"pt\"")); /* the metadata comes first */
+    assert_int_equal(n, 4096 + 24 + 8 + 1);
+    free(file);
+}
+
+static void test_shape_that_does_not_fit_is_cut(void **state)
+{
+    (void)state;
+    char text[128];
+    int64_t shape[MAX_RANK];
+    for (int i = 0; i < MAX_RANK; i++)
+        shape[i] = INT64_MAX;
+    format_shape(text, MAX_RANK, shape);
+    assert_true(strlen(text) < sizeof text);
+}
+
+static void publish_too_little(void *path)
+{
+    struct st_writer *w = new_st_writer(path);
+    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
+    st_begin(w);
+    st_write(w, "1234", 4);
+    st_publish(w);
+}
+
+static void declare_twice(void *path)
+{
+    struct st_writer *w = new_st_writer(path);
+    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
+    st_declare(w, "w", DTYPE_F32, 1, (int64_t[]){2});
+}
+
+static void invalid_metadata(void *path) { st_metadata(new_st_writer(path), "config", "\xFF"); }
+
+static void test_writer_mistakes(void **state)
+{
+    (void)state;
+    const char *path = temp_path("mistake.safetensors");
+    struct outcome o = run_child(publish_too_little, (void *)path);
+    assert_int_equal(o.signal, SIGABRT);
+    assert_non_null(strstr(o.text, "4 bytes written, 8 declared"));
+    o = run_child(declare_twice, (void *)path);
+    assert_int_equal(o.signal, SIGABRT);
+    expect_refusal(invalid_metadata, (void *)path, 2, "not valid UTF-8");
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* All 65536 halves against the definition: (-1)^s 2^(e-15) 1.f, subnormals 2^-14 0.f. */
+static void test_every_half(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
+    static char file[8 + sizeof header - 1 + 131072];
+    static float values[65536];
+    uint64_t length = sizeof header - 1;
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    for (uint32_t i = 0; i < 65536; i++)
+        memcpy(file + 8 + length + 2 * i, &(uint16_t){(uint16_t)i}, 2);
+    struct safetensors *st = open_safetensors(write_file("half.safetensors", file, sizeof file));
+    read_floats(st, &st->tensors[0], values);
+    for (int i = 0; i < 65536; i++) {
+        int e = i >> 10 & 31, f = i & 1023;
+        double expected = e == 0 ? ldexp(f, -24) : e == 31 ? (f ? NAN : INFINITY) : ldexp(1024 + f, e - 25);
+        expected = i >> 15 ? -expected : expected;
+        assert_true(isnan(expected) ? isnan(values[i]) : values[i] == expected && !signbit(values[i]) == !(i >> 15));
+    }
+    close_safetensors(st);
+}
+
+static void test_other_dtypes(void **state)
+{
+    (void)state;
+    static const char header[] = "{\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                                 "\"i\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[16,32]},"
+                                 "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[32,36]},"
+                                 "\"u\":{\"dtype\":\"U16\",\"shape\":[2],\"data_offsets\":[36,40]}}";
+    char file[8 + sizeof header - 1 + 40];
+    uint64_t length = sizeof header - 1;
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    char *data = file + 8 + length;
+    memcpy(data, (double[]){0.1, -3}, 16);
+    memcpy(data + 16, (int64_t[]){INT32_MIN, 5}, 16);
+    memcpy(data + 32, (uint16_t[]){0x3FC0, 0xC000}, 4);
+    memcpy(data + 36, (uint16_t[]){65535, 1}, 4);
+    struct safetensors *st = open_safetensors(write_file("types.safetensors", file, sizeof file));
+    float x[2];
+    int32_t n[2];
+    read_floats(st, find_tensor(st, "d"), x);
+    assert_true(x[0] == 0.1f && x[1] == -3);
+    read_ints(st, find_tensor(st, "i"), n);
+    assert_true(n[0] == INT32_MIN && n[1] == 5);
+    read_floats(st, find_tensor(st, "b"), x);
+    assert_true(x[0] == 1.5f && x[1] == -2);
+    read_ints(st, find_tensor(st, "u"), n);
+    assert_true(n[0] == 65535 && n[1] == 1);
+    close_safetensors(st);
+
+    memcpy(data + 16, (int64_t[]){0, (int64_t)INT32_MAX + 1}, 16);
+    expect_refusal(read_everything, (void *)write_file("types.safetensors", file, sizeof file), 1,
+                   "element 1 of tensor \"i\" is 2147483648");
+}
+
+static void floats_of_ints(void *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    read_floats(st, find_tensor(st, "ids"), (float[]){0, 0});
+}
+
+static void ints_of_floats(void *path)
+{
+    struct safetensors *st = open_safetensors(path);
+    read_ints(st, find_tensor(st, "w"), (int32_t[]){0, 0, 0, 0, 0, 0});
+}
+
+static void test_wrong_dtype_names_the_tensor(void **state)
+{
+    (void)state;
+    const char *path = write_sample("sample.safetensors");
+    expect_refusal(floats_of_ints, (void *)path, 1,
+                   "sample.safetensors: tensor \"ids\" is I32; expected floating point");
+    expect_refusal(ints_of_floats, (void *)path, 1, "tensor \"w\" is F32; expected whole numbers");
+}
+
+/* Written by PyTorch's safetensors library. */
+static void test_reference_file(void **state)
+{
+    (void)state;
+    struct safetensors *st = open_safetensors("tests/data/gpt2-tiny.safetensors");
+    float loss;
+    int32_t tokens[32];
+    const struct st_tensor *logits = find_tensor(st, "logits");
+    read_floats(st, find_tensor(st, "loss"), &loss);
+    assert_true(fabsf(loss - 4.2219996f) < 1e-6f);
+    assert_int_equal(logits->rank, 3);
+    assert_int_equal(logits->shape[2], 67);
+    assert_non_null(strstr(find_metadata(st, "config"), "{"));
+    read_ints(st, find_tensor(st, "tokens"), tokens);
+    for (int i = 0; i < 32; i++)
+        assert_true(tokens[i] >= 0 && tokens[i] < 67);
+    close_safetensors(st);
+}
+
+/* ---- llm.c ----------------------------------------------------------------------------------------------------------
+ */
+
+static const char model_path[] = "tests/data/llmc-tiny.bin", tokens_path[] = "tests/data/llmc-tokens.bin";
+
+static void test_llmc_model(void **state)
+{
+    (void)state;
+    struct llmc_model *m = open_llmc_model(model_path);
+    assert_int_equal(m->max_seq_len, 64);
+    assert_int_equal(m->vocab, 256);
+    assert_int_equal(m->layers, 2);
+    assert_int_equal(m->heads, 4);
+    assert_int_equal(m->channels, 64);
+    assert_int_equal(m->padded_vocab, 256);
+    static const struct {
+        const char *name;
+        int layers;
+    } parameters[] = {{"wte", 1},      {"wpe", 1},      {"ln1w", 2}, {"ln1b", 2}, {"qkvw", 2}, {"qkvb", 2},
+                      {"attprojw", 2}, {"attprojb", 2}, {"ln2w", 2}, {"ln2b", 2}, {"fcw", 2},  {"fcb", 2},
+                      {"fcprojw", 2},  {"fcprojb", 2},  {"lnfw", 1}, {"lnfb", 1}};
+    size_t total = 0, size;
+    char *file = read_whole(model_path, &size);
+    for (size_t i = 0; i < COUNT(parameters); i++) /* without vocabulary padding, they are the file in order */
+        for (int layer = 0; layer < parameters[i].layers; layer++) {
+            size_t n;
+            float *values = read_llmc_tensor(m, parameters[i].name, layer, &n);
+            assert_memory_equal(values, file + 1024 + 4 * total, 4 * n);
+            total += n;
+            free(values);
+        }
+    assert_int_equal(total, 120576);
+    assert_int_equal(1024 + 4 * total, size);
+    free(file);
+    close_llmc_model(m);
+}
+
+static void open_model(void *path) { close_llmc_model(open_llmc_model(path)); }
+
+static void read_shard(void *path)
+{
+    size_t n;
+    free(read_token_shard(path, &n));
+}
+
+static void read_headerless(void *path)
+{
+    size_t n;
+    free(read_headerless_tokens(path, &n));
+}
+
+/* Vocabulary padding: Vp = 4, V = 3, one layer, one channel. */
+static void test_llmc_padding_rows_are_left_out(void **state)
+{
+    (void)state;
+    int32_t file[256 + 33] = {20240326, 3, 2, 3, 1, 1, 1, 4};
+    float *values = (float *)(file + 256);
+    for (int i = 0; i < 33; i++)
+        values[i] = (float)i;
+    struct llmc_model *m = open_llmc_model(write_file("pad.bin", file, sizeof file));
+    size_t n;
+    float *wte = read_llmc_tensor(m, "wte", 0, &n), *wpe;
+    assert_int_equal(n, 3);
+    wpe = read_llmc_tensor(m, "wpe", 0, &n);
+    assert_int_equal(n, 2);
+    assert_true(wte[2] == 2 && wpe[0] == 4); /* 4 rows in the file */
+    free(wte);
+    free(wpe);
+    close_llmc_model(m);
+}
+
+static void test_llmc_damaged_models(void **state)
+{
+    (void)state;
+    static const struct {
+        int word, value;
+        const char *part;
+    } damage[] = {
+        {0, 20240520, "is an llm.c token shard; expected an llm.c model checkpoint"},
+        {0, 20240801, "Llama 3"},
+        {0, 7, "its first word is 7, expected 20240326"},
+        {1, 5, "version 5 in header word 1, expected 3: it holds bfloat16"},
+        {1, 2, "version 2"},
+        {2, 0, "header word 2 (max_seq_len) is 0"},
+        {3, -1, "header word 3 (vocab) is -1"},
+        {3, 257, "padded_vocab 256 (header word 7) is less than vocab 257"},
+        {4, 0, "layers"},
+        {4, 1 << 30, "header word 4 (layers)"},
+        {5, 0, "heads"},
+        {5, 3, "64 channels (header word 6) cannot be shared by 3 heads"},
+        {6, 1 << 30, "header word 6 (channels)"},
+        {6, 128, "asks for"},
+        {7, 320, "asks for"},
+        {7, INT32_MIN, "padded_vocab"},
+    };
+    size_t size;
+    char *file = read_whole(model_path, &size);
+    for (size_t i = 0; i < COUNT(damage); i++) {
+        char *copy = allocate(size, 1);
+        memcpy(copy, file, size);
+        memcpy(copy + 4 * damage[i].word, &damage[i].value, 4);
+        expect_refusal(open_model, (void *)write_file("damaged.bin", copy, size), 1, damage[i].part);
+        free(copy);
+    }
+    static const size_t cuts[] = {0, 3, 4, 1023, 1024, 1028};
+    for (size_t i = 0; i < COUNT(cuts); i++)
+        expect_refusal(open_model, (void *)write_file("cut.bin", file, cuts[i]), 1, "cut.bin is damaged");
+    expect_refusal(open_model, (void *)write_file("cut.bin", file, size - 1), 1, "it has 483327");
+    expect_refusal(open_model, (void *)temp_path("none.bin"), 4, "none.bin");
+    free(file);
+}
+
+static void test_token_files(void **state)
+{
+    (void)state;
+    size_t n, size;
+    uint16_t *tokens = read_token_shard(tokens_path, &n);
+    char *file = read_whole(tokens_path, &size);
+    assert_int_equal(n, 40000);
+    assert_memory_equal(tokens, file + 1024, 2 * n);
+    free(tokens);
+    assert_true(has_magic(tokens_path, LLMC_TOKENS_MAGIC));
+    assert_false(has_magic(model_path, LLMC_TOKENS_MAGIC));
+    assert_false(has_magic(write_file("short.bin", "abc", 3), LLMC_TOKENS_MAGIC));
+
+    expect_refusal(read_shard, (void *)write_file("cut.bin", file, size - 2), 1, "promises 40000 tokens");
+    expect_refusal(read_shard, (void *)write_file("cut.bin", file, 1000), 1, "begins with a header of 1024 bytes");
+    expect_refusal(read_shard, (void *)model_path, 1, "is an llm.c model checkpoint; expected an llm.c token shard");
+    memcpy(file + 8, &(int32_t){-1}, 4);
+    expect_refusal(read_shard, (void *)write_file("cut.bin", file, size), 1, "promises -1 tokens");
+    free(file);
+
+    tokens = read_headerless_tokens(write_file("raw.bin", (uint16_t[]){1, 2, 50256}, 6), &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(tokens[2], 50256);
+    free(tokens);
+    expect_refusal(read_headerless, (void *)write_file("raw.bin", "abc", 3), 1, "odd number of bytes (3)");
+    expect_refusal(read_headerless, (void *)model_path, 1, "is an llm.c model checkpoint; expected token numbers");
+}
+
+/* ---- publishing
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool holds(const char *path, const char *text)
+{
+    size_t n;
+    char *file = read_whole(path, &n);
+    bool same = n == strlen(text) && memcmp(file, text, n) == 0;
+    free(file);
+    return same;
+}
+
+/* Files in the folder of `path` whose name goes on after that of `path`. */
+static int temporaries_of(const char *path)
+{
+    char *command = format_string("ls %s.tmp-* 2>/dev/null | wc -l", path);
+    FILE *out = popen(command, "r");
+    int n = -1;
+    assert_int_equal(fscanf(out, "%d", &n), 1);
+    pclose(out);
+    free(command);
+    return n;
+}
+
+static void write_then_die(void *path)
+{
+    struct writer *w = open_writer(path);
+    write_bytes(w, "new", 3);
+    raise(SIGKILL);
+}
+
+static void write_then_fail(void *path)
+{
+    struct writer *w = open_writer(path);
+    write_bytes(w, "new", 3);
+    fail(EXIT_USAGE, "something else went wrong");
+}
+
+static void write_then_abandon(void *path)
+{
+    struct writer *w = open_writer(path);
+    write_bytes(w, "new", 3);
+    abandon(w);
+    fail(EXIT_USAGE, "after it"); /* and its cleanup is gone with it */
+}
+
+static void test_publish_replaces(void **state)
+{
+    (void)state;
+    const char *path = temp_path("published");
+    for (int i = 0; i < 2; i++) {
+        struct writer *w = open_writer(path);
+        write_bytes(w, i ? "second" : "first", i ? 6 : 5);
+        publish(w);
+        assert_true(holds(path, i ? "second" : "first"));
+        assert_int_equal(temporaries_of(path), 0);
+    }
+}
+
+static void test_unfinished_writes_leave_the_old_file(void **state)
+{
+    (void)state;
+    const char *path = write_file("kept", "old", 3);
+    assert_int_equal(run_child(write_then_fail, (void *)path).code, 2);
+    assert_true(holds(path, "old"));
+    assert_int_equal(temporaries_of(path), 0);
+    assert_int_equal(run_child(write_then_abandon, (void *)path).code, 2);
+    assert_true(holds(path, "old"));
+    assert_int_equal(temporaries_of(path), 0);
+    assert_int_equal(run_child(write_then_die, (void *)path).signal, SIGKILL);
+    assert_true(holds(path, "old"));
+    assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
+}
+
+enum { VERSION_BYTES = 1 << 18 };
+
+static void publish_forever(const char *path)
+{
+    static char bytes[VERSION_BYTES];
+    for (int version = 0;; version++) {
+        memset(bytes, 'a' + version % 26, sizeof bytes);
+        struct writer *w = open_writer(path);
+        for (int part = 0; part < 16; part++)
+            write_bytes(w, bytes, sizeof bytes / 16);
+        publish(w);
+    }
+}
+
+/* kill -9 at any moment of a loop of publishing: the file is one whole version, always. */
+static void test_kill_while_publishing(void **state)
+{
+    (void)state;
+    char *path = copy_string(write_file("killed", "", 0));
+    struct writer *w = open_writer(path);
+    static char first[VERSION_BYTES];
+    write_bytes(w, first, sizeof first);
+    publish(w);
+    for (int round = 0; round < 40; round++) {
+        pid_t child = fork();
+        if (child == 0)
+            publish_forever(path);
+        nanosleep(&(struct timespec){0, 1000000 + 700000 * (round % 13)}, NULL);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        size_t n;
+        char *file = read_whole(path, &n);
+        assert_int_equal(n, VERSION_BYTES);
+        for (size_t i = 1; i < n; i++)
+            if (file[i] != file[0])
+                test_failed("round %d: a mixture, byte %zu\n", round, i);
+        free(file);
+    }
+    free(path);
+}
+
+/* A file size limit is the portable way to a full disk. */
+static void write_to_full_disk(void *path)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000});
+    struct writer *w = open_writer(path);
+    static char bytes[4096];
+    write_bytes(w, bytes, sizeof bytes);
+    publish(w);
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    const char *path = write_file("full", "old", 3);
+    expect_refusal(write_to_full_disk, (void *)path, 4, "what was at that path before is untouched");
+    expect_refusal(write_to_full_disk, (void *)path, 4, "after 1000 bytes");
+    assert_true(holds(path, "old"));
+    assert_int_equal(temporaries_of(path), 0);
+}
+
+static void open_and_abandon(void *path) { abandon(open_writer(path)); }
+static void make_it(void *path) { make_folder(path); }
+
+static void test_folders(void **state)
+{
+    (void)state;
+    struct stat status;
+    char *deep = copy_string(temp_path("a/b//c/"));
+    make_folder(deep);
+    make_folder(deep); /* again is fine */
+    assert_true(stat(deep, &status) == 0 && S_ISDIR(status.st_mode));
+    free(deep);
+    write_file("a/file", "x", 1);
+    expect_refusal(make_it, (void *)temp_path("a/file"), 4, "a/file: a file of that name is in the way");
+    expect_refusal(make_it, (void *)temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");
+    expect_refusal(open_and_abandon, (void *)temp_path("none/file"), 4, "does the folder exist");
+    expect_refusal(open_and_abandon, (void *)temp_path("a/b"), 4, "a folder of that name is in the way");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hostile_files_are_refused),
+        cmocka_unit_test(test_valid_files_are_read),
+        cmocka_unit_test(test_header_length_lies),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_deep_nesting_does_not_recurse),
+        cmocka_unit_test(test_truncation_and_growth),
+        cmocka_unit_test(test_bit_flips_never_crash),
+        cmocka_unit_test(test_reads_stay_inside_the_file),
+        cmocka_unit_test(test_missing_file_is_an_io_error),
+        cmocka_unit_test(test_write_and_read_back),
+        cmocka_unit_test(test_shape_that_does_not_fit_is_cut),
+        cmocka_unit_test(test_writer_mistakes),
+        cmocka_unit_test(test_every_half),
+        cmocka_unit_test(test_other_dtypes),
+        cmocka_unit_test(test_wrong_dtype_names_the_tensor),
+        cmocka_unit_test(test_reference_file),
+        cmocka_unit_test(test_llmc_model),
+        cmocka_unit_test(test_llmc_padding_rows_are_left_out),
+        cmocka_unit_test(test_llmc_damaged_models),
+        cmocka_unit_test(test_token_files),
+        cmocka_unit_test(test_publish_replaces),
+        cmocka_unit_test(test_unfinished_writes_leave_the_old_file),
+        cmocka_unit_test(test_kill_while_publishing),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_folders),
+    };
+    return cmocka_run_group_tests_name("file", tests, NULL, NULL);
+}

@@ -1,0 +1,942 @@
+/* test_trace.c - trace files and `yard trace`: numbers worked out by hand, damaged and living files, Chrome's JSON. */
+#include "../src/schedule/trace.h"
+#include "child.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <zlib.h>
+
+int cmd_trace(int argc, char **argv);
+
+/* ---- the example --------------------------------------------------------------------------------------------------
+ *
+ * Four lanes, the last a second compute lane of the same device; times in microseconds.  Step 2 begins before step 1
+ * ends.  Steps end at 600, 700, 820 and 930, so they are 100, 120 and 110 apart.
+ *
+ *            step 1      step 2                step 3                step 4
+ *   load       0-100     550-620               640-710               760-830
+ *   fwd 0    100-300     630-650               710-740               835-850, queued 832
+ *   fwd 1    300-500     650-680               740-770               850-880
+ *   adamw    500-600     680-700               770-820               880-930
+ *   side                 635-640               712-717               840-850
+ *   eval                                                             1000-1040, once, in a list of its own
+ */
+enum { LOAD, FWD0, FWD1, ADAMW, SIDE, EVAL, N_TASKS };
+static const struct trace_lane lanes[] = {{"0:0 compute", "pthread", LANE_COMPUTE, 0},
+                                          {"0:0 upload", "pthread", LANE_UPLOAD, 0},
+                                          {"host cpu", "host", LANE_CPU, 1},
+                                          {"0:0 compute2", "pthread", LANE_COMPUTE, 0}};
+static const struct trace_edge edges[] = {{LOAD, 0, 0}, {ADAMW, 1, 0}, {FWD0, 0, 0}, {FWD1, 0, 1}};
+static const struct trace_task tasks[N_TASKS] = {
+    [LOAD] = {"load", -1, -1, 1, 0, 0, 140000, 0, 0, 0}, [FWD0] = {"fwd", 0, 0, 0, 0, 3e6, 0, 0, 0, 2},
+    [FWD1] = {"fwd", 1, 0, 0, 0, 3e6, 0, 0, 2, 1},       [ADAMW] = {"adamw", -1, -1, 2, 0, 0, 0, 0, 3, 1},
+    [SIDE] = {"side", -1, -1, 3, 0, 0, 0, 0, 0, 0},      [EVAL] = {"eval", -1, -1, 0, 1, 0, 0, 0, 0, 0}};
+static const char *const lists[] = {"train", "eval"};
+static const struct trace_tables tables = {TRACE_SIMULATED, 1,     "example", COUNT(lanes), N_TASKS, COUNT(edges), 2,
+                                           lanes,           tasks, edges,     lists};
+
+struct when {
+    uint32_t step, task;
+    unsigned start, end, queued; /* microseconds */
+};
+static const struct when example[] = {
+    {1, LOAD, 0, 100, 0},    {1, FWD0, 100, 300, 0},  {1, FWD1, 300, 500, 0}, {1, ADAMW, 500, 600, 0},
+    {2, LOAD, 550, 620, 0},  {2, FWD0, 630, 650, 0},  {2, FWD1, 650, 680, 0}, {2, ADAMW, 680, 700, 0},
+    {2, SIDE, 635, 640, 0},  {3, LOAD, 640, 710, 0},  {3, FWD0, 710, 740, 0}, {3, FWD1, 740, 770, 0},
+    {3, ADAMW, 770, 820, 0}, {3, SIDE, 712, 717, 0},  {4, LOAD, 760, 830, 0}, {4, FWD0, 835, 850, 832},
+    {4, FWD1, 850, 880, 0},  {4, ADAMW, 880, 930, 0}, {4, SIDE, 840, 850, 0}, {4, EVAL, 1000, 1040, 0}};
+
+static void put(struct trace_writer *w, const struct when *x, uint64_t zero, unsigned scale)
+{
+    uint64_t unit = 1000 * scale;
+    uint64_t number = trace_begin(w, x->step, x->task, zero + x->queued * unit);
+    trace_end(w, number, zero + x->start * unit, zero + x->end * unit, 0);
+}
+
+static const char *make(const char *name, const struct trace_tables *with, const struct when *when, size_t n)
+{
+    const char *path = temp_path(name);
+    struct trace_writer *w = trace_create(path, with, n + 3);
+    for (size_t i = 0; i < n; i++)
+        put(w, &when[i], 0, 1);
+    trace_close(w);
+    return path;
+}
+
+static const char *make_example(const char *name) { return make(name, &tables, example, COUNT(example)); }
+
+static void *read_bytes(const char *path, size_t *n)
+{
+    gzFile in = gzopen(path, "rb"); /* reads plain files too */
+    assert_non_null(in);
+    char *bytes = allocate(1 << 24, 1);
+    int got = gzread(in, bytes, (1 << 24) - 1);
+    assert_true(got >= 0);
+    gzclose(in);
+    *n = (size_t)got;
+    return bytes;
+}
+
+static uint64_t us(unsigned x) { return (uint64_t)x * 1000; }
+static void near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * fabs(b) + 1e-12))
+        test_failed("expected %.12g, got %.12g\n", b, a);
+}
+
+/* ---- running yard trace -------------------------------------------------------------------------------------------
+ */
+
+struct command {
+    int argc;
+    char *argv[8];
+};
+#define COMMAND(...) (&(struct command){COUNT(((char *[]){__VA_ARGS__})), {__VA_ARGS__}})
+
+static void run_in_child(void *argument)
+{
+    struct command *c = argument;
+    if (!freopen("/dev/null", "w", stdout))
+        _exit(99);
+    int code = cmd_trace(c->argc, c->argv);
+    fflush(stdout);
+    _exit(code);
+}
+
+/* The command here, in this process (so that its leaks are seen), with its stdout in a string. */
+static char *output_of(struct command *c, int expected)
+{
+    char *text = allocate(1 << 16, 1);
+    FILE *file = tmpfile();
+    fflush(stdout);
+    int terminal = dup(1);
+    dup2(fileno(file), 1);
+    int code = cmd_trace(c->argc, c->argv);
+    fflush(stdout);
+    dup2(terminal, 1);
+    close(terminal);
+    rewind(file);
+    text[fread(text, 1, (1 << 16) - 1, file)] = '\0';
+    fclose(file);
+    assert_int_equal(code, expected);
+    return text;
+}
+
+static json_t *json_of(struct command *c, int expected)
+{
+    json_error_t error;
+    char *text = output_of(c, expected);
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!object)
+        test_failed("%s:\n%s\n", error.text, text);
+    free(text);
+    return object;
+}
+
+static void expect_narrow(const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        if (n > 100)
+            test_failed("%zu columns: %.*s\n", n, (int)n, text);
+    }
+}
+
+static double number_at(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* The object of an array that has this name. */
+static const json_t *named(const json_t *array, const char *key, const char *name)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(array, i, one) if (strcmp(json_string_value(json_object_get(one, key)), name) == 0) return one;
+    test_failed("nothing is named %s\n", name);
+    return NULL;
+}
+
+/* ---- writing and reading ------------------------------------------------------------------------------------------
+ */
+
+static void test_what_is_written_is_read(void **state)
+{
+    (void)state;
+    const char *path = make_example("example.trace");
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    struct trace *t = trace_open(path);
+    assert_int_equal(t->n_records, COUNT(example));
+    assert_int_equal(t->n_unfinished + t->n_lost, 0);
+    assert_int_equal((uint64_t)st.st_size, t->header.records_at + COUNT(example) * sizeof(struct trace_record));
+    assert_string_equal(t->header.list[1], "eval");
+    assert_memory_equal(t->tasks, tasks, sizeof tasks);
+    assert_memory_equal(t->edges, edges, sizeof edges);
+    assert_memory_equal(t->lanes, lanes, sizeof lanes);
+    for (size_t i = 1; i < t->n_records; i++)
+        assert_true(t->records[i - 1].start <= t->records[i].start);
+    assert_int_equal(t->first_step, 1);
+    assert_int_equal(t->last_step, 4);
+    assert_int_equal(t->whole_step, 4);
+    trace_free(t);
+}
+
+static void test_ring_keeps_the_last_records(void **state)
+{
+    (void)state;
+    const char *path = temp_path("ring.trace");
+    struct trace_writer *w = trace_create(path, &tables, 8);
+    uint64_t early = trace_begin(w, 1, LOAD, 5);
+    for (unsigned i = 1; i < 20; i++)
+        put(w, &(struct when){i + 1, i % N_TASKS, i, i + 1, i}, 0, 1);
+    trace_end(w, early, us(100), us(200), 0); /* overwritten long ago: must not touch its successor's slot */
+    trace_close(w);
+    struct trace *t = trace_open(path);
+    assert_int_equal(t->n_records, 8);
+    assert_int_equal(t->n_lost, 12);
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(t->records[i].step, 13 + i);
+        assert_int_equal(t->records[i].task, (12 + i) % N_TASKS);
+        assert_int_equal(t->records[i].start, us(12 + i));
+    }
+    trace_free(t);
+}
+
+static void test_impossible_ends_are_mended(void **state)
+{
+    (void)state;
+    const char *path = temp_path("mended.trace");
+    struct trace_writer *w = trace_create(path, &tables, 4);
+    trace_end(w, trace_begin(w, 1, LOAD, 0), 0, 0, 0);
+    trace_end(w, trace_begin(w, 1, FWD0, 0), 90, 70, 0);
+    trace_close(w);
+    struct trace *t = trace_open(path);
+    assert_int_equal(t->n_records, 2);
+    assert_int_equal(t->records[0].end, 1);
+    assert_int_equal(t->records[0].flags, 0);
+    assert_int_equal(t->records[1].start, 70);
+    assert_int_equal(t->records[1].end, 70);
+    assert_int_equal(t->records[1].flags, TRACE_APPROXIMATE);
+    trace_free(t);
+}
+
+static void write_and_die(void *path)
+{
+    struct trace_writer *w = trace_create(path, &tables, 100);
+    for (size_t i = 0; i < 7; i++) /* step 1 and most of step 2 */
+        put(w, &example[i], 0, 1);
+    trace_begin(w, 2, ADAMW, us(555));
+    kill(getpid(), SIGKILL);
+}
+
+static void test_file_of_a_killed_writer_opens(void **state)
+{
+    (void)state;
+    const char *path = temp_path("killed.trace");
+    assert_int_equal(run_child(write_and_die, (void *)path).signal, SIGKILL);
+    struct trace *t = trace_open(path);
+    assert_int_equal(t->header.closed_ns, 0);
+    assert_int_equal(t->n_records, 7);
+    assert_int_equal(t->n_unfinished, 1);
+    assert_int_equal(t->unfinished[0].task, ADAMW);
+    assert_int_equal(t->unfinished[0].queued, us(555));
+    assert_int_equal(t->whole_step, 1);
+    struct trace_steps s = trace_steps_of(t, 0);
+    assert_int_equal(s.n, 2);
+    assert_int_equal(s.counted, 1); /* step 2 is not whole: only the warm-up is left */
+    assert_int_equal(s.steps[s.first].step, 1);
+    trace_steps_free(&s);
+    trace_free(t);
+    free(output_of(COMMAND("summary", (char *)path), 0));
+}
+
+/* A step that is not whole is no last step, nor are those behind it: how they would end is not known. */
+static void test_unfinished_step_is_not_whole(void **state)
+{
+    (void)state;
+    const char *path = temp_path("unfinished.trace");
+    struct trace_writer *w = trace_create(path, &tables, 100);
+    for (size_t i = 0; i < 14; i++)
+        put(w, &example[i], 0, 1);
+    trace_begin(w, 3, EVAL, us(900));
+    put(w, &example[14], 0, 1);
+    trace_close(w);
+    struct trace *t = trace_open(path);
+    assert_int_equal(t->last_step, 4);
+    assert_int_equal(t->whole_step, 2);
+    trace_free(t);
+}
+
+/* Every record of the living writer tells its own number in all its fields. */
+static volatile bool stop;
+static void *write_until_stopped(void *writer)
+{
+    for (uint32_t i = 0; !stop; i++) {
+        uint64_t number = trace_begin(writer, i % 4000000000u + 1, i % N_TASKS, 10 * (uint64_t)i);
+        trace_end(writer, number, 10 * (uint64_t)i + 3, 10 * (uint64_t)i + 7, i % N_TASKS);
+    }
+    return NULL;
+}
+
+static void test_records_of_a_living_writer_are_whole(void **state)
+{
+    (void)state;
+    const char *path = temp_path("living.trace");
+    struct trace_writer *w = trace_create(path, &tables, 3);
+    pthread_t thread;
+    stop = false;
+    assert_int_equal(pthread_create(&thread, NULL, write_until_stopped, w), 0);
+    size_t seen = 0;
+    for (uint64_t until = now_ns() + 2000000000; now_ns() < until;) { /* a torn copy is one in about 100000 */
+        struct trace *t = trace_open(path);
+        assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
+        for (size_t k = 0; k < t->n_records; k++) {
+            const struct trace_record *r = &t->records[k];
+            uint32_t n = r->step - 1;
+            if (r->task != n % N_TASKS || r->flags != n % N_TASKS || r->queued != 10 * (uint64_t)n ||
+                r->start != r->queued + 3 || r->end != r->queued + 7)
+                test_failed("step %u task %u flags %u queued %llu start %llu end %llu\n", r->step, r->task, r->flags,
+                            (unsigned long long)r->queued, (unsigned long long)r->start, (unsigned long long)r->end);
+        }
+        seen += t->n_records;
+        trace_free(t);
+    }
+    stop = true;
+    pthread_join(thread, NULL);
+    trace_close(w);
+    assert_true(seen > 0);
+}
+
+static void create_at(void *path) { trace_close(trace_create(path, &tables, 4)); }
+
+static void test_only_plain_files_are_replaced(void **state)
+{
+    (void)state;
+    const char *fifo = temp_path("fifo");
+    struct stat st;
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    expect_refusal(create_at, (void *)fifo, EXIT_IO, fifo);
+    assert_int_equal(stat(fifo, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    expect_refusal(create_at, (void *)temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
+}
+
+/* ---- damaged files
+ * --------------------------------------------------------------------------------------------------- */
+
+static void expect_damage(const char *path)
+{
+    expect_refusal(run_in_child, COMMAND("summary", (char *)path), EXIT_FAILED, path);
+}
+
+static void test_cut_files_are_refused(void **state)
+{
+    (void)state;
+    size_t n;
+    const char *path = make_example("whole.trace");
+    FILE *file = fopen(path, "rb");
+    char *bytes = allocate(1 << 16, 1);
+    n = fread(bytes, 1, 1 << 16, file);
+    fclose(file);
+    for (size_t cut = 0; cut < n; cut += 64)
+        expect_damage(write_file("cut.trace", bytes, cut));
+    expect_damage(write_file("cut.trace", bytes, n - 1));
+    free(bytes);
+}
+
+/* The example with `size` bytes at `at` replaced. */
+static const char *patched(const char *name, uint64_t at, const void *value, size_t size)
+{
+    const char *path = make_example(name);
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, value, size, (off_t)at), size);
+    close(fd);
+    return path;
+}
+
+#define DAMAGE(at, type, ...) expect_damage(patched("damaged.trace", (at), &(type){__VA_ARGS__}, sizeof(type)))
+#define HEADER(field) offsetof(struct trace_header, field)
+
+static void test_damaged_headers_are_refused(void **state)
+{
+    (void)state;
+    DAMAGE(HEADER(magic), char, 'X');
+    DAMAGE(HEADER(version), uint32_t, 2);
+    DAMAGE(HEADER(kind), uint32_t, 3);
+    DAMAGE(HEADER(n_lanes), uint32_t, UINT32_MAX);
+    DAMAGE(HEADER(n_lanes), uint32_t, 1000);
+    DAMAGE(HEADER(n_lanes), uint32_t, 0);
+    DAMAGE(HEADER(n_tasks), uint32_t, UINT32_MAX);
+    DAMAGE(HEADER(n_tasks), uint32_t, 1);
+    DAMAGE(HEADER(n_edges), uint32_t, UINT32_MAX);
+    DAMAGE(HEADER(n_lists), uint32_t, 9);
+    DAMAGE(HEADER(n_lists), uint32_t, 1);
+    DAMAGE(HEADER(lanes_at), uint64_t, 0);
+    DAMAGE(HEADER(lanes_at), uint64_t, 449);
+    DAMAGE(HEADER(tasks_at), uint64_t, UINT64_MAX - 63);
+    DAMAGE(HEADER(edges_at), uint64_t, (uint64_t)1 << 62);
+    DAMAGE(HEADER(records_at), uint64_t, UINT64_MAX - 63);
+    DAMAGE(HEADER(capacity), uint64_t, 0);
+    DAMAGE(HEADER(head), uint64_t, COUNT(example) + 1);
+    DAMAGE(HEADER(head), uint64_t, UINT64_MAX);
+    DAMAGE(HEADER(pace_scale), double, NAN);
+    DAMAGE(HEADER(pace_scale), double, -1);
+    DAMAGE(
+        HEADER(list), struct { char c[24]; }, "123456789012345678901234");
+    struct {
+        uint64_t capacity, head;
+    } huge = {UINT64_MAX, UINT64_MAX / 40 + 2}; /* times 40 wraps to a small number */
+    expect_damage(patched("damaged.trace", HEADER(capacity), &huge, sizeof huge));
+}
+
+static void test_damaged_tables_are_refused(void **state)
+{
+    (void)state;
+    struct trace *t = trace_open(make_example("layout.trace"));
+    struct trace_header h = t->header;
+    trace_free(t);
+#define LANE(field) (h.lanes_at + sizeof(struct trace_lane) + offsetof(struct trace_lane, field))
+#define TASK(field) (h.tasks_at + sizeof(struct trace_task) + offsetof(struct trace_task, field))
+#define RECORD(field) (h.records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field))
+    char unterminated[80];
+    memset(unterminated, 'x', sizeof unterminated);
+    expect_damage(patched("damaged.trace", LANE(name), unterminated, 40));
+    expect_damage(patched("damaged.trace", LANE(device), unterminated, 80));
+    expect_damage(patched("damaged.trace", TASK(name), unterminated, 40));
+    DAMAGE(LANE(kind), uint32_t, LANE_KINDS);
+    DAMAGE(TASK(lane), uint32_t, COUNT(lanes));
+    DAMAGE(TASK(list), uint32_t, 2);
+    DAMAGE(TASK(flops), double, INFINITY);
+    DAMAGE(TASK(predicted_ns), double, -1);
+    DAMAGE(TASK(n_edges), uint32_t, COUNT(edges) + 1);
+    DAMAGE(TASK(first_edge), uint32_t, UINT32_MAX); /* its sum with n_edges wraps in 32 bits */
+    DAMAGE(h.edges_at, uint32_t, N_TASKS);
+    DAMAGE(RECORD(task), uint32_t, N_TASKS);
+    DAMAGE(RECORD(step), uint32_t, 0);
+    DAMAGE(RECORD(start), uint64_t, us(601));
+}
+
+/* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */
+static void test_random_damage_never_crashes(void **state)
+{
+    (void)state;
+    size_t n, at;
+    struct trace *t = trace_open(make_example("layout.trace"));
+    n = t->header.records_at + t->n_records * sizeof *t->records;
+    trace_free(t);
+    for (uint32_t i = 0; i < 300; i++) {
+        struct random4 r = random_words(1, STREAM_TEST, 0, i);
+        at = r.word[0] % n;
+        uint32_t value = r.word[2] % 3 ? r.word[1] : (uint32_t)-1;
+        const char *path = patched("random.trace", at, &value, 1 + r.word[3] % 4);
+        const char *json = temp_path("random.json");
+        struct command *c = i % 3 == 0   ? COMMAND("summary", (char *)path)
+                            : i % 3 == 1 ? COMMAND("export", (char *)path, "--chrome", (char *)json)
+                                         : COMMAND("diff", (char *)path, (char *)path, "--json");
+        struct outcome o = run_child(run_in_child, c);
+        if ((o.code != 0 && o.code != 1) || (o.code == 1 && strncmp(o.text, "yard: ", 6) != 0) ||
+            (o.code == 0 && o.text[0]))
+            test_failed("damage %u at byte %zu: code %d, signal %d\n%s\n", i, at, o.code, o.signal, o.text);
+    }
+}
+
+static void test_texts_cannot_reach_the_terminal(void **state)
+{
+    (void)state;
+    struct trace *t = trace_open(patched("escape.trace", HEADER(model), "\033[31m\xff", 6));
+    assert_string_equal(t->header.model, "?[31m?e");
+    trace_free(t);
+}
+
+/* ---- summary
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static void expect_lane(const json_t *summary, const char *name, double busy_us, double overlapped_us)
+{
+    const json_t *lane = named(json_object_get(summary, "lanes"), "name", name);
+    near(number_at(lane, "busy"), busy_us / 330); /* the window is from 600 to 930 */
+    near(number_at(lane, "busy_ms"), busy_us / 3 / 1000);
+    near(number_at(lane, "idle_ms"), (330 - busy_us) / 3 / 1000);
+    near(number_at(lane, "overlap"), overlapped_us / busy_us);
+}
+
+static void expect_task(const json_t *summary, const char *name, double per_step, double median_us, double total_us)
+{
+    const json_t *task = named(json_object_get(summary, "tasks"), "name", name);
+    near(number_at(task, "per_step"), per_step);
+    near(number_at(task, "median_us"), median_us);
+    near(number_at(task, "ms_per_step"), total_us / 3 / 1000);
+    near(number_at(task, "share"), total_us / 505);
+}
+
+static void check_example_summary(const json_t *s)
+{
+    near(number_at(s, "period_ms"), 0.110);
+    near(number_at(s, "step_ms"), 0.170);
+    near(number_at(s, "first_step"), 2);
+    near(number_at(s, "steps"), 3);
+    expect_lane(s, "0:0 compute", 50 + 60 + 45, 40 + 10);
+    expect_lane(s, "0:0 upload", 20 + 70 + 70, 40 + 10 + 20 + 50); /* 550-600 lies before the window */
+    expect_lane(s, "host cpu", 20 + 50 + 50, 20 + 50);
+    expect_lane(s, "0:0 compute2", 5 + 5 + 10, 0); /* runs beside lanes of its own kind and device only */
+}
+
+static void test_summary_of_the_example(void **state)
+{
+    (void)state;
+    json_t *s = json_of(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
+    check_example_summary(s);
+    expect_task(s, "fwd", 2, 30, 155);
+    expect_task(s, "load", 1, 70, 210);
+    expect_task(s, "adamw", 1, 50, 120);
+    expect_task(s, "side", 1, 5, 20);
+    assert_int_equal(json_array_size(json_object_get(s, "tasks")), 4); /* eval is in another list */
+    near(number_at(named(json_object_get(s, "tasks"), "name", "fwd"), "gflops"), 18e6 / 155e3);
+    near(number_at(named(json_object_get(s, "tasks"), "name", "load"), "gbytes_per_s"), 2);
+    json_decref(s);
+}
+
+static void expect_part(const json_t *path, const char *name, double hops, double microseconds)
+{
+    const json_t *part = named(json_object_get(path, "parts"), "name", name);
+    near(number_at(part, "hops"), hops);
+    near(number_at(part, "ms"), microseconds / 1000);
+    near(number_at(part, "share"), microseconds / 110);
+}
+
+/* Step 4 has the median period: 820 to 930.  Back from adamw's end, each through an edge. */
+static void test_critical_path_of_the_example(void **state)
+{
+    (void)state;
+    json_t *s = json_of(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
+    const json_t *path = json_object_get(s, "critical_path");
+    near(number_at(path, "step"), 4);
+    near(number_at(path, "ms"), 0.110);
+    expect_part(path, "adamw", 1, 50);
+    expect_part(path, "fwd", 2, 30 + 15);
+    expect_part(path, "load", 1, 10); /* 760-830, of which 820-830 is this step's */
+    expect_part(path, "(not yet queued)", 1, 2);
+    expect_part(path, "(queued, not started)", 1, 3);
+    assert_int_equal(json_array_size(json_object_get(path, "parts")), 5);
+    json_decref(s);
+}
+
+/* fwd 0 has to wait for its lane, where another list's task runs, and that one waits for nothing. */
+static void test_critical_path_follows_lanes(void **state)
+{
+    (void)state;
+    static const struct when when[] = {
+        {1, LOAD, 0, 5, 0}, {1, EVAL, 6, 30, 0}, {1, FWD0, 30, 40, 0}, {1, FWD1, 40, 110, 0}};
+    json_t *s = json_of(COMMAND("summary", (char *)make("lane.trace", &tables, when, COUNT(when)), "--json"), 0);
+    const json_t *path = json_object_get(s, "critical_path");
+    expect_part(path, "fwd", 2, 80);
+    expect_part(path, "eval", 1, 24);
+    expect_part(path, "(queued, not started)", 1, 6);
+    assert_int_equal(json_array_size(json_object_get(path, "parts")), 3);
+    json_decref(s);
+}
+
+static void check_hops(const char *path)
+{
+    struct trace *t = trace_open(path);
+    struct trace_steps s = trace_steps_of(t, 0);
+    struct trace_index *x = trace_index(t);
+    for (size_t step = 0; step < s.n; step++) {
+        struct trace_path p = trace_critical_path(t, &s, x, step);
+        uint64_t to = p.end;
+        for (size_t i = 0; i < p.n; i++) {
+            assert_int_equal(p.hops[i].to, to);
+            assert_true(p.hops[i].wait <= p.hops[i].from && p.hops[i].from <= p.hops[i].to);
+            to = p.hops[i].wait;
+        }
+        assert_int_equal(to, p.start);
+        assert_int_equal(p.start, step ? s.steps[step - 1].end : 0);
+        free(p.hops);
+    }
+    trace_index_free(x);
+    trace_steps_free(&s);
+    trace_free(t);
+}
+
+/* Also when a producer seems to end after its consumer, by two clocks that disagree. */
+static void test_hops_fill_the_period(void **state)
+{
+    (void)state;
+    static const struct when crossed[] = {{1, LOAD, 0, 60, 0}, {1, FWD0, 20, 50, 0}, {1, FWD1, 50, 70, 0}};
+    check_hops(make_example("a.trace"));
+    check_hops(make("crossed.trace", &tables, crossed, COUNT(crossed)));
+}
+
+/* Twice as slow and with a clock far from 0: the modelled times are the example's. */
+static const char *make_paced(const char *name)
+{
+    struct trace_tables paced = tables;
+    paced.kind = TRACE_PACED;
+    paced.pace_scale = 0.5;
+    const char *path = temp_path(name);
+    struct trace_writer *w = trace_create(path, &paced, COUNT(example));
+    uint64_t zero = 5000000000;
+    for (size_t i = 0; i < COUNT(example); i++)
+        put(w, &example[i], zero, 2);
+    trace_close(w);
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, &zero, sizeof zero, HEADER(start_ns)), sizeof zero);
+    close(fd);
+    return path;
+}
+
+static void test_paced_times_are_modelled_times(void **state)
+{
+    (void)state;
+    const char *example_path = make_example("a.trace"), *paced = make_paced("paced.trace");
+    json_t *s = json_of(COMMAND("summary", (char *)paced, "--json"), 0);
+    check_example_summary(s);
+    json_decref(s);
+    json_t *d = json_of(COMMAND("diff", (char *)example_path, (char *)paced, "--json"), 0);
+    near(number_at(d, "task_mape"), 0);
+    near(number_at(d, "makespan_error"), 0);
+    near(number_at(d, "makespan_b_ns"), 110000);
+    json_decref(d);
+}
+
+static void test_other_list_and_tables(void **state)
+{
+    (void)state;
+    const char *path = make_example("a.trace");
+    json_t *s = json_of(COMMAND("summary", (char *)path, "--list", "eval", "--json"), 0);
+    near(number_at(s, "step_ms"), 0.040);
+    near(number_at(s, "period_ms"), 0.040);
+    json_decref(s);
+    char *text = output_of(COMMAND("summary", (char *)path), 0);
+    assert_non_null(strstr(text, "critical path of step 4"));
+    assert_null(strchr(text, '\033')); /* stdout is no terminal */
+    expect_narrow(text);
+    free(text);
+}
+
+static void test_empty_trace(void **state)
+{
+    (void)state;
+    const char *path = make("empty.trace", &tables, NULL, 0);
+    free(output_of(COMMAND("summary", (char *)path), 0));
+    json_decref(json_of(COMMAND("summary", (char *)path, "--json"), 0));
+    json_t *d = json_of(COMMAND("diff", (char *)path, (char *)path, "--json"), EXIT_FAILED);
+    assert_true(json_is_null(json_object_get(d, "task_mape")));
+    json_decref(d);
+}
+
+/* ---- diff
+ * -------------------------------------------------------------------------------------------------------------- */
+
+/* One step: load 7 longer and fwd 1 3 shorter than the example's medians (20, 30, 70, 50; eval 40). */
+static void test_diff_of_two_traces(void **state)
+{
+    (void)state;
+    static const struct when other[] = {{1, LOAD, 0, 77, 0},     {1, FWD0, 77, 97, 0},   {1, FWD1, 97, 124, 0},
+                                        {1, ADAMW, 124, 174, 0}, {1, EVAL, 200, 240, 0}, {1, SIDE, 0, 9, 0}};
+    struct trace_task renamed[N_TASKS];
+    struct trace_tables with = tables;
+    memcpy(renamed, tasks, sizeof tasks);
+    strcpy(renamed[SIDE].name, "other");
+    with.tasks = renamed;
+    const char *a = make_example("a.trace"), *b = make("b.trace", &with, other, COUNT(other));
+    json_t *d = json_of(COMMAND("diff", (char *)a, (char *)b, "--json"), 0);
+    near(number_at(d, "task_mape"), 10.0 / 210);
+    near(number_at(d, "makespan_a_ns"), 110000);
+    near(number_at(d, "makespan_b_ns"), 174000);
+    near(number_at(d, "makespan_error"), 174.0 / 110 - 1);
+    near(number_at(d, "matched"), 5);
+    const json_t *worst = json_array_get(json_object_get(d, "worst"), 0);
+    assert_string_equal(json_string_value(json_object_get(worst, "task")), "load on 0:0 upload (train)");
+    near(number_at(worst, "error"), 0.1);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(d, "unmatched_a"), 0)),
+                        "side on 0:0 compute2 (train)");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(d, "unmatched_b"), 0)),
+                        "other on 0:0 compute2 (train)");
+    assert_int_equal(json_array_size(json_object_get(d, "unmatched_b")), 1);
+    json_decref(d);
+    free(output_of(COMMAND("diff", (char *)a, (char *)b), 0));
+    d = json_of(COMMAND("diff", (char *)a, (char *)b, "--json", "--list", "train"), 0);
+    near(number_at(d, "task_mape"), 10.0 / 170);
+    json_decref(d);
+}
+
+/* Tasks that nothing tells apart match in order, and one too many is left over. */
+static void test_diff_of_equal_names(void **state)
+{
+    (void)state;
+    static const struct when two[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}},
+                             three[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}, {1, FWD1, 30, 70, 0}};
+    struct trace_task same[N_TASKS] = {0};
+    struct trace_tables with = tables;
+    for (int i = 0; i < N_TASKS; i++)
+        same[i] = tasks[LOAD];
+    with.tasks = same;
+    const char *a = make("two.trace", &with, two, 2), *b = make("three.trace", &with, three, 3);
+    json_t *d = json_of(COMMAND("diff", (char *)a, (char *)b, "--json"), 0);
+    near(number_at(d, "task_mape"), 0);
+    near(number_at(d, "matched"), 2);
+    assert_int_equal(json_array_size(json_object_get(d, "unmatched_a")), 0);
+    assert_int_equal(json_array_size(json_object_get(d, "unmatched_b")), 1);
+    json_decref(d);
+}
+
+/* ---- Chrome's JSON
+ * -------------------------------------------------------------------------------------------------------- */
+
+/* The example, with what measured times do: a slice that starts 3 ns before the one before it on its lane ended, a
+ * consumer that starts before its producer ended, one that starts before its producer started, and no length. */
+static const char *make_untidy(void)
+{
+    const char *path = temp_path("untidy.trace");
+    struct trace_writer *w = trace_create(path, &tables, 100);
+    for (size_t i = 0; i < COUNT(example); i++)
+        put(w, &example[i], 0, 1);
+    trace_end(w, trace_begin(w, 5, LOAD, 0), us(2000), us(2100), 0);
+    trace_end(w, trace_begin(w, 5, FWD0, 0), us(2100) - 5, us(2200), 0);
+    trace_end(w, trace_begin(w, 5, FWD1, 0), us(2200) - 3, us(2300) + 1, TRACE_APPROXIMATE);
+    trace_end(w, trace_begin(w, 5, ADAMW, 0), us(2200) - 2, us(2400), 0);
+    trace_end(w, trace_begin(w, 6, LOAD, 0), us(2500), us(2500), 0);
+    trace_end(w, trace_begin(w, 6, FWD0, 0), us(2500), us(2600), 0);
+    trace_close(w);
+    return path;
+}
+
+struct x_event {
+    int64_t start, end; /* ns */
+    json_int_t lane;
+    const char *name;
+    json_int_t step;
+};
+struct flow {
+    json_int_t id, lane;
+    int64_t at;
+    bool finish;
+};
+struct events {
+    struct x_event x[100];
+    struct flow flow[100];
+    size_t n_x, n_flow;
+};
+
+static int64_t ns_of(const json_t *event, const char *key) { return llround(1000 * number_at(event, key)); }
+
+static struct events collect(const json_t *root)
+{
+    static struct events e;
+    size_t i;
+    json_t *event;
+    memset(&e, 0, sizeof e);
+    json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+    {
+        const char *ph = json_string_value(json_object_get(event, "ph"));
+        json_int_t lane = json_integer_value(json_object_get(event, "tid"));
+        int64_t at = ns_of(event, "ts");
+        const json_t *args = json_object_get(event, "args");
+        assert_true(lane > 0 && json_integer_value(json_object_get(event, "pid")) > 0);
+        if (ph[0] == 'X') {
+            assert_int_equal(e.n_flow, 0); /* an arrow needs its slice before it */
+            e.x[e.n_x++] =
+                (struct x_event){at, at + ns_of(event, "dur"), lane, json_string_value(json_object_get(event, "name")),
+                                 json_integer_value(json_object_get(args, "step"))};
+        } else if (ph[0] == 's' || ph[0] == 'f') {
+            if (ph[0] == 'f')
+                assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
+            e.flow[e.n_flow++] =
+                (struct flow){json_integer_value(json_object_get(event, "id")), lane, at, ph[0] == 'f'};
+        } else {
+            assert_string_equal(ph, "M");
+            if (strstr(json_string_value(json_object_get(event, "name")), "sort_index"))
+                assert_true(json_is_integer(json_object_get(args, "sort_index")));
+        }
+    }
+    return e;
+}
+
+static json_t *exported(const char *trace, const char *out, const char *steps)
+{
+    size_t n;
+    json_error_t error;
+    free(output_of(COMMAND("export", (char *)trace, "--chrome", (char *)out, "--steps", (char *)steps), 0));
+    char *text = read_bytes(out, &n);
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        test_failed("%s\n", error.text);
+    free(text);
+    return root;
+}
+
+/* The slice of the lane that is open at this time. */
+static const struct x_event *open_slice(const struct events *e, json_int_t lane, int64_t at)
+{
+    const struct x_event *found = NULL;
+    for (size_t i = 0; i < e->n_x; i++)
+        if (e->x[i].lane == lane && e->x[i].start <= at && at < e->x[i].end)
+            found = &e->x[i];
+    return found;
+}
+
+static void test_chrome_slices_of_a_lane_do_not_overlap(void **state)
+{
+    (void)state;
+    json_t *root = exported(make_untidy(), temp_path("untidy.json.gz"), "1:");
+    struct events e = collect(root);
+    assert_int_equal(e.n_x, COUNT(example) + 6);
+    int64_t lane_end[8] = {0}, last = 0;
+    for (size_t i = 0; i < e.n_x; i++) {
+        assert_true(e.x[i].start >= last);
+        assert_true(e.x[i].start >= lane_end[e.x[i].lane]);
+        assert_true(e.x[i].end >= e.x[i].start);
+        last = e.x[i].start;
+        lane_end[e.x[i].lane] = e.x[i].end;
+    }
+    json_decref(root);
+}
+
+static void test_chrome_arrows_join_their_slices(void **state)
+{
+    (void)state;
+    json_t *root = exported(make_untidy(), temp_path("untidy.json.gz"), "1:");
+    struct events e = collect(root);
+    size_t backwards = 0;
+    for (size_t i = 0; i < e.n_flow; i += 2) {
+        const struct flow *s = &e.flow[i], *f = &e.flow[i + 1];
+        assert_true(!s->finish && f->finish && s->id == f->id);
+        for (size_t k = 0; k < e.n_flow; k++)
+            assert_true(k / 2 == i / 2 || e.flow[k].id != s->id);
+        const struct x_event *from = open_slice(&e, s->lane, s->at), *to = open_slice(&e, f->lane, f->at);
+        assert_non_null(from);
+        assert_non_null(to);
+        assert_true(s->at <= f->at);
+        bool load = strcmp(from->name, "load") == 0 && strcmp(to->name, "fwd") == 0 && from->step == to->step;
+        bool update = strcmp(from->name, "fwd") == 0 && strcmp(to->name, "adamw") == 0 && from->step == to->step;
+        bool weights = strcmp(from->name, "adamw") == 0 && strcmp(to->name, "fwd") == 0 && from->step + 1 == to->step;
+        if (!load && !update && !weights)
+            test_failed("arrow from %s of step %d to %s of step %d\n", from->name, (int)from->step, to->name,
+                        (int)to->step);
+        backwards += from->start > to->start;
+    }
+    assert_int_equal(backwards, 0);
+    /* steps 1 to 4: 4 loads, 4 updates, 3 weights.  Step 5: a load, the weights; its update is drawn
+     * before its producer.  Step 6: the weights; its load has no length. */
+    assert_int_equal(e.n_flow, 2 * (4 + 4 + 3 + 2 + 1));
+    json_decref(root);
+}
+
+static void test_chrome_shows_the_steps_asked_for(void **state)
+{
+    (void)state;
+    const char *out = temp_path("steps.json");
+    json_t *root = exported(make_example("a.trace"), out, "2:3");
+    struct events e = collect(root);
+    assert_int_equal(e.n_x, 10);
+    assert_int_equal(e.n_flow, 2 * (2 + 2 + 1)); /* the weights of step 1 are not shown, nor an arrow from them */
+    assert_int_equal(e.x[0].start, 0);
+    assert_string_equal(e.x[0].name, "load");
+    assert_int_equal(e.x[0].end, 70000);
+    FILE *file = fopen(out, "rb"); /* plain: the name does not end in .gz */
+    assert_int_equal(fgetc(file), '{');
+    fclose(file);
+    const json_t *first_fwd = named(json_object_get(root, "traceEvents"), "name", "fwd");
+    const json_t *args = json_object_get(first_fwd, "args");
+    near(number_at(args, "flops"), 3e6);
+    near(number_at(args, "GFLOP/s"), 150);
+    near(number_at(args, "layer"), 0);
+    json_decref(root);
+}
+
+static void test_chrome_keeps_nanoseconds(void **state)
+{
+    (void)state;
+    const char *path = temp_path("long.trace");
+    uint64_t day = 86400ull * 1000000000;
+    struct trace_writer *w = trace_create(path, &tables, 100);
+    trace_end(w, trace_begin(w, 1, LOAD, 0), 1, 4, 0);
+    for (uint64_t i = 0; i < 90; i++)
+        trace_end(w, trace_begin(w, 2, LOAD, 0), day + 3 * i, day + 3 * i + 3, 0);
+    trace_close(w);
+    json_t *root = exported(path, temp_path("long.json.gz"), "1:2");
+    struct events e = collect(root);
+    for (size_t i = 0; i < 90; i++)
+        assert_int_equal(e.x[i + 1].start, (int64_t)(day + 3 * i) - 1);
+    json_decref(root);
+}
+
+/* ---- usage
+ * --------------------------------------------------------------------------------------------------------------- */
+
+static void test_usage_mistakes_get_a_sentence(void **state)
+{
+    (void)state;
+    char *path = (char *)make_example("a.trace");
+    expect_refusal(run_in_child, COMMAND("sumary", path), EXIT_USAGE, "did you mean yard trace summary");
+    expect_refusal(run_in_child, COMMAND("frobnicate", path), EXIT_USAGE, "summary, export or diff");
+    expect_refusal(run_in_child, &(struct command){0}, EXIT_USAGE, "needs a word");
+    expect_refusal(run_in_child, COMMAND("summary"), EXIT_USAGE, "takes FILE");
+    expect_refusal(run_in_child, COMMAND("diff", path), EXIT_USAGE, "takes A B");
+    expect_refusal(run_in_child, COMMAND("summary", path, "--chrome", "x"), EXIT_USAGE, "another command");
+    expect_refusal(run_in_child, COMMAND("summary", path, "--list", "tain"), EXIT_USAGE, "train, eval");
+    expect_refusal(run_in_child, COMMAND("export", path), EXIT_USAGE, "--chrome");
+    expect_refusal(run_in_child, COMMAND("summary", (char *)temp_path("none.trace")), EXIT_IO, "none.trace");
+    char *out = (char *)temp_path("x.json");
+    char *wrong[] = {"3:2", "0", "x", "1:y", "", "-1:3", "99:"};
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect_refusal(run_in_child, COMMAND("export", path, "--chrome", out, "--steps", wrong[i]), EXIT_USAGE,
+                       "--steps");
+    assert_int_equal(access(out, F_OK), -1);
+}
+
+static void test_help_names_every_option(void **state)
+{
+    (void)state;
+    char *words[] = {"summary", "export", "diff"}, *parts[] = {"--list", "--chrome", "task_mape"};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        char *text = output_of(COMMAND(words[i], "--help"), 0);
+        assert_non_null(strstr(text, parts[i]));
+        expect_narrow(text);
+        free(text);
+        text = output_of(COMMAND("--help"), 0);
+        expect_narrow(text);
+        assert_non_null(strstr(text, words[i]));
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_written_is_read),
+        cmocka_unit_test(test_ring_keeps_the_last_records),
+        cmocka_unit_test(test_impossible_ends_are_mended),
+        cmocka_unit_test(test_file_of_a_killed_writer_opens),
+        cmocka_unit_test(test_unfinished_step_is_not_whole),
+        cmocka_unit_test(test_records_of_a_living_writer_are_whole),
+        cmocka_unit_test(test_only_plain_files_are_replaced),
+        cmocka_unit_test(test_cut_files_are_refused),
+        cmocka_unit_test(test_damaged_headers_are_refused),
+        cmocka_unit_test(test_damaged_tables_are_refused),
+        cmocka_unit_test(test_random_damage_never_crashes),
+        cmocka_unit_test(test_texts_cannot_reach_the_terminal),
+        cmocka_unit_test(test_summary_of_the_example),
+        cmocka_unit_test(test_critical_path_of_the_example),
+        cmocka_unit_test(test_critical_path_follows_lanes),
+        cmocka_unit_test(test_hops_fill_the_period),
+        cmocka_unit_test(test_paced_times_are_modelled_times),
+        cmocka_unit_test(test_other_list_and_tables),
+        cmocka_unit_test(test_empty_trace),
+        cmocka_unit_test(test_diff_of_two_traces),
+        cmocka_unit_test(test_diff_of_equal_names),
+        cmocka_unit_test(test_chrome_slices_of_a_lane_do_not_overlap),
+        cmocka_unit_test(test_chrome_arrows_join_their_slices),
+        cmocka_unit_test(test_chrome_shows_the_steps_asked_for),
+        cmocka_unit_test(test_chrome_keeps_nanoseconds),
+        cmocka_unit_test(test_usage_mistakes_get_a_sentence),
+        cmocka_unit_test(test_help_names_every_option),
+    };
+    return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
+}
