@@ -273,7 +273,7 @@ static void test_unfinished_step_is_not_whole(void **state)
 }
 
 /* Every record of the living writer tells its own number in all its fields. */
-static volatile bool stop;
+static _Atomic bool stop;
 static void *write_until_stopped(void *writer)
 {
     for (uint32_t i = 0; !stop; i++) {

@@ -1,3 +1,347 @@
+/* bench.c - yard bench: the limits of the device, and what this program makes of them.
+ *
+ * All in one run on the chosen device, since machines drift: the peak of independent FMAs, copy bandwidth, every matrix
+ * product of the model in its form (packing included) by both engines, then training.  A product is timed as the same
+ * task that a training step runs, alone in a list that is executed over and over; the peak is measured again before each
+ * one, and a share is the median product over the median peak.
+ */
+#include "../train/train.h"
 #include "cmd.h"
-#include "../base/base.h"
-int cmd_bench(int argc, char **argv) { (void)argc; (void)argv; return 0; }
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12, MAX_KINDS = 128 };
+
+struct bench {
+    struct settings *settings;
+    struct machine *machine;
+    struct config config;
+    json_t *gemms;
+    double peak; /* FLOP/s: median over all measurements of this run */
+    double peaks[1024];
+    size_t n_peaks;
+    double weighted[3][2]; /* per engine: FLOPs and seconds of the projections */
+};
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, ascending);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+static void measure_peak(struct bench *b)
+{
+    if (b->n_peaks < COUNT(b->peaks))
+        b->peaks[b->n_peaks++] = measure_fma_peak(&b->machine->device[0], 0.03);
+}
+
+/* ---- matrix products -------------------------------------------------------------------------------------------------- */
+
+/* The products of one forward and backward, with how often a layer (or the model) runs each. */
+struct shape {
+    const char *name;
+    enum gemm_form form;
+    int m, n, k, batch;
+    enum gemm_causal causal;
+    int count;
+};
+
+static size_t list_shapes(const struct bench *b, struct shape *out)
+{
+    const struct config *c = &b->config;
+    int n = (int)(b->settings->batch * b->settings->seq_len), C = c->channels, L = c->layers, V = c->vocab;
+    int t = (int)b->settings->seq_len, hs = C / c->heads, z = (int)b->settings->batch * c->heads;
+    const struct {
+        const char *name;
+        int out, in, count;
+    } linear[] = {{"attn.qkv", 3 * C, C, L}, {"attn.proj", C, C, L}, {"mlp.fc", 4 * C, C, L}, {"mlp.proj", C, 4 * C, L},
+                  {"head", V, C, 1}};
+    size_t k = 0;
+    for (size_t i = 0; i < COUNT(linear); i++)
+        out[k++] = (struct shape){linear[i].name, GEMM_NT, n, linear[i].out, linear[i].in, 1, CAUSAL_NONE, linear[i].count};
+    for (size_t i = 0; i < COUNT(linear); i++)
+        out[k++] = (struct shape){linear[i].name, GEMM_NN, n, linear[i].in, linear[i].out, 1, CAUSAL_NONE, linear[i].count};
+    for (size_t i = 0; i < COUNT(linear); i++)
+        out[k++] = (struct shape){linear[i].name, GEMM_TN, linear[i].out, linear[i].in, n, 1, CAUSAL_NONE, linear[i].count};
+    out[k++] = (struct shape){"attn.scores, datt", GEMM_NT, t, t, hs, z, CAUSAL_OUT, 2 * L};
+    out[k++] = (struct shape){"attn.mix, dq", GEMM_NN, t, hs, t, z, CAUSAL_A, 2 * L};
+    out[k++] = (struct shape){"attn.dv, dk", GEMM_TN, t, hs, t, z, CAUSAL_A_TRANSPOSED, 2 * L};
+    return k;
+}
+
+static struct tensor *operand_tensor(struct pool *p, struct device *d, const char *name, size_t n)
+{
+    struct tensor *t = new_tensor(p, d, MEM_WORK, name, FLOAT32, SHAPE((int64_t)n));
+    t->persistent = true;
+    return t;
+}
+
+/* The operands lie as in training: heads side by side in rows of C for what is (T, hs). */
+static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *x, struct tensor *y,
+                                 struct tensor *z)
+{
+    bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT;
+    int heads = s->batch > 1 ? b->config.heads : 1, C = b->config.channels, t = s->m;
+    struct gemm g = {s->form, s->m, s->n, s->k, s->batch / heads, heads, .causal = s->causal};
+    struct operand square = {NULL, 0, t, (size_t)(heads * t * t), (size_t)(t * t)};
+    struct operand head = {NULL, 0, C, (size_t)(t * C), (size_t)(C / heads)};
+    g.a = matrix(x, ta ? s->m : s->k);
+    g.b = matrix(y, tb ? s->k : s->n);
+    g.c = matrix(z, s->n);
+    if (s->batch > 1) {
+        g.a = s->causal == CAUSAL_OUT ? head : square;
+        g.b = head;
+        g.c = s->causal == CAUSAL_OUT ? square : head;
+        g.a.tensor = x, g.b.tensor = y, g.c.tensor = z;
+    }
+    return g;
+}
+
+/* Median seconds of the product, as tasks of a list (one, or with CLBlast's bias filling two). */
+static double time_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
+{
+    struct device *d = &b->machine->device[0];
+    struct pool *pool = new_pool(b->machine);
+    struct config tiny = {1, 1, 1, 1, 1, true};
+    struct model *model = new_model(pool, &tiny, 1, false);
+    struct step *list = new_step(pool, "gemm");
+    struct build build = new_build(list, model, engine, false);
+    size_t most = (size_t)s->batch * MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k),
+                                         (size_t)s->m * (size_t)s->n);
+    struct gemm g = describe_gemm(b, s, operand_tensor(pool, d, "a", most), operand_tensor(pool, d, "b", most),
+                                  operand_tensor(pool, d, "c", most));
+    double seconds[REPEATS];
+    start_micro_batch(&build, 0, 0, 1, 1);
+    gemm(&build, s->name, &g);
+    finish_steps(pool, &list, 1);
+    for (uint32_t i = 1; i <= WARM_UP + REPEATS; i++) {
+        uint64_t start = now_ns();
+        execute(list, i);
+        wait_iteration(list, i);
+        if (i > WARM_UP)
+            seconds[i - WARM_UP - 1] = (double)(now_ns() - start) * 1e-9;
+    }
+    end_build(&build);
+    free_step(list);
+    free_model(model);
+    free_pool(pool);
+    return median(seconds, REPEATS);
+}
+
+static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
+
+static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
+{
+    static const char *const names[] = {[GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"};
+    measure_peak(b);
+    double seconds = time_gemm(b, s, engine), rate = flops_of(s) / seconds, peak = b->peaks[b->n_peaks - 1];
+    if (s->batch == 1) {
+        b->weighted[engine][0] += s->count * flops_of(s);
+        b->weighted[engine][1] += s->count * seconds;
+    }
+    if (!b->settings->json)
+        printf("  %-8s %-18s %s %6d x %5d x %5d  batch %3d  %8.1f GFLOP/s  %5.1f %% of peak%s\n", names[engine], s->name,
+               gemm_form_name[s->form], s->m, s->n, s->k, s->batch, rate / 1e9, 100 * rate / peak,
+               s->causal != CAUSAL_NONE && engine == GEMM_OWN ? " (skips the upper triangle)" : "");
+    fflush(stdout);
+    json_array_append_new(b->gemms, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f}", "engine", names[engine],
+                                              "name", s->name, "form", gemm_form_name[s->form], "m", s->m, "n", s->n, "k",
+                                              s->k, "batch", s->batch, "gflops", rate / 1e9, "share_of_peak", rate / peak));
+}
+
+static void bench_gemms(struct bench *b)
+{
+    struct shape shapes[32];
+    size_t n = list_shapes(b, shapes);
+    const char *only = b->settings->gemm;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(only, "clblast") != 0)
+            bench_gemm(b, &shapes[i], GEMM_OWN);
+        if (strcmp(only, "own") != 0)
+            bench_gemm(b, &shapes[i], GEMM_CLBLAST);
+    }
+}
+
+/* ---- training ----------------------------------------------------------------------------------------------------------- */
+
+struct kind { /* one task name, over all layers */
+    const char *name;
+    double seconds, flops;
+};
+struct kinds {
+    struct kind kind[MAX_KINDS];
+    size_t n;
+    uint32_t steps;
+};
+
+static void add_time(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start, uint64_t end)
+{
+    (void)s;
+    struct kinds *k = context;
+    size_t i = 0;
+    if (number <= WARM_UP)
+        return;
+    k->steps = MAX(k->steps, number - WARM_UP);
+    while (i < k->n && strcmp(k->kind[i].name, t->name) != 0)
+        i++;
+    if (i == MAX_KINDS)
+        return;
+    if (i == k->n)
+        k->kind[k->n++] = (struct kind){.name = t->name};
+    k->kind[i].seconds += (double)(end - start) * 1e-9;
+    k->kind[i].flops += t->flops;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct kind *x = a, *y = b;
+    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
+}
+
+static json_t *kinds_json(struct kinds *k, bool quiet)
+{
+    json_t *classes = json_object();
+    qsort(k->kind, k->n, sizeof k->kind[0], longest_first);
+    for (size_t i = 0; i < k->n; i++) {
+        double ms = k->kind[i].seconds * 1e3 / k->steps;
+        json_object_set_new(classes, k->kind[i].name, json_real(ms));
+        if (!quiet && i < 30)
+            printf("  %-20s %9.3f ms per step%s", k->kind[i].name, ms, k->kind[i].flops > 0 ? "" : "\n");
+        if (!quiet && i < 30 && k->kind[i].flops > 0)
+            printf("  %8.1f GFLOP/s\n", k->kind[i].flops / k->kind[i].seconds / 1e9);
+    }
+    return classes;
+}
+
+/* Steps per second, the peak measured before each step; the first steps, which compile kernels, are left out. */
+static json_t *bench_training(struct bench *b, struct trainer *t)
+{
+    double ms[TRAIN_STEPS];
+    uint32_t n = (uint32_t)MIN(was_given("steps") ? b->settings->steps : TRAIN_STEPS, (int64_t)TRAIN_STEPS);
+    for (uint32_t i = 1; i <= WARM_UP; i++)
+        run_step(t, i);
+    drain(t->train);
+    for (uint32_t i = 1; i <= n; i++) {
+        measure_peak(b);
+        uint64_t start = now_ns();
+        run_step(t, WARM_UP + i);
+        drain(t->train);
+        ms[i - 1] = (double)(now_ns() - start) * 1e-6;
+    }
+    double step = median(ms, n), peak = median(b->peaks, b->n_peaks);
+    double rate = flops_per_token(t->model->params, t->seq) * tokens_per_step(t) / (step * 1e-3);
+    if (!b->settings->json)
+        printf("\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s = %.1f %% of peak\n", step, n,
+               tokens_per_step(t) / step * 1e3, rate / 1e9, 100 * rate / peak);
+    return json_pack("{s:s, s:f, s:f, s:f}", "model", b->settings->preset, "ms_per_step", step, "tokens_per_s",
+                     tokens_per_step(t) / step * 1e3, "share_of_peak", rate / peak);
+}
+
+/* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs. */
+static void bench_issue(struct trainer *t, json_t *train, bool quiet)
+{
+    double us[TRAIN_STEPS];
+    for (uint32_t i = 0; i < TRAIN_STEPS; i++) {
+        drain(t->train);
+        uint64_t start = now_ns();
+        run_step(t, 1000 + i);
+        us[i] = (double)(now_ns() - start) * 1e-3;
+    }
+    drain(t->train);
+    double per_task = median(us, TRAIN_STEPS) / (double)t->train->n;
+    json_object_set_new(train, "tasks_per_step", json_integer((json_int_t)t->train->n));
+    json_object_set_new(train, "issue_us_per_task", json_real(per_task));
+    if (!quiet)
+        printf("issue: %zu tasks per step, %.2f us of host time per task\n", t->train->n, per_task);
+}
+
+static json_t *bench_train(struct bench *b)
+{
+    struct kinds kinds = {.n = 0};
+    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, false, false);
+    init_random(t->model, 1);
+    json_t *train = bench_training(b, t);
+    if (!execution.serial)
+        bench_issue(t, train, b->settings->json);
+    free_trainer(t);
+    b->settings->trace = ""; /* queues with times, no file */
+    t = new_trainer(b->settings, LIST_TRAIN, false, false);
+    init_random(t->model, 1);
+    execution.observe = add_time;
+    execution.observe_context = &kinds;
+    for (uint32_t i = 1; i <= 2 * WARM_UP + 2; i++)
+        run_step(t, i);
+    drain(t->train);
+    execution.observe = NULL;
+    json_object_set_new(train, "ms_per_task", kinds_json(&kinds, b->settings->json));
+    free_trainer(t);
+    return train;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
+
+static void open_bench(struct bench *b, struct settings *s)
+{
+    struct machine_options o = {s->devices, s->device_memory, s->host_memory, false, s->oversubscribe};
+    b->settings = s;
+    b->gemms = json_array();
+    b->config = (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
+    check_config(&b->config);
+    b->machine = open_machine(&o);
+    execution.watchdog_seconds = 0;
+}
+
+static double share(const struct bench *b, enum gemm_engine engine, double peak)
+{
+    const double *w = b->weighted[engine];
+    return w[1] > 0 ? w[0] / w[1] / peak : 0;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    char **words;
+    int n_words;
+    struct bench b = {0};
+    struct settings *s = parse_settings(CMD_BENCH, argc, argv, &words, &n_words);
+    if (n_words)
+        fail(EXIT_USAGE, "'%s' is not an option; see `yard bench --help`", words[0]);
+    open_bench(&b, s);
+    struct device *d = &b.machine->device[0];
+    char *device = copy_string(d->name);
+    measure_peak(&b);
+    double copy = measure_copy(d, 0.3);
+    if (!s->json)
+        printf("device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of one step "
+               "of model %s\n", d->name, d->id, d->units, b.peaks[0] / 1e9, copy / 1e9, s->preset);
+    bench_gemms(&b);
+    double peak = median(b.peaks, b.n_peaks);
+    if (!s->json) {
+        printf("projections, weighted by FLOPs: own %.1f %% of peak", 100 * share(&b, GEMM_OWN, peak));
+        if (strcmp(s->gemm, "own") != 0)
+            printf(", CLBlast %.1f %%", 100 * share(&b, GEMM_CLBLAST, peak));
+        printf("; median peak %.1f GFLOP/s\n", peak / 1e9);
+    }
+    close_machine(b.machine);
+    json_t *train = bench_train(&b);
+    peak = median(b.peaks, b.n_peaks);
+    if (s->json) {
+        json_t *all = json_pack("{s:s, s:f, s:f, s:O, s:f, s:f, s:O}", "device", device, "fma_peak_gflops", peak / 1e9,
+                                "copy_gbytes_per_s", copy / 1e9, "gemm", b.gemms, "own_share_of_peak",
+                                share(&b, GEMM_OWN, peak), "clblast_share_of_peak", share(&b, GEMM_CLBLAST, peak), "train",
+                                train);
+        json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        putchar('\n');
+        json_decref(all);
+    }
+    json_decref(train);
+    json_decref(b.gemms);
+    free(device), free(words);
+    return EXIT_OK;
+}

@@ -23,8 +23,6 @@ int cmd_plan(int argc, char **argv)
     struct settings *s = parse_settings(CMD_PLAN, argc, argv, &words, &n_words);
     if (n_words)
         fail(EXIT_USAGE, "'%s' is not an option; see `yard plan --help`", words[0]);
-    if (s->init && !was_given("seq-len"))
-        s->seq_len = MIN(s->seq_len, read_config(s->init).seq_len);
     struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
     if (s->json)
         print_plan_json(stdout, t->pool, &t->train, 1);

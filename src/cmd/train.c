@@ -16,8 +16,6 @@ int cmd_train(int argc, char **argv)
     int n_words;
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &words, &n_words);
     refuse_words(words, n_words);
-    if (s->init && !was_given("seq-len"))
-        s->seq_len = MIN(s->seq_len, read_config(s->init).seq_len);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
     if (s->init)
         init_from_file(t->model, s->init);

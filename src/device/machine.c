@@ -357,12 +357,32 @@ void close_machine(struct machine *m)
     free(m);
 }
 
+/* Cores that are used by CPU devices, each counted once. */
+static unsigned count_cores(const struct machine *m)
+{
+    unsigned cores = 0;
+    for (int i = 0; i < m->n_devices; i++) {
+        const struct device *d = &m->device[i];
+        bool counted = !d->is_cpu;
+        for (int k = 0; k < i && d->is_share; k++)
+            counted |= m->device[k].cl == d->cl;
+        cores += counted ? 0 : d->units;
+    }
+    return cores;
+}
+
 char *describe_machine(const struct machine *m)
 {
-    const struct device *d = &m->device[0];
-    const char *kind = d->is_share ? ", logical devices that share the same cores" : d->cl != d->root ? ", sub-devices" : "";
+    const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
+    const char *plural = d->units == 1 ? "" : "s";
+    char *cores = count_cores(m) ? format_string("; %u of the host's %u cores compute", count_cores(m), m->host->units)
+                                 : copy_string("");
+    char *text;
     if (m->n_devices == 1)
-        return format_string("%s (%s, %u unit%s)", d->name, d->id, d->units, d->units == 1 ? "" : "s");
-    return format_string("%d devices: %s ... %s (%s, %u unit%s each%s)", m->n_devices, d->id,
-                         m->device[m->n_devices - 1].id, d->name, d->units, d->units == 1 ? "" : "s", kind);
+        text = format_string("%s (%s, %u unit%s%s)", d->name, d->id, d->units, plural, cores);
+    else
+        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s)", m->n_devices, d->id, last->id, d->name, d->units,
+                             plural, d->is_share ? ", shared: they only look parallel" : "", cores);
+    free(cores);
+    return text;
 }

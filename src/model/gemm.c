@@ -34,7 +34,7 @@ static struct blocking choose_blocking(const struct device *d, const struct gemm
         k.depth /= 2;
     k.span = MIN(k.span, (int)round_up((size_t)g->n, (size_t)width));
     size_t across = ceil_div((size_t)g->n, (size_t)k.span) * (size_t)(g->batch * g->heads);
-    size_t wanted = ceil_div(4 * d->units, across); /* four work-items or more for each core */
+    size_t wanted = ceil_div(8 * d->units, across); /* eight work-items or so for each core, for balance */
     k.band = (int)round_up(MAX(ceil_div((size_t)g->m, wanted), (size_t)64), (size_t)rows);
     return k;
 }

@@ -73,8 +73,8 @@ static struct option options[] = {
     {"devices", 'd', OPT_TEXT, &s.devices, "P:D[/n|xN][,...]", 0, 0, DEVICES,
      "platform:device as `yard devices` numbers them; /n cuts a CPU into n sub-devices, xN uses a device as N logical "
      "ones (default: the first GPU, else the first device)", RUN_ALL, false},
-    {"mesh", 0, OPT_TEXT, &s.mesh, "dp=N", 0, 0, DEVICES,
-     "coordinates of the devices (default: all data-parallel)", BUILD_ALL, false},
+    {"mesh", 0, OPT_TEXT, &s.mesh, "dp=A,pp=B,tp=C", 0, 0, DEVICES,
+     "coordinates of the devices; this version has data parallelism only (default: dp = all devices)", BUILD_ALL, false},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, "BYTES", 0, 0, DEVICES,
      "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory)",
      RUN_ALL, false},
@@ -174,6 +174,23 @@ static void derive(void)
         fail(EXIT_USAGE, "--stop-after %lld is behind the last step, %lld", (long long)s.stop_after, (long long)s.steps);
 }
 
+/* A file brings its own sizes; only the length of the sequences may be less than it can take. */
+static void apply_init(void)
+{
+    static const char *const fixed[] = {"layers", "heads", "channels", "untied"};
+    for (size_t i = 0; i < COUNT(fixed); i++)
+        if (was_given(fixed[i]))
+            fail(EXIT_USAGE, "--%s: --init %s brings its own sizes; leave one of the two out", fixed[i], s.init);
+    struct config c = read_config(s.init);
+    if (was_given("seq-len") && s.seq_len > c.seq_len)
+        fail(EXIT_USAGE, "--seq-len %lld is longer than the %d positions of %s", (long long)s.seq_len, c.seq_len, s.init);
+    s.layers = c.layers;
+    s.heads = c.heads;
+    s.channels = c.channels;
+    s.untied = !c.tied;
+    s.seq_len = was_given("seq-len") ? s.seq_len : c.seq_len;
+}
+
 struct settings *default_settings(void)
 {
     set_defaults();
@@ -253,6 +270,8 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
         parse_config(&table, (unsigned)command, config);
     parse_options(&table, (unsigned)command, name_of(command), argc, argv, words, n_words);
     apply_preset();
+    if (s.init)
+        apply_init();
     derive();
     return &s;
 }

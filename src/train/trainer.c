@@ -276,17 +276,31 @@ static void build_sample(struct trainer *t, enum gemm_engine engine)
 
 /* ---- mesh and sizes ----------------------------------------------------------------------------------------------------------------- */
 
+/* "dp=A,pp=B,tp=C" in any order, an omitted axis being 1. */
+static void parse_mesh(const char *mesh, int axis[3])
+{
+    static const char *const names[] = {"dp=", "pp=", "tp="};
+    axis[0] = axis[1] = axis[2] = 1;
+    for (const char *at = mesh; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char *end = NULL;
+        for (int i = 0; i < 3; i++)
+            if (strncmp(at, names[i], 3) == 0)
+                axis[i] = (int)strtol(at + 3, &end, 10);
+        if (!end || end == at + 3 || (*end && *end != ','))
+            fail(EXIT_USAGE, "--mesh %s: expected dp=A,pp=B,tp=C with numbers; an omitted axis is 1", mesh);
+    }
+}
+
 static void check_mesh(const struct trainer *t)
 {
-    const char *mesh = t->settings->mesh;
-    int dp = 0;
-    char rest;
-    if (!mesh)
+    int axis[3], n = t->machine->n_devices;
+    if (!t->settings->mesh)
         return;
-    if (sscanf(mesh, "dp=%d%c", &dp, &rest) != 1 || dp < 1)
-        fail(EXIT_USAGE, "--mesh %s: this version trains data-parallel only: --mesh dp=%d", mesh, t->machine->n_devices);
-    if (dp != t->machine->n_devices)
-        fail(EXIT_USAGE, "--mesh dp=%d needs %d devices, -d gives %d", dp, dp, t->machine->n_devices);
+    parse_mesh(t->settings->mesh, axis);
+    if (axis[1] != 1 || axis[2] != 1)
+        fail(EXIT_USAGE, "--mesh %s: this version trains data-parallel only; use --mesh dp=%d", t->settings->mesh, n);
+    if (axis[0] != n)
+        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", t->settings->mesh, axis[0], n);
 }
 
 static void set_batch(struct trainer *t)
@@ -364,21 +378,11 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     return d;
 }
 
-/* Sizes: a file brings its own, but a shorter seq-len may be asked for. */
-static struct config resolve_config(const struct settings *s)
-{
-    struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
-    const char *path = s->init ? s->init : NULL;
-    if (path)
-        c = read_config(path);
-    if (s->seq_len > c.seq_len)
-        fail(EXIT_USAGE, "--seq-len %lld is longer than the %d positions of %s", (long long)s->seq_len, c.seq_len, path);
-    return c;
-}
-
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
-    struct config c = resolve_config(s);
+    struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
+    if (s->init)
+        c = read_config(s->init);
     struct dataset *data = data_wanted ? open_data(s, s->init ? c.vocab : 0) : NULL;
     if (data && !s->init)
         c.vocab = data->vocab;
@@ -423,7 +427,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         return t;
     }
     finish_steps(t->pool, all, n);
-    if (s->trace) {
+    if (s->trace && *s->trace) {
         char *title = format_string("%d layers, %d heads, %d channels, seq-len %d, batch %d, %d device%s", c->layers,
                                     c->heads, c->channels, t->seq, t->batch, t->ranks, t->ranks == 1 ? "" : "s");
         t->trace = execution.trace = start_trace(s->trace, t->machine, all, n, title);
