@@ -12,13 +12,13 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
-    {"devices", cmd_devices, "show the OpenCL devices"},                                  //
-    {"train", cmd_train, "train a GPT"},                                                  //
-    {"sample", cmd_sample, "let a saved model write"},                                    //
-    {"check", cmd_check, "compare with reference numbers made by another program"},       //
-    {"plan", cmd_plan, "show a training step as a list of tasks, and its memory"},        //
-    {"trace", cmd_trace, "summarise, export or compare what --trace recorded"},           //
-    {"bench", cmd_bench, "measure the device, its matrix products and training"},         //
+    {"devices", cmd_devices, "show the OpenCL devices"},                            //
+    {"train", cmd_train, "train a GPT"},                                            //
+    {"sample", cmd_sample, "let a saved model write"},                              //
+    {"check", cmd_check, "compare with reference numbers made by another program"}, //
+    {"plan", cmd_plan, "show a training step as a list of tasks, and its memory"},  //
+    {"trace", cmd_trace, "summarise, export or compare what --trace recorded"},     //
+    {"bench", cmd_bench, "measure the device, its matrix products and training"},   //
 };
 
 static void print_commands(FILE *out)

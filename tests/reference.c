@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sizes are ints, as in the kernels; none is negative. */
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 /* ---- embed.cl ---- */
 
 void ref_embed_forward(float *x, const float *wte, const float *wpe, const int *tokens, int N, int T, int C)

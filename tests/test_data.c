@@ -435,6 +435,32 @@ static void test_shuffle_covers_all_offsets(void **state)
     close_dataset(d);
 }
 
+static int by_value(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
+
+/* Within an epoch no two windows overlap (but where the ring closes), and the next epoch cuts elsewhere. */
+static void test_shuffle_draws_without_replacement(void **state)
+{
+    (void)state;
+    enum { TOKENS = 10000, WINDOWS = (TOKENS - T) / T };
+    struct dataset *d = numbered(TOKENS, ORDER_SHUFFLE, 0);
+    int32_t offset[2][WINDOWS];
+    for (int epoch = 0; epoch < 2; epoch++) {
+        for (int i = 0; i < WINDOWS; i++)
+            offset[epoch][i] = offset_of(d, 3, epoch * WINDOWS + i, 0, 1);
+        int in_order = 0;
+        for (int i = 1; i < WINDOWS; i++)
+            in_order += offset[epoch][i] > offset[epoch][i - 1];
+        assert_true(abs(in_order - WINDOWS / 2) < WINDOWS / 4);
+        qsort(offset[epoch], WINDOWS, sizeof(int32_t), by_value);
+        int overlaps = 0;
+        for (int i = 1; i < WINDOWS; i++)
+            overlaps += offset[epoch][i] - offset[epoch][i - 1] < T;
+        assert_true(overlaps <= 1);
+    }
+    assert_int_not_equal(offset[0][0] % T, offset[1][0] % T);
+    close_dataset(d);
+}
+
 /* Each token of the split but the first is a counted target exactly once, whatever the length. */
 static void test_validation_counts_each_target_once(void **state)
 {
@@ -577,6 +603,7 @@ int main(void)
         cmocka_unit_test(test_file_order_is_that_of_llmc),
         cmocka_unit_test(test_shuffle_depends_on_the_global_sample_only),
         cmocka_unit_test(test_shuffle_covers_all_offsets),
+        cmocka_unit_test(test_shuffle_draws_without_replacement),
         cmocka_unit_test(test_validation_counts_each_target_once),
         cmocka_unit_test(test_sort_positions),
         cmocka_unit_test(test_constant_rate),

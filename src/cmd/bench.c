@@ -2,8 +2,8 @@
  *
  * All in one run on the chosen device, since machines drift: the peak of independent FMAs, copy bandwidth, every matrix
  * product of the model in its form (packing included) by both engines, then training.  A product is timed as the same
- * task that a training step runs, alone in a list that is executed over and over; the peak is measured again before each
- * one, and a share is the median product over the median peak.
+ * task that a training step runs, alone in a list that is executed over and over; the peak is measured again before
+ * each one, and a share is the median product over the median peak.
  */
 #include "../train/train.h"
 #include "cmd.h"
@@ -42,7 +42,8 @@ static void measure_peak(struct bench *b)
         b->peaks[b->n_peaks++] = measure_fma_peak(&b->machine->device[0], 0.03);
 }
 
-/* ---- matrix products -------------------------------------------------------------------------------------------------- */
+/* ---- matrix products
+ * -------------------------------------------------------------------------------------------------- */
 
 /* The products of one forward and backward, with how often a layer (or the model) runs each. */
 struct shape {
@@ -61,15 +62,21 @@ static size_t list_shapes(const struct bench *b, struct shape *out)
     const struct {
         const char *name;
         int out, in, count;
-    } linear[] = {{"attn.qkv", 3 * C, C, L}, {"attn.proj", C, C, L}, {"mlp.fc", 4 * C, C, L}, {"mlp.proj", C, 4 * C, L},
+    } linear[] = {{"attn.qkv", 3 * C, C, L},
+                  {"attn.proj", C, C, L},
+                  {"mlp.fc", 4 * C, C, L},
+                  {"mlp.proj", C, 4 * C, L},
                   {"head", V, C, 1}};
     size_t k = 0;
     for (size_t i = 0; i < COUNT(linear); i++)
-        out[k++] = (struct shape){linear[i].name, GEMM_NT, n, linear[i].out, linear[i].in, 1, CAUSAL_NONE, linear[i].count};
+        out[k++] =
+            (struct shape){linear[i].name, GEMM_NT, n, linear[i].out, linear[i].in, 1, CAUSAL_NONE, linear[i].count};
     for (size_t i = 0; i < COUNT(linear); i++)
-        out[k++] = (struct shape){linear[i].name, GEMM_NN, n, linear[i].in, linear[i].out, 1, CAUSAL_NONE, linear[i].count};
+        out[k++] =
+            (struct shape){linear[i].name, GEMM_NN, n, linear[i].in, linear[i].out, 1, CAUSAL_NONE, linear[i].count};
     for (size_t i = 0; i < COUNT(linear); i++)
-        out[k++] = (struct shape){linear[i].name, GEMM_TN, linear[i].out, linear[i].in, n, 1, CAUSAL_NONE, linear[i].count};
+        out[k++] =
+            (struct shape){linear[i].name, GEMM_TN, linear[i].out, linear[i].in, n, 1, CAUSAL_NONE, linear[i].count};
     out[k++] = (struct shape){"attn.scores, datt", GEMM_NT, t, t, hs, z, CAUSAL_OUT, 2 * L};
     out[k++] = (struct shape){"attn.mix, dq", GEMM_NN, t, hs, t, z, CAUSAL_A, 2 * L};
     out[k++] = (struct shape){"attn.dv, dk", GEMM_TN, t, hs, t, z, CAUSAL_A_TRANSPOSED, 2 * L};
@@ -113,8 +120,8 @@ static double time_gemm(struct bench *b, const struct shape *s, enum gemm_engine
     struct model *model = new_model(pool, &tiny, 1, false);
     struct step *list = new_step(pool, "gemm");
     struct build build = new_build(list, model, engine, false);
-    size_t most = (size_t)s->batch * MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k),
-                                         (size_t)s->m * (size_t)s->n);
+    size_t most = (size_t)s->batch *
+                  MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k), (size_t)s->m * (size_t)s->n);
     struct gemm g = describe_gemm(b, s, operand_tensor(pool, d, "a", most), operand_tensor(pool, d, "b", most),
                                   operand_tensor(pool, d, "c", most));
     double seconds[REPEATS];
@@ -147,13 +154,14 @@ static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine 
         b->weighted[engine][1] += s->count * seconds;
     }
     if (!b->settings->json)
-        printf("  %-8s %-18s %s %6d x %5d x %5d  batch %3d  %8.1f GFLOP/s  %5.1f %% of peak%s\n", names[engine], s->name,
-               gemm_form_name[s->form], s->m, s->n, s->k, s->batch, rate / 1e9, 100 * rate / peak,
+        printf("  %-8s %-18s %s %6d x %5d x %5d  batch %3d  %8.1f GFLOP/s  %5.1f %% of peak%s\n", names[engine],
+               s->name, gemm_form_name[s->form], s->m, s->n, s->k, s->batch, rate / 1e9, 100 * rate / peak,
                s->causal != CAUSAL_NONE && engine == GEMM_OWN ? " (skips the upper triangle)" : "");
     fflush(stdout);
-    json_array_append_new(b->gemms, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f}", "engine", names[engine],
-                                              "name", s->name, "form", gemm_form_name[s->form], "m", s->m, "n", s->n, "k",
-                                              s->k, "batch", s->batch, "gflops", rate / 1e9, "share_of_peak", rate / peak));
+    json_array_append_new(b->gemms,
+                          json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f}", "engine", names[engine], "name",
+                                    s->name, "form", gemm_form_name[s->form], "m", s->m, "n", s->n, "k", s->k, "batch",
+                                    s->batch, "gflops", rate / 1e9, "share_of_peak", rate / peak));
 }
 
 static void bench_gemms(struct bench *b)
@@ -169,7 +177,8 @@ static void bench_gemms(struct bench *b)
     }
 }
 
-/* ---- training ----------------------------------------------------------------------------------------------------------- */
+/* ---- training
+ * ----------------------------------------------------------------------------------------------------------- */
 
 struct kind { /* one task name, over all layers */
     const char *name;
@@ -181,7 +190,8 @@ struct kinds {
     uint32_t steps;
 };
 
-static void add_time(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start, uint64_t end)
+static void add_time(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                     uint64_t end)
 {
     (void)s;
     struct kinds *k = context;
@@ -285,7 +295,8 @@ static json_t *bench_train(struct bench *b)
     return train;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------------- */
+/* ---- the command
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static void open_bench(struct bench *b, struct settings *s)
 {
@@ -318,8 +329,10 @@ int cmd_bench(int argc, char **argv)
     measure_peak(&b);
     double copy = measure_copy(d, 0.3);
     if (!s->json)
-        printf("device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of one step "
-               "of model %s\n", d->name, d->id, d->units, b.peaks[0] / 1e9, copy / 1e9, s->preset);
+        printf("device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
+               "one step "
+               "of model %s\n",
+               d->name, d->id, d->units, b.peaks[0] / 1e9, copy / 1e9, s->preset);
     bench_gemms(&b);
     double peak = median(b.peaks, b.n_peaks);
     if (!s->json) {
@@ -332,10 +345,10 @@ int cmd_bench(int argc, char **argv)
     json_t *train = bench_train(&b);
     peak = median(b.peaks, b.n_peaks);
     if (s->json) {
-        json_t *all = json_pack("{s:s, s:f, s:f, s:O, s:f, s:f, s:O}", "device", device, "fma_peak_gflops", peak / 1e9,
-                                "copy_gbytes_per_s", copy / 1e9, "gemm", b.gemms, "own_share_of_peak",
-                                share(&b, GEMM_OWN, peak), "clblast_share_of_peak", share(&b, GEMM_CLBLAST, peak), "train",
-                                train);
+        json_t *all =
+            json_pack("{s:s, s:f, s:f, s:O, s:f, s:f, s:O}", "device", device, "fma_peak_gflops", peak / 1e9,
+                      "copy_gbytes_per_s", copy / 1e9, "gemm", b.gemms, "own_share_of_peak", share(&b, GEMM_OWN, peak),
+                      "clblast_share_of_peak", share(&b, GEMM_CLBLAST, peak), "train", train);
         json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         putchar('\n');
         json_decref(all);

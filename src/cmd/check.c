@@ -1,8 +1,8 @@
 /* check.c - yard check: compares with reference numbers made by another program.
  *
  * A reference file is a safetensors file with a model (GPT-2 names), tokens and targets I32 [B,T], and any of: logits,
- * loss, grad.NAME; trajectory [n], the losses before each of n AdamW steps on that batch, and after.NAME, the parameters
- * behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
+ * loss, grad.NAME; trajectory [n], the losses before each of n AdamW steps on that batch, and after.NAME, the
+ * parameters behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
 #include "../train/train.h"
 #include "cmd.h"
@@ -125,20 +125,22 @@ static void run_steps(struct checker *c)
     free(losses);
 }
 
-/* ---- the file's batch ---------------------------------------------------------------------------------------------- */
+/* ---- the file's batch ----------------------------------------------------------------------------------------------
+ */
 
 static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
 {
     const struct st_tensor *t = find_tensor(file, name);
     if (!t || t->rank != 2)
-        fail(EXIT_FAILED, "%s: a reference file needs tokens and targets, I32 of shape [batch, seq-len]", file->file->path);
+        fail(EXIT_FAILED, "%s: a reference file needs tokens and targets, I32 of shape [batch, seq-len]",
+             file->file->path);
     size_t n = st_elements(t);
     int32_t *ids = allocate(n, sizeof *ids);
     read_ints(file, t, ids);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
-            fail(EXIT_FAILED, "%s: element %zu of %s is %d, outside the vocabulary of %d", file->file->path, i, name, ids[i],
-                 vocab);
+            fail(EXIT_FAILED, "%s: element %zu of %s is %d, outside the vocabulary of %d", file->file->path, i, name,
+                 ids[i], vocab);
     return ids;
 }
 
@@ -169,9 +171,9 @@ static void finish(struct checker *c, double tolerance)
 {
     bool passed = c->worst <= tolerance;
     if (c->json) {
-        json_t *all = json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", c->file->file->path, "tolerance", tolerance, "worst",
-                                isfinite(c->worst) ? json_real(c->worst) : json_null(), "worst_tensor", c->worst_name,
-                                "passed", passed, "errors", c->errors);
+        json_t *all = json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", c->file->file->path, "tolerance", tolerance,
+                                "worst", isfinite(c->worst) ? json_real(c->worst) : json_null(), "worst_tensor",
+                                c->worst_name, "passed", passed, "errors", c->errors);
         json_dumpf(all, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(all);

@@ -11,7 +11,8 @@ static char *model_path(const char *from)
     struct stat st;
     if (!from)
         fail(EXIT_USAGE, "yard sample needs --from DIR or FILE: what `yard train --save DIR` wrote");
-    return stat(from, &st) == 0 && S_ISDIR(st.st_mode) ? format_string("%s/model.safetensors", from) : copy_string(from);
+    return stat(from, &st) == 0 && S_ISDIR(st.st_mode) ? format_string("%s/model.safetensors", from)
+                                                       : copy_string(from);
 }
 
 int cmd_sample(int argc, char **argv)
@@ -29,7 +30,8 @@ int cmd_sample(int argc, char **argv)
     struct dataset *vocabulary = open_vocabulary(path, c.vocab);
     struct trainer *t = new_trainer_for(s, &c, vocabulary, LIST_SAMPLE, false);
     init_from_file(t->model, path);
-    sample_text(t, stdout, s->prompt, &(struct sampling){s->temperature, (int)s->top_k, (uint64_t)s->seed, (int)s->count});
+    sample_text(t, stdout, s->prompt,
+                &(struct sampling){s->temperature, (int)s->top_k, (uint64_t)s->seed, (int)s->count});
     free_trainer(t);
     free(path);
     free(words);

@@ -1,11 +1,11 @@
 /* clock.c - device clocks on the host's clock.
  *
- * clGetDeviceAndHostTimer is missing on many drivers (it fails on PoCL 3.1 and rusticl 22.3), so the offset is measured:
- * write one byte, wait, and read the host's clock at once; the smallest difference host - END of several tries is the
- * offset plus the shortest wake-up.  PoCL stamps with the very clock we use (CLOCK_MONOTONIC_RAW): there the result is
- * only that wake-up time, and 0 is used instead.
- * Some drivers return zeros, or times that lie outside the command's life, with success: every time is checked against
- * the host's own record and replaced when it cannot be true.
+ * clGetDeviceAndHostTimer is missing on many drivers (it fails on PoCL 3.1 and rusticl 22.3), so the offset is
+ * measured: write one byte, wait, and read the host's clock at once; the smallest difference host - END of several
+ * tries is the offset plus the shortest wake-up.  PoCL stamps with the very clock we use (CLOCK_MONOTONIC_RAW): there
+ * the result is only that wake-up time, and 0 is used instead. Some drivers return zeros, or times that lie outside the
+ * command's life, with success: every time is checked against the host's own record and replaced when it cannot be
+ * true.
  */
 #include "device.h"
 

@@ -4,12 +4,12 @@
  * (logical device), or the host.  A *lane* is an in-order queue: compute, upload and download on an OpenCL device,
  * threads on the host.  A *machine* is all devices of a run, the host last.
  *
- * Which devices share a context is one function (share_context in machine.c): CPU sub-devices and logical devices do, so
- * copies between them are direct; GPUs get a context each, because drivers may reserve a shared buffer on every device,
- * and moves between them are staged through the host.
+ * Which devices share a context is one function (share_context in machine.c): CPU sub-devices and logical devices do,
+ * so copies between them are direct; GPUs get a context each, because drivers may reserve a shared buffer on every
+ * device, and moves between them are staged through the host.
  *
- * An arena is a list of slabs, none larger than the device's maximum allocation.  A tensor never straddles two; it is an
- * aligned sub-buffer of one; the slab itself is never given to a kernel.
+ * An arena is a list of slabs, none larger than the device's maximum allocation.  A tensor never straddles two; it is
+ * an aligned sub-buffer of one; the slab itself is never given to a kernel.
  */
 #ifndef DEVICE_H
 #define DEVICE_H
@@ -29,11 +29,11 @@ const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown
 /* Run an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
 #define CL(call) cl_check((call), #call, __FILE__, __LINE__)
 /* The same for calls that return an object and the code through a pointer: CL_MAKE(x = clCreateY(..., &err)). */
-#define CL_MAKE(statement)                                                                                            \
-    do {                                                                                                              \
-        cl_int err = CL_SUCCESS;                                                                                      \
-        statement;                                                                                                    \
-        cl_check(err, #statement, __FILE__, __LINE__);                                                                \
+#define CL_MAKE(statement)                                                                                             \
+    do {                                                                                                               \
+        cl_int err = CL_SUCCESS;                                                                                       \
+        statement;                                                                                                     \
+        cl_check(err, #statement, __FILE__, __LINE__);                                                                 \
     } while (0)
 void cl_check(cl_int code, const char *call, const char *file, int line);
 
@@ -76,21 +76,21 @@ struct device {
     char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* as the driver gives it */
     int index;      /* in machine->device */
-    bool is_host, is_cpu, is_share; /* is_share: a logical device, which shares its cores with others */
-    struct context *context;        /* NULL for the host */
-    cl_device_id cl, root;          /* root: the device a sub-device was cut from, else the same */
-    unsigned units;                 /* compute units (cores) */
-    unsigned vector;                /* native vector width of float: VEC of the kernels */
-    unsigned work_group;            /* work-items per row: WG of the kernels, 1 on CPUs */
+    bool is_host, is_cpu, is_share;   /* is_share: a logical device, which shares its cores with others */
+    struct context *context;          /* NULL for the host */
+    cl_device_id cl, root;            /* root: the device a sub-device was cut from, else the same */
+    unsigned units;                   /* compute units (cores) */
+    unsigned vector;                  /* native vector width of float: VEC of the kernels */
+    unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
-    bool correct_divide;            /* correctly rounded divide and square root */
+    bool correct_divide;              /* correctly rounded divide and square root */
     size_t alignment, max_allocation, memory;
-    size_t budget;                  /* bytes that place() may use */
+    size_t budget; /* bytes that place() may use */
     struct slab *slabs;
     size_t n_slabs, cap_slabs;
-    int64_t clock_offset;           /* host clock = device clock + offset, ns */
-    bool clock_valid;               /* false: the driver's times cannot be used */
-    struct lane *lane[LANE_KINDS];  /* by kind, NULL where it has none */
+    int64_t clock_offset;          /* host clock = device clock + offset, ns */
+    bool clock_valid;              /* false: the driver's times cannot be used */
+    struct lane *lane[LANE_KINDS]; /* by kind, NULL where it has none */
 };
 
 struct machine {
@@ -108,8 +108,8 @@ struct machine {
 /* ---- machine.c ------------------------------------------------------------------------------------------------- */
 
 struct machine_options {
-    const char *devices;                   /* the -d text; NULL: the first GPU, else the first device */
-    size_t device_memory, host_memory;     /* budgets in bytes; 0: what the device has */
+    const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
+    size_t device_memory, host_memory; /* budgets in bytes; 0: what the device has */
     bool profiling, oversubscribe;
 };
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */

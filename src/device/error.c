@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-#define NAME(code) {code, #code, NULL}
+#define NAME(code)                                                                                                     \
+    {                                                                                                                  \
+        code, #code, NULL                                                                                              \
+    }
 static const struct {
     cl_int code;
     const char *name, *hint;
@@ -94,6 +97,6 @@ void cl_check(cl_int code, const char *call, const char *file, int line)
     if (code == CL_SUCCESS)
         return;
     const char *hint = hint_of(code);
-    fail(code == -1001 ? EXIT_NO_DEVICE : EXIT_FAILED, "OpenCL error %s (%d) at %s:%d\n  in %s%s%s", cl_error_name(code),
-         (int)code, file, line, call, hint ? "\n  likely cause: " : "", hint ? hint : "");
+    fail(code == -1001 ? EXIT_NO_DEVICE : EXIT_FAILED, "OpenCL error %s (%d) at %s:%d\n  in %s%s%s",
+         cl_error_name(code), (int)code, file, line, call, hint ? "\n  likely cause: " : "", hint ? hint : "");
 }

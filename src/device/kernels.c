@@ -79,9 +79,9 @@ static char *kernel_source(const char *file, char **path)
 void build_options(const struct device *d, char out[512])
 {
     const char *extra = getenv("YARD_BUILD_OPTIONS");
-    snprintf(out, 512, "-cl-std=CL1.2 -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s%s%s", d->vector, d->work_group, d->tile_rows,
-             d->tile_vectors, d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? " " : "",
-             extra ? extra : "");
+    snprintf(out, 512, "-cl-std=CL1.2 -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s%s%s", d->vector, d->work_group,
+             d->tile_rows, d->tile_vectors, d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+             extra ? " " : "", extra ? extra : "");
 }
 
 static _Noreturn void fail_with_log(struct device *d, cl_program program, const char *path, cl_int code)

@@ -48,27 +48,30 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
     text_info(id, CL_DRIVER_VERSION, driver, sizeof driver);
     snprintf(spec, sizeof spec, "%u:%u", platform, device);
     uint64_t fp = number_info(id, CL_DEVICE_SINGLE_FP_CONFIG);
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:I}", "id", spec, "name", name, "type",
-        type_name(id), "version", version, "driver", driver, "memory",
-        (json_int_t)number_info(id, CL_DEVICE_GLOBAL_MEM_SIZE), "max_allocation",
-        (json_int_t)number_info(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE), "units",
-        (json_int_t)number_info(id, CL_DEVICE_MAX_COMPUTE_UNITS), "vector_width",
-        (json_int_t)number_info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT), "alignment",
-        (json_int_t)number_info(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, "sub_devices",
-        (json_int_t)number_info(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES), "correctly_rounded_divide_sqrt",
-        (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma", (fp & CL_FP_FMA) != 0, "timer_valid",
-        has_good_timer(platform, device), "timer_resolution_ns",
-        (json_int_t)number_info(id, CL_DEVICE_PROFILING_TIMER_RESOLUTION));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:I}", "id", spec, "name",
+                     name, "type", type_name(id), "version", version, "driver", driver, "memory",
+                     (json_int_t)number_info(id, CL_DEVICE_GLOBAL_MEM_SIZE), "max_allocation",
+                     (json_int_t)number_info(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE), "units",
+                     (json_int_t)number_info(id, CL_DEVICE_MAX_COMPUTE_UNITS), "vector_width",
+                     (json_int_t)number_info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT), "alignment",
+                     (json_int_t)number_info(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, "sub_devices",
+                     (json_int_t)number_info(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES), "correctly_rounded_divide_sqrt",
+                     (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma", (fp & CL_FP_FMA) != 0, "timer_valid",
+                     has_good_timer(platform, device), "timer_resolution_ns",
+                     (json_int_t)number_info(id, CL_DEVICE_PROFILING_TIMER_RESOLUTION));
 }
 
 static json_int_t field(const json_t *d, const char *name) { return json_integer_value(json_object_get(d, name)); }
-static const char *yes_no(const json_t *d, const char *name) { return json_is_true(json_object_get(d, name)) ? "yes" : "NO"; }
+static const char *yes_no(const json_t *d, const char *name)
+{
+    return json_is_true(json_object_get(d, name)) ? "yes" : "NO";
+}
 
 static void print_device(FILE *out, const json_t *d)
 {
     char memory[32], most[32];
-    fprintf(out, "  -d %-6s %s\n", json_string_value(json_object_get(d, "id")), json_string_value(json_object_get(d, "name")));
+    fprintf(out, "  -d %-6s %s\n", json_string_value(json_object_get(d, "id")),
+            json_string_value(json_object_get(d, "name")));
     fprintf(out, "      %s, %s, driver %s\n", json_string_value(json_object_get(d, "type")),
             json_string_value(json_object_get(d, "version")), json_string_value(json_object_get(d, "driver")));
     fprintf(out, "      memory %s, one allocation at most %s, tensors aligned to %lld bytes\n",
@@ -99,7 +102,8 @@ static json_t *platform_json(cl_platform_id id, unsigned number)
     json_t *list = json_array();
     for (unsigned i = 0; i < n && i < COUNT(devices); i++)
         json_array_append_new(list, device_json(devices[i], number, i));
-    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)number, "name", name, "version", version, "devices", list);
+    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)number, "name", name, "version", version, "devices",
+                     list);
 }
 
 void list_devices(FILE *out, bool json)

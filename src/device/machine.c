@@ -62,7 +62,8 @@ static struct selection default_selection(void)
         }
     }
     if (!found)
-        fail(EXIT_NO_DEVICE, "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+        fail(EXIT_NO_DEVICE,
+             "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
     return first;
 }
 
@@ -95,8 +96,8 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
     cl_device_id devices[MAX_PER_PLATFORM];
     cl_uint n = get_platforms(platforms);
     if (s->platform >= n)
-        fail(EXIT_NO_DEVICE, "-d %u:%u: there are %u OpenCL platforms, numbered from 0; run `yard devices`", s->platform,
-             s->device, n);
+        fail(EXIT_NO_DEVICE, "-d %u:%u: there are %u OpenCL platforms, numbered from 0; run `yard devices`",
+             s->platform, s->device, n);
     cl_uint count = get_devices(platforms[s->platform], devices);
     if (s->device >= count)
         fail(EXIT_NO_DEVICE, "-d %u:%u: platform %u has %u devices, numbered from 0; run `yard devices`", s->platform,
@@ -176,10 +177,12 @@ static void add_pieces(struct machine *m, const struct selection *s, cl_device_i
     info(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, &most, sizeof most);
     info(root, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     if (most < 2 || s->pieces > units || s->pieces > COUNT(pieces))
-        fail(EXIT_USAGE, "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; use %u:%ux%u for "
-             "logical devices", s->platform, s->device, s->pieces, units, most < 2 ? 1 : units, s->platform, s->device,
-             s->pieces);
-    cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY, (cl_device_partition_property)(units / s->pieces), 0};
+        fail(EXIT_USAGE,
+             "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; use %u:%ux%u for "
+             "logical devices",
+             s->platform, s->device, s->pieces, units, most < 2 ? 1 : units, s->platform, s->device, s->pieces);
+    cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY,
+                                              (cl_device_partition_property)(units / s->pieces), 0};
     CL(clCreateSubDevices(root, equally, COUNT(pieces), pieces, &n));
     for (unsigned i = 0; i < n; i++) {
         if (i >= s->pieces) { /* units that do not divide evenly stay unused */
@@ -225,7 +228,8 @@ static void select_devices(struct machine *m, const char *text)
     for (const char *at = text;; at++) {
         struct selection s;
         if (!read_selection(&at, &s))
-            fail(EXIT_USAGE, "-d %s: expected P:D, P:D/n or P:DxN, comma-separated, as in -d 0:0/2; run `yard devices`", text);
+            fail(EXIT_USAGE, "-d %s: expected P:D, P:D/n or P:DxN, comma-separated, as in -d 0:0/2; run `yard devices`",
+                 text);
         add_selection(m, &s);
         if (*at == '\0')
             return;
@@ -243,8 +247,10 @@ static void check_core_budget(const struct machine *m)
             if (m->device[j].root == d->root && !m->device[j].is_share)
                 asked += m->device[j].units;
         if (asked > have)
-            fail(EXIT_USAGE, "-d asks for %u compute units of %s, which has %u: cut it with /n, share it with xN, or add "
-                 "--oversubscribe", asked, d->name, have);
+            fail(EXIT_USAGE,
+                 "-d asks for %u compute units of %s, which has %u: cut it with /n, share it with xN, or add "
+                 "--oversubscribe",
+                 asked, d->name, have);
     }
 }
 
@@ -381,8 +387,8 @@ char *describe_machine(const struct machine *m)
     if (m->n_devices == 1)
         text = format_string("%s (%s, %u unit%s%s)", d->name, d->id, d->units, plural, cores);
     else
-        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s)", m->n_devices, d->id, last->id, d->name, d->units,
-                             plural, d->is_share ? ", shared: they only look parallel" : "", cores);
+        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s)", m->n_devices, d->id, last->id, d->name,
+                             d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores);
     free(cores);
     return text;
 }

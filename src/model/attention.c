@@ -7,8 +7,8 @@
  *     datt = dout v^T, dv = att^T dout                                      backward
  *     ds = softmax'(datt), dq = ds k, dk = ds^T q
  *
- * q, k and v are read in place from qkv (B, T, 3C), and dq, dk, dv are written in place into its gradient: an operand is
- * a base, a row length and two strides (sequence, head).  Softmax works in place too.  The (T, T) matrices are lower
+ * q, k and v are read in place from qkv (B, T, 3C), and dq, dk, dv are written in place into its gradient: an operand
+ * is a base, a row length and two strides (sequence, head).  Softmax works in place too.  The (T, T) matrices are lower
  * triangles, and the products skip what is above the diagonal.
  */
 #include "model.h"
@@ -53,16 +53,20 @@ static void attention_backward(struct build *b, const struct op *op)
     struct tensor *qkv = op->in[0], *att = op->saved[0], *dout = gradient(b, op->out);
     struct tensor *dqkv = like(b, op, ".dqkv", qkv), *datt = like(b, op, ".datt", att);
     int rows = h.batch * h.heads * h.t;
-    gemm(b, "attn.datt", &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, head(&h, dout), part(&h, qkv, 2),
-                                        square(&h, datt), .causal = CAUSAL_OUT});
-    gemm(b, "attn.dv", &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), head(&h, dout),
-                                      part(&h, dqkv, 2), .causal = CAUSAL_A_TRANSPOSED, .part = PART_FIRST});
-    LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows), INOUT(datt), IN(datt), IN(att),
-           INT(rows), INT(h.t), FLOAT(score_scale(&h)));
-    gemm(b, "attn.dq", &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 1),
-                                      part(&h, dqkv, 0), .causal = CAUSAL_A, .part = PART_NEXT});
-    gemm(b, "attn.dk", &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 0),
-                                      part(&h, dqkv, 1), .causal = CAUSAL_A_TRANSPOSED, .part = PART_NEXT});
+    gemm(b, "attn.datt",
+         &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, head(&h, dout), part(&h, qkv, 2), square(&h, datt),
+                        .causal = CAUSAL_OUT});
+    gemm(b, "attn.dv",
+         &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), head(&h, dout), part(&h, dqkv, 2),
+                        .causal = CAUSAL_A_TRANSPOSED, .part = PART_FIRST});
+    LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows), INOUT(datt), IN(datt),
+           IN(att), INT(rows), INT(h.t), FLOAT(score_scale(&h)));
+    gemm(b, "attn.dq",
+         &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 1),
+                        part(&h, dqkv, 0), .causal = CAUSAL_A, .part = PART_NEXT});
+    gemm(b, "attn.dk",
+         &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 0),
+                        part(&h, dqkv, 1), .causal = CAUSAL_A_TRANSPOSED, .part = PART_NEXT});
     give_gradient(b, op, qkv, dqkv);
 }
 
@@ -72,12 +76,14 @@ struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
     int rows = h.batch * h.heads * h.t;
     struct tensor *att = activation(b, "attn.att", SHAPE(h.batch, h.heads, h.t, h.t));
     struct tensor *out = activation(b, name, SHAPE(h.batch * h.t, h.channels));
-    gemm(b, "attn.scores", &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, part(&h, qkv, 0), part(&h, qkv, 1),
-                                          square(&h, att), .causal = CAUSAL_OUT});
+    gemm(b, "attn.scores",
+         &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, part(&h, qkv, 0), part(&h, qkv, 1), square(&h, att),
+                        .causal = CAUSAL_OUT});
     LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows), INOUT(att), IN(att), INT(rows),
            INT(h.t), FLOAT(score_scale(&h)));
-    gemm(b, name, &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2),
-                                 head(&h, out), .causal = CAUSAL_A});
+    gemm(b, name,
+         &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2), head(&h, out),
+                        .causal = CAUSAL_A});
     record(b, name, attention_backward, out, qkv)->saved[0] = att;
     return out;
 }

@@ -18,7 +18,8 @@ struct operand matrix(struct tensor *t, int ld) { return (struct operand){t, 0, 
 /* Is what C's tensor held before needed: as start, or as the parts beside? */
 static bool keeps_old(const struct gemm *g) { return g->start == START_OLD || g->part == PART_NEXT; }
 
-/* ---- our own kernel ------------------------------------------------------------------------------------------------ */
+/* ---- our own kernel ------------------------------------------------------------------------------------------------
+ */
 
 struct blocking { /* work of one work-item: band x span of C, depth of k at a time */
     int band, span, depth;
@@ -43,18 +44,22 @@ static void own_gemm(struct build *b, const char *name, const struct gemm *g)
 {
     struct blocking k = choose_blocking(b->device, g);
     bool ta = g->form == GEMM_TN, tb = g->form == GEMM_NT;
-    struct grid grid = {3, {ceil_div((size_t)g->n, (size_t)k.span), ceil_div((size_t)g->m, (size_t)k.band),
-                            (size_t)(g->batch * g->heads)}, {1, 1, 1}};
-    LAUNCH(
-        b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal), INT(k.band),
-        INT(k.span), INT(k.depth), INT(g->heads),                                                                     //
-        IN(g->a.tensor), INT(g->a.base), INT(g->a.outer), INT(g->a.inner), INT(ta ? 1 : g->a.ld), INT(ta ? g->a.ld : 1), //
-        IN(g->b.tensor), INT(g->b.base), INT(g->b.outer), INT(g->b.inner), INT(tb ? 1 : g->b.ld), INT(tb ? g->b.ld : 1), //
-        ACCUMULATE(g->c.tensor, keeps_old(g)), INT(g->c.base), INT(g->c.outer), INT(g->c.inner), INT(g->c.ld),
-        g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * k.span * k.depth));
+    struct grid grid = {
+        3,
+        {ceil_div((size_t)g->n, (size_t)k.span), ceil_div((size_t)g->m, (size_t)k.band), (size_t)(g->batch * g->heads)},
+        {1, 1, 1}};
+    LAUNCH(b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal),
+           INT(k.band), INT(k.span), INT(k.depth), INT(g->heads), //
+           IN(g->a.tensor), INT(g->a.base), INT(g->a.outer), INT(g->a.inner), INT(ta ? 1 : g->a.ld),
+           INT(ta ? g->a.ld : 1), //
+           IN(g->b.tensor), INT(g->b.base), INT(g->b.outer), INT(g->b.inner), INT(tb ? 1 : g->b.ld),
+           INT(tb ? g->b.ld : 1), //
+           ACCUMULATE(g->c.tensor, keeps_old(g)), INT(g->c.base), INT(g->c.outer), INT(g->c.inner), INT(g->c.ld),
+           g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * k.span * k.depth));
 }
 
-/* ---- CLBlast ---------------------------------------------------------------------------------------------------------- */
+/* ---- CLBlast
+ * ---------------------------------------------------------------------------------------------------------- */
 
 struct clblast_call {
     struct gemm g;
@@ -75,11 +80,11 @@ static void issue_single(const struct task *t, const struct clblast_call *call, 
     const struct gemm *g = &call->g;
     cl_command_queue queue = t->lane->queue;
     check_clblast(CLBlastSgemmWithTempBuffer(
-                      CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT), (size_t)g->m,
-                      (size_t)g->n, (size_t)g->k, 1.0f, tensor_buffer(g->a.tensor), g->a.base, (size_t)g->a.ld,
-                      tensor_buffer(g->b.tensor), g->b.base, (size_t)g->b.ld, g->start == START_ZERO ? 0.0f : 1.0f,
-                      tensor_buffer(g->c.tensor), g->c.base, (size_t)g->c.ld, &queue, done,
-                      call->work ? tensor_buffer(call->work) : NULL),
+                      CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT),
+                      (size_t)g->m, (size_t)g->n, (size_t)g->k, 1.0f, tensor_buffer(g->a.tensor), g->a.base,
+                      (size_t)g->a.ld, tensor_buffer(g->b.tensor), g->b.base, (size_t)g->b.ld,
+                      g->start == START_ZERO ? 0.0f : 1.0f, tensor_buffer(g->c.tensor), g->c.base, (size_t)g->c.ld,
+                      &queue, done, call->work ? tensor_buffer(call->work) : NULL),
                   t);
 }
 
@@ -89,15 +94,15 @@ static void issue_batched(const struct task *t, const struct gemm *g, cl_event *
 {
     cl_command_queue queue = t->lane->queue;
     for (int i = 0; i < g->batch; i++)
-        check_clblast(CLBlastSgemmStridedBatched(
-                          CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT),
-                          (size_t)g->m, (size_t)g->n, (size_t)g->k, 1.0f, tensor_buffer(g->a.tensor),
-                          g->a.base + (size_t)i * g->a.outer, (size_t)g->a.ld, g->a.inner, tensor_buffer(g->b.tensor),
-                          g->b.base + (size_t)i * g->b.outer, (size_t)g->b.ld, g->b.inner,
-                          g->start == START_ZERO ? 0.0f : 1.0f, tensor_buffer(g->c.tensor),
-                          g->c.base + (size_t)i * g->c.outer, (size_t)g->c.ld, g->c.inner, (size_t)g->heads, &queue,
-                          i == g->batch - 1 ? done : NULL),
-                      t);
+        check_clblast(
+            CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
+                                       transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n, (size_t)g->k, 1.0f,
+                                       tensor_buffer(g->a.tensor), g->a.base + (size_t)i * g->a.outer, (size_t)g->a.ld,
+                                       g->a.inner, tensor_buffer(g->b.tensor), g->b.base + (size_t)i * g->b.outer,
+                                       (size_t)g->b.ld, g->b.inner, g->start == START_ZERO ? 0.0f : 1.0f,
+                                       tensor_buffer(g->c.tensor), g->c.base + (size_t)i * g->c.outer, (size_t)g->c.ld,
+                                       g->c.inner, (size_t)g->heads, &queue, i == g->batch - 1 ? done : NULL),
+            t);
 }
 
 /* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels. */
@@ -118,9 +123,10 @@ static struct tensor *clblast_work(struct build *b, const struct gemm *g)
     cl_command_queue queue = b->device->lane[LANE_COMPUTE]->queue;
     if (g->batch * g->heads > 1)
         return NULL;
-    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(
-        CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n,
-        (size_t)g->k, g->a.base, (size_t)g->a.ld, g->b.base, (size_t)g->b.ld, g->c.base, (size_t)g->c.ld, &queue, &bytes);
+    CLBlastStatusCode code = CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
+                                                        transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n,
+                                                        (size_t)g->k, g->a.base, (size_t)g->a.ld, g->b.base,
+                                                        (size_t)g->b.ld, g->c.base, (size_t)g->c.ld, &queue, &bytes);
     if (code != CLBlastSuccess)
         fail(EXIT_FAILED, "CLBlast cannot plan a product of %d x %d x %d on %s (status %d); use --gemm own", g->m, g->n,
              g->k, b->device->id, (int)code);
@@ -148,7 +154,8 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
         add_access(t, call->work, ACCESS_WRITE);
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------------------- */
+/* ---- both
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {

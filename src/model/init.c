@@ -7,7 +7,8 @@
 
 static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
 
-/* ---- random -------------------------------------------------------------------------------------------------------- */
+/* ---- random --------------------------------------------------------------------------------------------------------
+ */
 
 static float initial_value(const struct params *p, int param, uint64_t seed, size_t i)
 {
@@ -38,7 +39,8 @@ void init_random(struct model *m, uint64_t seed)
     }
 }
 
-/* ---- safetensors with GPT-2 names --------------------------------------------------------------------------------------- */
+/* ---- safetensors with GPT-2 names
+ * --------------------------------------------------------------------------------------- */
 
 /* to (columns, rows) = from (rows, columns) transposed */
 static void transpose(float *to, const float *from, int64_t rows, int64_t columns)
@@ -63,11 +65,13 @@ static const struct st_tensor *need_named(const struct safetensors *st, const ch
 {
     const struct st_tensor *t = find_named(st, name);
     if (!t)
-        fail(EXIT_FAILED, "%s has no tensor %s: it is not a GPT-2 model with Hugging Face's names", st->file->path, name);
+        fail(EXIT_FAILED, "%s has no tensor %s: it is not a GPT-2 model with Hugging Face's names", st->file->path,
+             name);
     return t;
 }
 
-static void check_shape(const struct safetensors *st, const struct st_tensor *t, int rank, int64_t rows, int64_t columns)
+static void check_shape(const struct safetensors *st, const struct st_tensor *t, int rank, int64_t rows,
+                        int64_t columns)
 {
     char found[128], expected[128];
     int64_t shape[2] = {rows, columns};
@@ -96,8 +100,10 @@ static int find_heads(const struct safetensors *st, int channels)
         field = strstr(config, "\"heads\"");
     int heads = field && strchr(field, ':') ? atoi(strchr(field, ':') + 1) : channels / 64;
     if (heads < 1 || channels % heads)
-        fail(EXIT_FAILED, "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
-             "{\"n_head\": N}", st->file->path, channels);
+        fail(EXIT_FAILED,
+             "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
+             "{\"n_head\": N}",
+             st->file->path, channels);
     return heads;
 }
 
@@ -107,8 +113,11 @@ static struct config read_safetensors_config(const char *path)
     const struct st_tensor *wte = need_named(st, "wte.weight"), *wpe = need_named(st, "wpe.weight");
     if (wte->rank != 2 || wpe->rank != 2)
         fail(EXIT_FAILED, "%s: wte.weight and wpe.weight must be matrices", path);
-    struct config c = {.layers = count_layers(st), .channels = (int)wte->shape[1], .vocab = (int)wte->shape[0],
-                       .seq_len = (int)wpe->shape[0], .tied = true};
+    struct config c = {.layers = count_layers(st),
+                       .channels = (int)wte->shape[1],
+                       .vocab = (int)wte->shape[0],
+                       .seq_len = (int)wpe->shape[0],
+                       .tied = true};
     c.heads = find_heads(st, c.channels);
     c.tied = !find_tensor(st, "lm_head.weight");
     close_safetensors(st);
@@ -171,7 +180,8 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
     free(number);
 }
 
-/* ---- llm.c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- llm.c
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static struct config read_llmc_config(const char *path)
 {

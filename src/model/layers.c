@@ -4,20 +4,20 @@
 /* Attention half of layer l: x1 = x + proj(attention(qkv(layernorm(x)))). */
 static struct tensor *attention_forward(struct build *b, struct layer *p, struct tensor *x)
 {
-    struct tensor *n = layernorm(b, "attn.ln", x, p->w[LN1_W], p->w[LN1_B]);   /* (N, C)  */
-    struct tensor *qkv = linear(b, "attn.qkv", n, p->w[QKV_W], p->w[QKV_B]);   /* (N, 3C) */
-    struct tensor *a = attention(b, "attn.mix", qkv);                          /* (N, C)  */
-    struct tensor *o = linear(b, "attn.proj", a, p->w[PROJ_W], p->w[PROJ_B]);  /* (N, C)  */
+    struct tensor *n = layernorm(b, "attn.ln", x, p->w[LN1_W], p->w[LN1_B]);  /* (N, C)  */
+    struct tensor *qkv = linear(b, "attn.qkv", n, p->w[QKV_W], p->w[QKV_B]);  /* (N, 3C) */
+    struct tensor *a = attention(b, "attn.mix", qkv);                         /* (N, C)  */
+    struct tensor *o = linear(b, "attn.proj", a, p->w[PROJ_W], p->w[PROJ_B]); /* (N, C)  */
     return add(b, "attn.residual", x, o);
 }
 
 /* MLP half of layer l: x2 = x1 + proj(gelu(fc(layernorm(x1)))). */
 static struct tensor *mlp_forward(struct build *b, struct layer *p, struct tensor *x1)
 {
-    struct tensor *n = layernorm(b, "mlp.ln", x1, p->w[LN2_W], p->w[LN2_B]);       /* (N, C)  */
-    struct tensor *f = linear(b, "mlp.fc", n, p->w[FC_W], p->w[FC_B]);             /* (N, 4C) */
-    struct tensor *g = gelu(b, "mlp.gelu", f);                                     /* (N, 4C) */
-    struct tensor *o = linear(b, "mlp.proj", g, p->w[FCPROJ_W], p->w[FCPROJ_B]);   /* (N, C)  */
+    struct tensor *n = layernorm(b, "mlp.ln", x1, p->w[LN2_W], p->w[LN2_B]);     /* (N, C)  */
+    struct tensor *f = linear(b, "mlp.fc", n, p->w[FC_W], p->w[FC_B]);           /* (N, 4C) */
+    struct tensor *g = gelu(b, "mlp.gelu", f);                                   /* (N, 4C) */
+    struct tensor *o = linear(b, "mlp.proj", g, p->w[FCPROJ_W], p->w[FCPROJ_B]); /* (N, C)  */
     return add(b, "mlp.residual", x1, o);
 }
 

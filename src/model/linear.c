@@ -13,16 +13,18 @@ static void linear_backward(struct build *b, const struct op *op)
     int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
     char name[40];
     snprintf(name, sizeof name, "%s.dw", op->name);
-    gemm(b, name, &(struct gemm){GEMM_TN, out, in, n, 1, 1, matrix(dy, out), matrix(x, in), matrix(op->w.grad, in),
-                                 .start = b->accumulate ? START_OLD : START_ZERO});
+    gemm(b, name,
+         &(struct gemm){GEMM_TN, out, in, n, 1, 1, matrix(dy, out), matrix(x, in), matrix(op->w.grad, in),
+                        .start = b->accumulate ? START_OLD : START_ZERO});
     snprintf(name, sizeof name, "%s.db", op->name);
     if (op->bias.value)
         LAUNCH(b, name, "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
                ACCUMULATE(op->bias.grad, b->accumulate), IN(dy), INT(n), INT(out), INT(b->accumulate));
     struct tensor *dx = like(b, op, ".dx", x);
     snprintf(name, sizeof name, "%s.dx", op->name);
-    gemm(b, name, &(struct gemm){GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in),
-                                 .start = START_ZERO});
+    gemm(b, name,
+         &(struct gemm){GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in),
+                        .start = START_ZERO});
     give_gradient(b, op, x, dx);
 }
 
@@ -30,8 +32,9 @@ struct tensor *linear(struct build *b, const char *name, struct tensor *x, struc
 {
     int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
     struct tensor *y = activation(b, name, SHAPE(n, out));
-    gemm(b, name, &(struct gemm){GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out),
-                                 .start = bias.value ? START_BIAS : START_ZERO, .bias = bias.value});
+    gemm(b, name,
+         &(struct gemm){GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out),
+                        .start = bias.value ? START_BIAS : START_ZERO, .bias = bias.value});
     struct op *op = record(b, name, linear_backward, y, x);
     op->w = w;
     op->bias = bias;

@@ -1,9 +1,9 @@
 /* model.h - GPT-2 as tasks: its table of parameters, its layers, its optimizer.
  *
- * A model is a pre-LayerNorm transformer with learned positions, GELU (tanh form) and a tied or untied head, in float32.
- * Everything about parameters follows from one table (params.c).  Building a step calls layer functions (layers.c) that
- * read like the equations; each operation (ops.c, linear.c) adds its forward tasks to the list and leaves a note on a
- * *tape*; backward() reads the tape from its end and adds the gradient tasks.
+ * A model is a pre-LayerNorm transformer with learned positions, GELU (tanh form) and a tied or untied head, in
+ * float32. Everything about parameters follows from one table (params.c).  Building a step calls layer functions
+ * (layers.c) that read like the equations; each operation (ops.c, linear.c) adds its forward tasks to the list and
+ * leaves a note on a *tape*; backward() reads the tape from its end and adds the gradient tasks.
  *
  * Sizes: B sequences of T tokens in a micro-batch, N = B*T tokens, C channels, H heads, V vocabulary, L layers.
  */
@@ -13,7 +13,8 @@
 #include "../file/file.h"
 #include "../schedule/schedule.h"
 
-/* ---- params.c: configuration and the table of parameters ----------------------------------------------------------- */
+/* ---- params.c: configuration and the table of parameters -----------------------------------------------------------
+ */
 
 struct config {
     int layers, heads, channels, seq_len, vocab; /* L, H, C, T at most, V */
@@ -26,17 +27,17 @@ enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 
 /* One parameter of one layer.  Linear weights are (out, in); Hugging Face's Conv1D has them transposed. */
 struct param {
-    char name[48];     /* Hugging Face's: "h.3.attn.c_attn.weight" */
-    const char *llmc;  /* llm.c's: "qkvw" */
-    int layer;         /* -1: embedding or final */
-    int unit;          /* 0 embedding, 1..L layers, L+1 final */
+    char name[48];    /* Hugging Face's: "h.3.attn.c_attn.weight" */
+    const char *llmc; /* llm.c's: "qkvw" */
+    int layer;        /* -1: embedding or final */
+    int unit;         /* 0 embedding, 1..L layers, L+1 final */
     int rank;
     int64_t shape[2];
-    bool conv1d;       /* transposed in files with Hugging Face's names */
-    bool decay;        /* weight decay: matrices */
+    bool conv1d; /* transposed in files with Hugging Face's names */
+    bool decay;  /* weight decay: matrices */
     enum partition split;
     enum init init;
-    size_t offset;     /* elements from the unit's start */
+    size_t offset; /* elements from the unit's start */
 };
 /* A unit is what is updated, sent and stored at a time: a layer, the embedding, or the final LayerNorm (and head).  Its
  * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements. */
@@ -58,10 +59,25 @@ size_t count_parameters(const struct params *p);
  * multiplied) and 12*L*C*T for attention. */
 double flops_per_token(const struct params *p, int seq_len);
 /* Indices into params->param, by role. */
-enum layer_param { LN1_W, LN1_B, QKV_W, QKV_B, PROJ_W, PROJ_B, LN2_W, LN2_B, FC_W, FC_B, FCPROJ_W, FCPROJ_B, LAYER_PARAMS };
+enum layer_param {
+    LN1_W,
+    LN1_B,
+    QKV_W,
+    QKV_B,
+    PROJ_W,
+    PROJ_B,
+    LN2_W,
+    LN2_B,
+    FC_W,
+    FC_B,
+    FCPROJ_W,
+    FCPROJ_B,
+    LAYER_PARAMS
+};
 enum other_param { WTE, WPE, LNF_W, LNF_B, HEAD, OTHER_PARAMS };
 
-/* ---- replica.c: a rank's copy of the state on its device --------------------------------------------------------------- */
+/* ---- replica.c: a rank's copy of the state on its device
+ * --------------------------------------------------------------- */
 
 struct weight { /* a parameter with its gradient: what a layer function is given */
     struct tensor *value, *grad;
@@ -92,12 +108,14 @@ struct model {
 struct model *new_model(struct pool *p, const struct config *c, int n_ranks, bool training);
 void free_model(struct model *m); /* the tensors belong to the pool */
 int owner_of(const struct model *m, int unit);
-/* Set-up and saving, nothing in flight: the same values go to every rank; read from rank 0 (parameters) or the owner. */
+/* Set-up and saving, nothing in flight: the same values go to every rank; read from rank 0 (parameters) or the owner.
+ */
 void write_param(struct model *m, int param, const float *values);
 void read_param(struct model *m, int param, float *values);
 void read_gradient(struct model *m, int param, float *values); /* of rank 0; the tied embedding's two are summed */
 
-/* ---- init.c: first values, import, export ------------------------------------------------------------------------------- */
+/* ---- init.c: first values, import, export
+ * ------------------------------------------------------------------------------- */
 
 void init_random(struct model *m, uint64_t seed);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
@@ -106,7 +124,8 @@ void init_from_file(struct model *m, const char *path);
 /* All parameters as safetensors with Hugging Face's GPT-2 names, published atomically. */
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
 
-/* ---- build.c: the builder ------------------------------------------------------------------------------------------------ */
+/* ---- build.c: the builder
+ * ------------------------------------------------------------------------------------------------ */
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 struct op; /* on the tape */
@@ -140,7 +159,8 @@ struct grid blocks(const struct build *b, size_t n); /* enough work-groups for n
 struct grid column_blocks(const struct build *b, size_t n);
 struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape);
 /* rank and shape at once: SHAPE(rows, columns) */
-#define SHAPE(...) (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]){__VA_ARGS__}
+#define SHAPE(...)                                                                                                     \
+    (int)COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]) { __VA_ARGS__ }
 int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
 int columns_of(const struct tensor *t); /* the last dimension */
 
@@ -154,8 +174,8 @@ struct op {
     struct weight w, bias;
     double scale;
 };
-struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *), struct tensor *out,
-                struct tensor *in);
+struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
+                  struct tensor *out, struct tensor *in);
 void backward(struct build *b);
 /* The gradient that has arrived at t so far; NULL when none has. */
 struct tensor *gradient(const struct build *b, const struct tensor *t);
@@ -165,13 +185,14 @@ void give_gradient(struct build *b, const struct op *op, const struct tensor *t,
 /* A new tensor shaped like t, for its gradient. */
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
 
-/* ---- ops.c, linear.c, attention.c: the operations, each with its backward ------------------------------------------------- */
+/* ---- ops.c, linear.c, attention.c: the operations, each with its backward
+ * ------------------------------------------------- */
 
 /* A micro-batch on the device: views of one uploaded tensor. */
 struct batch {
     struct tensor *all, *tokens, *targets, *order, *start;
 };
-struct tensor *embed(struct build *b, const struct batch *batch);                      /* (N, C) */
+struct tensor *embed(struct build *b, const struct batch *batch); /* (N, C) */
 struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 struct tensor *gelu(struct build *b, const char *name, struct tensor *x);
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y);
@@ -184,10 +205,11 @@ struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
 
-/* ---- gemm.c: matrix products, two engines behind one function --------------------------------------------------------------- */
+/* ---- gemm.c: matrix products, two engines behind one function
+ * --------------------------------------------------------------- */
 
-/* C(M,N) = start + op(A) op(B), row-major, batch*heads products.  Matrix z = i*heads + h of an operand starts at element
- * base + i*outer + h*inner; rows are ld elements apart. */
+/* C(M,N) = start + op(A) op(B), row-major, batch*heads products.  Matrix z = i*heads + h of an operand starts at
+ * element base + i*outer + h*inner; rows are ld elements apart. */
 enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN }; /* A(M,K) B(N,K) | A(M,K) B(K,N) | A(K,M) B(K,N) */
 enum gemm_start { START_ZERO, START_OLD, START_BIAS };
 enum gemm_causal { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED }; /* lower triangles: C, A, A^T */
@@ -211,12 +233,14 @@ extern const char *const gemm_form_name[3];
 void gemm(struct build *b, const char *name, const struct gemm *g);
 struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
 
-/* ---- layers.c: the pages of the textbook -------------------------------------------------------------------------------------- */
+/* ---- layers.c: the pages of the textbook
+ * -------------------------------------------------------------------------------------- */
 
 struct tensor *gpt_forward(struct build *b, const struct batch *batch); /* logits (N, V) */
 struct tensor *gpt_hidden(struct build *b, const struct batch *batch);  /* (N, C), behind the last LayerNorm */
 
-/* ---- optimizer.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- optimizer.c
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 /* After the last micro-batch: sum the ranks' gradients at their owners, take the norm, update, send parameters back. */
 void add_update(struct build *b);

@@ -33,7 +33,8 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     return x;
 }
 
-/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token -------------------------------------------------- */
+/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token --------------------------------------------------
+ */
 
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
 static void layernorm_backward(struct build *b, const struct op *op)
@@ -67,7 +68,8 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
     return out;
 }
 
-/* ---- GELU ------------------------------------------------------------------------------------------------------------- */
+/* ---- GELU
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void gelu_backward(struct build *b, const struct op *op)
 {
@@ -88,7 +90,8 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
     return out;
 }
 
-/* ---- residual: out = x + y ---------------------------------------------------------------------------------------------- */
+/* ---- residual: out = x + y
+ * ---------------------------------------------------------------------------------------------- */
 
 /* d(x + y) passes to both unchanged: the two gradients are the same tensor, and no task is needed. */
 static void add_backward(struct build *b, const struct op *op)
@@ -107,7 +110,8 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
     return out;
 }
 
-/* ---- loss: -log softmax(logits)[target] ----------------------------------------------------------------------------------- */
+/* ---- loss: -log softmax(logits)[target]
+ * ----------------------------------------------------------------------------------- */
 
 static void cross_entropy_backward(struct build *b, const struct op *op)
 {

@@ -29,8 +29,8 @@ static struct tensor *gradient_on(struct build *b, int rank, int owner, int unit
     if (rank == owner)
         return from->grad[unit];
     struct tensor *g = from->grad[unit];
-    struct tensor *received = new_tensor(b->step->pool, to->device, MEM_GRADIENTS, "grad.received", FLOAT32, g->rank,
-                                         g->shape);
+    struct tensor *received =
+        new_tensor(b->step->pool, to->device, MEM_GRADIENTS, "grad.received", FLOAT32, g->rank, g->shape);
     add_move(b->step, "reduce.move", received, g, b->layer);
     return received;
 }
@@ -61,7 +61,8 @@ static void sum_tied(struct build *b)
     }
 }
 
-/* ---- norm ------------------------------------------------------------------------------------------------------------ */
+/* ---- norm
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Each unit's block sums have a part of their own in one tensor on rank 0; padding stays zero. */
 static struct tensor *new_partials(struct build *b, size_t *part)
@@ -71,8 +72,8 @@ static struct tensor *new_partials(struct build *b, size_t *part)
         part[u] = n;
         n += round_up(ceil_div(b->model->params->unit[u].elements, NORM_BLOCK), UNIT_ALIGN);
     }
-    struct tensor *t = new_tensor(b->step->pool, b->model->replica[0].device, MEM_WORK, "norm.partials", FLOAT32,
-                                  SHAPE((int64_t)n));
+    struct tensor *t =
+        new_tensor(b->step->pool, b->model->replica[0].device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
     t->persistent = true;
     return t;
 }
@@ -87,8 +88,8 @@ static void add_norm(struct build *b, struct tensor **sum)
         on_rank(b, owner_of(b->model, u), u);
         struct tensor *view = new_view(b->step->pool, partials, "norm.part", part[u], SHAPE((int64_t)n_blocks));
         struct tensor *out = b->replica->rank == 0 ? view
-                                                   : new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local", FLOAT32,
-                                                                SHAPE((int64_t)n_blocks));
+                                                   : new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local",
+                                                                FLOAT32, SHAPE((int64_t)n_blocks));
         LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n_blocks), OUT(out), IN(sum[u]),
                INT(count_elements(sum[u])));
         if (out != view)
@@ -102,7 +103,8 @@ static void add_norm(struct build *b, struct tensor **sum)
     free(part);
 }
 
-/* ---- update ------------------------------------------------------------------------------------------------------------ */
+/* ---- update
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void update_unit(struct build *b, int unit, struct tensor *sum)
 {

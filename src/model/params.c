@@ -43,10 +43,13 @@ static const struct row final_rows[] = {
 void check_config(const struct config *c)
 {
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
-        fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %d layers, %d heads, %d "
-             "channels, seq-len %d, vocabulary %d", c->layers, c->heads, c->channels, c->seq_len, c->vocab);
+        fail(EXIT_USAGE,
+             "a model needs at least 1 layer, head, channel, position and token; got %d layers, %d heads, %d "
+             "channels, seq-len %d, vocabulary %d",
+             c->layers, c->heads, c->channels, c->seq_len, c->vocab);
     if (c->channels % c->heads)
-        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part; try --channels %d",
+        fail(EXIT_USAGE,
+             "--channels %d is not a multiple of --heads %d: every head takes an equal part; try --channels %d",
              c->channels, c->heads, (c->channels / c->heads + 1) * c->heads);
     double elements = (double)c->vocab * c->channels + 12.0 * c->layers * c->channels * c->channels;
     if (elements > 1e11)
@@ -56,7 +59,7 @@ void check_config(const struct config *c)
 
 static int64_t size_of(const struct config *c, enum size s)
 {
-    const int64_t sizes[] = {[NONE] = 1,        [V] = c->vocab,        [T] = c->seq_len,
+    const int64_t sizes[] = {[NONE] = 1,        [V] = c->vocab,         [T] = c->seq_len,
                              [C] = c->channels, [C3] = 3 * c->channels, [C4] = 4 * c->channels};
     return sizes[s];
 }
@@ -65,8 +68,13 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
 {
     struct param *x = &p->param[p->n++];
     struct unit *u = &p->unit[unit];
-    *x = (struct param){.llmc = row->llmc, .layer = layer, .unit = unit, .conv1d = row->conv1d, .split = row->split,
-                        .init = row->init, .offset = u->elements};
+    *x = (struct param){.llmc = row->llmc,
+                        .layer = layer,
+                        .unit = unit,
+                        .conv1d = row->conv1d,
+                        .split = row->split,
+                        .init = row->init,
+                        .offset = u->elements};
     snprintf(x->name, sizeof x->name, row->name, layer);
     x->rank = row->shape[1] == NONE ? 1 : 2;
     x->shape[0] = size_of(&p->config, row->shape[0]);

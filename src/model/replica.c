@@ -7,8 +7,8 @@
 int owner_of(const struct model *m, int unit) { return unit % m->n_ranks; }
 
 /* The role of each parameter of a unit, in the table's order. */
-static const enum layer_param layer_roles[LAYER_PARAMS] = {QKV_W, PROJ_W, FC_W, FCPROJ_W, LN1_W, LN1_B,
-                                                           QKV_B, PROJ_B, LN2_W, LN2_B, FC_B, FCPROJ_B};
+static const enum layer_param layer_roles[LAYER_PARAMS] = {QKV_W, PROJ_W, FC_W,  FCPROJ_W, LN1_W, LN1_B,
+                                                           QKV_B, PROJ_B, LN2_W, LN2_B,    FC_B,  FCPROJ_B};
 static const enum other_param embedding_roles[] = {WTE, WPE}, final_roles[] = {HEAD, LNF_W, LNF_B};
 
 static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *what,
@@ -16,8 +16,8 @@ static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum
 {
     char name[48];
     snprintf(name, sizeof name, "%s.%d", what, unit);
-    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32,
-                                  SHAPE((int64_t)m->params->unit[unit].elements));
+    struct tensor *t =
+        new_tensor(m->pool, r->device, class, name, FLOAT32, SHAPE((int64_t)m->params->unit[unit].elements));
     t->persistent = true;
     return t;
 }
@@ -84,8 +84,8 @@ static void make_replica(struct model *m, int rank)
     if (!m->training)
         return;
     if (c->tied) {
-        r->lookup_grad = new_tensor(m->pool, r->device, MEM_GRADIENTS, "wte.lookup.grad", FLOAT32,
-                                    SHAPE(c->vocab, c->channels));
+        r->lookup_grad =
+            new_tensor(m->pool, r->device, MEM_GRADIENTS, "wte.lookup.grad", FLOAT32, SHAPE(c->vocab, c->channels));
         r->lookup_grad->persistent = true;
     }
     r->control = small_tensor(m, r, "control", 16);

@@ -1,9 +1,9 @@
 /* audit.c - checks what tasks declare (--serial --audit).
  *
  * Before a task, all memory of all arenas is copied aside and filled with NaN, but for the bytes that the task declares
- * to read.  It then runs alone.  What it writes outside its declared writes shows as bytes that are no longer the fill (or
- * no longer what was declared read); what it reads undeclared is NaN and shows in what it writes.  Everything it did not
- * declare to write is then put back.  The fill is all one bits: a NaN as a float, -1 as an integer.
+ * to read.  It then runs alone.  What it writes outside its declared writes shows as bytes that are no longer the fill
+ * (or no longer what was declared read); what it reads undeclared is NaN and shows in what it writes.  Everything it
+ * did not declare to write is then put back.  The fill is all one bits: a NaN as a float, -1 as an integer.
  */
 #include "schedule.h"
 
@@ -21,9 +21,11 @@ static void transfer(struct device *d, const struct slab *slab, unsigned char *h
     if (!slab->buffer)
         memcpy(to_slab ? slab->host : host, to_slab ? host : slab->host, slab->bytes);
     else if (to_slab)
-        CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, host, 0, NULL, NULL));
+        CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, host, 0, NULL,
+                                NULL));
     else
-        CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, host, 0, NULL, NULL));
+        CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, host, 0, NULL,
+                               NULL));
 }
 
 /* Copy the bytes that t declares in `mode` on slab k of d. */
@@ -37,7 +39,8 @@ static void copy_declared(const struct task *t, const struct device *d, int k, e
     }
 }
 
-static _Noreturn void fail_write(const struct step *s, const struct task *t, const struct device *d, int slab, size_t at)
+static _Noreturn void fail_write(const struct step *s, const struct task *t, const struct device *d, int slab,
+                                 size_t at)
 {
     const char *name = "no tensor";
     for (size_t i = 0; i < s->pool->n; i++) {
@@ -46,13 +49,14 @@ static _Noreturn void fail_write(const struct step *s, const struct task *t, con
             (x->persistent || x->step == s))
             name = x->name;
     }
-    fail(EXIT_FAILED, "audit: task %s (layer %d) wrote byte %zu of slab %d on %s (%s), which it does not declare to write",
-         t->name, t->layer, at, slab, d->id, name);
+    fail(EXIT_FAILED,
+         "audit: task %s (layer %d) wrote byte %zu of slab %d on %s (%s), which it does not declare to write", t->name,
+         t->layer, at, slab, d->id, name);
 }
 
 /* `after` against `before` outside the declared writes. */
-static void check_writes(const struct step *s, const struct task *t, struct device *d, int k, const struct image *before,
-                         const unsigned char *after)
+static void check_writes(const struct step *s, const struct task *t, struct device *d, int k,
+                         const struct image *before, const unsigned char *after)
 {
     unsigned char *expected = allocate(before->n, 1);
     memcpy(expected, before->bytes, before->n);
@@ -69,8 +73,10 @@ static void check_values(const struct task *t, const struct tensor *x, const uns
     for (size_t i = 0; i < count_elements(x); i++) {
         bool nan = x->element == FLOAT32 ? (word[i] & 0x7FFFFFFF) > 0x7F800000 : word[i] == UINT32_MAX;
         if (nan)
-            fail(EXIT_FAILED, "audit: task %s (layer %d) left NaN in element %zu of tensor %s: it reads something that it "
-                 "does not declare, or does not write all of the tensor", t->name, t->layer, i, x->name);
+            fail(EXIT_FAILED,
+                 "audit: task %s (layer %d) left NaN in element %zu of tensor %s: it reads something that it "
+                 "does not declare, or does not write all of the tensor",
+                 t->name, t->layer, i, x->name);
     }
 }
 

@@ -75,7 +75,8 @@ static void walk_twice(struct step *s, bool by_address)
             forget_transient(&w);
         for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
             for (int i = 0; i < t->n_access; i++)
-                if (t->access[i].mode != ACCESS_NONE && ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
+                if (t->access[i].mode != ACCESS_NONE &&
+                    ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
                     touch(&w, node, &t->access[i]);
     }
     free_spaces(w.spaces, w.n_spaces);
@@ -139,7 +140,10 @@ static void mark_waits(struct step *s)
 }
 
 /* The context in which a task's own event lives; host tasks complete a user event of context 0. */
-static int event_context(const struct task *t) { return t->lane->device->is_host ? 0 : t->lane->device->context->index; }
+static int event_context(const struct task *t)
+{
+    return t->lane->device->is_host ? 0 : t->lane->device->context->index;
+}
 
 static void mark_producers(struct step *s)
 {

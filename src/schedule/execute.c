@@ -4,8 +4,8 @@
  * depend() marked: events of other lanes, of this iteration or the one before.  Two iterations may be in flight; each
  * has its own slots (by parity), which are collected when the parity comes round again.
  *
- * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user event
- * there, which a forwarder thread completes.  A host task's event is a user event from the start.
+ * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
+ * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
  */
 #include "schedule.h"
 
@@ -29,8 +29,8 @@ static void check_status(const struct step *s, const struct task *t, uint32_t nu
     cl_int status;
     CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
     if (status < 0)
-        fail(EXIT_FAILED, "step %u of list %s: task %s (layer %d) on lane %s failed with %s (%d)", number, s->name, t->name,
-             t->layer, t->lane->name, cl_error_name(status), (int)status);
+        fail(EXIT_FAILED, "step %u of list %s: task %s (layer %d) on lane %s failed with %s (%d)", number, s->name,
+             t->name, t->layer, t->lane->name, cl_error_name(status), (int)status);
 }
 
 /* Start and end of a finished task on the host's clock. */
@@ -112,7 +112,8 @@ void drain(struct step *s)
     watch(NULL);
 }
 
-/* ---- issuing ------------------------------------------------------------------------------------------------------ */
+/* ---- issuing ------------------------------------------------------------------------------------------------------
+ */
 
 static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }
 
@@ -193,7 +194,8 @@ static void issue_task(struct step *s, uint32_t number, size_t i)
         issue_device(s, number, i, n_wait, wait);
 }
 
-/* ---- serial: the reference, and the debugger's mode --------------------------------------------------------------- */
+/* ---- serial: the reference, and the debugger's mode ---------------------------------------------------------------
+ */
 
 static void run_alone(struct step *s, size_t i)
 {
@@ -234,7 +236,8 @@ static void execute_serial(struct step *s, uint32_t number)
     }
 }
 
-/* ---- looking for the first NaN or Inf --------------------------------------------------------------------------------- */
+/* ---- looking for the first NaN or Inf
+ * --------------------------------------------------------------------------------- */
 
 static bool has_not_finite(struct tensor *t, size_t *element)
 {

@@ -1,10 +1,10 @@
 /* hostlane.c - threads that wait for events: host lanes and forwarders.
  *
  * A job waits for events, runs a host task (or nothing), and completes user events.  A host lane is a thread with a
- * first-in-first-out list of jobs that run tasks.  A forwarder is the same thread with jobs that run nothing: it carries
- * "done" from one OpenCL context to another, since an event can be waited for only in its own.  Each lane with consumers
- * in other contexts has a forwarder; its events end in order, so waiting in order delays none.
- * Nothing is done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
+ * first-in-first-out list of jobs that run tasks.  A forwarder is the same thread with jobs that run nothing: it
+ * carries "done" from one OpenCL context to another, since an event can be waited for only in its own.  Each lane with
+ * consumers in other contexts has a forwarder; its events end in order, so waiting in order delays none. Nothing is
+ * done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "schedule.h"

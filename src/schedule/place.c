@@ -2,8 +2,8 @@
  *
  * List position decides how long bytes are held: a tensor lives from the first task that touches it to the last one.
  * Two tensors of one list may share bytes when these spans do not meet; tensors of different lists always may, since
- * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order they
- * were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
+ * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order
+ * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
  * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
  */
 #include "schedule.h"
@@ -37,7 +37,8 @@ static bool lives_with(const struct tensor *a, const struct tensor *b)
     return a->step == b->step && a->first <= b->last && b->first <= a->last;
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------------------- */
+/* ---- addresses -----------------------------------------------------------------------------------------------------
+ */
 
 struct arena {
     struct device *device;
@@ -89,7 +90,8 @@ static void assign(struct arena *a, struct tensor *t)
     if (t->slab == a->n_slabs) {
         char size[32], most[32];
         if (t->bytes > limit || a->n_slabs == (int)COUNT(a->high))
-            fail(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use a smaller --micro-batch or --seq-len",
+            fail(EXIT_USAGE,
+                 "tensor %s needs %s in one piece, device %s allows %s: use a smaller --micro-batch or --seq-len",
                  t->name, format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit));
         a->n_slabs++;
         t->address = 0;
@@ -105,10 +107,12 @@ static _Noreturn void fail_budget(const struct arena *a, const struct tensor *t)
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept between steps");
-    fail(EXIT_USAGE, "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use a "
-         "smaller --micro-batch, --batch or model, or a larger %s", a->device->id, where, t->name,
-         memory_class_name[t->class], format_bytes(size, (double)t->bytes), format_bytes(need, (double)arena_bytes(a)),
-         format_bytes(have, (double)a->device->budget), a->device->is_host ? "--host-mem" : "--device-mem");
+    fail(EXIT_USAGE,
+         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use a "
+         "smaller --micro-batch, --batch or model, or a larger %s",
+         a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
+         format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
+         a->device->is_host ? "--host-mem" : "--device-mem");
 }
 
 static int bigger_first(const void *a, const void *b)
@@ -142,7 +146,8 @@ static void place_device(struct pool *p, struct device *d, bool check_only)
     free(a.placed);
 }
 
-/* ---- what it comes to ------------------------------------------------------------------------------------------------ */
+/* ---- what it comes to
+ * ------------------------------------------------------------------------------------------------ */
 
 static void find_peaks(const struct pool *p, struct step *s)
 {
@@ -181,7 +186,8 @@ void place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
         find_peaks(p, steps[i]);
 }
 
-/* ---- kernels and their arguments --------------------------------------------------------------------------------------- */
+/* ---- kernels and their arguments
+ * --------------------------------------------------------------------------------------- */
 
 static cl_int set_argument(cl_kernel kernel, cl_uint i, const struct arg *a)
 {
@@ -205,8 +211,10 @@ static void set_arguments(struct task *t)
     for (int i = 0; i < t->n_args; i++) {
         cl_int code = set_argument(t->kernel, (cl_uint)i, &t->args[i]);
         if (code != CL_SUCCESS)
-            fail(EXIT_FAILED, "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same "
-                 "arguments?", t->name, i, t->function, t->file, cl_error_name(code));
+            fail(EXIT_FAILED,
+                 "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same "
+                 "arguments?",
+                 t->name, i, t->function, t->file, cl_error_name(code));
     }
 }
 

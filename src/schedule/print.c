@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- for people --------------------------------------------------------------------------------------------------- */
+/* ---- for people ---------------------------------------------------------------------------------------------------
+ */
 
-/* "12, 7', ~3": waits are bare, ' marks the previous step, ~ a reuse edge; edges that follow from others are left out. */
+/* "12, 7', ~3": waits are bare, ' marks the previous step, ~ a reuse edge; edges that follow from others are left out.
+ */
 static void print_edges(FILE *out, const struct task *t)
 {
     size_t implied = 0;
@@ -36,9 +38,10 @@ static void print_number(FILE *out, int n, int width)
 void print_step(FILE *out, const struct step *s)
 {
     double flops = 0;
-    fprintf(out, "list %s: %zu tasks. waits: task numbers; ' of the step before; ~ only because bytes are reused\n", s->name,
-            s->n);
-    fprintf(out, "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n", "#", "task", "layer", "micro", "lane", "MFLOP", "MiB");
+    fprintf(out, "list %s: %zu tasks. waits: task numbers; ' of the step before; ~ only because bytes are reused\n",
+            s->name, s->n);
+    fprintf(out, "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n", "#", "task", "layer", "micro", "lane", "MFLOP",
+            "MiB");
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = &s->tasks[i];
         fprintf(out, "%5zu  %-22s", i, t->name);
@@ -53,7 +56,8 @@ void print_step(FILE *out, const struct step *s)
 
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
 {
-    fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n%-18s %-6s", "device", "list");
+    fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n%-18s %-6s", "device",
+            "list");
     for (int c = 0; c < MEM_CLASSES; c++)
         fprintf(out, " %11s", memory_class_name[c]);
     fprintf(out, " %11s %11s\n", "together", "budget");
@@ -67,16 +71,17 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
         }
 }
 
-/* ---- as data --------------------------------------------------------------------------------------------------------- */
+/* ---- as data
+ * --------------------------------------------------------------------------------------------------------- */
 
 static json_t *edges_json(const struct task *t)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < t->n_edges; i++)
-        json_array_append_new(list, json_pack("{s:i, s:b, s:s, s:b}", "from", (int)t->edges[i].from, "previous_step",
-                                              t->edges[i].previous, "kind",
-                                              t->edges[i].kind == EDGE_REUSE ? "reuse" : "data", "wait",
-                                              t->edges[i].wait));
+        json_array_append_new(list,
+                              json_pack("{s:i, s:b, s:s, s:b}", "from", (int)t->edges[i].from, "previous_step",
+                                        t->edges[i].previous, "kind", t->edges[i].kind == EDGE_REUSE ? "reuse" : "data",
+                                        "wait", t->edges[i].wait));
     return list;
 }
 

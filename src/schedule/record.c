@@ -19,8 +19,13 @@ static void fill_lanes(const struct machine *m, struct trace_lane *lanes)
 
 static void fill_task(struct trace_task *to, const struct task *t, uint32_t list, uint32_t first_edge)
 {
-    *to = (struct trace_task){.layer = t->layer, .micro = t->micro, .lane = (uint32_t)t->lane->index, .list = list,
-                              .flops = t->flops, .bytes = t->bytes, .first_edge = first_edge,
+    *to = (struct trace_task){.layer = t->layer,
+                              .micro = t->micro,
+                              .lane = (uint32_t)t->lane->index,
+                              .list = list,
+                              .flops = t->flops,
+                              .bytes = t->bytes,
+                              .first_edge = first_edge,
                               .n_edges = (uint32_t)t->n_edges};
     snprintf(to->name, sizeof to->name, "%s", t->name);
 }
@@ -53,13 +58,21 @@ struct trace_writer *start_trace(const char *path, const struct machine *m, stru
             const struct task *t = &steps[k]->tasks[i];
             fill_task(&tasks[task++], t, (uint32_t)k, (uint32_t)edge);
             for (size_t e = 0; e < t->n_edges; e++)
-                edges[edge++] = (struct trace_edge){first + t->edges[e].from, t->edges[e].previous,
-                                                    t->edges[e].kind == EDGE_REUSE};
+                edges[edge++] =
+                    (struct trace_edge){first + t->edges[e].from, t->edges[e].previous, t->edges[e].kind == EDGE_REUSE};
         }
     }
-    struct trace_tables tables = {.kind = TRACE_REAL, .pace_scale = 1, .model = model, .n_lanes = (size_t)m->n_lanes,
-                                  .n_tasks = n_tasks, .n_edges = n_edges, .n_lists = n, .lanes = lanes, .tasks = tasks,
-                                  .edges = edges, .lists = lists};
+    struct trace_tables tables = {.kind = TRACE_REAL,
+                                  .pace_scale = 1,
+                                  .model = model,
+                                  .n_lanes = (size_t)m->n_lanes,
+                                  .n_tasks = n_tasks,
+                                  .n_edges = n_edges,
+                                  .n_lists = n,
+                                  .lanes = lanes,
+                                  .tasks = tasks,
+                                  .edges = edges,
+                                  .lists = lists};
     struct trace_writer *w = trace_create(path, &tables, RING_RECORDS);
     free(lanes), free(tasks), free(edges), free(lists);
     return w;

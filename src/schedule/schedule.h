@@ -27,8 +27,8 @@ extern const char *const memory_class_name[MEM_CLASSES];
 enum element { FLOAT32, INT32 }; /* both 4 bytes */
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4 };
 
-/* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its root) with a name
- * and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
+/* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its root) with a
+ * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
 struct tensor {
     int id; /* position in the pool */
     char name[48];
@@ -43,12 +43,12 @@ struct tensor {
     size_t offset;       /* of a view: bytes from the root's start */
 
     /* set by place(), of roots: */
-    struct step *step;   /* the list it lives in; NULL while unused or persistent */
-    int first, last;     /* positions in that list between which its bytes are held */
-    int slab;            /* -1: not placed */
-    size_t address;      /* bytes from the slab's start */
+    struct step *step; /* the list it lives in; NULL while unused or persistent */
+    int first, last;   /* positions in that list between which its bytes are held */
+    int slab;          /* -1: not placed */
+    size_t address;    /* bytes from the slab's start */
 
-    cl_mem buffer;       /* sub-buffer, made on first use */
+    cl_mem buffer; /* sub-buffer, made on first use */
 };
 
 /* All tensors that share the arenas of a machine. */
@@ -66,7 +66,7 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
 size_t count_elements(const struct tensor *t);
-cl_mem tensor_buffer(struct tensor *t); /* after place: the sub-buffer of an OpenCL device's tensor */
+cl_mem tensor_buffer(struct tensor *t);      /* after place: the sub-buffer of an OpenCL device's tensor */
 void *tensor_memory(const struct tensor *t); /* after place: the bytes of a host tensor */
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
 void write_tensor(struct tensor *t, const void *from);
@@ -91,11 +91,12 @@ struct arg { /* of a kernel; a tensor argument is also an access */
 #define OUT(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_WRITE})
 #define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_BOTH})
 /* Adds to what is there, or starts anew: the first micro-batch of a gradient only writes. */
-#define ACCUMULATE(t, more) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = (more) ? ACCESS_BOTH : ACCESS_WRITE})
+#define ACCUMULATE(t, more)                                                                                            \
+    ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = (more) ? ACCESS_BOTH : ACCESS_WRITE})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)}) /* local memory */
-#define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})                         /* a buffer the kernel will not touch */
+#define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})                          /* a buffer the kernel will not touch */
 struct grid { /* NDRange: work-items in all and per group; local[0] 0 leaves the group to the driver */
     int dims;
     size_t global[3], local[3];
@@ -114,7 +115,7 @@ struct edge {                             /* listed at the consumer */
     uint32_t from;                        /* the producer's position in the list */
     bool previous;                        /* the producer ran in the previous iteration */
     enum edge_kind kind;
-    bool wait;                            /* crosses lanes and follows from no other wait: execute() waits for it */
+    bool wait; /* crosses lanes and follows from no other wait: execute() waits for it */
 };
 struct task {
     char name[40]; /* "mlp.fc" */
@@ -126,9 +127,9 @@ struct task {
     struct access access[MAX_ACCESS];
     int n_access;
 
-    issue_function *issue; /* NULL on host lanes */
-    host_function *run;    /* host lanes */
-    void *context;         /* of run; or the issue function's own description (freed with the task) */
+    issue_function *issue;       /* NULL on host lanes */
+    host_function *run;          /* host lanes */
+    void *context;               /* of run; or the issue function's own description (freed with the task) */
     const char *file, *function; /* kernel tasks */
     struct arg *args;
     int n_args;
@@ -160,8 +161,8 @@ struct step {
 
     /* running */
     struct slot *slots[2];
-    cl_event *foreign[2];   /* [task * n_contexts + context]: user events that stand for `done` elsewhere */
-    uint32_t number[2];     /* iteration held by each parity; 0: none */
+    cl_event *foreign[2]; /* [task * n_contexts + context]: user events that stand for `done` elsewhere */
+    uint32_t number[2];   /* iteration held by each parity; 0: none */
     bool ready;
     uint32_t first_trace_task; /* index of task 0 in the trace's task table */
 };
@@ -222,7 +223,7 @@ void drain(struct step *s);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ------------------------------------------------------------ */
 
-struct job { /* wait for events, run a host task (or nothing), complete user events */
+struct job {                 /* wait for events, run a host task (or nothing), complete user events */
     const struct task *task; /* NULL: only forward */
     struct slot *slot;       /* gets start and end; NULL: not wanted */
     uint32_t number;
@@ -232,7 +233,8 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
 void submit_job(struct host_thread **thread, const char *name, const struct job *job);
 void stop_thread(struct host_thread **thread);
 
-/* ---- watchdog.c, audit.c, print.c ---------------------------------------------------------------------------------- */
+/* ---- watchdog.c, audit.c, print.c ----------------------------------------------------------------------------------
+ */
 
 /* The watchdog's lock: held while slots change. */
 extern pthread_mutex_t slots_lock;
@@ -246,7 +248,7 @@ void print_frontier(FILE *out, struct step *s);
  * has not declared, or writes a NaN that it can only have read undeclared.  issue() runs the task and waits. */
 void audit_task(struct step *s, size_t i, void (*issue)(struct step *, size_t));
 
-/* Runs iteration `number` again, one task at a time, until one writes something that is not finite; tells which.  false:
+/* Runs iteration `number` again, one task at a time, until one writes something that is not finite; tells which. false:
  * none did. */
 bool find_not_finite(struct step *s, uint32_t number, const struct task **task, const struct tensor **tensor,
                      size_t *element);

@@ -1,10 +1,10 @@
 /* verify.c - proves of a placed list, on its own, that it computes what its order on paper says.
  *
- * Values: in list order, every read finds bytes that were last written through the same tensor, in this iteration unless
- * the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.)
- * Order: every two accesses to the same bytes of which one writes are ordered by lanes and waits, the way execute() waits
- * and no more.  (A dropped edge is seen here.)
- * It shares the range tracker with depend(), but not its edges' derivation: it looks at pairs, and asks for paths.
+ * Values: in list order, every read finds bytes that were last written through the same tensor, in this iteration
+ * unless the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.) Order: every two
+ * accesses to the same bytes of which one writes are ordered by lanes and waits, the way execute() waits and no more.
+ * (A dropped edge is seen here.) It shares the range tracker with depend(), but not its edges' derivation: it looks at
+ * pairs, and asks for paths.
  */
 #include "ranges.h"
 
@@ -59,7 +59,8 @@ static char *verify_values(const struct step *s)
     return wrong;
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------- */
+/* ---- order ---------------------------------------------------------------------------------------------------------
+ */
 
 struct touched { /* one access of one node */
     int space, node;

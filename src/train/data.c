@@ -334,12 +334,35 @@ static size_t file_offset(const struct split *split, int64_t step, int sample, i
     return (size_t)step % batches * stride + (size_t)sample * (size_t)seq_len;
 }
 
-/* Any offset whose window and last target fit, all alike.  A 53-bit fraction times fewer than 2^53 choices stays below
- * the number of choices, also after rounding. */
+/* The place of card i after shuffling n of them: a Feistel network permutes the numbers of an even count of bits, and
+ * is applied again until the result is below n.  Nothing is stored, so any step can be asked for directly. */
+static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
+{
+    unsigned half = 1;
+    while (half < 32 && (UINT64_C(1) << 2 * half) < n)
+        half++;
+    uint64_t mask = (UINT64_C(1) << half) - 1;
+    do {
+        uint64_t left = i >> half, right = i & mask;
+        for (uint64_t round = 0; round < 4; round++) {
+            uint64_t mixed = left ^ (random_words(seed, STREAM_DATA, epoch, round << 32 | right).word[0] & mask);
+            left = right;
+            right = mixed;
+        }
+        i = left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+/* Windows are drawn without replacement.  An epoch cuts the text, taken as a ring of all possible offsets, into windows
+ * side by side from a random place, and goes through them in random order: every token is seen about once per epoch
+ * (drawn with replacement, a third of them would not be), and the cuts fall elsewhere in every epoch. */
 static size_t random_offset(const struct split *split, uint64_t seed, uint64_t counter, int seq_len)
 {
-    size_t choices = split->n - (size_t)seq_len;
-    return (size_t)(random_uniform(seed, STREAM_DATA, 0, counter) * (double)choices);
+    uint64_t choices = split->n - (size_t)seq_len, windows = MAX(choices / (uint64_t)seq_len, 1);
+    uint32_t epoch = (uint32_t)(counter / windows);
+    uint64_t start = (uint64_t)(random_uniform(seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
+    return (start + shuffled(counter % windows, windows, seed, epoch) * (uint64_t)seq_len) % choices;
 }
 
 void dataset_window(const struct dataset *d, enum data_order order, uint64_t seed, int64_t step, int sample, int batch,

@@ -70,7 +70,8 @@ void close_dataset(struct dataset *d);
  * token later.
  *   ORDER_FILE     consecutive windows from the start of the data, back to the start when fewer than
  *                  batch * seq_len + 1 tokens are left: the batches of llm.c
- *   ORDER_SHUFFLE  a random offset for each value of the global sample counter, step * batch + sample */
+ *   ORDER_SHUFFLE  a random offset for each value of the global sample counter, step * batch + sample; within an epoch
+ *                  the windows lie side by side, so every token is seen about once */
 void dataset_window(const struct dataset *d, enum data_order order, uint64_t seed, int64_t step, int sample, int batch,
                     int seq_len, int32_t *tokens, int32_t *targets);
 

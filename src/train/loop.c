@@ -69,7 +69,8 @@ static void check_guards(const struct trainer *t)
 {
     for (int i = 0; i <= t->machine->n_devices; i++)
         if (damaged_guards(&t->machine->device[i]))
-            fail(EXIT_FAILED, "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
+            fail(EXIT_FAILED,
+                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
                  t->machine->device[i].id);
 }
 

@@ -1,7 +1,7 @@
 /* progress.c - what the user sees while training, and the log.
  *
- * On a terminal a line per step with colour; elsewhere the same lines plain.  NO_COLOR is honoured.  The log has one JSON
- * object per line: the run, then steps and evaluations; not-a-number is null.
+ * On a terminal a line per step with colour; elsewhere the same lines plain.  NO_COLOR is honoured.  The log has one
+ * JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
 #include "train.h"
 
@@ -15,21 +15,23 @@ struct progress {
     FILE *log;
     bool colour;
     uint32_t steps;
-    double peak;        /* measured FLOP/s of all devices together; 0: not measured */
-    double flops;       /* per step */
-    uint64_t last_ns;   /* end of the step before */
-    double average_ms;  /* of recent steps, for the time left */
+    double peak;       /* measured FLOP/s of all devices together; 0: not measured */
+    double flops;      /* per step */
+    uint64_t last_ns;  /* end of the step before */
+    double average_ms; /* of recent steps, for the time left */
     uint32_t counted;
 };
 
-/* ---- the log -------------------------------------------------------------------------------------------------------- */
+/* ---- the log --------------------------------------------------------------------------------------------------------
+ */
 
 static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static void write_log(struct progress *p, json_t *line)
 {
     if (p->log) {
-        if (json_dumpf(line, p->log, JSON_COMPACT | JSON_REAL_PRECISION(9)) || fputc('\n', p->log) == EOF || fflush(p->log))
+        if (json_dumpf(line, p->log, JSON_COMPACT | JSON_REAL_PRECISION(9)) || fputc('\n', p->log) == EOF ||
+            fflush(p->log))
             fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
     }
     json_decref(line);
@@ -43,7 +45,8 @@ static FILE *open_log(const char *path)
     return f;
 }
 
-/* ---- before the first step ---------------------------------------------------------------------------------------------- */
+/* ---- before the first step
+ * ---------------------------------------------------------------------------------------------- */
 
 static double measure_peaks(const struct trainer *t)
 {
@@ -61,7 +64,8 @@ struct progress *new_progress(struct trainer *t, json_t *run)
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
     p->log = open_log(t->settings->log);
-    p->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(getenv("TERM") && strcmp(getenv("TERM"), "dumb") == 0);
+    p->colour =
+        isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(getenv("TERM") && strcmp(getenv("TERM"), "dumb") == 0);
     p->steps = (uint32_t)t->settings->steps;
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     write_log(p, json_pack("{s:o}", "run", run));
@@ -90,16 +94,17 @@ void print_summary(struct progress *p)
     char *devices = describe_machine(t->machine);
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
     printf("devices     %s\n", devices);
-    printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head: %zu parameters\n", c->layers,
-           c->heads, c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied", count_parameters(t->model->params));
+    printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head: %zu parameters\n",
+           c->layers, c->heads, c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied",
+           count_parameters(t->model->params));
     if (t->data)
         printf("data        %s: %zu tokens (%s) to train, %zu to validate\n",
                t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
                kinds[t->data->tokenizer.kind], t->data->val.n);
     print_memory_line(t);
     printf("step        %d sequences of %d tokens: %.0f tokens in %d micro-batch%s on each of %d device%s, %zu tasks\n",
-           t->batch, t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es", t->ranks, t->ranks == 1 ? "" : "s",
-           t->train->n);
+           t->batch, t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es", t->ranks,
+           t->ranks == 1 ? "" : "s", t->train->n);
     fflush(stdout);
     if (!execution.serial) {
         p->peak = measure_peaks(t);
@@ -112,7 +117,8 @@ void print_summary(struct progress *p)
     p->last_ns = now_ns();
 }
 
-/* ---- a step ------------------------------------------------------------------------------------------------------------------ */
+/* ---- a step
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void print_time_left(const struct progress *p, uint32_t number)
 {
@@ -129,15 +135,15 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     p->last_ns = r->ended_ns;
     p->counted++;
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
-    printf("step %*u/%u  %sloss %7.4f%s  norm %7.3f  lr %.2e  %s%7.1f ms  %6.0f tokens/s%s", p->steps > 9999 ? 6 : 4, number,
-           p->steps, bold, r->loss, off, r->norm, r->lr, dim, ms, tokens_per_s, off);
+    printf("step %*u/%u  %sloss %7.4f%s  norm %7.3f  lr %.2e  %s%7.1f ms  %6.0f tokens/s%s", p->steps > 9999 ? 6 : 4,
+           number, p->steps, bold, r->loss, off, r->norm, r->lr, dim, ms, tokens_per_s, off);
     if (p->peak > 0)
         printf("  %2.0f %% of peak", 100 * p->flops / (ms * 1e-3) / p->peak);
     print_time_left(p, number);
     printf("\n");
     fflush(stdout);
-    write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_or_null(r->loss), "norm",
-                           number_or_null(r->norm), "lr", number_or_null(r->lr), "ms", number_or_null(ms),
+    write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_or_null(r->loss),
+                           "norm", number_or_null(r->norm), "lr", number_or_null(r->lr), "ms", number_or_null(ms),
                            "tokens_per_s", number_or_null(tokens_per_s)));
 }
 

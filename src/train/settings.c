@@ -20,30 +20,34 @@ static struct settings s; /* the table points into it; one command runs in a pro
 static struct option options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "tiny|nano|char|gpt2", 0, 0, MODEL,
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), "
-     "char (6, 6, 384, 256, 8), gpt2 (12, 12, 768, 1024, 4)", BUILD_ALL, false},
+     "char (6, 6, 384, 256, 8), gpt2 (12, 12, 768, 1024, 4)",
+     BUILD_ALL, false},
     {"layers", 0, OPT_INT, &s.layers, "N", 1, 1000, MODEL, "transformer layers", BUILD_ALL, false},
     {"heads", 0, OPT_INT, &s.heads, "N", 1, 1000, MODEL, "attention heads; must divide --channels", BUILD_ALL, false},
     {"channels", 0, OPT_INT, &s.channels, "N", 1, 100000, MODEL, "width of the model", BUILD_ALL, false},
     {"seq-len", 0, OPT_INT, &s.seq_len, "N", 1, 1000000, MODEL, "tokens per sequence", BUILD_ALL, false},
-    {"untied", 0, OPT_FLAG, &s.untied, NULL, 0, 0, MODEL, "the head has weights of its own (default: the token embedding)",
-     BUILD_ALL, false},
+    {"untied", 0, OPT_FLAG, &s.untied, NULL, 0, 0, MODEL,
+     "the head has weights of its own (default: the token embedding)", BUILD_ALL, false},
     {"init", 0, OPT_TEXT, &s.init, "FILE", 0, 0, MODEL,
-     "start from an llm.c checkpoint or safetensors with GPT-2 names; brings its own sizes", CMD_TRAIN | CMD_PLAN, false},
-    {"config", 0, OPT_TEXT, &s.config, "FILE", 0, 0, MODEL,
-     "lines `option = value`; options on the command line win", BUILD_ALL, false},
+     "start from an llm.c checkpoint or safetensors with GPT-2 names; brings its own sizes", CMD_TRAIN | CMD_PLAN,
+     false},
+    {"config", 0, OPT_TEXT, &s.config, "FILE", 0, 0, MODEL, "lines `option = value`; options on the command line win",
+     BUILD_ALL, false},
 
     {"data", 0, OPT_TEXT, &s.data, "PATH", 0, 0, DATA,
      "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources)",
      CMD_TRAIN, false},
     {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes|chars", 0, 0, DATA, "what a token of text is", CMD_TRAIN, false},
-    {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", CMD_TRAIN, false},
-    {"val-data", 0, OPT_TEXT, &s.val_data, "PATH", 0, 0, DATA, "validation data (default: the end of --data)", CMD_TRAIN,
+    {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", CMD_TRAIN,
      false},
-    {"val-share", 0, OPT_DOUBLE, &s.val_share, "X", 0, 0.9, DATA, "share of the data kept for validation", CMD_TRAIN, false},
+    {"val-data", 0, OPT_TEXT, &s.val_data, "PATH", 0, 0, DATA, "validation data (default: the end of --data)",
+     CMD_TRAIN, false},
+    {"val-share", 0, OPT_DOUBLE, &s.val_share, "X", 0, 0.9, DATA, "share of the data kept for validation", CMD_TRAIN,
+     false},
     {"val-every", 0, OPT_INT, &s.val_every, "N", 0, 1e9, DATA,
      "steps between evaluations (0: only after the last step)", CMD_TRAIN, false},
-    {"val-batches", 0, OPT_INT, &s.val_batches, "N", 0, 1e9, DATA, "evaluate on N batches (0: the whole split)", CMD_TRAIN,
-     false},
+    {"val-batches", 0, OPT_INT, &s.val_batches, "N", 0, 1e9, DATA, "evaluate on N batches (0: the whole split)",
+     CMD_TRAIN, false},
 
     {"batch", 0, OPT_INT, &s.batch, "N", 1, 1e6, TRAINING, "sequences per step, over all devices", BUILD_ALL, false},
     {"micro-batch", 0, OPT_INT, &s.micro_batch, "N", 0, 1e6, TRAINING,
@@ -52,8 +56,8 @@ static struct option options[] = {
     {"stop-after", 0, OPT_INT, &s.stop_after, "N", 0, 1e9, TRAINING,
      "save and stop after step N; the schedule is still meant for --steps (0: off)", CMD_TRAIN, false},
     {"lr", 0, OPT_DOUBLE, &s.lr, "X", 0, 1e3, TRAINING, "learning rate", CMD_TRAIN | CMD_CHECK, false},
-    {"lr-min", 0, OPT_DOUBLE, &s.lr_min, "X", -1, 1e3, TRAINING, "where the schedule ends (-1: a tenth of --lr)", CMD_TRAIN,
-     false},
+    {"lr-min", 0, OPT_DOUBLE, &s.lr_min, "X", -1, 1e3, TRAINING, "where the schedule ends (-1: a tenth of --lr)",
+     CMD_TRAIN, false},
     {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine|constant|linear|wsd", 0, 0, TRAINING,
      "course of the learning rate", CMD_TRAIN, false},
     {"warmup", 0, OPT_INT, &s.warmup, "N", -1, 1e9, TRAINING,
@@ -61,8 +65,10 @@ static struct option options[] = {
     {"decay-share", 0, OPT_DOUBLE, &s.decay_share, "X", 0, 1, TRAINING, "wsd: share of the steps that decay", CMD_TRAIN,
      false},
     {"beta1", 0, OPT_DOUBLE, &s.beta1, "X", 0, 1, TRAINING, "AdamW: mean of gradients", CMD_TRAIN | CMD_CHECK, false},
-    {"beta2", 0, OPT_DOUBLE, &s.beta2, "X", 0, 1, TRAINING, "AdamW: mean of squared gradients", CMD_TRAIN | CMD_CHECK, false},
-    {"eps", 0, OPT_DOUBLE, &s.eps, "X", 0, 1, TRAINING, "AdamW: added to the denominator", CMD_TRAIN | CMD_CHECK, false},
+    {"beta2", 0, OPT_DOUBLE, &s.beta2, "X", 0, 1, TRAINING, "AdamW: mean of squared gradients", CMD_TRAIN | CMD_CHECK,
+     false},
+    {"eps", 0, OPT_DOUBLE, &s.eps, "X", 0, 1, TRAINING, "AdamW: added to the denominator", CMD_TRAIN | CMD_CHECK,
+     false},
     {"weight-decay", 0, OPT_DOUBLE, &s.weight_decay, "X", 0, 10, TRAINING, "AdamW: decay of matrices",
      CMD_TRAIN | CMD_CHECK, false},
     {"clip", 0, OPT_DOUBLE, &s.clip, "X", 0, 1e9, TRAINING, "largest norm of the gradient (0: no clipping)", CMD_TRAIN,
@@ -72,37 +78,41 @@ static struct option options[] = {
 
     {"devices", 'd', OPT_TEXT, &s.devices, "P:D[/n|xN][,...]", 0, 0, DEVICES,
      "platform:device as `yard devices` numbers them; /n cuts a CPU into n sub-devices, xN uses a device as N logical "
-     "ones (default: the first GPU, else the first device)", RUN_ALL, false},
+     "ones (default: the first GPU, else the first device)",
+     RUN_ALL, false},
     {"mesh", 0, OPT_TEXT, &s.mesh, "dp=A,pp=B,tp=C", 0, 0, DEVICES,
-     "coordinates of the devices; this version has data parallelism only (default: dp = all devices)", BUILD_ALL, false},
+     "coordinates of the devices; this version has data parallelism only (default: dp = all devices)", BUILD_ALL,
+     false},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, "BYTES", 0, 0, DEVICES,
      "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory)",
      RUN_ALL, false},
     {"host-mem", 0, OPT_BYTES, &s.host_memory, "BYTES", 0, 0, DEVICES, "the same for the host", RUN_ALL, false},
     {"gemm", 0, OPT_CHOICE, &s.gemm, "auto|own|clblast", 0, 0, DEVICES,
      "matrix products: our kernel, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)", RUN_ALL, false},
-    {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice", RUN_ALL,
-     false},
+    {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice",
+     RUN_ALL, false},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
      CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH, false},
     {"audit", 0, OPT_FLAG, &s.audit, NULL, 0, 0, LOOKING,
-     "with --serial: check that every task reads and writes what it declares, and no more (slow)", CMD_TRAIN | CMD_CHECK,
-     false},
+     "with --serial: check that every task reads and writes what it declares, and no more (slow)",
+     CMD_TRAIN | CMD_CHECK, false},
     {"trace", 0, OPT_TEXT, &s.trace, "FILE", 0, 0, LOOKING, "record what ran when; see `yard trace --help`", CMD_TRAIN,
      false},
     {"log", 0, OPT_TEXT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
-    {"save", 0, OPT_TEXT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN, false},
-    {"save-every", 0, OPT_INT, &s.save_every, "N", 0, 1e9, LOOKING, "also every N steps (0: only at the end)", CMD_TRAIN,
+    {"save", 0, OPT_TEXT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
      false},
+    {"save-every", 0, OPT_INT, &s.save_every, "N", 0, 1e9, LOOKING, "also every N steps (0: only at the end)",
+     CMD_TRAIN, false},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "N", 0, 1e6, LOOKING, "tokens of text shown at the end", CMD_TRAIN,
      false},
     {"watchdog", 0, OPT_DOUBLE, &s.watchdog, "SECONDS", 0, 1e6, LOOKING,
      "when no task ends for so long, print what each lane waits for (0: off)", CMD_TRAIN | CMD_BENCH, false},
     {"json", 0, OPT_FLAG, &s.json, NULL, 0, 0, LOOKING, "one JSON object on stdout and nothing else",
      CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH, false},
-    {"print", 0, OPT_FLAG, &s.print, NULL, 0, 0, LOOKING, "the list of tasks and the memory map (default)", CMD_PLAN, false},
+    {"print", 0, OPT_FLAG, &s.print, NULL, 0, 0, LOOKING, "the list of tasks and the memory map (default)", CMD_PLAN,
+     false},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, 0, 0, LOOKING,
      "prove that every read sees the right value and every conflict is ordered", CMD_PLAN, false},
 
@@ -119,7 +129,8 @@ static struct option options[] = {
 };
 static struct option_table table = {options, COUNT(options)};
 
-/* ---- defaults and presets -------------------------------------------------------------------------------------------- */
+/* ---- defaults and presets
+ * -------------------------------------------------------------------------------------------- */
 
 static const struct preset {
     const char *name;
@@ -134,10 +145,30 @@ static const struct preset {
 static void set_defaults(void)
 {
     s = (struct settings){
-        .preset = "nano", .tokens = "bytes", .order = "shuffle", .val_share = 0.1, .steps = 500, .warmup = -1,
-        .seed = 1337, .lr = 1e-3, .lr_min = -1, .decay_share = 0.2, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8,
-        .weight_decay = 0.1, .clip = 1.0, .schedule = "cosine", .gemm = "auto", .sample_tokens = 200, .watchdog = 60,
-        .prompt = "\n", .count = 300, .temperature = 0.8, .top_k = 40, .tolerance = 1e-5,
+        .preset = "nano",
+        .tokens = "bytes",
+        .order = "shuffle",
+        .val_share = 0.1,
+        .steps = 500,
+        .warmup = -1,
+        .seed = 1337,
+        .lr = 1e-3,
+        .lr_min = -1,
+        .decay_share = 0.2,
+        .beta1 = 0.9,
+        .beta2 = 0.99,
+        .eps = 1e-8,
+        .weight_decay = 0.1,
+        .clip = 1.0,
+        .schedule = "cosine",
+        .gemm = "auto",
+        .sample_tokens = 200,
+        .watchdog = 60,
+        .prompt = "\n",
+        .count = 300,
+        .temperature = 0.8,
+        .top_k = 40,
+        .tolerance = 1e-5,
     };
     for (size_t i = 0; i < COUNT(options); i++)
         options[i].given = false;
@@ -171,7 +202,8 @@ static void derive(void)
     if (s.stop_after && !s.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (s.stop_after > s.steps)
-        fail(EXIT_USAGE, "--stop-after %lld is behind the last step, %lld", (long long)s.stop_after, (long long)s.steps);
+        fail(EXIT_USAGE, "--stop-after %lld is behind the last step, %lld", (long long)s.stop_after,
+             (long long)s.steps);
 }
 
 /* A file brings its own sizes; only the length of the sequences may be less than it can take. */
@@ -183,7 +215,8 @@ static void apply_init(void)
             fail(EXIT_USAGE, "--%s: --init %s brings its own sizes; leave one of the two out", fixed[i], s.init);
     struct config c = read_config(s.init);
     if (was_given("seq-len") && s.seq_len > c.seq_len)
-        fail(EXIT_USAGE, "--seq-len %lld is longer than the %d positions of %s", (long long)s.seq_len, c.seq_len, s.init);
+        fail(EXIT_USAGE, "--seq-len %lld is longer than the %d positions of %s", (long long)s.seq_len, c.seq_len,
+             s.init);
     s.layers = c.layers;
     s.heads = c.heads;
     s.channels = c.channels;
@@ -199,17 +232,21 @@ struct settings *default_settings(void)
     return &s;
 }
 
-/* ---- the command line -------------------------------------------------------------------------------------------------- */
+/* ---- the command line
+ * -------------------------------------------------------------------------------------------------- */
 
 static const struct {
     enum command command;
     const char *name, *usage, *text;
 } pages[] = {
-    {CMD_DEVICES, "devices", "yard devices [--json]", "Shows the OpenCL platforms and devices, numbered as -d takes them."},
-    {CMD_TRAIN, "train", "yard train [options]", "Trains a GPT. Without options: a small one on the program's own sources."},
+    {CMD_DEVICES, "devices", "yard devices [--json]",
+     "Shows the OpenCL platforms and devices, numbered as -d takes them."},
+    {CMD_TRAIN, "train", "yard train [options]",
+     "Trains a GPT. Without options: a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "yard sample --from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "yard check FILE [options]",
-     "Runs a reference file (tokens, targets, logits, loss, grad.*, trajectory, after.*; see the README) and prints the\n"
+     "Runs a reference file (tokens, targets, logits, loss, grad.*, trajectory, after.*; see the README) and prints "
+     "the\n"
      "relative error of every tensor. Exit code 1 when one is above --tolerance. AdamW's constants default to the\n"
      "reference's: lr 1e-3, betas 0.9 and 0.95, eps 1e-5, weight decay 0.1."},
     {CMD_PLAN, "plan", "yard plan [options]",
@@ -276,7 +313,8 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
     return &s;
 }
 
-/* ---- the log's record ---------------------------------------------------------------------------------------------------- */
+/* ---- the log's record
+ * ---------------------------------------------------------------------------------------------------- */
 
 static json_t *value_json(const struct option *o)
 {

@@ -14,9 +14,18 @@
 
 #include <jansson.h>
 
-/* ---- settings.c ---------------------------------------------------------------------------------------------------- */
+/* ---- settings.c ----------------------------------------------------------------------------------------------------
+ */
 
-enum command { CMD_DEVICES = 1, CMD_TRAIN = 2, CMD_SAMPLE = 4, CMD_CHECK = 8, CMD_PLAN = 16, CMD_BENCH = 32, CMD_TRACE = 64 };
+enum command {
+    CMD_DEVICES = 1,
+    CMD_TRAIN = 2,
+    CMD_SAMPLE = 4,
+    CMD_CHECK = 8,
+    CMD_PLAN = 16,
+    CMD_BENCH = 32,
+    CMD_TRACE = 64
+};
 struct settings {
     /* model */
     const char *preset, *init, *config;
@@ -54,7 +63,8 @@ struct settings *default_settings(void);
 json_t *settings_json(const struct settings *s, enum command command); /* every resolved option */
 bool was_given(const char *option);
 
-/* ---- trainer.c ------------------------------------------------------------------------------------------------------- */
+/* ---- trainer.c
+ * ------------------------------------------------------------------------------------------------------- */
 
 enum { CONTROL_FLOATS = 16 };
 struct result { /* of one training step, as the report task leaves it */
@@ -76,7 +86,7 @@ struct trainer {
     struct pool *pool;
     struct model *model;
     struct config config;
-    struct dataset *data; /* NULL: random tokens of a vocabulary of 256 */
+    struct dataset *data;            /* NULL: random tokens of a vocabulary of 256 */
     const struct fixed_batch *fixed; /* NULL: from data */
     struct rate rate;
     int ranks, micro_batch, micros, batch, seq; /* per rank: micros micro-batches of micro_batch sequences */
@@ -84,15 +94,15 @@ struct trainer {
     struct trace_writer *trace;
 
     struct feed *feeds, *eval_feeds, *sample_feed;
-    struct tensor *control, *totals, *state;    /* host: control block, loss sums of the ranks, state of rank 0 */
-    struct tensor **rank_total;                 /* (1) per rank */
-    struct tensor *sample_logits;               /* host (V) */
-    struct tensor **eval_losses;                /* host (micro_batch * seq) per rank */
-    int32_t *sample_tokens;                     /* (seq) window for the next sampled token */
+    struct tensor *control, *totals, *state; /* host: control block, loss sums of the ranks, state of rank 0 */
+    struct tensor **rank_total;              /* (1) per rank */
+    struct tensor *sample_logits;            /* host (V) */
+    struct tensor **eval_losses;             /* host (micro_batch * seq) per rank */
+    int32_t *sample_tokens;                  /* (seq) window for the next sampled token */
     int sample_position;
-    double eval_sum;                            /* summed over an evaluation */
+    double eval_sum; /* summed over an evaluation */
     uint64_t eval_counted;
-    struct tensor *keep_logits;                 /* yard check: logits of rank 0's first micro-batch, kept */
+    struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
 
     struct result result[4]; /* by step & 3 */
 };
@@ -116,7 +126,8 @@ double tokens_per_step(const struct trainer *t);
 /* Ends the program with the step, layer and task that first made something that is not finite. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number);
 
-/* ---- sampler.c --------------------------------------------------------------------------------------------------------- */
+/* ---- sampler.c
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct sampling {
     double temperature;
@@ -127,7 +138,8 @@ struct sampling {
 /* Continues `prompt` and prints both on `out` token by token. */
 void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s);
 
-/* ---- loop.c, progress.c --------------------------------------------------------------------------------------------------- */
+/* ---- loop.c, progress.c
+ * --------------------------------------------------------------------------------------------------- */
 
 /* Trains by the settings; returns the exit code (0, or 130 when interrupted). */
 int train_loop(struct trainer *t);
@@ -139,7 +151,8 @@ void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
 void free_progress(struct progress *p);
 
-/* ---- peak.c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- peak.c
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* Measured limits of a device: FLOP/s of independent FMAs, bytes/s read + written by a copy. */
 double measure_fma_peak(struct device *d, double seconds);

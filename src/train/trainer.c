@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- batches ------------------------------------------------------------------------------------------------------- */
+/* ---- batches -------------------------------------------------------------------------------------------------------
+ */
 
 /* One tensor that is uploaded at once, with four views: tokens (N), targets (N), order (N), start (V+1). */
 static struct batch new_batch(struct trainer *t, struct device *d, int n, int vocab)
@@ -107,13 +108,15 @@ static void add_batch(struct trainer *t, struct step *s, struct feed *f, host_fu
     struct device *d = t->model->replica[f->rank].device;
     f->host = new_batch(t, t->machine->host, n, t->config.vocab);
     f->device = new_batch(t, d, n, t->config.vocab);
+    f->host.all->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
     struct task *task = add_host(s, t->machine->host->lane[LANE_CPU], "batch.prepare", prepare, f);
     task->micro = f->micro;
     add_access(task, f->host.all, ACCESS_WRITE);
     add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, f->host.all)->micro = f->micro;
 }
 
-/* ---- the control block ------------------------------------------------------------------------------------------------- */
+/* ---- the control block
+ * ------------------------------------------------------------------------------------------------- */
 
 static void fill_control(const struct trainer *t, uint32_t number, float *c)
 {
@@ -121,9 +124,19 @@ static void fill_control(const struct trainer *t, uint32_t number, float *c)
     double lr = learning_rate(&t->rate, number);
     double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
     const double values[CONTROL_FLOATS] = {
-        lr,           s->beta1,      s->beta2,    s->eps,       s->weight_decay,
-        correction1,  correction2,   s->clip,     1 - s->beta1, 1 - s->beta2,
-        1 - lr * s->weight_decay, lr / correction1, 1 / sqrt(correction2),
+        lr,
+        s->beta1,
+        s->beta2,
+        s->eps,
+        s->weight_decay,
+        correction1,
+        correction2,
+        s->clip,
+        1 - s->beta1,
+        1 - s->beta2,
+        1 - lr * s->weight_decay,
+        lr / correction1,
+        1 / sqrt(correction2),
     };
     for (int i = 0; i < CONTROL_FLOATS; i++)
         c[i] = (float)values[i];
@@ -139,6 +152,7 @@ static void prepare_control(void *context, const struct task *task, uint32_t num
 static void add_control(struct trainer *t)
 {
     t->control = new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_FLOATS));
+    t->control->persistent = true;
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
     add_access(task, t->control, ACCESS_WRITE);
     for (int r = 0; r < t->ranks; r++) {
@@ -147,7 +161,8 @@ static void add_control(struct trainer *t)
     }
 }
 
-/* ---- reports --------------------------------------------------------------------------------------------------------------- */
+/* ---- reports
+ * --------------------------------------------------------------------------------------------------------------- */
 
 double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }
 
@@ -159,8 +174,10 @@ static void report(void *context, const struct task *task, uint32_t number)
     double sum = 0;
     for (int r = 0; r < t->ranks; r++)
         sum += total[r * UNIT_ALIGN];
-    t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t), .norm = state[0],
-                                            .lr = learning_rate(&t->rate, number), .halted = state[2] != 0,
+    t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
+                                            .norm = state[0],
+                                            .lr = learning_rate(&t->rate, number),
+                                            .halted = state[2] != 0,
                                             .ended_ns = now_ns()};
 }
 
@@ -169,6 +186,7 @@ static void add_report(struct trainer *t)
     struct device *host = t->machine->host;
     t->totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
     t->state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(4));
+    t->totals->persistent = t->state->persistent = true;
     struct tensor **part = allocate((size_t)t->ranks, sizeof *part);
     for (int r = 0; r < t->ranks; r++) {
         part[r] = new_view(t->pool, t->totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
@@ -201,7 +219,8 @@ static void report_evaluation(void *context, const struct task *task, uint32_t n
     }
 }
 
-/* ---- the lists ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the lists
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void build_train(struct trainer *t, enum gemm_engine engine)
 {
@@ -274,7 +293,8 @@ static void build_sample(struct trainer *t, enum gemm_engine engine)
     end_build(&b);
 }
 
-/* ---- mesh and sizes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- mesh and sizes
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* "dp=A,pp=B,tp=C" in any order, an omitted axis being 1. */
 static void parse_mesh(const char *mesh, int axis[3])
@@ -308,7 +328,8 @@ static void set_batch(struct trainer *t)
     const struct settings *s = t->settings;
     t->batch = (int)s->batch;
     t->seq = (int)s->seq_len;
-    int share = t->batch / t->ranks, micro = s->micro_batch ? (int)s->micro_batch : MAX(share, 1), unit = t->ranks * micro;
+    int share = t->batch / t->ranks, micro = s->micro_batch ? (int)s->micro_batch : MAX(share, 1),
+        unit = t->ranks * micro;
     if (t->batch % unit) {
         int near = MAX((t->batch + unit / 2) / unit, 1) * unit;
         fail(EXIT_USAGE, "--batch %d is not a multiple of %d devices x --micro-batch %d: the nearest that works is %d",
@@ -324,10 +345,10 @@ static void set_batch(struct trainer *t)
 static void set_rate(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    static const char *const names[] = {[RATE_CONSTANT] = "constant", [RATE_COSINE] = "cosine", [RATE_LINEAR] = "linear",
-                                        [RATE_WSD] = "wsd"};
-    t->rate = (struct rate){.lr = s->lr, .lr_min = s->lr_min, .steps = s->steps, .warmup = s->warmup,
-                            .decay_share = s->decay_share};
+    static const char *const names[] = {
+        [RATE_CONSTANT] = "constant", [RATE_COSINE] = "cosine", [RATE_LINEAR] = "linear", [RATE_WSD] = "wsd"};
+    t->rate = (struct rate){
+        .lr = s->lr, .lr_min = s->lr_min, .steps = s->steps, .warmup = s->warmup, .decay_share = s->decay_share};
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(names[i], s->schedule) == 0)
             t->rate.schedule = (enum rate_schedule)i;
@@ -339,7 +360,9 @@ static enum gemm_engine engine_of(const struct settings *s)
     return strcmp(s->gemm, "own") == 0 ? GEMM_OWN : strcmp(s->gemm, "clblast") == 0 ? GEMM_CLBLAST : GEMM_AUTO;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening
+ * --------------------------------------------------------------------------------------------------------------------------
+ */
 
 static struct tokenizer *file_tokenizer(const char *path)
 {
@@ -367,10 +390,15 @@ struct dataset *open_vocabulary(const char *model_path, int vocab)
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
     struct tokenizer *tokenizer = s->init ? file_tokenizer(s->init) : NULL;
-    struct data_options o = {.data = s->data, .val_data = s->val_data, .val_share = s->val_share,
+    struct data_options o = {.data = s->data,
+                             .val_data = s->val_data,
+                             .val_share = s->val_share,
                              .chars = strcmp(s->tokens, "chars") == 0,
-                             .order = strcmp(s->order, "file") ? ORDER_SHUFFLE : ORDER_FILE, .batch = (int)s->batch,
-                             .seq_len = (int)s->seq_len, .tokenizer = tokenizer, .vocab = vocab};
+                             .order = strcmp(s->order, "file") ? ORDER_SHUFFLE : ORDER_FILE,
+                             .batch = (int)s->batch,
+                             .seq_len = (int)s->seq_len,
+                             .tokenizer = tokenizer,
+                             .vocab = vocab};
     struct dataset *d = open_dataset(&o);
     if (tokenizer)
         free_tokenizer(tokenizer);
@@ -459,7 +487,9 @@ void free_trainer(struct trainer *t)
     free(t);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------------------------------------
+ */
 
 void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 
@@ -493,8 +523,11 @@ void explain_not_finite(struct trainer *t, uint32_t number)
     write_tensor(t->model->replica[0].state, (float[4]){0});
     const char *hint = "try a smaller --lr, more --warmup, or --clip 1";
     if (!find_not_finite(t->train, number, &task, &tensor, &element))
-        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s",
-             number, hint);
-    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; no parameter was "
-         "changed by this step; %s", number, task->layer, task->name, element, tensor->name, hint);
+        fail(EXIT_FAILED,
+             "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s", number,
+             hint);
+    fail(EXIT_FAILED,
+         "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; no parameter was "
+         "changed by this step; %s",
+         number, task->layer, task->name, element, tensor->name, hint);
 }

@@ -1,0 +1,144 @@
+#include "support.h"
+
+#include <math.h>
+#include <unistd.h>
+
+/* ---- arrays -------------------------------------------------------------------------------------------------------
+ */
+
+float *random_floats(size_t n, uint64_t seed)
+{
+    float *x = allocate(n, sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)random_normal(seed, STREAM_TEST, 0, i);
+    return x;
+}
+
+float *copy_floats(const float *x, size_t n) { return memcpy(allocate(n, sizeof *x), x, n * sizeof *x); }
+
+void expect_same_bits(const char *what, const float *ours, const float *expected, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&ours[i], &expected[i], sizeof *ours) != 0)
+            test_failed("%s: element %zu of %zu is %a (%.9g), expected %a (%.9g)\n", what, i, n, (double)ours[i],
+                        (double)ours[i], (double)expected[i], (double)expected[i]);
+}
+
+void expect_close(const char *what, const float *ours, const float *expected, size_t n, double tolerance)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)ours[i] - expected[i]) <= tolerance * (1 + fabs((double)expected[i]))))
+            test_failed("%s: element %zu of %zu is %.9g, expected %.9g (tolerance %g)\n", what, i, n, (double)ours[i],
+                        (double)expected[i], tolerance);
+}
+
+double relative_distance(const float *a, const float *b, size_t n)
+{
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        difference += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+        norm += (double)b[i] * b[i];
+    }
+    return sqrt(difference / norm);
+}
+
+/* ---- devices -------------------------------------------------------------------------------------------------------
+ */
+
+const char *two_devices(void)
+{
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    cl_uint most = 0;
+    clGetDeviceInfo(m->device[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
+    bool can_be_cut = most >= 2 && m->device[0].units >= 2;
+    close_machine(m);
+    return can_be_cut ? "0:0/2" : "0:0x2";
+}
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    if (value)
+        setenv(name, text, 1);
+    else
+        unsetenv(name);
+}
+
+struct machine *open_shaped(const char *devices, int vector, int work_group)
+{
+    set_number("YARD_VEC", vector);
+    set_number("YARD_WG", work_group);
+    struct machine *m = open_machine(&(struct machine_options){.devices = devices});
+    set_number("YARD_VEC", 0);
+    set_number("YARD_WG", 0);
+    return m;
+}
+
+/* ---- programs -------------------------------------------------------------------------------------------------------
+ */
+
+static void read_back(const char *path, char *text, size_t size)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    text[fread(text, 1, size - 1, f)] = '\0';
+    fclose(f);
+}
+
+struct ran run_yard(const char *format, ...)
+{
+    struct ran ran = {.code = -1};
+    char words[4096];
+    const char *program = getenv("YARD"), *out = temp_path("stdout"), *err = temp_path("stderr");
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    char *line = format_string("%s %s >'%s' 2>'%s' </dev/null", program ? program : "./yard", words, out, err);
+    int status = system(line); /* NOLINT: a test's own words */
+    if (WIFEXITED(status))
+        ran.code = WEXITSTATUS(status);
+    read_back(out, ran.out, sizeof ran.out);
+    read_back(err, ran.err, sizeof ran.err);
+    free(line);
+    return ran;
+}
+
+const char *this_test;
+
+struct outcome run_self(const char *name)
+{
+    struct outcome o = {.code = -1};
+    const char *err = temp_path("case.stderr");
+    char *line = format_string("'%s' '%s' >/dev/null 2>'%s' </dev/null", this_test, name, err);
+    int status = system(line); /* NOLINT */
+    if (WIFEXITED(status))
+        o.code = WEXITSTATUS(status);
+    read_back(err, o.text, sizeof o.text);
+    free(line);
+    return o;
+}
+
+int run_case(const struct test_case *cases, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(cases[i].name, name) == 0) {
+            cases[i].body();
+            return 0;
+        }
+    note("there is no case %s", name);
+    return 99;
+}
+
+void expect_case(const char *name, int code, const char *part, ...)
+{
+    struct outcome o = run_self(name);
+    va_list parts;
+    va_start(parts, part);
+    for (; part; part = va_arg(parts, const char *))
+        if (o.code != code || !strstr(o.text, part))
+            test_failed("case %s: expected exit code %d and \"%s\"; got code %d and:\n%s\n", name, code, part, o.code,
+                        o.text);
+    va_end(parts);
+}

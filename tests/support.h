@@ -1,0 +1,49 @@
+/* support.h - what several tests need: random arrays, comparing them, running ./yard, running themselves again. */
+#ifndef SUPPORT_H
+#define SUPPORT_H
+
+#include "../src/train/train.h"
+#include "child.h"
+
+/* ---- arrays -------------------------------------------------------------------------------------------------------
+ */
+
+/* Normal numbers that depend on the seed only; the caller frees them. */
+float *random_floats(size_t n, uint64_t seed);
+float *copy_floats(const float *x, size_t n);
+/* The test fails, naming `what`, the first element that differs and both values. */
+void expect_same_bits(const char *what, const float *ours, const float *expected, size_t n);
+/* |ours - expected| <= tolerance * (1 + |expected|) for every element; NaN is close to nothing. */
+void expect_close(const char *what, const float *ours, const float *expected, size_t n, double tolerance);
+/* ||a - b|| / ||b|| */
+double relative_distance(const float *a, const float *b, size_t n);
+
+/* ---- devices -------------------------------------------------------------------------------------------------------
+ */
+
+/* -d for two devices that run in parallel; on a single core, for two that share it. */
+const char *two_devices(void);
+/* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
+struct machine *open_shaped(const char *devices, int vector, int work_group);
+
+/* ---- programs -------------------------------------------------------------------------------------------------------
+ */
+
+/* What ./yard (or $YARD) does with these words; arguments are split at blanks by the shell.  stdout lies in `out`. */
+struct ran {
+    int code;
+    char out[16384], err[8192];
+};
+struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);
+/* Runs this test program again with one word, which main() hands to run_case(): OpenCL does not survive a fork. */
+struct test_case {
+    const char *name;
+    void (*body)(void);
+};
+extern const char *this_test; /* main() sets it to argv[0] */
+struct outcome run_self(const char *name);
+int run_case(const struct test_case *cases, size_t n, const char *name);
+/* The case ends with `code` and says a sentence that contains each of the parts (up to a NULL). */
+void expect_case(const char *name, int code, const char *part, ...);
+
+#endif

@@ -1,0 +1,735 @@
+/* test_kernels.c - every kernel of cl/ against plain C (reference.h), over odd sizes and all shapes of the kernels.
+ *
+ * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that a
+ * kernel is given has guard words behind it.  Where the order of additions is the kernel's promise the bits must agree,
+ * elsewhere the values within a few units of rounding.
+ */
+#include "reference.h"
+#include "support.h"
+
+#include <math.h>
+
+static const struct shape {
+    int vector, work_group;
+} shapes[] = {{0, 0}, {8, 1}, {4, 1}, {1, 1}, {4, 16}, {1, 64}};
+static struct machine *machines[COUNT(shapes)];
+static struct device *device; /* the one under test */
+
+static int open_machines(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        machines[i] = open_shaped("0:0", shapes[i].vector, shapes[i].work_group);
+    return 0;
+}
+
+static int close_machines(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        close_machine(machines[i]);
+    return 0;
+}
+
+/* `device` goes through all shapes. */
+#define for_each_shape for (size_t shape_ = 0; shape_ < COUNT(shapes) && (device = &machines[shape_]->device[0]); shape_++)
+
+/* ---- running one kernel -------------------------------------------------------------------------------------------- */
+
+enum { GUARD_WORDS = 64, MOST_BUFFERS = 8, BLOCK = 4096 };
+static const uint32_t guard_word = 0x5AFEC0DE;
+
+struct value { /* an argument: an array of the host with its elements, or a number */
+    enum { ARRAY, WHOLE, REAL } kind;
+    void *host;
+    size_t n;
+    int i;
+    float f;
+};
+#define A(x, elements) ((struct value){.kind = ARRAY, .host = (void *)(uintptr_t)(x), .n = (size_t)(elements)})
+#define I(x) ((struct value){.kind = WHOLE, .i = (x)})
+#define F(x) ((struct value){.kind = REAL, .f = (x)})
+
+struct buffers { /* arrays on the device; the same array twice is one buffer: kernels that work in place */
+    const struct value *of[MOST_BUFFERS];
+    cl_mem mem[MOST_BUFFERS];
+    int n;
+};
+
+static cl_command_queue queue(void) { return device->lane[LANE_COMPUTE]->queue; }
+
+static cl_mem buffer_of(struct buffers *b, const struct value *v)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->of[i]->host == v->host)
+            return b->mem[i];
+    uint32_t *words = allocate(v->n + GUARD_WORDS, sizeof *words);
+    memcpy(words, v->host, v->n * sizeof *words);
+    for (int i = 0; i < GUARD_WORDS; i++)
+        words[v->n + (size_t)i] = guard_word;
+    cl_mem mem;
+    CL_MAKE(mem = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                 (v->n + GUARD_WORDS) * sizeof *words, words, &err));
+    free(words);
+    b->of[b->n] = v;
+    return b->mem[b->n++] = mem;
+}
+
+static void fetch(struct buffers *b, const char *kernel)
+{
+    for (int i = 0; i < b->n; i++) {
+        size_t n = b->of[i]->n;
+        uint32_t *words = allocate(n + GUARD_WORDS, sizeof *words);
+        CL(clEnqueueReadBuffer(queue(), b->mem[i], CL_TRUE, 0, (n + GUARD_WORDS) * sizeof *words, words, 0, NULL, NULL));
+        for (size_t k = n; k < n + GUARD_WORDS; k++)
+            if (words[k] != guard_word)
+                test_failed("%s wrote %zu words behind an array of %zu\n", kernel, k - n + 1, n);
+        memcpy(b->of[i]->host, words, n * sizeof *words);
+        free(words);
+        CL(clReleaseMemObject(b->mem[i]));
+    }
+}
+
+/* Run `kernel` with n work-groups; the arrays then hold what it left. */
+static void run(const char *file, const char *kernel, size_t n_groups, const struct value *args, size_t n)
+{
+    struct buffers b = {.n = 0};
+    cl_kernel k = make_kernel(device, file, kernel);
+    for (cl_uint i = 0; i < n; i++) {
+        cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
+        const void *at = args[i].kind == ARRAY ? (void *)&mem : args[i].kind == WHOLE ? (void *)&args[i].i : (void *)&args[i].f;
+        CL(clSetKernelArg(k, i, args[i].kind == ARRAY ? sizeof mem : 4, at));
+    }
+    size_t local = device->work_group, global = n_groups * local;
+    CL(clEnqueueNDRangeKernel(queue(), k, 1, NULL, &global, &local, 0, NULL, NULL));
+    fetch(&b, kernel);
+    CL(clReleaseKernel(k));
+}
+#define RUN(file, kernel, groups, ...)                                                                                 \
+    run(file, kernel, (size_t)(groups), (struct value[]){__VA_ARGS__}, COUNT(((struct value[]){__VA_ARGS__})))
+
+/* Work-groups that cover n elements, or n columns. */
+static size_t blocks_of(int n) { return ceil_div((size_t)n, BLOCK); }
+static size_t columns_of_groups(int n)
+{
+    return ceil_div((size_t)n, MAX((size_t)device->work_group * device->vector, (size_t)64));
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------------------- */
+
+/* x and its twin for the reference are freed together. */
+struct twins {
+    float *ours, *expected;
+    size_t n;
+};
+
+static struct twins twins(int n, uint64_t seed)
+{
+    float *x = random_floats((size_t)n, seed);
+    return (struct twins){x, copy_floats(x, (size_t)n), (size_t)n};
+}
+
+static void same_bits(const char *what, struct twins *t)
+{
+    expect_same_bits(what, t->ours, t->expected, t->n);
+    free(t->ours), free(t->expected);
+}
+
+static void close_by(const char *what, struct twins *t, double tolerance)
+{
+    expect_close(what, t->ours, t->expected, t->n, tolerance);
+    free(t->ours), free(t->expected);
+}
+
+static int *random_tokens(int n, int below, uint64_t seed)
+{
+    int *x = allocate((size_t)n, sizeof *x);
+    for (int i = 0; i < n; i++)
+        x[i] = (int)(random_words(seed, STREAM_TEST, 1, (uint64_t)i).word[0] % (unsigned)below);
+    return x;
+}
+
+static const int widths[] = {1, 3, 16, 31, 64, 77, 300}; /* row lengths: below, at and above every vector and block */
+static const int flat[] = {1, 15, 17, 100, 4096, 4097, 9001};
+#define for_each(x, list) for (size_t k_ = 0, x; k_ < COUNT(list) && ((x = (size_t)(list)[k_]), true); k_++)
+
+/* ---- elementwise.cl, bench.cl -------------------------------------------------------------------------------------- */
+
+static void check_flat(int n)
+{
+    struct twins out = twins(n, 1), sum = twins(n, 2), x = twins(n, 3), copied = twins(n, 4);
+    float *a = random_floats((size_t)n, 5), *b = random_floats((size_t)n, 6);
+    RUN("elementwise.cl", "add", blocks_of(n), A(out.ours, n), A(a, n), A(b, n), I(n));
+    ref_add(out.expected, a, b, n);
+    RUN("elementwise.cl", "accumulate", blocks_of(n), A(sum.ours, n), A(a, n), I(n));
+    ref_accumulate(sum.expected, a, n);
+    RUN("elementwise.cl", "fill", blocks_of(n), A(x.ours, n), F(-2.5f), I(n));
+    ref_fill(x.expected, -2.5f, n);
+    RUN("bench.cl", "copy", blocks_of(n), A(copied.ours, n), A(a, n), I(n));
+    memcpy(copied.expected, a, (size_t)n * sizeof *a);
+    same_bits("add", &out), same_bits("accumulate", &sum), same_bits("fill", &x), same_bits("copy", &copied);
+    free(a), free(b);
+}
+
+static void test_flat_arrays(void **state)
+{
+    (void)state;
+    for_each_shape for_each(n, flat) check_flat((int)n);
+}
+
+static void check_rows(int N, int C)
+{
+    int index = N - 1;
+    struct twins y = twins(N * C, 1), row = twins(C, 2);
+    float *bias = random_floats((size_t)C, 3), *x = random_floats((size_t)(N * C), 4);
+    RUN("elementwise.cl", "bias_rows", N, A(y.ours, N * C), A(bias, C), I(N), I(C));
+    ref_bias_rows(y.expected, bias, N, C);
+    RUN("elementwise.cl", "pick_row", 1, A(row.ours, C), A(x, N * C), A(&index, 1), I(C));
+    memcpy(row.expected, x + index * C, (size_t)C * sizeof *x);
+    same_bits("bias_rows", &y), same_bits("pick_row", &row);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct twins db = twins(C, 5);
+        RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(db.ours, C), A(x, N * C), I(N), I(C), I(accumulate));
+        ref_column_sum(db.expected, x, N, C, accumulate);
+        same_bits("column_sum", &db);
+    }
+    free(bias), free(x);
+}
+
+static void test_rows_and_columns(void **state)
+{
+    (void)state;
+    for_each_shape for_each(C, widths) check_rows(C == 77 ? 1 : 13, (int)C);
+}
+
+/* The result must not be optimised away, and be a number: chains of fma stay below 1/(1-x) * y. */
+static void test_fma_peak_kernel(void **state)
+{
+    (void)state;
+    for_each_shape
+    {
+        float out[256] = {0};
+        RUN("bench.cl", "fma_peak", 1, A(out, 256), I(100), F(0.5f), F(0.25f));
+        for (unsigned i = 0; i < device->work_group; i++)
+            assert_true(out[i] > 0 && out[i] <= 12 * 16 * 0.5f);
+    }
+}
+
+/* ---- embed.cl ------------------------------------------------------------------------------------------------------ */
+
+static void check_embedding(int B, int T, int C, int V)
+{
+    int N = B * T, Tmax = T + 3, *tokens = random_tokens(N, V, 7);
+    int *order = allocate((size_t)N, sizeof *order), *start = allocate((size_t)V + 1, sizeof *start);
+    struct twins x = twins(N * C, 1);
+    float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(Tmax * C), 3);
+    float *dx = random_floats((size_t)(N * C), 4);
+    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte, V * C), A(wpe, Tmax * C), A(tokens, N), I(N), I(T), I(C));
+    ref_embed_forward(x.expected, wte, wpe, tokens, N, T, C);
+    same_bits("embed_forward", &x);
+    ref_sort_tokens(order, start, tokens, N, V);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct twins dwte = twins(V * C, 5), dwpe = twins(Tmax * C, 6);
+        RUN("embed.cl", "embed_backward_tokens", V, A(dwte.ours, V * C), A(dx, N * C), A(order, N), A(start, V + 1), I(V),
+            I(C), I(accumulate));
+        ref_embed_backward_tokens(dwte.expected, dx, order, start, V, C, accumulate);
+        RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(Tmax), I(C),
+            I(accumulate));
+        ref_embed_backward_positions(dwpe.expected, dx, B, T, Tmax, C, accumulate);
+        same_bits("embed_backward_tokens", &dwte), same_bits("embed_backward_positions", &dwpe);
+    }
+    free(tokens), free(order), free(start), free(wte), free(wpe), free(dx);
+}
+
+static void test_embedding(void **state)
+{
+    (void)state;
+    for_each_shape for_each(C, widths) check_embedding(3, 7, (int)C, C == 16 ? 50 : 5);
+}
+
+/* ---- layernorm.cl -------------------------------------------------------------------------------------------------- */
+
+static void check_layernorm_params(int N, int C, const float *dout, const float *x, const float *mean, const float *rstd)
+{
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct twins dw = twins(C, 8), db = twins(C, 9);
+        RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), A(dw.ours, C), A(db.ours, C), A(dout, N * C),
+            A(x, N * C), A(mean, N), A(rstd, N), I(N), I(C), I(accumulate));
+        ref_layernorm_backward_params(dw.expected, db.expected, dout, x, mean, rstd, N, C, accumulate);
+        same_bits("layernorm dw", &dw), same_bits("layernorm db", &db);
+    }
+}
+
+/* One column has no variance: rstd is 316 there, so errors are measured against large numbers; C = 1 is left to forward. */
+static void check_layernorm_backward(int N, int C, const float *x, const float *mean, const float *rstd)
+{
+    float *dout = random_floats((size_t)(N * C), 5), *carry = random_floats((size_t)(N * C), 6);
+    float *w = random_floats((size_t)C, 7);
+    for (int has_carry = 0; has_carry < 2; has_carry++) {
+        struct twins dx = twins(N * C, 10);
+        RUN("layernorm.cl", "layernorm_backward", N, A(dx.ours, N * C), A(carry, N * C), A(dout, N * C), A(x, N * C),
+            A(mean, N), A(rstd, N), A(w, C), I(N), I(C), I(has_carry));
+        ref_layernorm_backward(dx.expected, carry, dout, x, mean, rstd, w, N, C, has_carry);
+        close_by("layernorm_backward", &dx, C == 1 ? 1e-4 : 5e-6);
+    }
+    check_layernorm_params(N, C, dout, x, mean, rstd);
+    free(dout), free(carry), free(w);
+}
+
+static void check_layernorm(int N, int C)
+{
+    struct twins out = twins(N * C, 1), mean = twins(N, 1), rstd = twins(N, 1);
+    float *x = random_floats((size_t)(N * C), 2), *w = random_floats((size_t)C, 3), *b = random_floats((size_t)C, 4);
+    for (int i = 0; i < N * C; i++)
+        x[i] = 3 * x[i] + 10; /* a mean far from 0 shows a variance taken as E[x^2] - mean^2 */
+    RUN("layernorm.cl", "layernorm_forward", N, A(out.ours, N * C), A(mean.ours, N), A(rstd.ours, N), A(x, N * C), A(w, C),
+        A(b, C), I(N), I(C));
+    ref_layernorm_forward(out.expected, mean.expected, rstd.expected, x, w, b, N, C);
+    check_layernorm_backward(N, C, x, mean.expected, rstd.expected);
+    close_by("layernorm_forward", &out, 5e-6), close_by("layernorm mean", &mean, 1e-6), close_by("layernorm rstd", &rstd, 2e-6);
+    free(x), free(w), free(b);
+}
+
+static void test_layernorm(void **state)
+{
+    (void)state;
+    for_each_shape for_each(C, widths) check_layernorm(9, (int)C);
+}
+
+/* ---- gelu.cl ------------------------------------------------------------------------------------------------------- */
+
+static void check_gelu(int n)
+{
+    struct twins out = twins(n, 1), dx = twins(n, 2);
+    float *x = random_floats((size_t)n, 3), *dout = random_floats((size_t)n, 4);
+    for (int i = 0; i < n; i++)
+        x[i] *= i % 5 == 4 ? 30 : 2; /* both tails too */
+    RUN("gelu.cl", "gelu_forward", blocks_of(n), A(out.ours, n), A(x, n), I(n));
+    ref_gelu_forward(out.expected, x, n);
+    RUN("gelu.cl", "gelu_backward", blocks_of(n), A(dx.ours, n), A(dout, n), A(x, n), I(n));
+    ref_gelu_backward(dx.expected, dout, x, n);
+    close_by("gelu_forward", &out, 1e-6), close_by("gelu_backward", &dx, 2e-6);
+    free(x), free(dout);
+}
+
+static void test_gelu(void **state)
+{
+    (void)state;
+    for_each_shape for_each(n, flat) check_gelu((int)n);
+}
+
+static void test_gelu_hides_nothing(void **state)
+{
+    (void)state;
+    for_each_shape
+    {
+        float x[3] = {NAN, INFINITY, -INFINITY}, out[3] = {0};
+        RUN("gelu.cl", "gelu_forward", 1, A(out, 3), A(x, 3), I(3));
+        assert_true(isnan(out[0]) && isinf(out[1]) && isnan(out[2]));
+    }
+}
+
+/* ---- softmax.cl ---------------------------------------------------------------------------------------------------- */
+
+/* What lies above the diagonal is NaN: it must neither be read nor kept. */
+static void poison_above(float *x, int rows, int T)
+{
+    for (int r = 0; r < rows; r++)
+        for (int j = r % T + 1; j < T; j++)
+            x[r * T + j] = NAN;
+}
+
+static void check_softmax(int heads, int T, float size)
+{
+    int rows = heads * T, n = rows * T;
+    float scale = 0.35f, *att = allocate((size_t)n, sizeof *att);
+    struct twins scores = twins(n, 1), apart = twins(n, 3), datt = twins(n, 2);
+    for (int i = 0; i < n; i++)
+        scores.ours[i] = scores.expected[i] *= size;
+    poison_above(scores.ours, rows, T), poison_above(datt.ours, rows, T);
+    memcpy(scores.expected, scores.ours, (size_t)n * sizeof *att);
+    memcpy(datt.expected, datt.ours, (size_t)n * sizeof *att);
+    RUN("softmax.cl", "softmax_forward", rows, A(apart.ours, n), A(scores.expected, n), I(rows), I(T), F(scale));
+    RUN("softmax.cl", "softmax_forward", rows, A(scores.ours, n), A(scores.ours, n), I(rows), I(T), F(scale));
+    ref_softmax_forward(att, scores.expected, rows, T, scale);
+    memcpy(scores.expected, att, (size_t)n * sizeof *att);
+    memcpy(apart.expected, scores.ours, (size_t)n * sizeof *att);
+    RUN("softmax.cl", "softmax_backward", rows, A(datt.ours, n), A(datt.ours, n), A(att, n), I(rows), I(T), F(scale));
+    float *dscores = allocate((size_t)n, sizeof *dscores);
+    ref_softmax_backward(dscores, datt.expected, att, rows, T, scale);
+    memcpy(datt.expected, dscores, (size_t)n * sizeof *dscores);
+    same_bits("softmax_forward in place and apart", &apart);
+    /* e^x has the relative error of its argument, and that may be large */
+    close_by("softmax_forward", &scores, 2e-6 + 1e-7 * size), close_by("softmax_backward", &datt, 3e-6);
+    free(att), free(dscores);
+}
+
+static void test_softmax(void **state)
+{
+    (void)state;
+    static const int lengths[] = {1, 2, 7, 16, 17, 33, 70};
+    for_each_shape for_each(T, lengths)
+    {
+        check_softmax(3, (int)T, 1);
+        check_softmax(1, (int)T, 300); /* overflows unless the maximum is taken off */
+    }
+}
+
+/* ---- loss.cl ------------------------------------------------------------------------------------------------------- */
+
+static void check_loss(int N, int V, float size)
+{
+    int *targets = random_tokens(N, V, 3);
+    targets[0] = V - 1;
+    struct twins losses = twins(N, 1), lse = twins(N, 1), dlogits = twins(N * V, 1);
+    float *logits = random_floats((size_t)(N * V), 2);
+    for (int i = 0; i < N * V; i++)
+        logits[i] *= size;
+    RUN("loss.cl", "loss_forward", N, A(losses.ours, N), A(lse.ours, N), A(logits, N * V), A(targets, N), I(N), I(V));
+    ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V);
+    RUN("loss.cl", "loss_backward", N, A(dlogits.ours, N * V), A(logits, N * V), A(lse.expected, N), A(targets, N), I(N),
+        I(V), F(0.125f));
+    ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, 0.125f);
+    /* lse and a logit of some hundreds are subtracted: what is left carries the rounding of the large ones */
+    close_by("loss", &losses, 2e-6 + 2e-7 * size), close_by("lse", &lse, 2e-6), close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
+    free(targets), free(logits);
+}
+
+static void check_loss_sum(int N)
+{
+    float *losses = random_floats((size_t)N, 4);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct twins total = twins(1, 5);
+        RUN("loss.cl", "loss_sum", 1, A(total.ours, 1), A(losses, N), I(N), I(accumulate));
+        ref_loss_sum(total.expected, losses, N, accumulate);
+        same_bits("loss_sum", &total);
+    }
+    free(losses);
+}
+
+static void test_loss(void **state)
+{
+    (void)state;
+    for_each_shape for_each(V, widths)
+    {
+        check_loss(5, (int)V, 1);
+        check_loss(3, (int)V, 200);
+        check_loss_sum((int)V);
+    }
+}
+
+/* ---- norm.cl ------------------------------------------------------------------------------------------------------- */
+
+static void check_norm(int n, float clip, float *first_shape)
+{
+    int n_blocks = (int)blocks_of(n);
+    struct twins partial = twins(n_blocks, 1), result = twins(4, 2);
+    float *grad = random_floats((size_t)n, 3), control[16] = {[7] = clip};
+    RUN("norm.cl", "norm_blocks", n_blocks, A(partial.ours, n_blocks), A(grad, n), I(n));
+    ref_norm_blocks(partial.expected, grad, n);
+    expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
+    if (device->index == 0 && first_shape[0] == 0)
+        memcpy(first_shape, partial.ours, sizeof(float) * (size_t)n_blocks);
+    expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
+    result.ours[2] = result.expected[2] = 0;
+    RUN("norm.cl", "norm_finish", 1, A(result.ours, 4), A(partial.expected, n_blocks), I(n_blocks), A(control, 16));
+    ref_norm_finish(result.expected, partial.expected, n_blocks, control);
+    close_by("norm_finish", &result, 1e-6);
+    free(partial.ours), free(partial.expected), free(grad);
+}
+
+static void test_norm(void **state)
+{
+    (void)state;
+    for_each(n, flat)
+    {
+        float first_shape[3] = {0};
+        for_each_shape
+        {
+            check_norm((int)n, 0, first_shape);
+            check_norm((int)n, 0.5f, first_shape);
+            check_norm((int)n, 1e6f, first_shape);
+        }
+    }
+}
+
+static void test_norm_halts_on_what_is_not_finite(void **state)
+{
+    (void)state;
+    for_each_shape
+    {
+        float bad[2] = {NAN, INFINITY}, control[16] = {[7] = 1};
+        for (int i = 0; i < 2; i++) {
+            float result[4] = {0}, partial[3] = {1, bad[i], 2};
+            RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
+            assert_true(result[2] == 1);
+            partial[1] = 1; /* a good step after a bad one does not clear it */
+            RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
+            assert_true(result[0] == 2 && result[2] == 1);
+        }
+    }
+}
+
+/* ---- adamw.cl ------------------------------------------------------------------------------------------------------ */
+
+static void check_adamw(int n, int n_decay, float halted)
+{
+    float *g = random_floats((size_t)n, 4), control[16], state[4] = {1, 0.37f, halted, 0};
+    struct twins p = twins(n, 1), m = twins(n, 2), v = twins(n, 3);
+    for (int i = 0; i < n; i++)
+        v.ours[i] = v.expected[i] = fabsf(v.ours[i]);
+    for (int step = 1; step <= 3; step++) {
+        ref_control(control, 1e-3, 0.9, 0.999, 1e-8, 0.1, 1, step);
+        RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
+            A(state, 4), I(n), I(n_decay));
+        ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
+    }
+    if (device->correct_divide)
+        same_bits("adamw p", &p), same_bits("adamw m", &m), same_bits("adamw v", &v);
+    else
+        close_by("adamw p", &p, 1e-6), close_by("adamw m", &m, 1e-6), close_by("adamw v", &v, 1e-6);
+    free(g);
+}
+
+static void test_adamw(void **state)
+{
+    (void)state;
+    for_each_shape for_each(n, flat)
+    {
+        check_adamw((int)n, (int)n * 2 / 3, 0);
+        check_adamw((int)n, 0, 1); /* halted: nothing moves */
+    }
+}
+
+/* ---- gemm.cl and CLBlast, through src/model/gemm.c ------------------------------------------------------------------ */
+
+struct sizes {
+    int m, n, k, batch, heads;
+};
+static const struct sizes products[] = {{1, 1, 1, 1, 1},    {5, 7, 3, 1, 1},    {17, 33, 65, 1, 1}, {70, 41, 530, 1, 1},
+                                        {131, 66, 31, 1, 1}, {9, 13, 6, 2, 3},   {3, 150, 10, 1, 4}};
+
+/* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all. */
+struct operand_memory {
+    struct operand o;
+    size_t n;
+    int rows, columns;
+};
+
+static struct operand_memory lay_out(const struct sizes *s, int rows, int columns)
+{
+    int ld = s->heads * columns + (s->batch > 1 ? 5 : 0);
+    struct operand o = {.base = 3, .ld = ld, .outer = (size_t)rows * (size_t)ld + 7, .inner = (size_t)columns};
+    if (s->batch * s->heads == 1)
+        o.base = 0; /* the plain case: CLBlast's single product wants aligned starts on some devices */
+    return (struct operand_memory){o, o.base + o.outer * (size_t)s->batch + 11, rows, columns};
+}
+
+static size_t element(const struct operand_memory *x, const struct sizes *s, int z, int row, int column)
+{
+    size_t i = (size_t)(z / s->heads), h = (size_t)(z % s->heads);
+    return x->o.base + i * x->o.outer + h * x->o.inner + (size_t)row * (size_t)x->o.ld + (size_t)column;
+}
+
+/* Random in the matrices, `beside` everywhere else. */
+static float *fill_operand(const struct operand_memory *x, const struct sizes *s, float beside, uint64_t seed)
+{
+    float *values = allocate(x->n, sizeof *values), *numbers = random_floats(x->n, seed);
+    for (size_t i = 0; i < x->n; i++)
+        values[i] = beside;
+    for (int z = 0; z < s->batch * s->heads; z++)
+        for (int r = 0; r < x->rows; r++)
+            for (int c = 0; c < x->columns; c++)
+                values[element(x, s, z, r, c)] = numbers[element(x, s, z, r, c)];
+    free(numbers);
+    return values;
+}
+
+struct product {
+    struct sizes s;
+    struct gemm g;
+    struct operand_memory a, b, c;
+    float *va, *vb, *vc, *bias;
+};
+
+static struct product new_product(const struct sizes *s, enum gemm_form form, enum gemm_start start, enum gemm_causal causal)
+{
+    struct product p = {.s = *s};
+    p.a = form == GEMM_TN ? lay_out(s, s->k, s->m) : lay_out(s, s->m, s->k);
+    p.b = form == GEMM_NT ? lay_out(s, s->n, s->k) : lay_out(s, s->k, s->n);
+    p.c = lay_out(s, s->m, s->n);
+    p.va = fill_operand(&p.a, s, NAN, 1);
+    p.vb = fill_operand(&p.b, s, NAN, 2);
+    p.vc = fill_operand(&p.c, s, 77, 3);
+    p.bias = random_floats((size_t)s->n, 4);
+    p.g = (struct gemm){form, s->m, s->n, s->k, s->batch, s->heads, p.a.o, p.b.o, p.c.o, .start = start, .causal = causal};
+    return p;
+}
+
+static float at_a(const struct product *p, int z, int m, int k)
+{
+    return p->va[p->g.form == GEMM_TN ? element(&p->a, &p->s, z, k, m) : element(&p->a, &p->s, z, m, k)];
+}
+
+static float at_b(const struct product *p, int z, int n, int k)
+{
+    return p->vb[p->g.form == GEMM_NT ? element(&p->b, &p->s, z, n, k) : element(&p->b, &p->s, z, k, n)];
+}
+
+/* One chain of fma per element, in the order of k: the promise of gemm.cl. */
+static float chain(const struct product *p, int z, int m, int n)
+{
+    float sum = p->g.start == START_OLD ? p->vc[element(&p->c, &p->s, z, m, n)] : p->g.start == START_BIAS ? p->bias[n] : 0;
+    int first = p->g.causal == CAUSAL_A_TRANSPOSED ? m : 0, last = p->g.causal == CAUSAL_A ? m + 1 : p->s.k;
+    for (int k = first; k < last; k++)
+        sum = fmaf(at_a(p, z, m, k), at_b(p, z, n, k), sum);
+    return sum;
+}
+
+/* The whole tensor of C: the matrices replaced, all else as it was.  Above a causal C's diagonal anything may lie. */
+static void compare_product(const struct product *p, const float *ours, double tolerance)
+{
+    float *expected = copy_floats(p->vc, p->c.n);
+    for (int z = 0; z < p->s.batch * p->s.heads; z++)
+        for (int m = 0; m < p->s.m; m++)
+            for (int n = 0; n < p->s.n; n++) {
+                size_t i = element(&p->c, &p->s, z, m, n);
+                expected[i] = p->g.causal == CAUSAL_OUT && n > m ? ours[i] : chain(p, z, m, n);
+            }
+    char *what = format_string("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[p->g.form],
+                               p->s.m, p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start, p->g.causal, device->vector,
+                               device->work_group);
+    if (tolerance > 0)
+        expect_close(what, ours, expected, p->c.n, tolerance);
+    else
+        expect_same_bits(what, ours, expected, p->c.n);
+    free(expected);
+    free(what);
+}
+
+static struct tensor *product_tensor(struct pool *pool, const char *name, size_t n)
+{
+    struct tensor *t = new_tensor(pool, device, MEM_WORK, name, FLOAT32, SHAPE((int64_t)n));
+    t->persistent = true;
+    return t;
+}
+
+/* tolerance 0: to the bit */
+static void check_product(struct machine *m, struct product *p, enum gemm_engine engine, double tolerance)
+{
+    struct pool *pool = new_pool(m);
+    struct step *s = new_step(pool, "product");
+    struct build b = {.step = s, .device = device, .engine = engine, .layer = -1};
+    p->g.a.tensor = product_tensor(pool, "a", p->a.n);
+    p->g.b.tensor = product_tensor(pool, "b", p->b.n);
+    p->g.c.tensor = product_tensor(pool, "c", p->c.n);
+    p->g.bias = product_tensor(pool, "bias", (size_t)p->s.n);
+    gemm(&b, "product", &p->g);
+    finish_steps(pool, &s, 1);
+    write_tensor(p->g.a.tensor, p->va), write_tensor(p->g.b.tensor, p->vb);
+    write_tensor(p->g.c.tensor, p->vc), write_tensor(p->g.bias, p->bias);
+    execute(s, 1);
+    drain(s);
+    float *ours = allocate(p->c.n, sizeof *ours);
+    read_tensor(p->g.c.tensor, ours);
+    compare_product(p, ours, tolerance);
+    assert_int_equal(damaged_guards(device), 0);
+    free_step(s);
+    free_pool(pool);
+    free(ours), free(p->va), free(p->vb), free(p->vc), free(p->bias);
+}
+
+static void check_forms(struct machine *m, const struct sizes *s, enum gemm_engine engine, double tolerance)
+{
+    for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
+        for (enum gemm_start start = START_ZERO; start <= START_BIAS; start++) {
+            if (start == START_BIAS && engine == GEMM_CLBLAST && s->batch * s->heads > 1)
+                continue; /* its bias is laid under a plain matrix; the model has no other */
+            struct product p = new_product(s, form, start, CAUSAL_NONE);
+            check_product(m, &p, engine, tolerance);
+        }
+}
+
+static void test_own_gemm_is_one_chain_per_element(void **state)
+{
+    (void)state;
+    for_each_shape for (size_t i = 0; i < COUNT(products); i++)
+        check_forms(machines[shape_], &products[i], GEMM_OWN, 0);
+}
+
+/* CLBlast may sum in any order: errors grow with K like those of a chain. */
+static void test_clblast_agrees(void **state)
+{
+    (void)state;
+    device = &machines[0]->device[0];
+    for (size_t i = 0; i < COUNT(products); i++)
+        check_forms(machines[0], &products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
+}
+
+/* A triangle's upper part: zeros up to the end of the row's tile, NaN beyond, which must not be read. */
+static void make_triangle(struct product *p)
+{
+    int T = p->s.m, rows = (int)device->tile_rows;
+    for (int z = 0; z < p->s.batch * p->s.heads; z++)
+        for (int r = 0; r < T; r++)
+            for (int c = r + 1; c < T; c++)
+                p->va[element(&p->a, &p->s, z, r, c)] = c < (r / rows + 1) * rows ? 0 : NAN;
+}
+
+static void check_causal(struct machine *m, int T, int hs, enum gemm_causal causal)
+{
+    bool out = causal == CAUSAL_OUT;
+    struct sizes s = {T, out ? T : hs, out ? hs : T, 2, 2};
+    enum gemm_form form = out ? GEMM_NT : causal == CAUSAL_A ? GEMM_NN : GEMM_TN;
+    struct product p = new_product(&s, form, START_ZERO, causal);
+    if (!out)
+        make_triangle(&p);
+    check_product(m, &p, GEMM_OWN, 0);
+}
+
+static void test_causal_products(void **state)
+{
+    (void)state;
+    static const int lengths[] = {1, 5, 8, 33, 70, 150};
+    for_each_shape for_each(T, lengths) for (enum gemm_causal causal = CAUSAL_OUT; causal <= CAUSAL_A_TRANSPOSED; causal++)
+        check_causal(machines[shape_], (int)T, T == 33 ? 19 : 8, causal);
+}
+
+/* The second half of K starting from the first half's result gives the bits of the whole: micro-batches rely on it. */
+static void test_gemm_continues_its_chain(void **state)
+{
+    (void)state;
+    for_each_shape
+    {
+        struct sizes half = {21, 37, 20, 1, 1};
+        struct product p = new_product(&half, GEMM_TN, START_OLD, CAUSAL_NONE), q = new_product(&half, GEMM_TN, START_OLD, CAUSAL_NONE);
+        for (int m = 0; m < half.m; m++)
+            for (int n = 0; n < half.n; n++)
+                q.vc[element(&q.c, &half, 0, m, n)] = chain(&p, 0, m, n);
+        check_product(machines[shape_], &p, GEMM_OWN, 0);
+        check_product(machines[shape_], &q, GEMM_OWN, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flat_arrays),
+        cmocka_unit_test(test_rows_and_columns),
+        cmocka_unit_test(test_fma_peak_kernel),
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_layernorm),
+        cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_gelu_hides_nothing),
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_norm_halts_on_what_is_not_finite),
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_own_gemm_is_one_chain_per_element),
+        cmocka_unit_test(test_causal_products),
+        cmocka_unit_test(test_gemm_continues_its_chain),
+        cmocka_unit_test(test_clblast_agrees),
+    };
+    return cmocka_run_group_tests_name("kernels", tests, open_machines, close_machines);
+}
