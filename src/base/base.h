@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- error.c ---------------------------------------------------------------------------------------------- */
+/* ---- error.c --------------------------------------------------------------------------------------------------- */
 
 enum exit_code {
     EXIT_OK = 0,
@@ -42,7 +42,7 @@ void cancel_on_fail(void (*cleanup)(void *), void *argument);
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
     PRINTF_LIKE(4, 5);
 
-/* ---- memory.c --------------------------------------------------------------------------------------------- */
+/* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
 /* Zeroed memory that is never NULL: out of memory ends the program with a sentence.  Free with free(). */
 void *allocate(size_t count, size_t size);
@@ -64,7 +64,7 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 
-/* ---- text.c ----------------------------------------------------------------------------------------------- */
+/* ---- text.c ---------------------------------------------------------------------------------------------------- */
 
 /* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
 char *format_bytes(char out[32], double bytes);
@@ -77,12 +77,12 @@ bool parse_double(const char *text, double *value);
 /* Edit distance, for "did you mean". */
 int edit_distance(const char *a, const char *b);
 
-/* ---- clock.c ---------------------------------------------------------------------------------------------- */
+/* ---- clock.c --------------------------------------------------------------------------------------------------- */
 
 /* Nanoseconds of CLOCK_MONOTONIC_RAW: the clock that PoCL stamps its events with; CLOCK_MONOTONIC is 259 ppm off it. */
 uint64_t now_ns(void);
 
-/* ---- random.c --------------------------------------------------------------------------------------------- */
+/* ---- random.c -------------------------------------------------------------------------------------------------- */
 
 /* Counter-based random numbers (Philox 4x32-10): a pure function of (seed, stream, step, element), so that the
  * result does not depend on the number of devices, threads or calls before. */
@@ -94,12 +94,12 @@ struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint6
 double random_uniform(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element); /* [0, 1), 53 bits */
 double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);  /* mean 0, deviation 1 */
 
-/* ---- hash.c ----------------------------------------------------------------------------------------------- */
+/* ---- hash.c ---------------------------------------------------------------------------------------------------- */
 
 /* 64-bit content hash (XXH64), about memory speed. */
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
 
-/* ---- options.c -------------------------------------------------------------------------------------------- */
+/* ---- options.c ------------------------------------------------------------------------------------------------- */
 
 /* One table of options serves parsing, config files, --help and the resolved record in the log.
  * `--name value` and `--name=value`; OPT_FLAG takes no value (`--no-name` is not offered).

@@ -40,7 +40,7 @@ static const struct option *nearest_option(const struct option_table *table, uns
     return nearest;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* Is `value` one of the words of "a|b|c"? */
 static bool is_choice(const char *choices, const char *value)
@@ -159,7 +159,7 @@ char *option_text(const struct option *o)
     return copy_string(text ? text : "");
 }
 
-/* ---- command line ------------------------------------------------------------------------------------------ */
+/* ---- command line ---------------------------------------------------------------------------------------------- */
 
 static _Noreturn void unknown_option(const struct option_table *table, unsigned command, const char *command_name,
                                      const char *written, const char *name)
@@ -227,7 +227,7 @@ void parse_options(struct option_table *table, unsigned command, const char *com
     }
 }
 
-/* ---- config file ------------------------------------------------------------------------------------------- */
+/* ---- config file ----------------------------------------------------------------------------------------------- */
 
 /* The text without spaces at both ends; cuts in place. */
 static char *trim(char *text)
@@ -298,7 +298,7 @@ void parse_config(struct option_table *table, unsigned command, const char *path
     fclose(file);
 }
 
-/* ---- help -------------------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------------------------ */
 
 /* Words of `text` from column `at` on, wrapped at HELP_WIDTH and indented to HELP_COLUMN; '\n' starts a new line. */
 static void print_wrapped(FILE *out, const char *text, int at)

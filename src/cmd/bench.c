@@ -42,8 +42,7 @@ static void measure_peak(struct bench *b)
         b->peaks[b->n_peaks++] = measure_fma_peak(&b->machine->device[0], 0.03);
 }
 
-/* ---- matrix products
- * -------------------------------------------------------------------------------------------------- */
+/* ---- matrix products ------------------------------------------------------------------------------------------- */
 
 /* The products of one forward and backward, with how often a layer (or the model) runs each. */
 struct shape {
@@ -177,8 +176,7 @@ static void bench_gemms(struct bench *b)
     }
 }
 
-/* ---- training
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------------------------- */
 
 struct kind { /* one task name, over all layers */
     const char *name;
@@ -295,8 +293,7 @@ static json_t *bench_train(struct bench *b)
     return train;
 }
 
-/* ---- the command
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static void open_bench(struct bench *b, struct settings *s)
 {

@@ -40,7 +40,7 @@ struct diff {
     double mape; /* not a number when nothing matches */
 };
 
-/* ---- medians ----------------------------------------------------------------------------------------------------- */
+/* ---- medians --------------------------------------------------------------------------------------------------- */
 
 struct sample {
     uint32_t task, step;
@@ -79,7 +79,7 @@ static double median_after_first(const struct sample *samples, size_t n)
     return middle;
 }
 
-/* ---- sides ------------------------------------------------------------------------------------------------------- */
+/* ---- sides ----------------------------------------------------------------------------------------------------- */
 
 static int compare_text(const char *a, const char *b) { return COMPARE(strcmp(a, b), 0); }
 

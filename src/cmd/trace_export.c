@@ -36,7 +36,7 @@ struct chrome {
     struct slice *slices; /* [n_records], by record */
 };
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------------------------- */
 
 static void put(struct chrome *c, const char *text)
 {
@@ -80,7 +80,7 @@ static void close_chrome(struct chrome *c)
     publish(c->file);
 }
 
-/* ---- slices -------------------------------------------------------------------------------------------------- */
+/* ---- slices ---------------------------------------------------------------------------------------------------- */
 
 static void make_slices(struct chrome *c, uint32_t first, uint32_t last)
 {
@@ -198,7 +198,7 @@ static void put_slices(struct chrome *c)
     free(order);
 }
 
-/* ---- arrows -------------------------------------------------------------------------------------------------- */
+/* ---- arrows ---------------------------------------------------------------------------------------------------- */
 
 static void put_flow_end(struct chrome *c, const char *phase, const char *name, uint32_t lane, uint64_t at)
 {

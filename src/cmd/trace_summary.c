@@ -189,7 +189,7 @@ static void free_summary(struct summary *m)
     free(m->critical.hops);
 }
 
-/* ---- numbers that both outputs show ------------------------------------------------------------------------------ */
+/* ---- numbers that both outputs show ---------------------------------------------------------------------------- */
 
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 static double per_step(const struct summary *m, double x) { return ratio(x, (double)m->steps.counted); }
@@ -203,7 +203,7 @@ static const char *list_name(const struct summary *m)
     return m->steps.list < m->trace->header.n_lists ? m->trace->header.list[m->steps.list] : "";
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------------------------- */
 
 static void print_heading(const char *text)
 {

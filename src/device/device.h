@@ -23,7 +23,7 @@
 #include "../base/base.h"
 #include "../schedule/trace.h" /* defines: enum trace_lane_kind */
 
-/* ---- error.c: OpenCL errors ---------------------------------------------------------------------------------- */
+/* ---- error.c: OpenCL errors ------------------------------------------------------------------------------------ */
 
 const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown OpenCL error" */
 /* Run an OpenCL call that returns a cl_int; failing shows the call, the symbolic name, the file and line. */
@@ -120,7 +120,7 @@ char *describe_machine(const struct machine *m);
 /* Every platform and device as `yard devices` shows them. */
 void list_devices(FILE *out, bool json);
 
-/* ---- kernels.c --------------------------------------------------------------------------------------------------- */
+/* ---- kernels.c ------------------------------------------------------------------------------------------------- */
 
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
  * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
@@ -129,7 +129,7 @@ cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
 /* The options every .cl file is compiled with for this device. */
 void build_options(const struct device *d, char out[512]);
 
-/* ---- memory.c ---------------------------------------------------------------------------------------------------- */
+/* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
@@ -139,7 +139,7 @@ void add_slab(struct machine *m, struct device *d, size_t bytes);
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);
 
-/* ---- clock.c ----------------------------------------------------------------------------------------------------- */
+/* ---- clock.c --------------------------------------------------------------------------------------------------- */
 
 /* Measures clock_offset by timing tiny writes; sets clock_valid. */
 void calibrate_clock(struct device *d);

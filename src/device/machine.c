@@ -20,7 +20,7 @@ static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
     CL(clGetDeviceInfo(id, what, bytes, out, NULL));
 }
 
-/* ---- which devices ------------------------------------------------------------------------------------------- */
+/* ---- which devices --------------------------------------------------------------------------------------------- */
 
 struct selection { /* one comma-separated part of -d */
     unsigned platform, device, pieces, shares;

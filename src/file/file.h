@@ -8,7 +8,7 @@
 
 #include "../base/base.h"
 
-/* ---- bytes.c: plain files ---------------------------------------------------------------------------------- */
+/* ---- bytes.c: plain files -------------------------------------------------------------------------------------- */
 
 /* A file opened for positioned reads.  Errors end the program through fail(): EXIT_IO when it cannot be opened or
  * read, EXIT_FAILED when it is damaged. */
@@ -23,7 +23,7 @@ void close_reader(struct reader *r);
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
 char *read_whole(const char *path, size_t *size);
 
-/* ---- publish.c: write beside, sync, rename ------------------------------------------------------------------ */
+/* ---- publish.c: write beside, sync, rename --------------------------------------------------------------------- */
 
 /* Atomic publish: write `<path>.tmp-<pid>`, fsync it, rename it over `path`, fsync the folder.  A crash or fail() at
  * any moment leaves the old file or the new one, never a part (fail() removes the temporary). */
@@ -39,7 +39,7 @@ void abandon(struct writer *w); /* remove the temporary; frees w */
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
 
-/* ---- safetensors.c: a strict reader and a writer ------------------------------------------------------------ */
+/* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 
 enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_U16, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_I64, DTYPE_F64, DTYPE_OTHER };
 enum { MAX_RANK = 8 };
@@ -79,7 +79,7 @@ void st_begin(struct st_writer *w);
 void st_write(struct st_writer *w, const void *bytes, size_t n);
 void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written are not the bytes declared */
 
-/* ---- llmc.c: llm.c's model checkpoint and token shard --------------------------------------------------------- */
+/* ---- llmc.c: llm.c's model checkpoint and token shard ---------------------------------------------------------- */
 
 enum { LLMC_MODEL_MAGIC = 20240326, LLMC_TOKENS_MAGIC = 20240520, LLMC_HEADER_BYTES = 1024 };
 struct llmc_model {

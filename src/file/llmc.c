@@ -62,7 +62,7 @@ static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t 
              magic == LLMC_MODEL_MAGIC && header[1] == 5 ? ": it holds bfloat16; export the model in float32" : "");
 }
 
-/* ---- model --------------------------------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------------------------------------- */
 
 struct parameter {
     const char *name;
@@ -165,7 +165,7 @@ void close_llmc_model(struct llmc_model *m)
     free(m);
 }
 
-/* ---- tokens -------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------------------------- */
 
 static uint16_t *read_tokens(struct reader *r, uint64_t offset, size_t n)
 {

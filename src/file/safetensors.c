@@ -38,7 +38,7 @@ char *format_shape(char out[128], int rank, const int64_t *shape)
     return out;
 }
 
-/* ---- reading: the header as characters ------------------------------------------------------------------------ */
+/* ---- reading: the header as characters ------------------------------------------------------------------------- */
 
 /* Every refusal of a file starts alike and names the file. */
 #define REFUSE(path, ...) refuse(path, format_string(__VA_ARGS__))
@@ -317,7 +317,7 @@ const char *find_metadata(const struct safetensors *st, const char *key)
     return NULL;
 }
 
-/* ---- reading: values ------------------------------------------------------------------------------------------ */
+/* ---- reading: values ------------------------------------------------------------------------------------------- */
 
 /* IEEE half: 1 sign, 5 exponent (bias 15) and 10 fraction bits. */
 static float float_of_half(uint16_t half)

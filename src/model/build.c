@@ -44,7 +44,7 @@ void end_build(struct build *b)
     free(b->grad);
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
 struct task *launch(struct build *b, const char *name, const char *file, const char *function, struct grid grid,
                     const struct arg *args, int n_args)

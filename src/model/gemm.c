@@ -58,8 +58,7 @@ static void own_gemm(struct build *b, const char *name, const struct gemm *g)
            g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * k.span * k.depth));
 }
 
-/* ---- CLBlast
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- CLBlast --------------------------------------------------------------------------------------------------- */
 
 struct clblast_call {
     struct gemm g;
@@ -154,8 +153,7 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
         add_access(t, call->work, ACCESS_WRITE);
 }
 
-/* ---- both
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------ */
 
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {

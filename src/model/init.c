@@ -39,8 +39,7 @@ void init_random(struct model *m, uint64_t seed)
     }
 }
 
-/* ---- safetensors with GPT-2 names
- * --------------------------------------------------------------------------------------- */
+/* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */
 
 /* to (columns, rows) = from (rows, columns) transposed */
 static void transpose(float *to, const float *from, int64_t rows, int64_t columns)
@@ -180,8 +179,7 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
     free(number);
 }
 
-/* ---- llm.c
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- llm.c ----------------------------------------------------------------------------------------------------- */
 
 static struct config read_llmc_config(const char *path)
 {

@@ -76,8 +76,7 @@ enum layer_param {
 };
 enum other_param { WTE, WPE, LNF_W, LNF_B, HEAD, OTHER_PARAMS };
 
-/* ---- replica.c: a rank's copy of the state on its device
- * --------------------------------------------------------------- */
+/* ---- replica.c: a rank's copy of the state on its device ------------------------------------------------------- */
 
 struct weight { /* a parameter with its gradient: what a layer function is given */
     struct tensor *value, *grad;
@@ -114,8 +113,7 @@ void write_param(struct model *m, int param, const float *values);
 void read_param(struct model *m, int param, float *values);
 void read_gradient(struct model *m, int param, float *values); /* of rank 0; the tied embedding's two are summed */
 
-/* ---- init.c: first values, import, export
- * ------------------------------------------------------------------------------- */
+/* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
 
 void init_random(struct model *m, uint64_t seed);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
@@ -124,8 +122,7 @@ void init_from_file(struct model *m, const char *path);
 /* All parameters as safetensors with Hugging Face's GPT-2 names, published atomically. */
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
 
-/* ---- build.c: the builder
- * ------------------------------------------------------------------------------------------------ */
+/* ---- build.c: the builder -------------------------------------------------------------------------------------- */
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 struct op; /* on the tape */
@@ -185,8 +182,7 @@ void give_gradient(struct build *b, const struct op *op, const struct tensor *t,
 /* A new tensor shaped like t, for its gradient. */
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
 
-/* ---- ops.c, linear.c, attention.c: the operations, each with its backward
- * ------------------------------------------------- */
+/* ---- ops.c, linear.c, attention.c: the operations, each with its backward -------------------------------------- */
 
 /* A micro-batch on the device: views of one uploaded tensor. */
 struct batch {
@@ -205,8 +201,7 @@ struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
 
-/* ---- gemm.c: matrix products, two engines behind one function
- * --------------------------------------------------------------- */
+/* ---- gemm.c: matrix products, two engines behind one function -------------------------------------------------- */
 
 /* C(M,N) = start + op(A) op(B), row-major, batch*heads products.  Matrix z = i*heads + h of an operand starts at
  * element base + i*outer + h*inner; rows are ld elements apart. */
@@ -233,14 +228,12 @@ extern const char *const gemm_form_name[3];
 void gemm(struct build *b, const char *name, const struct gemm *g);
 struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
 
-/* ---- layers.c: the pages of the textbook
- * -------------------------------------------------------------------------------------- */
+/* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
 
 struct tensor *gpt_forward(struct build *b, const struct batch *batch); /* logits (N, V) */
 struct tensor *gpt_hidden(struct build *b, const struct batch *batch);  /* (N, C), behind the last LayerNorm */
 
-/* ---- optimizer.c
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- optimizer.c ----------------------------------------------------------------------------------------------- */
 
 /* After the last micro-batch: sum the ranks' gradients at their owners, take the norm, update, send parameters back. */
 void add_update(struct build *b);

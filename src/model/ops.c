@@ -4,7 +4,7 @@
  */
 #include "model.h"
 
-/* ---- embedding: x = wte[token] + wpe[position] ------------------------------------------------------------------- */
+/* ---- embedding: x = wte[token] + wpe[position] ----------------------------------------------------------------- */
 
 static void embed_backward(struct build *b, const struct op *op)
 {
@@ -68,8 +68,7 @@ struct tensor *layernorm(struct build *b, const char *name, struct tensor *x, st
     return out;
 }
 
-/* ---- GELU
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- GELU ------------------------------------------------------------------------------------------------------ */
 
 static void gelu_backward(struct build *b, const struct op *op)
 {
@@ -90,8 +89,7 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
     return out;
 }
 
-/* ---- residual: out = x + y
- * ---------------------------------------------------------------------------------------------- */
+/* ---- residual: out = x + y ------------------------------------------------------------------------------------- */
 
 /* d(x + y) passes to both unchanged: the two gradients are the same tensor, and no task is needed. */
 static void add_backward(struct build *b, const struct op *op)
@@ -110,8 +108,7 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
     return out;
 }
 
-/* ---- loss: -log softmax(logits)[target]
- * ----------------------------------------------------------------------------------- */
+/* ---- loss: -log softmax(logits)[target] ------------------------------------------------------------------------ */
 
 static void cross_entropy_backward(struct build *b, const struct op *op)
 {

@@ -61,8 +61,7 @@ static void sum_tied(struct build *b)
     }
 }
 
-/* ---- norm
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- norm ------------------------------------------------------------------------------------------------------ */
 
 /* Each unit's block sums have a part of their own in one tensor on rank 0; padding stays zero. */
 static struct tensor *new_partials(struct build *b, size_t *part)
@@ -103,8 +102,7 @@ static void add_norm(struct build *b, struct tensor **sum)
     free(part);
 }
 
-/* ---- update
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- update ---------------------------------------------------------------------------------------------------- */
 
 static void update_unit(struct build *b, int unit, struct tensor *sum)
 {

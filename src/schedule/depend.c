@@ -82,7 +82,7 @@ static void walk_twice(struct step *s, bool by_address)
     free_spaces(w.spaces, w.n_spaces);
 }
 
-/* ---- which edges need a wait ------------------------------------------------------------------------------------ */
+/* ---- which edges need a wait ----------------------------------------------------------------------------------- */
 
 static int later_first(const void *a, const void *b)
 {

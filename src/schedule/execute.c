@@ -34,11 +34,10 @@ static void check_status(const struct step *s, const struct task *t, uint32_t nu
 }
 
 /* Start and end of a finished task on the host's clock. */
-static bool task_times(struct step *s, struct task *t, struct slot *slot, uint64_t seen)
+static bool task_times(const struct task *t, struct slot *slot, uint64_t seen)
 {
     if (t->lane->device->is_host)
         return true; /* written by the lane's thread */
-    (void)s;
     return event_times(t->lane->device, slot->done, slot->queued, seen, &slot->start, &slot->end);
 }
 
@@ -49,7 +48,7 @@ static void report_times(struct step *s, uint32_t number)
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = &s->tasks[i];
         struct slot *slot = slot_of(s, number, i);
-        bool exact = task_times(s, t, slot, seen);
+        bool exact = task_times(t, slot, seen);
         if (t->span)
             slot->start = MAX(slot->queued, MIN(lane_end[t->lane->index], slot->end));
         lane_end[t->lane->index] = slot->end;
@@ -211,12 +210,9 @@ static void run_alone(struct step *s, size_t i)
     t->issue(t, 0, NULL, &slot->done);
     clWaitForEvents(1, &slot->done);
     check_status(s, t, number, slot->done);
-    CL(clFinish(t->lane->queue));
-    bool span = t->span;
-    uint64_t queued = slot->queued;
-    event_times(t->lane->device, slot->done, queued, now_ns(), &slot->start, &slot->end);
-    if (span)
-        slot->start = queued;
+    task_times(t, slot, now_ns());
+    if (t->span)
+        slot->start = slot->queued;
 }
 
 static void execute_serial(struct step *s, uint32_t number)
@@ -236,8 +232,7 @@ static void execute_serial(struct step *s, uint32_t number)
     }
 }
 
-/* ---- looking for the first NaN or Inf
- * --------------------------------------------------------------------------------- */
+/* ---- looking for the first NaN or Inf -------------------------------------------------------------------------- */
 
 static bool has_not_finite(struct tensor *t, size_t *element)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- lifetimes --------------------------------------------------------------------------------------------------- */
+/* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
 static void find_lifetimes(struct step *s)
 {
@@ -106,12 +106,13 @@ static _Noreturn void fail_budget(const struct arena *a, const struct tensor *t)
     const struct task *task = t->persistent ? NULL : &t->step->tasks[t->first];
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
-                       : copy_string("the state that is kept between steps");
+                       : copy_string("the state that is kept from step to step");
     fail(EXIT_USAGE,
-         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use a "
-         "smaller --micro-batch, --batch or model, or a larger %s",
+         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
+         "larger %s",
          a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
          format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
+         task ? "a smaller --micro-batch or --seq-len" : "a smaller model",
          a->device->is_host ? "--host-mem" : "--device-mem");
 }
 
@@ -146,8 +147,7 @@ static void place_device(struct pool *p, struct device *d, bool check_only)
     free(a.placed);
 }
 
-/* ---- what it comes to
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what it comes to ------------------------------------------------------------------------------------------ */
 
 static void find_peaks(const struct pool *p, struct step *s)
 {
@@ -186,8 +186,7 @@ void place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
         find_peaks(p, steps[i]);
 }
 
-/* ---- kernels and their arguments
- * --------------------------------------------------------------------------------------- */
+/* ---- kernels and their arguments ------------------------------------------------------------------------------- */
 
 static cl_int set_argument(cl_kernel kernel, cl_uint i, const struct arg *a)
 {

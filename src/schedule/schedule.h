@@ -72,7 +72,7 @@ void *tensor_memory(const struct tensor *t); /* after place: the bytes of a host
 void write_tensor(struct tensor *t, const void *from);
 void read_tensor(struct tensor *t, void *into);
 
-/* ---- tasks (task.c) --------------------------------------------------------------------------------------------- */
+/* ---- tasks (task.c) -------------------------------------------------------------------------------------------- */
 
 enum access_mode { ACCESS_NONE = 0, ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_BOTH = 3 };
 struct access {
@@ -180,7 +180,7 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, int layer);
 
-/* ---- depend.c, place.c, verify.c -------------------------------------------------------------------------------- */
+/* ---- depend.c, place.c, verify.c ------------------------------------------------------------------------------- */
 
 /* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
  * `wait`, `notify` and `flush` are set. */
@@ -198,7 +198,7 @@ void finish_steps(struct pool *p, struct step *const *steps, size_t n);
  * sentence (the caller frees it). */
 char *verify(const struct step *s);
 
-/* ---- execute.c --------------------------------------------------------------------------------------------------- */
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
 /* Called once per finished task, on the issuing thread, in list order per iteration. */
 typedef void observer(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
@@ -221,7 +221,7 @@ void wait_iteration(struct step *s, uint32_t number);
 /* Wait for everything issued; after it, another list may run and tensors may be read. */
 void drain(struct step *s);
 
-/* ---- hostlane.c: threads of host lanes and forwarders ------------------------------------------------------------ */
+/* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
 struct job {                 /* wait for events, run a host task (or nothing), complete user events */
     const struct task *task; /* NULL: only forward */

@@ -49,7 +49,7 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
     t->bytes += tensor->bytes * (mode == ACCESS_BOTH ? 2 : 1);
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 static void issue_kernel(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
@@ -78,7 +78,7 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
     return t;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------ */
+/* ---- copies ---------------------------------------------------------------------------------------------------- */
 
 static void issue_copy(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
@@ -118,7 +118,7 @@ void add_move(struct step *s, const char *name, struct tensor *to, struct tensor
     add_copy(s, target->lane[LANE_UPLOAD], name, to, staged)->layer = layer;
 }
 
-/* ---- others ------------------------------------------------------------------------------------------------------ */
+/* ---- others ---------------------------------------------------------------------------------------------------- */
 
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context)
 {

@@ -15,7 +15,7 @@
 
 #define DAMAGED "the trace %s is damaged: "
 
-/* ---- header and tables --------------------------------------------------------------------------------------- */
+/* ---- header and tables ----------------------------------------------------------------------------------------- */
 
 static void check_magic(const struct reader *file, const struct trace_header *h)
 {
@@ -141,7 +141,7 @@ static void read_tables(struct reader *file, struct trace *t)
     check_tasks(file->path, t);
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------------------------- */
 
 /* Keep a record with the ended or the unfinished ones.  `again` is what stood there a moment after `r`: the two are
  * equal unless the writer was at it in between (see the layout in trace.h). */

@@ -17,7 +17,7 @@ double trace_median(double *values, size_t n)
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-/* ---- modelled time ------------------------------------------------------------------------------------------- */
+/* ---- modelled time --------------------------------------------------------------------------------------------- */
 
 static uint64_t modelled(const struct trace_header *h, uint64_t ns)
 {
@@ -46,7 +46,7 @@ void trace_to_modelled_time(struct trace *t)
     t->header.pace_scale = 1;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
 
 static int by_step(const void *a, const void *b)
 {
@@ -141,7 +141,7 @@ size_t trace_median_step(const struct trace_steps *s)
     return nearest;
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------------------------- */
 
 struct border { /* where a record starts or ends */
     uint64_t at;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------------------------- */
 
 static char *check_segment(const struct step *s, int node, const struct access *a, const struct segment *g)
 {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* ---- which files ------------------------------------------------------------------------------------------------ */
+/* ---- which files ----------------------------------------------------------------------------------------------- */
 
 enum source_kind { SOURCE_TEXT, SOURCE_SHARD, SOURCE_HEADERLESS };
 
@@ -112,7 +112,7 @@ static void free_sources(struct sources *s)
     free(s->paths);
 }
 
-/* ---- from files to tokens --------------------------------------------------------------------------------------- */
+/* ---- from files to tokens -------------------------------------------------------------------------------------- */
 
 struct texts {
     struct text *items;
@@ -228,7 +228,7 @@ static void load_id_data(struct dataset *d, const struct data_options *o, const 
     d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer) : (struct tokenizer){TOKENS_IDS, n, NULL};
 }
 
-/* ---- splits ----------------------------------------------------------------------------------------------------- */
+/* ---- splits ---------------------------------------------------------------------------------------------------- */
 
 /* The last val_share of the tokens.  llm.c's shards come as separate train and val files, and its loader reads all of
  * a file in order: so does ORDER_FILE. */
@@ -313,7 +313,7 @@ void close_dataset(struct dataset *d)
     free(d);
 }
 
-/* ---- windows ---------------------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------------------------- */
 
 static void copy_window(const struct split *split, size_t offset, int seq_len, int32_t *tokens, int32_t *targets)
 {

@@ -8,7 +8,7 @@
 
 #include "../base/base.h"
 
-/* ---- tokens.c: text to token numbers and back ----------------------------------------------------------------- */
+/* ---- tokens.c: text to token numbers and back ------------------------------------------------------------------ */
 
 enum token_kind {
     TOKENS_BYTES, /* a token is a byte; 256 of them */
@@ -87,7 +87,7 @@ int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *t
  * token v, ascending, so that each row is summed by one worker in a fixed order.  order: (n), start: (vocab + 1). */
 void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int32_t *start);
 
-/* ---- rate.c: the learning rate of a step ------------------------------------------------------------------------ */
+/* ---- rate.c: the learning rate of a step ----------------------------------------------------------------------- */
 
 /* Step s counts from 1 to `steps`, W = warmup:
  *     s <= W    lr * s / (W + 1)                             all schedules; as nanoGPT

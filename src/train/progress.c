@@ -45,8 +45,7 @@ static FILE *open_log(const char *path)
     return f;
 }
 
-/* ---- before the first step
- * ---------------------------------------------------------------------------------------------- */
+/* ---- before the first step ------------------------------------------------------------------------------------- */
 
 static double measure_peaks(const struct trainer *t)
 {
@@ -117,8 +116,7 @@ void print_summary(struct progress *p)
     p->last_ns = now_ns();
 }
 
-/* ---- a step
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- a step ---------------------------------------------------------------------------------------------------- */
 
 static void print_time_left(const struct progress *p, uint32_t number)
 {

@@ -129,8 +129,7 @@ static struct option options[] = {
 };
 static struct option_table table = {options, COUNT(options)};
 
-/* ---- defaults and presets
- * -------------------------------------------------------------------------------------------- */
+/* ---- defaults and presets -------------------------------------------------------------------------------------- */
 
 static const struct preset {
     const char *name;
@@ -232,8 +231,7 @@ struct settings *default_settings(void)
     return &s;
 }
 
-/* ---- the command line
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------------------------ */
 
 static const struct {
     enum command command;
@@ -313,8 +311,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
     return &s;
 }
 
-/* ---- the log's record
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the log's record ------------------------------------------------------------------------------------------ */
 
 static json_t *value_json(const struct option *o)
 {

@@ -52,7 +52,7 @@ static uint32_t next_character(const struct text *text, size_t *at)
     return c;
 }
 
-/* ---- making tokenizers ------------------------------------------------------------------------------------------ */
+/* ---- making tokenizers ----------------------------------------------------------------------------------------- */
 
 struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts)
 {
@@ -91,7 +91,7 @@ void free_tokenizer(struct tokenizer *t)
     t->characters = NULL;
 }
 
-/* ---- encoding --------------------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------------------------- */
 
 static uint16_t *encode_bytes(const struct text *text, size_t *n)
 {
@@ -162,7 +162,7 @@ uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t
     return encode_numbers(t, text, n);
 }
 
-/* ---- decoding --------------------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------------------------- */
 
 size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_BYTES])
 {
@@ -176,7 +176,7 @@ size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_B
     return 1;
 }
 
-/* ---- as text ---------------------------------------------------------------------------------------------------- */
+/* ---- as text --------------------------------------------------------------------------------------------------- */
 
 char *tokenizer_to_text(const struct tokenizer *t)
 {

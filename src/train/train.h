@@ -2,7 +2,7 @@
  *
  *     settings   options, presets, config file: what the user asked for          settings.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
- *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c
+ *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
  *     sampler    text from the model                                             sampler.c
  */
@@ -63,10 +63,8 @@ struct settings *default_settings(void);
 json_t *settings_json(const struct settings *s, enum command command); /* every resolved option */
 bool was_given(const char *option);
 
-/* ---- trainer.c
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 
-enum { CONTROL_FLOATS = 16 };
 struct result { /* of one training step, as the report task leaves it */
     double loss, norm, lr;
     bool halted;
@@ -126,8 +124,16 @@ double tokens_per_step(const struct trainer *t);
 /* Ends the program with the step, layer and task that first made something that is not finite. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number);
 
-/* ---- sampler.c
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
+
+host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
+/* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
+void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
+void build_train(struct trainer *t, enum gemm_engine engine);
+void build_eval(struct trainer *t, enum gemm_engine engine);
+void build_sample(struct trainer *t, enum gemm_engine engine);
+
+/* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
 struct sampling {
     double temperature;
@@ -138,8 +144,7 @@ struct sampling {
 /* Continues `prompt` and prints both on `out` token by token. */
 void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s);
 
-/* ---- loop.c, progress.c
- * --------------------------------------------------------------------------------------------------- */
+/* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
 
 /* Trains by the settings; returns the exit code (0, or 130 when interrupted). */
 int train_loop(struct trainer *t);
@@ -151,8 +156,7 @@ void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
 void free_progress(struct progress *p);
 
-/* ---- peak.c
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- peak.c ---------------------------------------------------------------------------------------------------- */
 
 /* Measured limits of a device: FLOP/s of independent FMAs, bytes/s read + written by a copy. */
 double measure_fma_peak(struct device *d, double seconds);
