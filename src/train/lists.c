@@ -43,6 +43,7 @@ static void fill_control(const struct trainer *t, uint32_t number, float *c)
     const struct settings *s = t->settings;
     double lr = learning_rate(&t->rate, number);
     double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
+    memset(c, 0, CONTROL_FLOATS * sizeof *c);
     c[CONTROL_LR] = (float)lr;
     c[CONTROL_BETA1] = (float)s->beta1;
     c[CONTROL_BETA2] = (float)s->beta2;
