@@ -88,9 +88,9 @@ static void read_back(const char *path, char *text, size_t size)
 
 struct ran run_yard(const char *format, ...)
 {
-    struct ran ran = {.code = -1};
     char words[4096];
     const char *program = getenv("YARD"), *out = temp_path("stdout"), *err = temp_path("stderr");
+    struct ran ran = {.code = -1, .stdout_path = out};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);

@@ -29,9 +29,10 @@ struct machine *open_shaped(const char *devices, int vector, int work_group);
 /* ---- programs -------------------------------------------------------------------------------------------------------
  */
 
-/* What ./yard (or $YARD) does with these words; arguments are split at blanks by the shell.  stdout lies in `out`. */
+/* What ./yard (or $YARD) does with these words, which a shell splits. */
 struct ran {
     int code;
+    const char *stdout_path; /* all of it, until the next run */
     char out[16384], err[8192];
 };
 struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);

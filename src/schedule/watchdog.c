@@ -79,7 +79,7 @@ static void *watchdog_main(void *unused)
         size_t unfinished = 0, ended = watched ? count_ended(watched, &unfinished) : 0;
         quiet = unfinished && ended == last ? quiet + 0.2 : 0;
         last = ended;
-        if (quiet >= execution.watchdog_seconds) {
+        if (watched && execution.watchdog_seconds > 0 && quiet >= execution.watchdog_seconds) {
             print_frontier(stderr, watched);
             quiet = 0;
         }

@@ -1,0 +1,304 @@
+/* test_model.c - the whole model: gradients by finite differences, and numbers made by PyTorch and llm.c. */
+#include "support.h"
+
+#include <math.h>
+
+/* ---- finite differences -------------------------------------------------------------------------------------------- */
+
+struct study { /* a small model, one batch, and its gradient */
+    struct trainer *trainer;
+    struct fixed_batch batch;
+    uint32_t number; /* steps run so far */
+};
+
+struct sizes {
+    struct config config;
+    int batch, micro_batch, seq;
+    const char *gemm;
+};
+
+/* With lr 0 a step leaves the parameters as they are. */
+static struct settings *still_settings(const struct sizes *z)
+{
+    struct settings *s = default_settings();
+    s->batch = z->batch;
+    s->micro_batch = z->micro_batch;
+    s->seq_len = z->seq;
+    s->schedule = "constant";
+    s->lr = s->lr_min = 0;
+    s->warmup = 0;
+    s->gemm = z->gemm;
+    s->serial = true;
+    return s;
+}
+
+static int32_t *random_ids(int n, int below, uint64_t seed)
+{
+    int32_t *ids = allocate((size_t)n, sizeof *ids);
+    for (int i = 0; i < n; i++)
+        ids[i] = (int32_t)(random_words(seed, STREAM_TEST, 3, (uint64_t)i).word[0] % (unsigned)below);
+    return ids;
+}
+
+static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
+
+/* Far from the first values of training, so that no part of the gradient is small: weights of about 0.3, and LayerNorm's
+ * between 0.5 and 1.5. */
+static void set_parameters(struct model *m)
+{
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        float *values = random_floats(elements_of(p), 100 + (uint64_t)i);
+        for (size_t k = 0; k < elements_of(p); k++)
+            values[k] = values[k] * 0.3f + (p->init == INIT_ONE ? 1.0f : 0.0f);
+        write_param(m, i, values);
+        free(values);
+    }
+}
+
+static struct study new_study(const struct sizes *z)
+{
+    struct study s = {.number = 0};
+    s.batch.tokens = random_ids(z->batch * z->seq, z->config.vocab, 1);
+    s.batch.targets = random_ids(z->batch * z->seq, z->config.vocab, 2);
+    s.trainer = new_trainer_for(still_settings(z), &z->config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
+    set_parameters(s.trainer->model);
+    return s;
+}
+
+static void free_study(struct study *s)
+{
+    free_trainer(s->trainer);
+    free(s->batch.tokens), free(s->batch.targets);
+}
+
+static double row_loss(const float *logits, int vocab, int target)
+{
+    double max = -INFINITY, sum = 0;
+    for (int v = 0; v < vocab; v++)
+        max = logits[v] > max ? logits[v] : max;
+    for (int v = 0; v < vocab; v++)
+        sum += exp(logits[v] - max);
+    return max + log(sum) - logits[target];
+}
+
+/* The mean loss in double precision from the model's float logits: rounding is then that of the logits alone. */
+static double loss_of(struct study *s)
+{
+    struct trainer *t = s->trainer;
+    t->fixed = &s->batch;
+    run_step(t, ++s->number);
+    double reported = step_result(t, s->number)->loss, sum = 0;
+    int n = rows_of(t->keep_logits), vocab = columns_of(t->keep_logits);
+    float *logits = allocate((size_t)(n * vocab), sizeof *logits);
+    read_tensor(t->keep_logits, logits);
+    for (int i = 0; i < n; i++)
+        sum += row_loss(logits + i * vocab, vocab, s->batch.targets[i]);
+    free(logits);
+    if (t->micros > 1)
+        return reported; /* the logits are those of the first micro-batch */
+    assert_true(fabs(sum / n - reported) <= 1e-5);
+    return sum / n;
+}
+
+/* Loss at parameter tensor p = value + h * direction. */
+static double loss_at(struct study *s, int p, const float *value, const double *direction, double h)
+{
+    size_t n = elements_of(&s->trainer->model->params->param[p]);
+    float *moved = allocate(n, sizeof *moved);
+    for (size_t i = 0; i < n; i++)
+        moved[i] = (float)(value[i] + h * direction[i]);
+    write_param(s->trainer->model, p, moved);
+    free(moved);
+    return loss_of(s);
+}
+
+/* Central differences of two widths, combined so that the error of third order drops out. */
+static double slope(struct study *s, int p, const float *value, const double *direction, double h)
+{
+    double narrow = (loss_at(s, p, value, direction, h) - loss_at(s, p, value, direction, -h)) / (2 * h);
+    double wide = (loss_at(s, p, value, direction, 2 * h) - loss_at(s, p, value, direction, -2 * h)) / (4 * h);
+    write_param(s->trainer->model, p, value);
+    return (4 * narrow - wide) / 3;
+}
+
+/* The logits carry relative errors of some 1e-7, hence the loss an error of about 1e-7 and its slope of 1e-7 / h, which
+ * is 1e-5 here; what remains of fourth order in h is below.  Directions have length 1. */
+static void check_slope(struct study *s, int p, const float *value, const float *gradient, const double *direction,
+                        const char *kind)
+{
+    const struct param *param = &s->trainer->model->params->param[p];
+    double expected = 0, found = slope(s, p, value, direction, 0.01);
+    for (size_t i = 0; i < elements_of(param); i++)
+        expected += direction[i] * gradient[i];
+    if (!(fabs(found - expected) <= 4e-5 + 1e-3 * fabs(expected)))
+        test_failed("%s, %s: the loss changes by %.9g, the gradient says %.9g\n", param->name, kind, found, expected);
+}
+
+static void normalise(double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    for (size_t i = 0; i < n; i++)
+        x[i] /= sqrt(sum);
+}
+
+/* Along the gradient, along two random directions, and along single parameters, the one of the steepest among them. */
+static void check_parameter(struct study *s, int p)
+{
+    struct model *m = s->trainer->model;
+    size_t n = elements_of(&m->params->param[p]), steepest = 0;
+    float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
+    double *direction = allocate(n, sizeof *direction), norm = 0;
+    read_param(m, p, value);
+    loss_of(s);
+    read_gradient(m, p, gradient);
+    for (size_t i = 0; i < n; i++) {
+        direction[i] = gradient[i];
+        norm += direction[i] * direction[i];
+        steepest = fabsf(gradient[i]) > fabsf(gradient[steepest]) ? i : steepest;
+    }
+    assert_true(norm > 0);
+    normalise(direction, n);
+    check_slope(s, p, value, gradient, direction, "along the gradient");
+    for (uint32_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < n; i++)
+            direction[i] = random_normal(5 + k, STREAM_TEST, (uint32_t)p, i);
+        normalise(direction, n);
+        check_slope(s, p, value, gradient, direction, "along a random direction");
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        size_t single = k ? random_words(6, STREAM_TEST, (uint32_t)p, k).word[0] % n : steepest;
+        memset(direction, 0, n * sizeof *direction);
+        direction[single] = 1;
+        check_slope(s, p, value, gradient, direction, "one parameter");
+    }
+    free(value), free(gradient), free(direction);
+}
+
+static void check_model(const struct sizes *z)
+{
+    struct study s = new_study(z);
+    for (int p = 0; p < s.trainer->model->params->n; p++)
+        check_parameter(&s, p);
+    free_study(&s);
+}
+
+static void test_gradients_tied(void **state)
+{
+    (void)state;
+    check_model(&(struct sizes){{2, 5, 20, 9, 67, true}, 3, 0, 7, "own"});
+}
+
+static void test_gradients_untied(void **state)
+{
+    (void)state;
+    check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, "own"});
+}
+
+static void test_gradients_of_the_smallest_model(void **state)
+{
+    (void)state;
+    check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, "own"});
+}
+
+static void test_gradients_with_clblast(void **state)
+{
+    (void)state;
+    check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, "clblast"});
+}
+
+/* The same gradient, whatever way the batch is cut. */
+static void test_gradients_with_micro_batches(void **state)
+{
+    (void)state;
+    float *whole = NULL;
+    for (int micro = 4; micro >= 1; micro /= 2) {
+        struct study s = new_study(&(struct sizes){{1, 2, 12, 5, 17, true}, 4, micro, 5, "own"});
+        size_t n = elements_of(&s.trainer->model->params->param[0]);
+        float *gradient = allocate(n, sizeof *gradient);
+        loss_of(&s);
+        read_gradient(s.trainer->model, 0, gradient);
+        if (!whole)
+            whole = copy_floats(gradient, n);
+        expect_same_bits("gradient of the embedding", gradient, whole, n);
+        free(gradient);
+        free_study(&s);
+    }
+    free(whole);
+}
+
+/* ---- reference numbers --------------------------------------------------------------------------------------------- */
+
+static void expect_reference(const char *more)
+{
+    struct ran r = run_yard("check tests/data/gpt2-tiny.safetensors --tolerance 1e-5 --json %s", more);
+    json_t *all = json_loads(r.out, 0, NULL);
+    if (r.code != 0 || !json_is_true(json_object_get(all, "passed")))
+        test_failed("check %s: exit code %d\n%s%s\n", more, r.code, r.out, r.err);
+    /* 28 parameters, each with a gradient and a value after the steps; logits, loss, trajectory */
+    assert_int_equal(json_object_size(json_object_get(all, "errors")), 2 * 28 + 3);
+    assert_true(json_number_value(json_object_get(all, "worst")) > 0);
+    json_decref(all);
+}
+
+static void test_pytorch_reference(void **state)
+{
+    (void)state;
+    expect_reference("");
+    expect_reference("--serial --audit");
+    expect_reference("--gemm clblast");
+}
+
+static void test_check_fails_above_the_tolerance(void **state)
+{
+    (void)state;
+    struct ran r = run_yard("check tests/data/gpt2-tiny.safetensors --tolerance 1e-9");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.out, "FAILED: 59 tensors"));
+    r = run_yard("check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json"); /* another optimizer: not the reference's */
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.out, "\"passed\":false"));
+}
+
+static void test_llmc_losses(void **state)
+{
+    (void)state;
+    static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
+                                    4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
+    const char *log = temp_path("llmc.jsonl");
+    struct ran r = run_yard("train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --batch 4 --seq-len "
+                            "64 --steps 11 --lr 1e-3 --beta2 0.999 --weight-decay 0 --clip 0 --schedule constant "
+                            "--order file --log '%s'",
+                            log);
+    if (r.code != 0)
+        test_failed("exit code %d: %s\n", r.code, r.err);
+    char line[8192];
+    FILE *f = fopen(log, "r");
+    size_t n = 0;
+    while (fgets(line, sizeof line, f)) {
+        json_t *l = json_loads(line, 0, NULL), *loss = json_object_get(l, "loss");
+        if (loss && n < COUNT(losses) && !(fabs(json_number_value(loss) - losses[n]) < 1e-4))
+            test_failed("step %zu: loss %.7f, llm.c has %.7f\n", n + 1, json_number_value(loss), losses[n]);
+        n += loss != NULL;
+        json_decref(l);
+    }
+    fclose(f);
+    assert_int_equal(n, COUNT(losses));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients_tied),
+        cmocka_unit_test(test_gradients_untied),
+        cmocka_unit_test(test_gradients_of_the_smallest_model),
+        cmocka_unit_test(test_gradients_with_clblast),
+        cmocka_unit_test(test_gradients_with_micro_batches),
+        cmocka_unit_test(test_pytorch_reference),
+        cmocka_unit_test(test_check_fails_above_the_tolerance),
+        cmocka_unit_test(test_llmc_losses),
+    };
+    return cmocka_run_group_tests_name("model", tests, NULL, NULL);
+}

@@ -1,0 +1,1038 @@
+/* test_schedule.c - the list of tasks: depend, place, verify, execute, audit and watchdog, on hand-written lists whose
+ * edges were worked out on paper, on random lists, and on lists that were broken on purpose.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* ---- making lists -------------------------------------------------------------------------------------------------- */
+
+static struct machine *open_one(void) { return open_machine(&(struct machine_options){.devices = "0:0"}); }
+
+/* Two devices; `apart` gives each a context of its own, as two GPUs have. */
+static struct machine *open_two(bool apart)
+{
+    const char *devices = two_devices();
+    if (apart)
+        setenv("YARD_SEPARATE_CONTEXTS", "1", 1);
+    struct machine *m = open_machine(&(struct machine_options){.devices = devices});
+    unsetenv("YARD_SEPARATE_CONTEXTS");
+    return m;
+}
+
+static void close_used(struct machine *m)
+{
+    for (int i = 0; i < m->n_lanes; i++) {
+        stop_thread(&m->lane[i].thread);
+        stop_thread(&m->lane[i].forward);
+    }
+    close_machine(m);
+}
+
+static struct tensor *new_array(struct pool *p, struct device *d, const char *name, int64_t n, bool persistent)
+{
+    struct tensor *t = new_tensor(p, d, persistent ? MEM_PARAMETERS : MEM_ACTIVATIONS, name, FLOAT32, SHAPE(n));
+    t->persistent = persistent;
+    return t;
+}
+
+static struct grid cover(const struct device *d, size_t n)
+{
+    size_t wg = d->work_group;
+    return (struct grid){1, {ceil_div(n, 4096) * wg, 1, 1}, {wg, 1, 1}};
+}
+
+static struct task *kernel_task(struct step *s, const char *name, const char *function, struct tensor *of,
+                                const struct arg *args, int n)
+{
+    return add_kernel(s, of->device->lane[LANE_COMPUTE], name, "elementwise.cl", function,
+                      cover(of->device, count_elements(of)), args, n);
+}
+#define KERNEL(s, name, function, of, ...)                                                                             \
+    kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
+
+static struct task *add_sum(struct step *s, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
+{
+    return KERNEL(s, name, "add", out, OUT(out), IN(a), IN(b), INT(count_elements(out)));
+}
+
+static struct task *add_fill(struct step *s, const char *name, struct tensor *out, float value)
+{
+    return KERNEL(s, name, "fill", out, OUT(out), FLOAT(value), INT(count_elements(out)));
+}
+
+static struct task *add_accumulate(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
+{
+    return KERNEL(s, name, "accumulate", sum, INOUT(sum), IN(x), INT(count_elements(sum)));
+}
+
+static void no_work(void *context, const struct task *t, uint32_t number) { (void)context, (void)t, (void)number; }
+
+/* ---- depend: edges worked out by hand ------------------------------------------------------------------------------ */
+
+/* A number's way to the device and back, each task on another lane:
+ *
+ *     0 make    cpu       h <-            h and r are on the host and never live together: they share bytes
+ *     1 carry   upload    d <- h          d, o, p are on the device; d and o live together in task 2
+ *     2 twice   compute   o <- d + d
+ *     3 sum     compute   p += o          p persists
+ *     4 fetch   download  r <- p
+ *     5 show    report         r
+ */
+struct journey {
+    struct machine *machine;
+    struct pool *pool;
+    struct step *step;
+    struct tensor *h, *d, *o, *p, *r;
+};
+
+static struct journey new_journey(host_function *make, void *context)
+{
+    struct journey j = {.machine = open_one()};
+    struct device *dev = &j.machine->device[0], *host = j.machine->host;
+    j.pool = new_pool(j.machine);
+    struct step *s = j.step = new_step(j.pool, "journey");
+    j.h = new_array(j.pool, host, "h", 64, false), j.r = new_array(j.pool, host, "r", 64, false);
+    j.d = new_array(j.pool, dev, "d", 64, false), j.o = new_array(j.pool, dev, "o", 64, false);
+    j.p = new_array(j.pool, dev, "p", 64, true);
+    add_access(add_host(s, host->lane[LANE_CPU], "make", make, context), j.h, ACCESS_WRITE);
+    add_copy(s, dev->lane[LANE_UPLOAD], "carry", j.d, j.h);
+    add_sum(s, "twice", j.o, j.d, j.d);
+    add_accumulate(s, "sum", j.p, j.o);
+    add_copy(s, dev->lane[LANE_DOWNLOAD], "fetch", j.r, j.p);
+    add_access(add_host(s, host->lane[LANE_REPORT], "show", no_work, NULL), j.r, ACCESS_READ);
+    return j;
+}
+
+static void end_journey(struct journey *j)
+{
+    free_step(j->step);
+    free_pool(j->pool);
+    close_used(j->machine);
+}
+
+struct expected { /* `to` depends on `from`, of the step before if so said */
+    uint32_t to, from;
+    bool previous;
+    enum edge_kind kind;
+    bool wait;
+};
+
+static const struct edge *find_edge(const struct step *s, const struct expected *x)
+{
+    const struct task *t = &s->tasks[x->to];
+    for (size_t i = 0; i < t->n_edges; i++)
+        if (t->edges[i].from == x->from && t->edges[i].previous == x->previous)
+            return &t->edges[i];
+    return NULL;
+}
+
+static void expect_edges(const struct step *s, const struct expected *x, size_t n)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct edge *e = find_edge(s, &x[i]);
+        if (!e || e->kind != x[i].kind || e->wait != x[i].wait)
+            test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", x[i].from, x[i].to,
+                        x[i].previous ? " (step before)" : "", x[i].kind, x[i].wait,
+                        !e ? "there is none" : e->kind != x[i].kind ? "the kind differs" : "the wait differs");
+    }
+    for (size_t i = 0; i < s->n; i++)
+        found += s->tasks[i].n_edges;
+    if (found != n)
+        test_failed("%zu edges, expected %zu\n", found, n);
+}
+
+static void test_data_edges_of_the_journey(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    depend(j.step, false); /* no addresses yet */
+    static const struct expected edges[] = {
+        {1, 0, false, EDGE_DATA, true}, {2, 1, false, EDGE_DATA, true}, {3, 2, false, EDGE_DATA, false},
+        {3, 3, true, EDGE_DATA, false}, {3, 4, true, EDGE_DATA, true},  {4, 3, false, EDGE_DATA, true},
+        {5, 4, false, EDGE_DATA, true},
+    };
+    expect_edges(j.step, edges, COUNT(edges));
+    end_journey(&j);
+}
+
+/* Task 0 waits for `show` of the step before, because r's bytes become h.  Everything else of the step before follows
+ * from that: even p need not be waited for. */
+static void test_all_edges_of_the_journey(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    finish_steps(j.pool, &j.step, 1);
+    assert_int_equal(j.h->address, j.r->address);
+    static const struct expected edges[] = {
+        {0, 4, true, EDGE_REUSE, false},
+        {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},   {1, 1, true, EDGE_REUSE, false},
+        {1, 2, true, EDGE_REUSE, false},  {2, 1, false, EDGE_DATA, true},   {2, 2, true, EDGE_REUSE, false},
+        {2, 3, true, EDGE_REUSE, false},  {3, 2, false, EDGE_DATA, false},  {3, 3, true, EDGE_DATA, false},
+        {3, 4, true, EDGE_DATA, false},   {4, 3, false, EDGE_DATA, true},   {4, 0, false, EDGE_REUSE, false},
+        {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
+    };
+    expect_edges(j.step, edges, COUNT(edges));
+    assert_true(j.step->tasks[0].flush && j.step->tasks[3].flush && !j.step->tasks[2].flush);
+    assert_null(verify(j.step));
+    end_journey(&j);
+}
+
+/* The halves of a tensor do not conflict with each other, the whole conflicts with both. */
+static void test_views_conflict_where_they_overlap(void **state)
+{
+    (void)state;
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "views");
+    struct tensor *whole = new_array(p, &m->device[0], "whole", 256, true), *out = new_array(p, &m->device[0], "out", 256, true);
+    struct tensor *left = new_view(p, whole, "left", 0, SHAPE(128)), *right = new_view(p, whole, "right", 128, SHAPE(128));
+    add_fill(s, "left", left, 1);
+    add_fill(s, "right", right, 2);
+    add_sum(s, "both", out, whole, whole);
+    depend(s, false);
+    static const struct expected edges[] = {
+        {0, 0, true, EDGE_DATA, false},  {0, 2, true, EDGE_DATA, false},  {1, 1, true, EDGE_DATA, false},
+        {1, 2, true, EDGE_DATA, false},  {2, 0, false, EDGE_DATA, false}, {2, 1, false, EDGE_DATA, false},
+        {2, 2, true, EDGE_DATA, false},
+    };
+    expect_edges(s, edges, COUNT(edges));
+    free_step(s);
+    free_pool(p);
+    close_used(m);
+}
+
+/* Between contexts a move is staged: download, upload, and the download's end must be known in the other context. */
+static void test_moves_between_contexts(void **state)
+{
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        struct machine *m = open_two(apart);
+        struct pool *p = new_pool(m);
+        struct step *s = new_step(p, "move");
+        struct tensor *a = new_array(p, &m->device[0], "a", 64, true), *b = new_array(p, &m->device[1], "b", 64, true);
+        add_fill(s, "fill", a, 5);
+        add_move(s, "move", b, a, 3);
+        finish_steps(p, &s, 1);
+        assert_int_equal(m->n_contexts, apart ? 2 : 1);
+        assert_int_equal(s->n, apart ? 3 : 2);
+        assert_int_equal(s->tasks[1].layer, 3);
+        assert_int_equal(s->tasks[1].notify, apart ? 1u << 1 : 0);
+        assert_true(s->tasks[0].flush);
+        execute(s, 1);
+        drain(s);
+        float value[64];
+        read_tensor(b, value);
+        assert_true(value[0] == 5 && value[63] == 5);
+        free_step(s);
+        free_pool(p);
+        close_used(m);
+    }
+}
+
+/* ---- place --------------------------------------------------------------------------------------------------------- */
+
+/* Positions of the first and last task that touch root t; lists are short. */
+static bool find_life(const struct step *s, const struct tensor *t, int *first, int *last)
+{
+    *first = -1;
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < s->tasks[i].n_access; k++)
+            if (s->tasks[i].access[k].tensor->root == t) {
+                *first = *first < 0 ? (int)i : *first;
+                *last = (int)i;
+            }
+    return *first >= 0;
+}
+
+static void expect_apart(const struct step *s, const struct tensor *a, const struct tensor *b)
+{
+    int first_a, last_a, first_b, last_b;
+    bool overlap = a->device == b->device && a->slab == b->slab && a->address < b->address + b->bytes &&
+                   b->address < a->address + a->bytes;
+    if (!overlap || !find_life(s, a, &first_a, &last_a) || !find_life(s, b, &first_b, &last_b))
+        return;
+    if (a->persistent || b->persistent || (first_a <= last_b && first_b <= last_a))
+        test_failed("tensors %s (tasks %d to %d) and %s (tasks %d to %d) share bytes\n", a->name, first_a, last_a, b->name,
+                    first_b, last_b);
+}
+
+/* What always holds of addresses; returns the bytes that the arenas need, guards included. */
+static size_t check_addresses(const struct pool *p, const struct step *s)
+{
+    size_t need[MAX_DEVICES + 1][64] = {{0}}, sum = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tensor *t = p->tensors[i];
+        if (t->root != t || t->slab < 0)
+            continue;
+        assert_true(t->slab < 64);
+        assert_int_equal(t->address % t->device->alignment, 0);
+        assert_true(t->address + t->bytes <= slab_limit(t->device));
+        size_t *high = &need[t->device->index][t->slab];
+        *high = MAX(*high, round_up(t->address + t->bytes, t->device->alignment) + GUARD_BYTES);
+        for (size_t k = 0; k < i; k++)
+            if (p->tensors[k]->root == p->tensors[k] && p->tensors[k]->slab >= 0)
+                expect_apart(s, t, p->tensors[k]);
+    }
+    for (int d = 0; d <= p->machine->n_devices; d++)
+        for (int k = 0; k < 64; k++)
+            sum += need[d][k];
+    return sum;
+}
+
+/* What OpenCL and the host say they gave, guards included. */
+static size_t bytes_given(const struct machine *m)
+{
+    size_t sum = 0;
+    for (int d = 0; d <= m->n_devices; d++)
+        for (size_t k = 0; k < m->device[d].n_slabs; k++) {
+            const struct slab *slab = &m->device[d].slabs[k];
+            size_t bytes = slab->bytes + GUARD_BYTES;
+            if (slab->buffer)
+                CL(clGetMemObjectInfo(slab->buffer, CL_MEM_SIZE, sizeof bytes, &bytes, NULL));
+            sum += bytes;
+        }
+    return sum;
+}
+
+/* A chain a -> b -> c ... in which tensor i lives in tasks i and i + 1: neighbours apart, all others may share. */
+static struct step *new_chain(struct pool *p, int n, int64_t elements)
+{
+    struct step *s = new_step(p, "chain");
+    struct tensor *last = new_array(p, &p->machine->device[0], "t0", elements, false);
+    add_fill(s, "start", last, 1);
+    for (int i = 1; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%d", i);
+        struct tensor *next = new_array(p, &p->machine->device[0], name, elements, false);
+        add_sum(s, name, next, last, last);
+        last = next;
+    }
+    return s;
+}
+
+static void test_place_shares_what_may_be_shared(void **state)
+{
+    (void)state;
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m);
+    struct step *s = new_chain(p, 9, 1000);
+    finish_steps(p, &s, 1);
+    assert_int_equal(check_addresses(p, s), m->allocated);
+    assert_int_equal(m->device[0].slabs[0].bytes, 2 * round_up(4000, m->device[0].alignment)); /* two at a time */
+    assert_int_equal(s->high[0], 8000);
+    assert_int_equal(s->peak[0][MEM_ACTIVATIONS], 8000);
+    assert_int_equal(s->peak[0][MEM_PARAMETERS], 0);
+    free_step(s);
+    free_pool(p);
+    assert_int_equal(m->allocated, 0);
+    close_used(m);
+}
+
+static void test_place_fills_slabs(void **state)
+{
+    (void)state;
+    struct machine *m = open_one();
+    m->device[0].max_allocation = GUARD_BYTES + 10000; /* room for two tensors of 4,000 bytes, aligned */
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "slabs");
+    for (int i = 0; i < 7; i++)
+        add_fill(s, "fill", new_array(p, &m->device[0], "x", 1000, true), 1);
+    finish_steps(p, &s, 1);
+    assert_int_equal(m->device[0].n_slabs, 4);
+    assert_int_equal(check_addresses(p, s), m->allocated);
+    assert_int_equal(bytes_given(m), m->allocated);
+    free_step(s);
+    free_pool(p);
+    close_used(m);
+}
+
+/* Only checking predicts the same addresses, and allocates nothing. */
+static void test_place_predicts(void **state)
+{
+    (void)state;
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m), *q = new_pool(m);
+    struct step *planned = new_chain(p, 5, 777), *real = new_chain(q, 5, 777);
+    place(p, &planned, 1, true);
+    assert_int_equal(m->allocated, 0);
+    finish_steps(q, &real, 1);
+    assert_int_equal(check_addresses(p, planned), m->allocated);
+    for (size_t i = 0; i < p->n; i++)
+        assert_int_equal(p->tensors[i]->address, q->tensors[i]->address);
+    free_step(planned), free_step(real);
+    free_pool(q), free_pool(p);
+    close_used(m);
+}
+
+/* Two lists on one arena: one runs at a time, so theirs may share; what persists keeps its bytes and its value. */
+static void test_lists_share_an_arena(void **state)
+{
+    (void)state;
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m);
+    struct step *lists[] = {new_step(p, "one"), new_step(p, "two")};
+    struct tensor *kept = new_array(p, &m->device[0], "kept", 500, true), *scratch[2];
+    for (int i = 0; i < 2; i++) {
+        scratch[i] = new_array(p, &m->device[0], "scratch", 500, false);
+        add_fill(lists[i], "fill", scratch[i], 1 + 9 * (float)i);
+        add_accumulate(lists[i], "sum", kept, scratch[i]);
+    }
+    finish_steps(p, lists, 2);
+    assert_int_equal(scratch[0]->address, scratch[1]->address);
+    assert_int_equal(m->device[0].slabs[0].bytes, 2 * round_up(2000, m->device[0].alignment));
+    for (uint32_t number = 1; number <= 3; number++)
+        for (int i = 0; i < 2; i++) {
+            execute(lists[i], number);
+            drain(lists[i]);
+        }
+    float values[500];
+    read_tensor(kept, values);
+    assert_true(values[0] == 33 && values[499] == 33);
+    free_step(lists[0]), free_step(lists[1]);
+    free_pool(p);
+    close_used(m);
+}
+
+static void case_over_budget(void)
+{
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
+    struct pool *p = new_pool(m);
+    struct step *s = new_chain(p, 3, 1000);
+    add_accumulate(s, "straw", s->tasks[2].access[0].tensor, new_array(p, &m->device[0], "camel", 1000, false));
+    s->tasks[3].layer = 4;
+    for (int k = 0; k < 3; k++) /* all live to the end */
+        add_access(&s->tasks[3], s->tasks[k].access[0].tensor, ACCESS_READ);
+    finish_steps(p, &s, 1);
+}
+
+static void case_over_host_budget(void)
+{
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "list");
+    add_access(add_host(s, m->host->lane[LANE_CPU], "think", no_work, NULL), new_array(p, m->host, "thought", 2000, true),
+               ACCESS_WRITE);
+    finish_steps(p, &s, 1);
+}
+
+static void case_larger_than_a_slab(void)
+{
+    struct machine *m = open_one();
+    m->device[0].max_allocation = 20000;
+    struct pool *p = new_pool(m);
+    struct step *s = new_chain(p, 2, 5000);
+    finish_steps(p, &s, 1);
+}
+
+static void test_place_refuses_what_does_not_fit(void **state)
+{
+    (void)state;
+    expect_case("over-budget", 2, "task straw (layer 4", "tensor camel", "3.91 KiB", "19.5 KiB", "--device-mem", NULL);
+    expect_case("over-host-budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
+    expect_case("larger-than-a-slab", 2, "tensor t0 needs 19.5 KiB in one piece", "device 0:0", NULL);
+}
+
+static void test_canary_sees_writes_past_a_slab(void **state)
+{
+    (void)state;
+    struct machine *m = open_one();
+    struct device *d = &m->device[0];
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "canary");
+    struct tensor *x = new_array(p, d, "x", (int64_t)d->alignment / 4, true), *h = new_array(p, m->host, "h", 1024, true);
+    add_fill(s, "fill", x, 1)->args[2].i += 1; /* one element more than there is */
+    add_access(add_host(s, m->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
+    finish_steps(p, &s, 1);
+    assert_int_equal(damaged_guards(d), 0);
+    execute(s, 1);
+    drain(s);
+    assert_int_equal(damaged_guards(d), 1);
+    assert_int_equal(damaged_guards(m->host), 0);
+    ((char *)tensor_memory(h))[4096 + GUARD_BYTES - 1] = 0; /* also at the guard's far end */
+    assert_int_equal(damaged_guards(m->host), 1);
+    free_step(s);
+    free_pool(p);
+    close_used(m);
+}
+
+/* ---- verify: lists broken on purpose ------------------------------------------------------------------------------- */
+
+static void expect_verdict(const struct step *s, const char *part)
+{
+    char *wrong = verify(s);
+    if (!wrong || !strstr(wrong, part))
+        test_failed("verify said \"%s\", expected \"%s\"\n", wrong ? wrong : "all is well", part);
+    free(wrong);
+}
+
+static void test_verify_sees_a_dropped_edge(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    finish_steps(j.pool, &j.step, 1);
+    j.step->tasks[1].n_edges = 0;
+    expect_verdict(j.step, "touch the same bytes and nothing orders them");
+    depend(j.step, true);
+    j.step->tasks[0].n_edges = 0; /* only the wait for the step before */
+    expect_verdict(j.step, "of the next iteration");
+    end_journey(&j);
+}
+
+/* A reader that place() does not see: the tensor's bytes are given away too early. */
+static void test_verify_sees_a_shortened_lifetime(void **state)
+{
+    (void)state;
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m);
+    struct step *s = new_chain(p, 5, 100);
+    struct tensor *early = s->tasks[0].access[0].tensor, *kept = new_array(p, &m->device[0], "kept", 100, true);
+    add_accumulate(s, "late", kept, early);
+    s->tasks[5].access[1].tensor = kept;
+    place(p, &s, 1, true);
+    s->tasks[5].access[1].tensor = early;
+    depend(s, true);
+    expect_verdict(s, "task 5 late reads tensor t0, but its bytes were overwritten as tensor");
+    free_step(s);
+    free_pool(p);
+    close_used(m);
+}
+
+static void test_verify_sees_a_read_of_nothing(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    j.step->tasks[2].access[0].mode = ACCESS_NONE; /* the write of o is not declared */
+    finish_steps(j.pool, &j.step, 1);
+    expect_verdict(j.step, "task 3 sum reads tensor o before anything is written to it");
+    end_journey(&j);
+}
+
+/* ---- audit: what tasks do not declare ------------------------------------------------------------------------------ */
+
+static void audit_list(struct step *s)
+{
+    execution.serial = execution.audit = true;
+    finish_steps(s->pool, &s, 1);
+    for (uint32_t number = 1; number <= 2; number++)
+        execute(s, number);
+    drain(s);
+}
+
+static struct step *new_pair(struct tensor *x[3])
+{
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "pair");
+    for (int i = 0; i < 3; i++)
+        x[i] = new_array(p, &m->device[0], (const char *[]){"first", "second", "third"}[i], 100, true);
+    add_fill(s, "fill", x[0], 1);
+    return s;
+}
+
+static void case_undeclared_write(void)
+{
+    struct tensor *x[3];
+    struct step *s = new_pair(x);
+    s->tasks[0].layer = 7;
+    s->tasks[0].access[0].mode = ACCESS_READ;
+    audit_list(s);
+}
+
+static void case_undeclared_read(void)
+{
+    struct tensor *x[3];
+    struct step *s = new_pair(x);
+    add_sum(s, "sum", x[2], x[0], x[1])->access[2].mode = ACCESS_NONE;
+    audit_list(s);
+}
+
+static void case_accumulate_said_write(void)
+{
+    struct tensor *x[3];
+    struct step *s = new_pair(x);
+    add_accumulate(s, "more", x[1], x[0])->access[0].mode = ACCESS_WRITE;
+    audit_list(s);
+}
+
+static void case_accumulate_said_read(void)
+{
+    struct tensor *x[3];
+    struct step *s = new_pair(x);
+    add_accumulate(s, "more", x[1], x[0])->access[0].mode = ACCESS_READ;
+    audit_list(s);
+}
+
+static void case_half_written(void)
+{
+    struct tensor *x[3];
+    struct step *s = new_pair(x);
+    s->tasks[0].args[2].i = 60;
+    audit_list(s);
+}
+
+static void scribble(void *tensor, const struct task *t, uint32_t number)
+{
+    (void)t, (void)number;
+    memset(tensor_memory(tensor), 0, 16);
+}
+
+static void case_host_write(void)
+{
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "host");
+    struct tensor *secret = new_array(p, m->host, "secret", 10, true), *open = new_array(p, m->host, "open", 10, true);
+    add_access(add_host(s, m->host->lane[LANE_CPU], "scribble", scribble, secret), open, ACCESS_READ);
+    add_access(add_host(s, m->host->lane[LANE_CPU], "owner", no_work, NULL), secret, ACCESS_READ);
+    audit_list(s);
+}
+
+static void test_audit_finds_what_is_not_declared(void **state)
+{
+    (void)state;
+    expect_case("undeclared-write", 1, "audit: task fill (layer 7) wrote byte 2 of slab 0 on 0:0 (first)", NULL);
+    expect_case("undeclared-read", 1, "audit: task sum", "left NaN in element 0 of tensor third", NULL);
+    expect_case("accumulate-said-write", 1, "audit: task more", "left NaN in element 0 of tensor second", NULL);
+    expect_case("accumulate-said-read", 1, "audit: task more", "wrote byte", "(second)", NULL);
+    expect_case("half-written", 1, "audit: task fill", "left NaN in element 60 of tensor first", NULL);
+    expect_case("host-write", 1, "audit: task scribble", "on host (secret)", NULL);
+}
+
+/* ---- random lists -------------------------------------------------------------------------------------------------- */
+
+/* Roots of 256 elements, each with two halves as views; kernels, copies, moves and host tasks among them, in any order
+ * that reads only what has been written. */
+enum { ROOT = 256, KEPT = 2, MOST_ROOTS = 64, PLACES = 3 };
+struct root {
+    struct tensor *part[3]; /* left, right, whole */
+    unsigned written;       /* halves, as bits */
+};
+struct mix { /* of a host task */
+    struct tensor *out, *in;
+    uint32_t delay_us;
+};
+struct world {
+    struct pool *pool;
+    struct step *step;
+    uint64_t seed, drawn;
+    struct root roots[PLACES][MOST_ROOTS];
+    int n_roots[PLACES];
+    struct mix mixes[64];
+    int n_mixes;
+};
+
+static unsigned draw(struct world *w, unsigned below)
+{
+    return random_words(w->seed, STREAM_TEST, 2, w->drawn++).word[0] % below;
+}
+
+static struct device *place_of(const struct world *w, int place) { return &w->pool->machine->device[place]; }
+
+static struct root *new_root(struct world *w, int place, bool persistent)
+{
+    struct root *r = &w->roots[place][w->n_roots[place]];
+    char name[16];
+    snprintf(name, sizeof name, "%c%d", "ABH"[place], w->n_roots[place]++);
+    struct tensor *t = r->part[2] = new_array(w->pool, place_of(w, place), name, ROOT, persistent);
+    for (int half = 0; half < 2; half++)
+        r->part[half] = new_view(w->pool, t, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
+    r->written = persistent ? 3 : 0;
+    return r;
+}
+
+/* A part (0 left, 1 right, 2 whole) to read: of the latest few roots, since lifetimes should end; NULL: none written. */
+static struct tensor *pick_read(struct world *w, int place, unsigned part)
+{
+    unsigned need = part == 2 ? 3 : 1u << part;
+    for (int tries = 0; tries < 8; tries++) {
+        int n = w->n_roots[place], i = (int)draw(w, n < 6 ? (unsigned)n : 6);
+        struct root *r = &w->roots[place][draw(w, 3) ? n - 1 - i : i % KEPT];
+        if ((r->written & need) == need)
+            return r->part[part];
+    }
+    return w->roots[place][0].part[part];
+}
+
+static struct tensor *pick_write(struct world *w, int place, unsigned part)
+{
+    struct root *r = draw(w, 3) ? new_root(w, place, false) : &w->roots[place][draw(w, (unsigned)w->n_roots[place])];
+    r->written |= part == 2 ? 3 : 1u << part;
+    return r->part[part];
+}
+
+static void run_mix(void *context, const struct task *t, uint32_t number)
+{
+    (void)t;
+    const struct mix *m = context;
+    const float *in = tensor_memory(m->in);
+    float *out = tensor_memory(m->out);
+    nanosleep(&(struct timespec){.tv_nsec = m->delay_us * 1000}, NULL);
+    for (size_t i = 0; i < count_elements(m->out); i++)
+        out[i] = in[i] * 0.5f + (float)number;
+}
+
+static void add_mix(struct world *w, struct tensor *out, struct tensor *in)
+{
+    static const enum trace_lane_kind lanes[] = {LANE_CPU, LANE_DISK, LANE_REPORT};
+    struct mix *m = &w->mixes[w->n_mixes++];
+    *m = (struct mix){out, in, draw(w, 4) ? 0 : draw(w, 300)};
+    struct task *t = add_host(w->step, w->pool->machine->host->lane[lanes[draw(w, 3)]], "mix", run_mix, m);
+    add_access(t, out, ACCESS_WRITE);
+    add_access(t, in, ACCESS_READ);
+}
+
+static void add_random_task(struct world *w)
+{
+    unsigned part = draw(w, 5) % 3;
+    int from = (int)draw(w, PLACES), to = draw(w, 3) ? from : (int)draw(w, PLACES);
+    struct tensor *a = pick_read(w, from, part), *b = pick_read(w, from, part), *out;
+    if (from == to && from < 2 && draw(w, 2)) {
+        out = pick_read(w, from, part); /* read and written */
+        if (out != a)
+            add_accumulate(w->step, "accumulate", out, a);
+        return;
+    }
+    out = pick_write(w, to, part);
+    if (out->root == a->root || out->root == b->root)
+        return;
+    if (from == to && from < 2)
+        add_sum(w->step, "add", out, a, b);
+    else if (from == to)
+        add_mix(w, out, a);
+    else if (from < 2 && to < 2)
+        add_move(w->step, "move", out, a, -1);
+    else
+        add_copy(w->step, place_of(w, from < 2 ? from : to)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
+}
+
+static struct world *new_world(struct machine *m, uint64_t seed)
+{
+    struct world *w = allocate(1, sizeof *w);
+    w->pool = new_pool(m);
+    w->step = new_step(w->pool, "random");
+    w->seed = seed;
+    for (int place = 0; place < PLACES; place++)
+        for (int i = 0; i < KEPT; i++)
+            new_root(w, place, true);
+    for (unsigned n = 10 + draw(w, 25); n > 0; n--)
+        add_random_task(w);
+    return w;
+}
+
+static void free_world(struct world *w)
+{
+    free_step(w->step);
+    free_pool(w->pool);
+    free(w);
+}
+
+/* Part of a written root may be unwritten when out was dropped above: such a list reads nothing, and is skipped. */
+static bool is_sound(const struct world *w)
+{
+    unsigned written[PLACES][MOST_ROOTS] = {{0}};
+    for (int place = 0; place < PLACES; place++)
+        for (int i = 0; i < w->n_roots[place]; i++)
+            written[place][i] = w->roots[place][i].part[2]->persistent ? 3 : 0;
+    for (size_t i = 0; i < w->step->n; i++)
+        for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++)
+            for (int k = 0; k < w->step->tasks[i].n_access; k++) {
+                const struct access *a = &w->step->tasks[i].access[k];
+                unsigned bits = a->tensor->root == a->tensor ? 3 : a->tensor->offset ? 2 : 1;
+                for (int place = 0; place < PLACES; place++)
+                    for (int r = 0; r < w->n_roots[place]; r++) {
+                        if (w->roots[place][r].part[2] != a->tensor->root || !(a->mode & (unsigned)pass))
+                            continue;
+                        if (pass == ACCESS_READ && (written[place][r] & bits) != bits)
+                            return false;
+                        if (pass == ACCESS_WRITE)
+                            written[place][r] |= bits;
+                    }
+            }
+    return true;
+}
+
+/* Every wait is needed: without it verify() finds two tasks out of order.  And all of them together suffice. */
+static void check_waits(struct step *s, uint64_t seed)
+{
+    char *wrong = verify(s);
+    if (wrong)
+        test_failed("list %llu: %s\n", (unsigned long long)seed, wrong);
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < s->tasks[i].n_edges; k++) {
+            struct edge *e = &s->tasks[i].edges[k];
+            if (!e->wait)
+                continue;
+            e->wait = false;
+            wrong = verify(s);
+            if (!wrong)
+                test_failed("list %llu: task %zu need not wait for task %u\n", (unsigned long long)seed, i, e->from);
+            free(wrong);
+            e->wait = true;
+        }
+}
+
+static void test_random_lists_are_ordered_and_placed(void **state)
+{
+    (void)state;
+    struct machine *m = open_two(false);
+    int checked = 0;
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        struct world *w = new_world(m, seed);
+        if (is_sound(w)) {
+            place(w->pool, &w->step, 1, true);
+            depend(w->step, true);
+            check_addresses(w->pool, w->step);
+            check_waits(w->step, seed);
+            checked++;
+        }
+        free_world(w);
+    }
+    assert_true(checked > 200);
+    close_used(m);
+}
+
+enum { ITERATIONS = 5 };
+
+/* Run the list from the same start; returns what persists, all roots in a row. */
+static float *run_world(struct world *w, bool serial, bool audit)
+{
+    float *kept = allocate((size_t)PLACES * KEPT * ROOT, sizeof *kept), *at = kept;
+    for (int place = 0; place < PLACES; place++)
+        for (int i = 0; i < KEPT; i++) {
+            float *start = random_floats(ROOT, (uint64_t)(place * KEPT + i));
+            write_tensor(w->roots[place][i].part[2], start);
+            free(start);
+        }
+    execution.serial = serial;
+    execution.audit = audit;
+    for (uint32_t number = 1; number <= ITERATIONS; number++)
+        execute(w->step, number);
+    drain(w->step);
+    execution = (struct execution){0};
+    for (int place = 0; place < PLACES; place++)
+        for (int i = 0; i < KEPT; i++, at += ROOT)
+            read_tensor(w->roots[place][i].part[2], at);
+    return kept;
+}
+
+static void check_run(struct world *w, bool audit)
+{
+    size_t n = (size_t)PLACES * KEPT * ROOT;
+    finish_steps(w->pool, &w->step, 1);
+    float *serial = run_world(w, true, false);
+    for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
+        float *other = run_world(w, audit, audit);
+        char *what = format_string("list %llu, run %d", (unsigned long long)w->seed, repeat);
+        expect_same_bits(what, other, serial, n);
+        free(other);
+        free(what);
+    }
+    for (int i = 0; i < PLACES; i++)
+        assert_int_equal(damaged_guards(place_of(w, i)), 0);
+    assert_int_equal(bytes_given(w->pool->machine), w->pool->machine->allocated);
+    free(serial);
+}
+
+static void run_random_lists(bool apart, bool audit, uint64_t from, uint64_t to)
+{
+    struct machine *m = open_two(apart);
+    for (uint64_t seed = from; seed < to; seed++) {
+        struct world *w = new_world(m, seed);
+        if (is_sound(w))
+            check_run(w, audit);
+        free_world(w);
+    }
+    close_used(m);
+}
+
+static void test_random_lists_give_the_bits_of_serial(void **state)
+{
+    (void)state;
+    run_random_lists(false, false, 1000, 1100);
+    run_random_lists(true, false, 2000, 2060);
+}
+
+static void test_random_lists_pass_the_audit(void **state)
+{
+    (void)state;
+    run_random_lists(false, true, 3000, 3020);
+    run_random_lists(true, true, 3020, 3030);
+}
+
+static void test_serial_creates_no_thread(void **state)
+{
+    (void)state;
+    struct machine *m = open_two(true);
+    struct world *w = new_world(m, 1000);
+    finish_steps(w->pool, &w->step, 1);
+    free(run_world(w, true, false));
+    for (int i = 0; i < m->n_lanes; i++)
+        assert_true(!m->lane[i].thread && !m->lane[i].forward);
+    free_world(w);
+    close_used(m);
+}
+
+/* ---- failing and hanging ------------------------------------------------------------------------------------------- */
+
+static void issue_broken(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    (void)n_wait, (void)wait;
+    CL_MAKE(*done = clCreateUserEvent(t->lane->device->context->cl, &err));
+    CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
+}
+
+static void run_broken(bool serial)
+{
+    struct journey j = new_journey(no_work, NULL);
+    struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL);
+    t->layer = 2;
+    add_access(t, j.p, ACCESS_BOTH);
+    add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
+    finish_steps(j.pool, &j.step, 1);
+    execution.serial = serial;
+    execute(j.step, 1);
+    drain(j.step);
+}
+
+static void case_failed_event(void) { run_broken(false); }
+static void case_failed_event_serial(void) { run_broken(true); }
+
+static void test_failed_event_names_its_task(void **state)
+{
+    (void)state;
+    const char *sentence = "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
+    expect_case("failed-event", 1, sentence, NULL);
+    expect_case("failed-event-serial", 1, sentence, NULL);
+}
+
+struct gate { /* a host task stands before it until it is opened */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open;
+};
+
+static void wait_at_gate(void *context, const struct task *t, uint32_t number)
+{
+    (void)t, (void)number;
+    struct gate *g = context;
+    pthread_mutex_lock(&g->lock);
+    while (!g->open)
+        pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void open_gate(struct gate *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->open = true;
+    pthread_cond_signal(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void expect_text(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        test_failed("expected \"%s\" in:\n%s\n", part, text);
+}
+
+static void test_frontier_names_what_is_stuck(void **state)
+{
+    (void)state;
+    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct journey j = new_journey(wait_at_gate, &gate);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    finish_steps(j.pool, &j.step, 1);
+    execute(j.step, 1);
+    execute(j.step, 2);
+    print_frontier(out, j.step);
+    open_gate(&gate);
+    drain(j.step);
+    fclose(out);
+    expect_text(text, "lane host cpu: task 0 make (layer -1, micro-batch -1) of step 1 has not ended");
+    expect_text(text, "lane 0:0 upload: task 1 carry (layer -1, micro-batch -1) of step 1 has not ended\n"
+                      "      waits for task 0 make on lane host cpu\n");
+    expect_text(text, "lane 0:0 compute: task 2 twice");
+    expect_text(text, "      waits for task 1 carry on lane 0:0 upload\n");
+    expect_text(text, "lane host report: task 5 show");
+    free(text);
+    end_journey(&j);
+}
+
+/* Hangs until the watchdog has said something. */
+static void wait_for_stderr(void *context, const struct task *t, uint32_t number)
+{
+    (void)context, (void)t, (void)number;
+    struct stat status;
+    while (fstat(STDERR_FILENO, &status) == 0 && status.st_size == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+static void case_hang(void)
+{
+    execution.watchdog_seconds = 0.3;
+    struct journey j = new_journey(wait_for_stderr, NULL);
+    finish_steps(j.pool, &j.step, 1);
+    execute(j.step, 1);
+    drain(j.step);
+    end_journey(&j);
+}
+
+static void test_watchdog_speaks(void **state)
+{
+    (void)state;
+    expect_case("hang", 0, "no task of list journey has ended for a while", "lane host cpu: task 0 make", NULL);
+}
+
+static const struct test_case cases[] = {
+    {"over-budget", case_over_budget},
+    {"over-host-budget", case_over_host_budget},
+    {"larger-than-a-slab", case_larger_than_a_slab},
+    {"undeclared-write", case_undeclared_write},
+    {"undeclared-read", case_undeclared_read},
+    {"accumulate-said-write", case_accumulate_said_write},
+    {"accumulate-said-read", case_accumulate_said_read},
+    {"half-written", case_half_written},
+    {"host-write", case_host_write},
+    {"failed-event", case_failed_event},
+    {"failed-event-serial", case_failed_event_serial},
+    {"hang", case_hang},
+};
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_data_edges_of_the_journey),
+        cmocka_unit_test(test_all_edges_of_the_journey),
+        cmocka_unit_test(test_views_conflict_where_they_overlap),
+        cmocka_unit_test(test_moves_between_contexts),
+        cmocka_unit_test(test_place_shares_what_may_be_shared),
+        cmocka_unit_test(test_place_fills_slabs),
+        cmocka_unit_test(test_place_predicts),
+        cmocka_unit_test(test_lists_share_an_arena),
+        cmocka_unit_test(test_place_refuses_what_does_not_fit),
+        cmocka_unit_test(test_canary_sees_writes_past_a_slab),
+        cmocka_unit_test(test_verify_sees_a_dropped_edge),
+        cmocka_unit_test(test_verify_sees_a_shortened_lifetime),
+        cmocka_unit_test(test_verify_sees_a_read_of_nothing),
+        cmocka_unit_test(test_audit_finds_what_is_not_declared),
+        cmocka_unit_test(test_random_lists_are_ordered_and_placed),
+        cmocka_unit_test(test_random_lists_give_the_bits_of_serial),
+        cmocka_unit_test(test_random_lists_pass_the_audit),
+        cmocka_unit_test(test_serial_creates_no_thread),
+        cmocka_unit_test(test_failed_event_names_its_task),
+        cmocka_unit_test(test_frontier_names_what_is_stuck),
+        cmocka_unit_test(test_watchdog_speaks),
+    };
+    this_test = argv[0];
+    if (argc > 1)
+        return run_case(cases, COUNT(cases), argv[1]);
+    return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+}

@@ -1,0 +1,677 @@
+/* test_train.c - training runs: what gives the same bits and what comes close, what is logged and saved, and how a run
+ * ends when it is stopped or diverges.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <signal.h>
+#include <time.h>
+
+/* ---- runs inside this program -------------------------------------------------------------------------------------- */
+
+struct variant { /* how a run is made; what is 0 stays at the default */
+    const char *devices, *gemm;
+    int batch, micro_batch, steps;
+    bool serial, audit, apart, untied;
+};
+
+static struct settings *tiny_settings(const struct variant *v)
+{
+    struct settings *s = default_settings();
+    s->layers = 2, s->heads = 2, s->channels = 32, s->seq_len = 16;
+    s->batch = v->batch ? v->batch : 4;
+    s->micro_batch = v->micro_batch;
+    s->devices = v->devices ? v->devices : "0:0";
+    s->gemm = v->gemm ? v->gemm : "own";
+    s->serial = v->serial;
+    s->audit = v->audit;
+    s->untied = v->untied;
+    s->warmup = 2;
+    s->watchdog = 0;
+    return s;
+}
+
+static struct trainer *open_trainer(const struct variant *v)
+{
+    if (v->apart)
+        setenv("YARD_SEPARATE_CONTEXTS", "1", 1);
+    struct trainer *t = new_trainer(tiny_settings(v), LIST_TRAIN | LIST_EVAL, true, false);
+    unsetenv("YARD_SEPARATE_CONTEXTS");
+    init_random(t->model, 1337);
+    return t;
+}
+
+static void append_tensor(float **values, size_t *n, struct tensor *t)
+{
+    size_t more = count_elements(t);
+    *values = reallocate(*values, *n + more, sizeof **values);
+    read_tensor(t, *values + *n);
+    *n += more;
+}
+
+struct state { /* parameters of one rank, then Adam's m and v of all units */
+    float *values;
+    size_t n, n_parameters;
+};
+
+static struct state read_state(struct trainer *t, int rank)
+{
+    struct state s = {0};
+    struct model *m = t->model;
+    for (int u = 0; u < m->params->n_units; u++)
+        append_tensor(&s.values, &s.n, m->replica[rank].value[u]);
+    s.n_parameters = s.n;
+    for (int u = 0; u < m->params->n_units; u++) {
+        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].m[u]);
+        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].v[u]);
+    }
+    return s;
+}
+
+static void expect_equal_replicas(struct trainer *t)
+{
+    struct state first = read_state(t, 0);
+    for (int rank = 1; rank < t->ranks; rank++) {
+        struct state other = read_state(t, rank);
+        expect_same_bits("replica", other.values, first.values, first.n_parameters);
+        free(other.values);
+    }
+    free(first.values);
+}
+
+/* Two steps in flight, as in the loop. */
+static struct state run_variant(const struct variant *v)
+{
+    struct trainer *t = open_trainer(v);
+    uint32_t steps = (uint32_t)(v->steps ? v->steps : 6);
+    for (uint32_t number = 1; number <= steps; number++)
+        run_step(t, number);
+    assert_true(isfinite(step_result(t, steps)->loss));
+    drain(t->train);
+    expect_equal_replicas(t);
+    for (int i = 0; i <= t->machine->n_devices; i++)
+        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
+    struct state s = read_state(t, 0);
+    free_trainer(t);
+    return s;
+}
+
+/* After the same steps: all parameters and all of Adam's state, to the bit. */
+static void expect_same_run(const char *what, const struct variant *a, const struct variant *b)
+{
+    struct state x = run_variant(a), y = run_variant(b);
+    assert_int_equal(x.n, y.n);
+    expect_same_bits(what, x.values, y.values, x.n);
+    free(x.values), free(y.values);
+}
+
+static void expect_near_run(const char *what, const struct variant *a, const struct variant *b, double tolerance)
+{
+    struct state x = run_variant(a), y = run_variant(b);
+    double distance = relative_distance(x.values, y.values, x.n_parameters);
+    if (!(distance <= tolerance))
+        test_failed("%s: parameters are %g apart, expected at most %g\n", what, distance, tolerance);
+    if (memcmp(x.values, y.values, x.n * sizeof *x.values) == 0)
+        test_failed("%s: the bits are the same, so both runs are one\n", what);
+    free(x.values), free(y.values);
+}
+
+static const char *two; /* -d for two devices */
+
+static void test_serial_gives_the_same_bits(void **state)
+{
+    (void)state;
+    expect_same_run("one device", &(struct variant){.micro_batch = 2}, &(struct variant){.micro_batch = 2, .serial = true});
+    expect_same_run("untied", &(struct variant){.untied = true}, &(struct variant){.untied = true, .serial = true});
+    expect_same_run("two devices", &(struct variant){.devices = two}, &(struct variant){.devices = two, .serial = true});
+}
+
+static void test_audit_gives_the_same_bits(void **state)
+{
+    (void)state;
+    struct variant v = {.devices = two, .micro_batch = 1, .steps = 2}, audited = v;
+    audited.serial = audited.audit = true;
+    expect_same_run("audit", &v, &audited);
+}
+
+static void test_micro_batches_give_the_bits_of_one_batch(void **state)
+{
+    (void)state;
+    for (int micro = 1; micro <= 4; micro *= 2) {
+        expect_same_run("tied", &(struct variant){.micro_batch = micro}, &(struct variant){0});
+        expect_same_run("untied", &(struct variant){.micro_batch = micro, .untied = true}, &(struct variant){.untied = true});
+    }
+    expect_same_run("two devices", &(struct variant){.devices = two, .batch = 6, .micro_batch = 1},
+                    &(struct variant){.devices = two, .batch = 6});
+}
+
+/* The gradient is summed in another order: after six steps of 1e-3 the parameters, about 0.02 in size, have moved apart by
+ * rounding only.  Adam divides by the gradient's own size, which magnifies where that is nearly zero. */
+static void test_two_devices_train_like_one(void **state)
+{
+    (void)state;
+    expect_near_run("two devices", &(struct variant){.devices = two}, &(struct variant){0}, 1e-3);
+}
+
+/* Staged through the host and forwarded by threads, or shared: the same bits.  Likewise one core each or both shared. */
+static void test_ways_of_cutting_a_device_give_the_same_bits(void **state)
+{
+    (void)state;
+    struct variant shared = {.devices = two}, apart = {.devices = two, .apart = true}, logical = {.devices = "0:0x2"};
+    struct variant apart_serial = {.devices = two, .apart = true, .serial = true};
+    expect_same_run("separate contexts", &apart, &shared);
+    expect_same_run("separate contexts, serial", &apart_serial, &shared);
+    expect_same_run("logical devices", &logical, &shared);
+}
+
+static void test_three_devices(void **state)
+{
+    (void)state;
+    struct variant shared = {.devices = "0:0x3", .batch = 6}, apart = {.devices = "0:0x3", .batch = 6, .apart = true};
+    expect_same_run("three devices", &apart, &shared);
+}
+
+static void test_clblast_trains_alike(void **state)
+{
+    (void)state;
+    expect_near_run("clblast", &(struct variant){.gemm = "clblast", .steps = 3}, &(struct variant){.steps = 3}, 1e-3);
+    expect_same_run("clblast, serial", &(struct variant){.gemm = "clblast", .steps = 3},
+                    &(struct variant){.gemm = "clblast", .steps = 3, .serial = true});
+}
+
+static void test_every_list_verifies(void **state)
+{
+    (void)state;
+    const struct variant variants[] = {{.micro_batch = 1}, {.devices = two, .untied = true},
+                                       {.devices = "0:0x4", .apart = true}, {.gemm = "clblast"}};
+    for (size_t i = 0; i < COUNT(variants); i++) {
+        struct trainer *t = open_trainer(&variants[i]);
+        struct step *lists[] = {t->train, t->eval};
+        for (size_t k = 0; k < COUNT(lists); k++) {
+            char *wrong = verify(lists[k]);
+            if (wrong)
+                test_failed("variant %zu, list %s: %s\n", i, lists[k]->name, wrong);
+        }
+        free_trainer(t);
+    }
+}
+
+/* A list whose waits were dropped, one at a time, is never found in order. */
+static void test_verify_needs_every_wait_of_training(void **state)
+{
+    (void)state;
+    struct trainer *t = open_trainer(&(struct variant){.devices = two, .apart = true, .micro_batch = 1});
+    struct step *s = t->train;
+    size_t waits = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < s->tasks[i].n_edges; k++) {
+            struct edge *e = &s->tasks[i].edges[k];
+            if (!e->wait)
+                continue;
+            e->wait = false;
+            char *wrong = verify(s);
+            if (!wrong)
+                test_failed("task %zu %s need not wait for task %u %s\n", i, s->tasks[i].name, e->from,
+                            s->tasks[e->from].name);
+            free(wrong);
+            e->wait = true;
+            waits++;
+        }
+    assert_true(waits > 20);
+    free_trainer(t);
+}
+
+/* ---- what is not finite -------------------------------------------------------------------------------------------- */
+
+static void poke(struct trainer *t, const char *name, size_t at, float value)
+{
+    for (int i = 0; i < t->model->params->n; i++) {
+        const struct param *p = &t->model->params->param[i];
+        if (strcmp(p->name, name) != 0)
+            continue;
+        float *values = allocate((size_t)(p->shape[0] * p->shape[1]), sizeof *values);
+        read_param(t->model, i, values);
+        values[at] = value;
+        write_param(t->model, i, values);
+        free(values);
+        return;
+    }
+    test_failed("there is no parameter %s\n", name);
+}
+
+/* Two good steps, then an infinite weight: the steps from there on change neither parameters nor Adam's state. */
+static void test_a_bad_step_changes_nothing(void **state)
+{
+    (void)state;
+    struct trainer *t = open_trainer(&(struct variant){.devices = two});
+    run_step(t, 1), run_step(t, 2);
+    drain(t->train);
+    poke(t, "h.1.mlp.c_fc.weight", 5, INFINITY);
+    struct state before = read_state(t, 0);
+    run_step(t, 3), run_step(t, 4);
+    const struct result *r = step_result(t, 3);
+    assert_true(r->halted && !isfinite(r->norm));
+    drain(t->train);
+    struct state after = read_state(t, 0);
+    expect_same_bits("state after a bad step", after.values, before.values, before.n);
+    expect_equal_replicas(t);
+    free(before.values), free(after.values);
+    free_trainer(t);
+}
+
+static void expect_run(const struct ran *r, int code, const char *part)
+{
+    if (r->code != code || (!strstr(r->err, part) && !strstr(r->out, part)))
+        test_failed("expected exit code %d and \"%s\"; got %d and:\n%s\n%s\n", code, part, r->code, r->out, r->err);
+}
+
+/* A saved model in which a weight of layer 1 is infinite. */
+static void save_poisoned(const char *path, const char *name)
+{
+    struct trainer *t = open_trainer(&(struct variant){0});
+    poke(t, name, 7, INFINITY);
+    save_model(t->model, path, "bytes", 0);
+    free_trainer(t);
+}
+
+static void test_the_culprit_is_named(void **state)
+{
+    (void)state;
+    const char *path = temp_path("poisoned.safetensors");
+    save_poisoned(path, "h.1.mlp.c_fc.weight");
+    const char *modes[] = {"", "--serial", "-d 0:0x2", "--micro-batch 1"};
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct ran r = run_yard("train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
+        expect_run(&r, 1, "step 1, layer 1, task mlp.fc: element ");
+        expect_run(&r, 1, "is the first that is not finite; no parameter was changed by this step");
+    }
+}
+
+static void test_divergence_stops_the_run(void **state)
+{
+    (void)state;
+    struct ran r = run_yard("train --model tiny --steps 40 --lr 1000 --clip 0 --warmup 0 --schedule constant --log '%s'",
+                            temp_path("diverged.jsonl"));
+    expect_run(&r, 1, "is not finite");
+}
+
+/* ---- runs of ./yard ------------------------------------------------------------------------------------------------ */
+
+/* All lines of a log, each of them one JSON object. */
+static json_t *read_log(const char *path)
+{
+    json_t *lines = json_array();
+    char text[16384];
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(text, sizeof text, f)) {
+        json_error_t error;
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+        if (!json_is_object(line) || text[strlen(text) - 1] != '\n')
+            test_failed("%s: not one object: %s (%s)\n", path, text, error.text);
+        json_array_append_new(lines, line);
+    }
+    fclose(f);
+    return lines;
+}
+
+static double field(const json_t *line, const char *name)
+{
+    const json_t *value = json_object_get(line, name);
+    if (!json_is_number(value))
+        test_failed("no number \"%s\" in a line of the log\n", name);
+    return json_number_value(value);
+}
+
+/* The last line's validation loss, as it was written. */
+static double last_val_loss(const char *path)
+{
+    json_t *lines = read_log(path);
+    double loss = field(json_array_get(lines, json_array_size(lines) - 1), "val_loss");
+    json_decref(lines);
+    return loss;
+}
+
+static void test_log_lines(void **state)
+{
+    (void)state;
+    const char *log = temp_path("log.jsonl");
+    struct ran r = run_yard("train --model tiny --steps 5 --val-every 2 --val-batches 2 --sample-tokens 0 --log '%s'", log);
+    assert_int_equal(r.code, 0);
+    json_t *lines = read_log(log);
+    static const int order[] = {1, 2, -2, 3, 4, -4, 5, -5}; /* steps; below 0: evaluations after them */
+    assert_int_equal(json_array_size(lines), 1 + COUNT(order));
+    const json_t *run = json_object_get(json_array_get(lines, 0), "run");
+    assert_int_equal(field(run, "steps"), 5);
+    assert_int_equal(field(run, "batch"), 4); /* the preset's: options are resolved */
+    assert_int_equal(field(run, "seq-len"), 32);
+    assert_string_equal(json_string_value(json_object_get(run, "model")), "tiny");
+    for (size_t i = 0; i < COUNT(order); i++) {
+        const json_t *line = json_array_get(lines, i + 1);
+        assert_int_equal(field(line, "step"), abs(order[i]));
+        assert_true(field(line, order[i] > 0 ? "loss" : "val_loss") > 0);
+        assert_int_equal(json_object_size(line), order[i] > 0 ? 6 : 2);
+        if (order[i] > 0)
+            assert_true(field(line, "norm") > 0 && field(line, "lr") > 0 && field(line, "ms") > 0 &&
+                        field(line, "tokens_per_s") > 0);
+    }
+    json_decref(lines);
+}
+
+static void test_a_diverged_log_has_null(void **state)
+{
+    (void)state;
+    const char *path = temp_path("poisoned.safetensors"), *log = temp_path("null.jsonl");
+    save_poisoned(path, "h.0.ln_1.bias");
+    struct ran r = run_yard("train --init '%s' --batch 2 --steps 3 --seq-len 16 --log '%s'", path, log);
+    expect_run(&r, 1, "step 1, layer 0, task attn.ln");
+    json_t *lines = read_log(log), *line = json_array_get(lines, json_array_size(lines) - 1);
+    assert_int_equal(field(line, "step"), 1);
+    assert_true(json_is_null(json_object_get(line, "loss")) && json_is_null(json_object_get(line, "norm")));
+    json_decref(lines);
+}
+
+/* --stop-after saves and stops, and the learning rate is that of the longer run. */
+static void test_stop_after(void **state)
+{
+    (void)state;
+    const char *a = temp_path("stopped.jsonl"), *b = temp_path("whole.jsonl"), *folder = temp_path("stopped");
+    struct ran r = run_yard("train --model tiny --steps 8 --stop-after 3 --save '%s' --sample-tokens 0 --log '%s'", folder, a);
+    assert_int_equal(r.code, 0);
+    r = run_yard("train --model tiny --steps 8 --sample-tokens 0 --log '%s'", b);
+    assert_int_equal(r.code, 0);
+    json_t *stopped = read_log(a), *whole = read_log(b);
+    assert_int_equal(json_array_size(stopped), 1 + 3 + 1);
+    for (size_t i = 1; i <= 3; i++) {
+        const json_t *x = json_array_get(stopped, i), *y = json_array_get(whole, i);
+        assert_true(field(x, "lr") == field(y, "lr") && field(x, "loss") == field(y, "loss"));
+    }
+    json_decref(stopped), json_decref(whole);
+    char *model = format_string("%s/model.safetensors", folder);
+    assert_int_equal(access(model, R_OK), 0);
+    free(model);
+}
+
+static void test_save_then_init_and_sample(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("saved"), *a = temp_path("first.jsonl"), *b = temp_path("second.jsonl");
+    const char *more[] = {"", "--untied"};
+    for (size_t i = 0; i < COUNT(more); i++) {
+        struct ran r = run_yard("train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",
+                                more[i], folder, a);
+        assert_int_equal(r.code, 0);
+        r = run_yard("train --init '%s/model.safetensors' --batch 4 --steps 1 --lr 0 --lr-min 0 --log '%s' --val-batches 20",
+                     folder, b);
+        expect_run(&r, 0, "validation loss");
+        assert_true(last_val_loss(a) == last_val_loss(b));
+        struct ran x = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
+        struct ran y = run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
+        assert_true(x.code == 0 && y.code == 0 && strncmp(x.out, "int main", 8) == 0);
+        assert_string_equal(x.out, y.out);
+        y = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 6", folder);
+        assert_string_not_equal(x.out, y.out);
+    }
+}
+
+/* Characters travel with the model: the prompt is read with the tokens of the training text. */
+static void test_sample_with_characters(void **state)
+{
+    (void)state;
+    char text[900], *at = text;
+    for (int i = 0; i < 100; i++)
+        at += sprintf(at, "äbcd%s", i % 10 ? "" : "\n");
+    const char *data = write_file("letters.txt", text, strlen(text)), *folder = temp_path("letters");
+    struct ran r = run_yard("train --model tiny --seq-len 8 --tokens chars --data '%s' --steps 120 --lr 1e-2 --save '%s'",
+                            data, folder);
+    expect_run(&r, 0, "vocabulary 5"); /* a b c d newline, the first one with two dots */
+    r = run_yard("sample --from '%s' --prompt 'äb' --count 5 --temperature 0", folder);
+    expect_run(&r, 0, "äbcdäbc");
+    r = run_yard("sample --from '%s' --prompt 'xyz' --count 5", folder);
+    expect_run(&r, 2, "x");
+}
+
+static void expect_tensor(const struct safetensors *st, const char *name, int rank, int64_t rows, int64_t columns)
+{
+    const struct st_tensor *t = find_tensor(st, name);
+    if (!t || t->dtype != DTYPE_F32 || t->rank != rank || t->shape[0] != rows || (rank == 2 && t->shape[1] != columns))
+        test_failed("%s: expected F32 [%lld, %lld]\n", name, (long long)rows, (long long)columns);
+}
+
+/* The names and shapes of Hugging Face's GPT-2: projections are Conv1D, stored (in, out). */
+static void check_export(bool untied)
+{
+    struct trainer *t = open_trainer(&(struct variant){.untied = untied});
+    const char *path = temp_path("export.safetensors");
+    save_model(t->model, path, "bytes", 17);
+    struct safetensors *st = open_safetensors(path);
+    assert_int_equal(st->n, 2 + 2 * 12 + 2 + untied);
+    expect_tensor(st, "wte.weight", 2, 256, 32), expect_tensor(st, "wpe.weight", 2, 16, 32);
+    for (int l = 0; l < 2; l++) {
+        static const struct {
+            const char *name;
+            int rank, rows, columns;
+        } expected[] = {{"ln_1.weight", 1, 32, 0},          {"ln_1.bias", 1, 32, 0},       {"ln_2.weight", 1, 32, 0},
+                        {"ln_2.bias", 1, 32, 0},            {"attn.c_attn.bias", 1, 96, 0}, {"attn.c_proj.bias", 1, 32, 0},
+                        {"mlp.c_fc.bias", 1, 128, 0},       {"mlp.c_proj.bias", 1, 32, 0},  {"attn.c_attn.weight", 2, 32, 96},
+                        {"attn.c_proj.weight", 2, 32, 32},  {"mlp.c_fc.weight", 2, 32, 128}, {"mlp.c_proj.weight", 2, 128, 32}};
+        for (size_t i = 0; i < COUNT(expected); i++) {
+            char *name = format_string("h.%d.%s", l, expected[i].name);
+            expect_tensor(st, name, expected[i].rank, expected[i].rows, expected[i].columns);
+            free(name);
+        }
+    }
+    expect_tensor(st, "ln_f.weight", 1, 32, 0), expect_tensor(st, "ln_f.bias", 1, 32, 0);
+    if (untied)
+        expect_tensor(st, "lm_head.weight", 2, 256, 32);
+    assert_string_equal(find_metadata(st, "yard.step"), "17");
+    struct config c = read_config(path);
+    assert_true(c.layers == 2 && c.heads == 2 && c.channels == 32 && c.seq_len == 16 && c.vocab == 256 && c.tied == !untied);
+    close_safetensors(st);
+    free_trainer(t);
+}
+
+static void test_export(void **state)
+{
+    (void)state;
+    check_export(false);
+    check_export(true);
+}
+
+/* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training has begun. */
+static int interrupt_training(const char *log, const char *folder)
+{
+    const char *program = getenv("YARD");
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+            _exit(98);
+        execl(program ? program : "./yard", "yard", "train", "--model", "tiny", "--steps", "100000000", "--val-batches", "1",
+              "--log", log, "--save", folder, (char *)NULL);
+        _exit(99);
+    }
+    for (long size = 0; size < 4096;) { /* some steps */
+        struct stat s;
+        size = stat(log, &s) == 0 ? (long)s.st_size : 0;
+        if (waitpid(child, &status, WNOHANG) == child)
+            test_failed("training ended by itself, status %d\n", status);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    kill(child, SIGINT);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_interrupt_saves(void **state)
+{
+    (void)state;
+    const char *log = temp_path("interrupted.jsonl"), *folder = temp_path("interrupted");
+    assert_int_equal(interrupt_training(log, folder), 130);
+    json_t *lines = read_log(log);
+    char *path = format_string("%s/model.safetensors", folder);
+    struct safetensors *st = open_safetensors(path);
+    const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation behind the last step */
+    assert_int_equal(field(last, "step"), atoi(find_metadata(st, "yard.step")));
+    assert_true(field(last, "val_loss") > 0);
+    close_safetensors(st);
+    json_decref(lines);
+    free(path);
+}
+
+/* ---- evaluation ---------------------------------------------------------------------------------------------------- */
+
+/* With wte as it is, ln_f.weight 0 and ln_f.bias b, the hidden state is b whatever comes in: the model gives each token v
+ * always the logit wte[v].b, and the loss of every target can be summed by hand. */
+static double loss_by_hand(struct trainer *t, const float *b)
+{
+    int channels = t->config.channels, vocab = t->config.vocab;
+    float *wte = allocate((size_t)(vocab * channels), sizeof *wte);
+    double *logit = allocate((size_t)vocab, sizeof *logit), sum = 0, loss = 0;
+    read_param(t->model, 0, wte);
+    for (int v = 0; v < vocab; v++) {
+        for (int c = 0; c < channels; c++)
+            logit[v] += (double)wte[v * channels + c] * b[c];
+        sum += exp(logit[v]);
+    }
+    for (size_t i = 1; i < t->data->val.n; i++)
+        loss += log(sum) - logit[t->data->val.tokens[i]];
+    free(wte), free(logit);
+    return loss / (double)(t->data->val.n - 1);
+}
+
+static void set_constant_model(struct trainer *t, float *b)
+{
+    for (int i = 0; i < t->model->params->n; i++) {
+        const struct param *p = &t->model->params->param[i];
+        size_t n = (size_t)(p->shape[0] * p->shape[1]);
+        float *values = random_floats(n, 3);
+        if (strcmp(p->name, "ln_f.weight") == 0)
+            memset(values, 0, n * sizeof *values);
+        if (strcmp(p->name, "ln_f.bias") == 0)
+            memcpy(b, values, n * sizeof *values);
+        write_param(t->model, i, values);
+        free(values);
+    }
+}
+
+static void check_evaluation(const char *devices, int batch, int bytes)
+{
+    float b[32];
+    char *text = allocate((size_t)bytes, 1);
+    for (int i = 0; i < bytes; i++)
+        text[i] = (char)('a' + random_words(4, STREAM_TEST, 0, (uint64_t)i).word[0] % 20);
+    struct settings *s = tiny_settings(&(struct variant){.devices = devices, .batch = batch});
+    s->val_data = write_file("validation.txt", text, (size_t)bytes);
+    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
+    set_constant_model(t, b);
+    double ours = evaluate(t, 0), expected = loss_by_hand(t, b);
+    if (!(fabs(ours - expected) <= 1e-6 * expected))
+        test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
+    free_trainer(t);
+    free(text);
+}
+
+/* Windows of 16 and one target more; the last window is short, and the last round has too few for all devices. */
+static void test_evaluation_goes_over_the_whole_split(void **state)
+{
+    (void)state;
+    static const int lengths[] = {17, 18, 33, 100, 161, 200};
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        check_evaluation("0:0", 4, lengths[i]);
+        check_evaluation(two, 4, lengths[i]);
+    }
+    check_evaluation("0:0x3", 3, 100);
+}
+
+/* Evaluating between steps leaves no trace in the training. */
+static void test_evaluation_changes_nothing(void **state)
+{
+    (void)state;
+    struct state plain = run_variant(&(struct variant){0});
+    struct trainer *t = open_trainer(&(struct variant){0});
+    for (uint32_t number = 1; number <= 6; number++) {
+        run_step(t, number);
+        drain(t->train);
+        evaluate(t, 1);
+    }
+    struct state evaluated = read_state(t, 0);
+    expect_same_bits("with evaluations", evaluated.values, plain.values, plain.n);
+    free(plain.values), free(evaluated.values);
+    free_trainer(t);
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------------------ */
+
+static void test_plan_as_data(void **state)
+{
+    (void)state;
+    struct ran r = run_yard("plan --model tiny -d 0:0x2 --micro-batch 1 --json --verify");
+    expect_run(&r, 0, "every read sees the right value");
+    json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *tasks = json_object_get(json_array_get(json_object_get(plan, "lists"), 0), "tasks");
+    assert_true(json_array_size(tasks) > 100);
+    assert_non_null(json_object_get(json_array_get(json_object_get(plan, "memory"), 0), "peak"));
+    json_decref(plan);
+    r = run_yard("plan --model tiny --verify");
+    expect_run(&r, 0, "every conflict is ordered");
+}
+
+/* The memory that the plan foretells is the memory that the run takes. */
+static void test_predicted_memory_is_what_is_allocated(void **state)
+{
+    (void)state;
+    struct settings *s = tiny_settings(&(struct variant){.devices = two});
+    struct trainer *planned = new_trainer(s, LIST_TRAIN, true, true), *real = new_trainer(s, LIST_TRAIN, true, false);
+    size_t predicted = 0, given = 0, n = real->pool->n;
+    assert_int_equal(planned->machine->allocated, 0);
+    assert_int_equal(planned->pool->n, n);
+    for (int d = 0; d <= planned->machine->n_devices; d++) {
+        size_t end[64] = {0};
+        for (size_t i = 0; i < n; i++) {
+            const struct tensor *x = planned->pool->tensors[i], *y = real->pool->tensors[i];
+            assert_true(x->slab == y->slab && x->address == y->address);
+            if (x->root == x && x->slab >= 0 && x->device->index == d)
+                end[x->slab] = MAX(end[x->slab], round_up(x->address + x->bytes, x->device->alignment) + GUARD_BYTES);
+        }
+        for (int k = 0; k < 64; k++)
+            predicted += end[k];
+        for (size_t k = 0; k < real->machine->device[d].n_slabs; k++)
+            given += real->machine->device[d].slabs[k].bytes + GUARD_BYTES;
+        assert_int_equal(planned->train->high[d], real->train->high[d]);
+    }
+    assert_int_equal(predicted, given);
+    assert_int_equal(given, real->machine->allocated);
+    free_trainer(planned), free_trainer(real);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_serial_gives_the_same_bits),
+        cmocka_unit_test(test_audit_gives_the_same_bits),
+        cmocka_unit_test(test_micro_batches_give_the_bits_of_one_batch),
+        cmocka_unit_test(test_two_devices_train_like_one),
+        cmocka_unit_test(test_ways_of_cutting_a_device_give_the_same_bits),
+        cmocka_unit_test(test_three_devices),
+        cmocka_unit_test(test_clblast_trains_alike),
+        cmocka_unit_test(test_every_list_verifies),
+        cmocka_unit_test(test_verify_needs_every_wait_of_training),
+        cmocka_unit_test(test_a_bad_step_changes_nothing),
+        cmocka_unit_test(test_the_culprit_is_named),
+        cmocka_unit_test(test_divergence_stops_the_run),
+        cmocka_unit_test(test_log_lines),
+        cmocka_unit_test(test_a_diverged_log_has_null),
+        cmocka_unit_test(test_stop_after),
+        cmocka_unit_test(test_save_then_init_and_sample),
+        cmocka_unit_test(test_sample_with_characters),
+        cmocka_unit_test(test_export),
+        cmocka_unit_test(test_interrupt_saves),
+        cmocka_unit_test(test_evaluation_goes_over_the_whole_split),
+        cmocka_unit_test(test_evaluation_changes_nothing),
+        cmocka_unit_test(test_plan_as_data),
+        cmocka_unit_test(test_predicted_memory_is_what_is_allocated),
+    };
+    two = two_devices();
+    return cmocka_run_group_tests_name("train", tests, NULL, NULL);
+}
