@@ -17,8 +17,9 @@ static const struct {
     {"sample", cmd_sample, "let a saved model write"},                              //
     {"check", cmd_check, "compare with reference numbers made by another program"}, //
     {"plan", cmd_plan, "show a training step as a list of tasks, and its memory"},  //
-    {"trace", cmd_trace, "summarise, export or compare what --trace recorded"},     //
-    {"bench", cmd_bench, "measure the device, its matrix products and training"},   //
+    {"profile", cmd_profile, "measure how long tasks take, to predict with"},
+    {"trace", cmd_trace, "summarise, export or compare what --trace recorded"},   //
+    {"bench", cmd_bench, "measure the device, its matrix products and training"}, //
 };
 
 static void print_commands(FILE *out)

@@ -10,5 +10,6 @@ int cmd_check(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_profile(int argc, char **argv);
 
 #endif

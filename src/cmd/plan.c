@@ -1,4 +1,4 @@
-/* plan.c - yard plan: the step as it would run. */
+/* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
 #include "../train/train.h"
 #include "cmd.h"
 
@@ -16,22 +16,51 @@ static int show_verdict(struct trainer *t)
     return code;
 }
 
-int cmd_plan(int argc, char **argv)
+static void show_simulation(struct trainer *t, const struct simulation *sim)
 {
-    char **words;
-    int n_words, code = EXIT_OK;
-    struct settings *s = parse_settings(CMD_PLAN, argc, argv, &words, &n_words);
-    if (n_words)
-        fail(EXIT_USAGE, "'%s' is not an option; see `yard plan --help`", words[0]);
-    struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
-    if (s->json)
-        print_plan_json(stdout, t->pool, &t->train, 1);
-    else if (s->print || !s->verify) {
+    const struct settings *s = t->settings;
+    if (!s->json)
+        print_simulation(stdout, sim, t->costs);
+    if (s->trace) {
+        char *title = describe_shape(t);
+        write_simulation(sim, s->trace, title);
+        free(title);
+    }
+}
+
+static void show(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    struct simulation *sim = s->simulate ? simulate(t->train, t->costs) : NULL;
+    if (s->json) {
+        json_t *plan = plan_json(t->pool, &t->train, 1);
+        if (sim)
+            json_object_set_new(plan, "simulation", simulation_json(sim));
+        json_dumpf(plan, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(plan);
+    } else if (s->print || (!s->verify && !s->simulate)) {
         print_step(stdout, t->train);
         print_memory(stdout, t->pool, &t->train, 1);
     }
-    if (s->verify)
-        code = show_verdict(t);
+    if (sim) {
+        show_simulation(t, sim);
+        free_simulation(sim);
+    }
+}
+
+int cmd_plan(int argc, char **argv)
+{
+    char **words;
+    int n_words;
+    struct settings *s = parse_settings(CMD_PLAN, argc, argv, &words, &n_words);
+    if (n_words)
+        fail(EXIT_USAGE, "'%s' is not an option; see `yard plan --help`", words[0]);
+    if (s->trace && !s->simulate)
+        fail(EXIT_USAGE, "yard plan --trace writes what is simulated: add --simulate");
+    struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
+    show(t);
+    int code = s->verify ? show_verdict(t) : EXIT_OK;
     free_trainer(t);
     free(words);
     return code;

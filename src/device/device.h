@@ -84,7 +84,7 @@ struct device {
     unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
-    size_t alignment, max_allocation, memory;
+    size_t alignment, max_allocation, memory, local_memory;
     size_t budget; /* bytes that place() may use */
     struct slab *slabs;
     size_t n_slabs, cap_slabs;

@@ -137,7 +137,7 @@ static void describe_device(struct device *d)
 {
     cl_device_type type;
     cl_uint align_bits, units;
-    cl_ulong memory, most;
+    cl_ulong memory, most, local;
     cl_device_fp_config fp;
     info(d->cl, CL_DEVICE_TYPE, &type, sizeof type);
     info(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name - 1);
@@ -145,12 +145,14 @@ static void describe_device(struct device *d)
     info(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits, sizeof align_bits);
     info(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
     info(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &most, sizeof most);
+    info(d->cl, CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
     info(d->cl, CL_DEVICE_SINGLE_FP_CONFIG, &fp, sizeof fp);
     d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
     d->units = units;
     d->alignment = MAX(align_bits / 8, 512u); /* 512 is NVIDIA's: the same layout everywhere */
     d->memory = memory;
     d->max_allocation = most;
+    d->local_memory = local;
     d->correct_divide = (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     d->vector = kernel_vector(d->cl, d->is_cpu);
     d->work_group = kernel_work_group(d->cl, d->is_cpu);
@@ -355,10 +357,11 @@ void close_machine(struct machine *m)
             free(c->programs[k].file);
         }
         free(c->programs);
-        CL(clReleaseContext(c->cl));
+        if (c->cl) /* none on a machine on paper */
+            CL(clReleaseContext(c->cl));
     }
     for (int i = 0; i < m->n_devices; i++)
-        if (m->device[i].cl != m->device[i].root)
+        if (m->device[i].cl && m->device[i].cl != m->device[i].root)
             CL(clReleaseDevice(m->device[i].cl));
     free(m);
 }

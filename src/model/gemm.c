@@ -29,9 +29,7 @@ static struct blocking choose_blocking(const struct device *d, const struct gemm
 {
     int rows = (int)d->tile_rows, width = (int)(d->tile_vectors * d->vector);
     struct blocking k = {.depth = MIN(g->k, 512), .span = 4 * width};
-    cl_ulong local;
-    CL(clGetDeviceInfo(d->cl, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL));
-    while (k.depth > 1 && (cl_ulong)(4 * k.span * k.depth) > local / 4)
+    while (k.depth > 1 && (size_t)(4 * k.span * k.depth) > d->local_memory / 4)
         k.depth /= 2;
     k.span = MIN(k.span, (int)round_up((size_t)g->n, (size_t)width));
     size_t across = ceil_div((size_t)g->n, (size_t)k.span) * (size_t)(g->batch * g->heads);
@@ -120,8 +118,8 @@ static struct tensor *clblast_work(struct build *b, const struct gemm *g)
 {
     size_t bytes = 0;
     cl_command_queue queue = b->device->lane[LANE_COMPUTE]->queue;
-    if (g->batch * g->heads > 1)
-        return NULL;
+    if (g->batch * g->heads > 1 || !queue)
+        return NULL; /* (a machine on paper has no queue) */
     CLBlastStatusCode code = CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
                                                         transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n,
                                                         (size_t)g->k, g->a.base, (size_t)g->a.ld, g->b.base,

@@ -36,9 +36,9 @@ static void check_status(const struct step *s, const struct task *t, uint32_t nu
 /* Start and end of a finished task on the host's clock. */
 static bool task_times(const struct task *t, struct slot *slot, uint64_t seen)
 {
-    if (t->lane->device->is_host)
-        return true; /* written by the lane's thread */
-    return event_times(t->lane->device, slot->done, slot->queued, seen, &slot->start, &slot->end);
+    if (slot->end)
+        return true; /* written by the thread of a host lane, or of a paced one */
+    return event_times(t->lane->device, slot->work, slot->queued, seen, &slot->start, &slot->end);
 }
 
 /* Report times in list order; a task of several commands starts when its lane's last one ended. */
@@ -70,6 +70,8 @@ static void release_slots(struct step *s, uint32_t number)
                 CL(clReleaseEvent(foreign[c]));
                 foreign[c] = NULL;
             }
+        if (slot->work && slot->work != slot->done)
+            CL(clReleaseEvent(slot->work));
         if (slot->done)
             CL(clReleaseEvent(slot->done));
         memset(slot, 0, sizeof *slot);
@@ -116,12 +118,22 @@ void drain(struct step *s)
 
 static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }
 
+/* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
+static cl_uint wait_for_lane(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
+{
+    uint32_t when = number - t->lane_before_previous;
+    if (when == 0 || s->number[when & 1] != when || t->lane->device->is_host)
+        return 0;
+    *wait = slot_of(s, when, t->lane_before)->done;
+    return 1;
+}
+
 /* The events that task i must wait for, as they are known in its context. */
 static cl_uint gather_waits(struct step *s, uint32_t number, size_t i, cl_event *wait)
 {
     const struct task *t = &s->tasks[i];
     int context = context_of(t);
-    cl_uint n = 0;
+    cl_uint n = s->finish ? wait_for_lane(s, number, t, wait) : 0;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct edge *e = &t->edges[k];
         uint32_t when = number - e->previous;
@@ -160,21 +172,25 @@ static void issue_host(struct step *s, uint32_t number, size_t i, cl_uint n_wait
     cl_event complete[MAX_DEVICES + 1];
     cl_uint n = make_foreign(s, number, i, complete);
     complete[n++] = slot->done = user_event(s, 0);
-    struct job job = {t, slot, number, n_wait, n, wait, complete};
+    struct job job = {s, i, number, true, n_wait, n, wait, complete};
     submit_job(&t->lane->thread, t->lane->name, &job);
 }
 
+/* A wrapped task's `done` is not the end of its work, but what the lane's thread completes when the wrapper lets it. */
 static void issue_device(struct step *s, uint32_t number, size_t i, cl_uint n_wait, cl_event *wait)
 {
     struct task *t = &s->tasks[i];
     struct slot *slot = slot_of(s, number, i);
-    t->issue(t, n_wait, n_wait ? wait : NULL, &slot->done);
-    if (t->flush)
+    cl_event complete[MAX_DEVICES + 1];
+    cl_uint n = t->notify ? make_foreign(s, number, i, complete) : 0;
+    t->issue(t, n_wait, n_wait ? wait : NULL, &slot->work);
+    if (t->flush || s->finish)
         CL(clFlush(t->lane->queue)); /* or a waiting lane might wait for ever */
-    if (t->notify) {
-        cl_event complete[MAX_DEVICES];
-        cl_uint n = make_foreign(s, number, i, complete);
-        struct job job = {NULL, NULL, number, 1, n, &slot->done, complete};
+    slot->done = slot->work;
+    if (s->finish)
+        complete[n++] = slot->done = user_event(s, context_of(t));
+    if (n) {
+        struct job job = {s, i, number, false, 1, n, &slot->work, complete};
         submit_job(&t->lane->forward, t->lane->name, &job);
     }
 }
@@ -207,7 +223,8 @@ static void run_alone(struct step *s, size_t i)
         slot->end = now_ns();
         return;
     }
-    t->issue(t, 0, NULL, &slot->done);
+    t->issue(t, 0, NULL, &slot->work);
+    slot->done = slot->work;
     clWaitForEvents(1, &slot->done);
     check_status(s, t, number, slot->done);
     task_times(t, slot, now_ns());

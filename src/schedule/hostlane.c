@@ -34,16 +34,22 @@ static cl_int wait_for(cl_uint n, cl_event *events)
     return worst;
 }
 
+static void run_task(const struct job *job)
+{
+    const struct task *task = &job->step->tasks[job->task];
+    struct slot *slot = &job->step->slots[job->number & 1][job->task];
+    slot->start = now_ns();
+    task->run(task->context, task, job->number);
+    slot->end = now_ns();
+}
+
 static void run_job(struct job *job)
 {
     cl_int status = wait_for(job->n_wait, job->wait);
-    uint64_t start = now_ns();
-    if (job->task && status == CL_COMPLETE)
-        job->task->run(job->task->context, job->task, job->number);
-    if (job->slot) {
-        job->slot->start = start;
-        job->slot->end = now_ns();
-    }
+    if (job->run && status == CL_COMPLETE)
+        run_task(job);
+    if (job->step->finish)
+        job->step->finish(job->step, job->number, job->task);
     for (cl_uint i = 0; i < job->n_complete; i++) {
         CL(clSetUserEventStatus(job->complete[i], status));
         CL(clReleaseEvent(job->complete[i]));

@@ -129,13 +129,10 @@ static json_t *memory_json(const struct pool *p, struct step *const *steps, size
     return devices;
 }
 
-void print_plan_json(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
+json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n)
 {
     json_t *lists = json_array();
     for (size_t i = 0; i < n; i++)
         json_array_append_new(lists, step_json(steps[i]));
-    json_t *plan = json_pack("{s:o, s:o}", "lists", lists, "memory", memory_json(p, steps, n));
-    json_dumpf(plan, out, JSON_COMPACT);
-    fputc('\n', out);
-    json_decref(plan);
+    return json_pack("{s:o, s:o}", "lists", lists, "memory", memory_json(p, steps, n));
 }

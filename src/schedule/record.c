@@ -43,7 +43,7 @@ static size_t count_edges(struct step *const *steps, size_t n, size_t *n_tasks)
 }
 
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const char *model)
+                                 const char *model, enum trace_kind kind, double pace_scale)
 {
     size_t n_tasks, n_edges = count_edges(steps, n, &n_tasks), task = 0, edge = 0;
     struct trace_lane *lanes = allocate((size_t)m->n_lanes, sizeof *lanes);
@@ -62,8 +62,8 @@ struct trace_writer *start_trace(const char *path, const struct machine *m, stru
                     (struct trace_edge){first + t->edges[e].from, t->edges[e].previous, t->edges[e].kind == EDGE_REUSE};
         }
     }
-    struct trace_tables tables = {.kind = TRACE_REAL,
-                                  .pace_scale = 1,
+    struct trace_tables tables = {.kind = kind,
+                                  .pace_scale = pace_scale,
                                   .model = model,
                                   .n_lanes = (size_t)m->n_lanes,
                                   .n_tasks = n_tasks,

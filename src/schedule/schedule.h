@@ -18,6 +18,7 @@
 
 #include "../device/device.h" /* defines: device, lane, machine */
 
+#include <jansson.h>
 #include <pthread.h>
 
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
@@ -141,16 +142,19 @@ struct task {
     /* set by depend(): */
     struct edge *edges;
     size_t n_edges, cap_edges;
-    unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
-    bool flush;      /* another lane waits: submit at once */
+    uint32_t lane_before;      /* wrapped lists: the task before it on its lane, ... */
+    bool lane_before_previous; /* ... in the iteration before */
+    unsigned notify;           /* bit set of contexts, other than its own, in which a task waits for it */
+    bool flush;                /* another lane waits: submit at once */
 };
 
-struct slot { /* one task in one iteration (two are kept: step parity) */
-    cl_event done;
+struct slot {      /* one task in one iteration (two are kept: step parity) */
+    cl_event work; /* the end of its commands */
+    cl_event done; /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
     uint64_t queued, start, end; /* start, end: written by host threads */
     uint64_t record;             /* in the trace */
 };
-struct execution; /* how lists are run: execute.h's part below */
+struct pace; /* simulate.h */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
@@ -164,7 +168,9 @@ struct step {
     cl_event *foreign[2]; /* [task * n_contexts + context]: user events that stand for `done` elsewhere */
     uint32_t number[2];   /* iteration held by each parity; 0: none */
     bool ready;
-    uint32_t first_trace_task; /* index of task 0 in the trace's task table */
+    struct pace *wrapper;                                         /* pace.c: pads or delays the end of every task */
+    void (*finish)(struct step *s, uint32_t number, size_t task); /* of the wrapper; NULL: none */
+    uint32_t first_trace_task;                                    /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s);
@@ -223,10 +229,11 @@ void drain(struct step *s);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
-struct job {                 /* wait for events, run a host task (or nothing), complete user events */
-    const struct task *task; /* NULL: only forward */
-    struct slot *slot;       /* gets start and end; NULL: not wanted */
-    uint32_t number;
+struct job { /* wait for events, run a host task (or nothing), complete user events */
+    struct step *step;
+    size_t task;
+    uint32_t number; /* iteration */
+    bool run;        /* the task is the host's: run it and write its times to the slot */
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete; /* retained by submit_job, released when done */
 };
@@ -253,13 +260,13 @@ void audit_task(struct step *s, size_t i, void (*issue)(struct step *, size_t));
 bool find_not_finite(struct step *s, uint32_t number, const struct task **task, const struct tensor **tensor,
                      size_t *element);
 
-/* yard plan: the list as a table with edges, then the memory map per device; or the same as JSON on `out`. */
+/* yard plan: the list as a table with edges, then the memory map per device; or the same as JSON. */
 void print_step(FILE *out, const struct step *s);
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n);
-void print_plan_json(FILE *out, const struct pool *p, struct step *const *steps, size_t n);
+json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n);
 
 /* Fill trace tables from finished lists and create the trace file. */
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const char *model);
+                                 const char *model, enum trace_kind kind, double pace_scale);
 
 #endif

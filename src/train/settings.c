@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    BUILD_ALL = CMD_TRAIN | CMD_PLAN | CMD_BENCH,
+    BUILD_ALL = CMD_TRAIN | CMD_PLAN | CMD_BENCH | CMD_PROFILE,
     RUN_ALL = BUILD_ALL | CMD_SAMPLE | CMD_CHECK,
 };
 static struct settings s; /* the table points into it; one command runs in a process */
@@ -16,6 +16,7 @@ static struct settings s; /* the table points into it; one command runs in a pro
 #define DEVICES "Devices"
 #define LOOKING "Running and looking"
 #define SAMPLING "Sampling"
+#define PREDICTING "Predicting"
 
 static struct option options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "tiny|nano|char|gpt2", 0, 0, MODEL,
@@ -98,8 +99,10 @@ static struct option options[] = {
     {"audit", 0, OPT_FLAG, &s.audit, NULL, 0, 0, LOOKING,
      "with --serial: check that every task reads and writes what it declares, and no more (slow)",
      CMD_TRAIN | CMD_CHECK, false},
-    {"trace", 0, OPT_TEXT, &s.trace, "FILE", 0, 0, LOOKING, "record what ran when; see `yard trace --help`", CMD_TRAIN,
-     false},
+    {"delay-seed", 0, OPT_INT, &s.delay_seed, "N", -1, 9e15, LOOKING,
+     "delay the end of tasks at random: the weights must not change (-1: no delays)", CMD_TRAIN, false},
+    {"trace", 0, OPT_TEXT, &s.trace, "FILE", 0, 0, LOOKING,
+     "record what ran when (plan: what is simulated); see `yard trace --help`", CMD_TRAIN | CMD_PLAN, false},
     {"log", 0, OPT_TEXT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
     {"save", 0, OPT_TEXT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
      false},
@@ -115,6 +118,24 @@ static struct option options[] = {
      false},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, 0, 0, LOOKING,
      "prove that every read sees the right value and every conflict is ordered", CMD_PLAN, false},
+
+    {"simulate", 0, OPT_FLAG, &s.simulate, NULL, 0, 0, PREDICTING,
+     "predict the step on a virtual clock; needs --profile or --hardware", CMD_PLAN, false},
+    {"profile", 0, OPT_TEXT, &s.profile, "FILE", 0, 0, PREDICTING, "task times that `yard profile` measured", CMD_PLAN,
+     false},
+    {"hardware", 0, OPT_TEXT, &s.hardware, "FILE", 0, 0, PREDICTING,
+     "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
+     "device is needed",
+     CMD_PLAN, false},
+    {"what-if", 0, OPT_TEXT, &s.what_if, "WORDS", 0, 0, PREDICTING,
+     "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\"", CMD_PLAN, false},
+    {"pace", 0, OPT_TEXT, &s.pace, "FILE", 0, 0, PREDICTING,
+     "pad every task of a real run to its predicted end, by a profile or a hardware description", CMD_TRAIN, false},
+    {"pace-scale", 0, OPT_DOUBLE, &s.pace_scale, "X", 0, 1e9, PREDICTING,
+     "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
+     "ms)",
+     CMD_TRAIN, false},
+    {"output", 'o', OPT_TEXT, &s.output, "FILE", 0, 0, PREDICTING, "the profile to write", CMD_PROFILE, false},
 
     {"from", 0, OPT_TEXT, &s.from, "DIR|FILE", 0, 0, SAMPLING, "what --save wrote, or any file that --init takes",
      CMD_SAMPLE, false},
@@ -168,6 +189,7 @@ static void set_defaults(void)
         .temperature = 0.8,
         .top_k = 40,
         .tolerance = 1e-5,
+        .delay_seed = -1,
     };
     for (size_t i = 0; i < COUNT(options); i++)
         options[i].given = false;
@@ -198,6 +220,17 @@ static void derive(void)
         s.warmup = strcmp(s.schedule, "constant") == 0 ? 0 : MIN(s.steps / 20, 100);
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
+    if (s.simulate && !s.profile && !s.hardware)
+        fail(EXIT_USAGE,
+             "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware data/hardware/...");
+    if (s.profile && s.hardware)
+        fail(EXIT_USAGE, "--profile and --hardware both say how long tasks take: leave one out");
+    if ((s.what_if || s.profile || s.hardware) && !s.simulate)
+        fail(EXIT_USAGE, "--profile, --hardware and --what-if serve the prediction: add --simulate");
+    if (s.serial && (s.pace || s.delay_seed >= 0))
+        fail(EXIT_USAGE, "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
+    if (s.pace && s.delay_seed >= 0)
+        fail(EXIT_USAGE, "--pace and --delay-seed both decide when tasks end: leave one out");
     if (s.stop_after && !s.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (s.stop_after > s.steps)
@@ -249,6 +282,10 @@ static const struct {
      "reference's: lr 1e-3, betas 0.9 and 0.95, eps 1e-5, weight decay 0.1."},
     {CMD_PLAN, "plan", "yard plan [options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
+    {CMD_PROFILE, "profile", "yard profile -o FILE [options]",
+     "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE, as "
+     "text\n"
+     "that can be edited. `yard plan --simulate --profile FILE` predicts with it."},
     {CMD_BENCH, "bench", "yard bench [options]",
      "Measures the device: FMA peak, copies, matrix products of the model, training; each as share of the peak."},
 };

@@ -10,6 +10,7 @@
 #define TRAIN_H
 
 #include "../model/model.h"
+#include "../schedule/simulate.h"
 #include "data.h"
 
 #include <jansson.h>
@@ -24,7 +25,8 @@ enum command {
     CMD_CHECK = 8,
     CMD_PLAN = 16,
     CMD_BENCH = 32,
-    CMD_TRACE = 64
+    CMD_TRACE = 64,
+    CMD_PROFILE = 128
 };
 struct settings {
     /* model */
@@ -44,7 +46,10 @@ struct settings {
     size_t device_memory, host_memory;
     bool oversubscribe;
     /* running and looking */
-    bool serial, audit, json, print, verify;
+    bool serial, audit, json, print, verify, simulate;
+    const char *profile, *hardware, *what_if, *pace, *output;
+    double pace_scale;
+    int64_t delay_seed; /* -1: no delays */
     const char *trace, *log, *save;
     int64_t save_every, sample_tokens;
     double watchdog;
@@ -80,6 +85,7 @@ struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) e
 };
 struct trainer {
     const struct settings *settings;
+    struct costs *costs; /* what predicts: of --profile, --hardware or --pace; NULL: nothing */
     struct machine *machine;
     struct pool *pool;
     struct model *model;
@@ -121,6 +127,9 @@ const struct result *step_result(struct trainer *t, uint32_t number);
 /* Mean loss over the validation split, or its first `batches` batches (0: all). */
 double evaluate(struct trainer *t, int64_t batches);
 double tokens_per_step(const struct trainer *t);
+/* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
+char *describe_shape(const struct trainer *t);
+const char *engine_name(const struct trainer *t); /* of matrix products on device 0: "own" or "clblast" */
 /* Ends the program with the step, layer and task that first made something that is not finite. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number);
 

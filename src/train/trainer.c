@@ -5,6 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+char *describe_shape(const struct trainer *t)
+{
+    const struct config *c = &t->config;
+    return format_string(
+        "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head, batch %d in %d x %d on %d "
+        "device%s",
+        c->layers, c->heads, c->channels, t->seq, c->vocab, c->tied ? "tied" : "untied", t->batch, t->micros,
+        t->micro_batch, t->ranks, t->ranks == 1 ? "" : "s");
+}
+
+const char *engine_name(const struct trainer *t)
+{
+    enum gemm_engine wanted = strcmp(t->settings->gemm, "own") == 0       ? GEMM_OWN
+                              : strcmp(t->settings->gemm, "clblast") == 0 ? GEMM_CLBLAST
+                                                                          : GEMM_AUTO;
+    return choose_engine(&t->machine->device[0], wanted) == GEMM_OWN ? "own" : "clblast";
+}
+
 double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }
 
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
@@ -117,6 +135,51 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     return d;
 }
 
+/* Data-parallel ranks that --mesh asks for; 0: not given. */
+static int wanted_ranks(const struct settings *s)
+{
+    int axis[3] = {0, 1, 1};
+    if (s->mesh)
+        parse_mesh(s->mesh, axis);
+    return axis[0];
+}
+
+/* Devices as -d says; or, planning for hardware that is described and need not be here, on paper. */
+static struct machine *make_machine(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    bool times = s->trace != NULL || s->pace != NULL;
+    struct machine_options o = {s->devices, s->device_memory, s->host_memory, times, s->oversubscribe};
+    const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
+    t->costs = file ? read_costs(file) : NULL;
+    struct machine *m =
+        s->hardware && !t->costs->measured ? virtual_machine(t->costs, MAX(wanted_ranks(s), 1)) : open_machine(&o);
+    if (s->what_if)
+        apply_what_if(t->costs, m, s->what_if);
+    return m;
+}
+
+/* The run is padded to the times that the list was simulated with. */
+static void pace_training(struct trainer *t)
+{
+    char seconds[32];
+    init_random(t->model, 1); /* (the trial that finds the scale trains on it) */
+    struct simulation *sim = simulate(t->train, t->costs);
+    start_pacing(t->train, sim, t->settings->pace_scale);
+    note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
+         pace_scale(t->train->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->wrapper)));
+    free_simulation(sim);
+}
+
+static void trace_training(struct trainer *t, struct step **lists, size_t n)
+{
+    char *title = describe_shape(t);
+    enum trace_kind kind = t->settings->pace ? TRACE_PACED : TRACE_REAL;
+    double scale = t->settings->pace ? 1 / pace_scale(t->train->wrapper) : 1;
+    t->trace = execution.trace = start_trace(t->settings->trace, t->machine, lists, n, title, kind, scale);
+    free(title);
+}
+
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
     struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
@@ -134,14 +197,13 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
                                 bool plan_only)
 {
     struct trainer *t = allocate(1, sizeof *t);
-    struct machine_options o = {s->devices, s->device_memory, s->host_memory, s->trace != NULL, s->oversubscribe};
     t->settings = s;
     t->data = data;
     t->config = *c;
     execution.serial = s->serial;
     execution.audit = s->audit;
     execution.watchdog_seconds = s->serial ? 0 : s->watchdog;
-    t->machine = open_machine(&o);
+    t->machine = make_machine(t);
     t->ranks = t->machine->n_devices;
     check_mesh(t);
     set_batch(t);
@@ -163,21 +225,27 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         place(t->pool, all, n, true);
         for (size_t i = 0; i < n; i++)
             depend(all[i], true);
+        if (t->costs && t->machine->device[0].cl)
+            check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
         return t;
     }
     finish_steps(t->pool, all, n);
-    if (s->trace && *s->trace) {
-        char *title = format_string("%d layers, %d heads, %d channels, seq-len %d, batch %d, %d device%s", c->layers,
-                                    c->heads, c->channels, t->seq, t->batch, t->ranks, t->ranks == 1 ? "" : "s");
-        t->trace = execution.trace = start_trace(s->trace, t->machine, all, n, title);
-        free(title);
+    if (s->pace) {
+        check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
+        pace_training(t);
     }
+    if (s->delay_seed >= 0)
+        start_delays(t->train, (uint64_t)s->delay_seed);
+    if (s->trace && *s->trace)
+        trace_training(t, all, n);
     return t;
 }
 
 void free_trainer(struct trainer *t)
 {
     struct step *all[] = {t->train, t->eval, t->sample};
+    if (t->train)
+        stop_pacing(t->train);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             free_step(all[i]);
@@ -191,6 +259,8 @@ void free_trainer(struct trainer *t)
     free_model(t->model);
     free_pool(t->pool);
     close_machine(t->machine);
+    if (t->costs)
+        free_costs(t->costs);
     if (t->data)
         close_dataset(t->data);
     free(t->feeds), free(t->eval_feeds), free(t->sample_feed), free(t->rank_total), free(t->eval_losses);

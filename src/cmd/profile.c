@@ -1,0 +1,131 @@
+/* profile.c - yard profile: how long each kind of task takes here, for predictions. */
+#include "../train/train.h"
+#include "cmd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARM_UP = 3, MEASURED = 9 };
+
+struct kind { /* tasks of one name, lane kind and size */
+    struct task_cost cost;
+    double *ns;
+    size_t n, cap;
+};
+struct collected {
+    struct kind *kinds;
+    size_t n, cap;
+};
+
+static struct kind *find_kind(struct collected *c, const struct task *t)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const struct task_cost *k = &c->kinds[i].cost;
+        if (k->lane == t->lane->kind && k->flops == t->flops && k->bytes == (double)t->bytes &&
+            strcmp(k->name, t->name) == 0)
+            return &c->kinds[i];
+    }
+    struct kind *k = APPEND(c->kinds, c->n, c->cap);
+    k->cost = (struct task_cost){.lane = t->lane->kind, .flops = t->flops, .bytes = (double)t->bytes};
+    snprintf(k->cost.name, sizeof k->cost.name, "%s", t->name);
+    return k;
+}
+
+/* The steps after the warm-up, in which kernels are compiled and caches filled. */
+static void collect(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                    uint64_t end)
+{
+    (void)s;
+    if (number <= WARM_UP)
+        return;
+    struct kind *k = find_kind(context, t);
+    *APPEND(k->ns, k->n, k->cap) = (double)(end - start);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------------- */
+
+static double time_copy(cl_command_queue queue, cl_mem buffer, void *host, size_t bytes, bool upload)
+{
+    double best = 1e9;
+    for (int i = 0; i < 7; i++) {
+        uint64_t start = now_ns();
+        if (upload)
+            CL(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+        else
+            CL(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+        best = MIN(best, 1e-9 * (double)(now_ns() - start));
+    }
+    return best;
+}
+
+/* A small and a large copy give latency and bandwidth. */
+static struct lane_speed measure_link(struct device *d, bool upload)
+{
+    enum { SMALL = 4096, LARGE = 32 << 20 };
+    cl_command_queue queue = d->lane[upload ? LANE_UPLOAD : LANE_DOWNLOAD]->queue;
+    cl_mem buffer;
+    void *host = allocate(LARGE, 1);
+    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
+    time_copy(queue, buffer, host, LARGE, true); /* the pages are touched */
+    double small = time_copy(queue, buffer, host, SMALL, upload), large = time_copy(queue, buffer, host, LARGE, upload);
+    CL(clReleaseMemObject(buffer));
+    free(host);
+    return (struct lane_speed){(LARGE - SMALL) / MAX(large - small, 1e-9), small};
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
+static void run_trial(struct trainer *t, struct collected *c)
+{
+    init_random(t->model, 1);
+    execution.observe = collect;
+    execution.observe_context = c;
+    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
+        run_step(t, i);
+    drain(t->train);
+    execution.observe = NULL;
+}
+
+static void keep_medians(struct costs *to, struct collected *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct kind *k = &c->kinds[i];
+        k->cost.ns = MAX(trace_median(k->ns, k->n), 1);
+        *APPEND(to->tasks, to->n_tasks, to->cap_tasks) = k->cost;
+        free(k->ns);
+    }
+    free(c->kinds);
+}
+
+int cmd_profile(int argc, char **argv)
+{
+    char **words;
+    int n_words;
+    struct settings *s = parse_settings(CMD_PROFILE, argc, argv, &words, &n_words);
+    if (n_words || !s->output)
+        fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
+    s->trace = ""; /* queues with times, no file */
+    struct collected collected = {NULL, 0, 0};
+    struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
+    struct device *d = &t->machine->device[0];
+    char driver[128] = "", *shape = describe_shape(t);
+    clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+    struct costs c = {.measured = true,
+                      .device = d->name,
+                      .driver = driver,
+                      .engine = (char *)engine_name(t),
+                      .units = d->units,
+                      .vector = d->vector};
+    run_trial(t, &collected);
+    keep_medians(&c, &collected);
+    c.link[LANE_UPLOAD] = measure_link(d, true);
+    c.link[LANE_DOWNLOAD] = measure_link(d, false);
+    for (int i = 0; i < MEM_CLASSES; i++)
+        c.peak_memory[i] = (double)t->train->peak[0][i];
+    write_profile(s->output, &c, shape);
+    note("%s: %zu kinds of tasks of %s on %s", s->output, c.n_tasks, shape, d->name);
+    free(c.tasks), free(shape);
+    free_trainer(t);
+    free(words);
+    return EXIT_OK;
+}

@@ -1,0 +1,390 @@
+/* costs.c - how long tasks take: profiles (measured) and hardware descriptions (modelled).  The formats are in
+ * simulate.h; a person can edit both.
+ */
+#include "simulate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled"};
+static const char *const lane_names[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+enum field_type { TEXT, WHOLE, REAL, BYTES };
+static const struct field {
+    const char *name;
+    enum field_type type;
+    size_t offset;
+    char needed_by; /* 'p'rofile, 'h'ardware, or neither: ' ' */
+} fields[] = {
+    {"device", TEXT, offsetof(struct costs, device), 'p'},
+    {"driver", TEXT, offsetof(struct costs, driver), 'p'},
+    {"engine", TEXT, offsetof(struct costs, engine), 'p'},
+    {"shape", TEXT, offsetof(struct costs, shape), 'p'},
+    {"units", WHOLE, offsetof(struct costs, units), 'p'},
+    {"vector", WHOLE, offsetof(struct costs, vector), 'p'},
+    {"hardware", TEXT, offsetof(struct costs, name), 'h'},
+    {"devices", WHOLE, offsetof(struct costs, devices), 'h'},
+    {"devices_per_link", WHOLE, offsetof(struct costs, link_share), 'h'},
+    {"flops", REAL, offsetof(struct costs, flops), 'h'},
+    {"efficiency", REAL, offsetof(struct costs, efficiency), 'h'},
+    {"bandwidth", REAL, offsetof(struct costs, bandwidth), 'h'},
+    {"launch", REAL, offsetof(struct costs, launch), 'h'},
+    {"host_bandwidth", REAL, offsetof(struct costs, host_bandwidth), 'h'},
+    {"host_launch", REAL, offsetof(struct costs, host_launch), 'h'},
+    {"memory", BYTES, offsetof(struct costs, memory), 'h'},
+    {"host_memory", BYTES, offsetof(struct costs, host_memory), 'h'},
+};
+
+struct place_in_file {
+    const char *path;
+    int line;
+    uint64_t seen; /* bit per field */
+};
+
+static _Noreturn void fail_line(const struct place_in_file *at, const char *what)
+{
+    fail(EXIT_USAGE, "%s, line %d: %s; simulate.h and data/hardware show the format", at->path, at->line, what);
+}
+
+static char *trimmed(char *text)
+{
+    text += strspn(text, " \t");
+    size_t n = strlen(text);
+    while (n && strchr(" \t\r\n", text[n - 1]))
+        text[--n] = '\0';
+    return text;
+}
+
+static bool set_field(struct costs *c, const struct field *f, const char *value)
+{
+    void *to = (char *)c + f->offset;
+    switch (f->type) {
+    case TEXT:
+        free(*(char **)to);
+        *(char **)to = copy_string(value);
+        return *value != '\0';
+    case WHOLE:
+        return parse_int(value, to) && *(int64_t *)to > 0;
+    case REAL:
+        return parse_double(value, to) && isfinite(*(double *)to) && *(double *)to > 0;
+    case BYTES:
+        return parse_bytes(value, to) && *(size_t *)to > 0;
+    }
+    return false;
+}
+
+static int lane_by_name(const char *name)
+{
+    for (int i = 0; i < LANE_KINDS; i++)
+        if (strcmp(lane_names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static bool read_task(struct costs *c, const char *key, const char *value)
+{
+    char lane[16];
+    struct task_cost t = {.ns = 0};
+    if (sscanf(key, "task %39s %15s", t.name, lane) != 2 || lane_by_name(lane) < 0 ||
+        sscanf(value, "%lf %lf %lf", &t.ns, &t.flops, &t.bytes) != 3 || !(t.ns > 0 && t.flops >= 0 && t.bytes >= 0))
+        return false;
+    t.lane = (enum trace_lane_kind)lane_by_name(lane);
+    *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = t;
+    return true;
+}
+
+static bool read_link(struct costs *c, const char *key, const char *value)
+{
+    char lane[16];
+    if (sscanf(key, "link %15s", lane) != 1 || lane_by_name(lane) < 0)
+        return false;
+    struct lane_speed *s = &c->link[lane_by_name(lane)];
+    return sscanf(value, "%lf %lf", &s->bytes_per_s, &s->latency) == 2 && s->bytes_per_s > 0 && s->latency >= 0;
+}
+
+static bool read_memory(struct costs *c, const char *key, const char *value)
+{
+    for (int i = 0; i < MEM_CLASSES; i++)
+        if (strcmp(key + 7, memory_class_name[i]) == 0)
+            return parse_double(value, &c->peak_memory[i]);
+    return false;
+}
+
+static void read_line(struct costs *c, struct place_in_file *at, char *line)
+{
+    line[strcspn(line, "#")] = '\0';
+    char *key = trimmed(line), *equals = strchr(key, '=');
+    if (!*key)
+        return;
+    if (!equals)
+        fail_line(at, "expected `name = value`");
+    *equals = '\0';
+    key = trimmed(key);
+    char *value = trimmed(equals + 1);
+    bool good = false;
+    if (strncmp(key, "task ", 5) == 0)
+        good = read_task(c, key, value);
+    else if (strncmp(key, "link ", 5) == 0)
+        good = read_link(c, key, value);
+    else if (strncmp(key, "memory ", 7) == 0)
+        good = read_memory(c, key, value);
+    else
+        for (size_t i = 0; i < COUNT(fields); i++)
+            if (strcmp(fields[i].name, key) == 0) {
+                good = set_field(c, &fields[i], value);
+                at->seen |= UINT64_C(1) << i;
+            }
+    if (!good)
+        fail_line(at, "unknown name, or a value that is out of range");
+}
+
+static void check_complete(const struct costs *c, const struct place_in_file *at)
+{
+    for (size_t i = 0; i < COUNT(fields); i++)
+        if (fields[i].needed_by == (c->measured ? 'p' : 'h') && !(at->seen >> i & 1))
+            fail(EXIT_USAGE, "%s: `%s` is missing", at->path, fields[i].name);
+    for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
+        if (c->link[k].bytes_per_s <= 0)
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", at->path, lane_names[k]);
+}
+
+struct costs *read_costs(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    if (!f)
+        fail(EXIT_IO, "cannot open %s: %s; `yard profile -o FILE` writes one, data/hardware has descriptions", path,
+             strerror(errno));
+    struct costs *c = allocate(1, sizeof *c);
+    struct place_in_file at = {.path = path};
+    char *line = NULL;
+    size_t cap = 0;
+    *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    while (getline(&line, &cap, f) >= 0) {
+        at.line++;
+        read_line(c, &at, line);
+    }
+    c->measured = c->name == NULL;
+    check_complete(c, &at);
+    free(line);
+    fclose(f);
+    return c;
+}
+
+void free_costs(struct costs *c)
+{
+    free(c->path), free(c->device), free(c->driver), free(c->engine), free(c->shape), free(c->name), free(c->tasks);
+    free(c);
+}
+
+/* ---- the fingerprint ------------------------------------------------------------------------------------------- */
+
+static void check_text(const struct costs *c, const char *field, const char *profile, const char *now)
+{
+    if (strcmp(profile, now) != 0)
+        fail(EXIT_USAGE, "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
+             c->path, field, profile, now);
+}
+
+void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
+{
+    char driver[128] = "", units[32], profiled[32];
+    if (!c->measured)
+        return;
+    if (d->cl)
+        clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+    snprintf(units, sizeof units, "%u", d->units);
+    snprintf(profiled, sizeof profiled, "%lld", (long long)c->units);
+    check_text(c, "device", c->device, d->name);
+    check_text(c, "driver", c->driver, driver);
+    check_text(c, "engine", c->engine, engine);
+    check_text(c, "units", profiled, units);
+}
+
+/* ---- a task's time --------------------------------------------------------------------------------------------- */
+
+static double roofline(const struct costs *c, const struct task *t)
+{
+    bool host = t->lane->device->is_host;
+    double flops = c->flops * c->efficiency * c->scale_device, bytes = c->bandwidth * c->scale_device;
+    if (host)
+        return c->host_launch / c->scale_cpu + (double)t->bytes / (c->host_bandwidth * c->scale_cpu);
+    return c->launch + fmax(t->flops / flops, (double)t->bytes / bytes);
+}
+
+static double copy_seconds(const struct costs *c, const struct task *t)
+{
+    const struct lane_speed *s = &c->link[t->lane->kind];
+    return s->latency + (double)t->access[0].tensor->bytes / (s->bytes_per_s * c->scale_link);
+}
+
+/* The nearest kind of the profile: of the same name and lane, and of those the nearest in size. */
+static const struct task_cost *find_kind(const struct costs *c, const struct task *t)
+{
+    const struct task_cost *best = NULL;
+    double best_distance = INFINITY;
+    for (size_t i = 0; i < c->n_tasks; i++) {
+        const struct task_cost *k = &c->tasks[i];
+        if (k->lane != t->lane->kind || strcmp(k->name, t->name) != 0)
+            continue;
+        double distance = fabs(log((k->bytes + 1) / ((double)t->bytes + 1)));
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* A task that the profile has not seen runs at the average speed of its lane. */
+static double unseen(const struct costs *c, const struct task *t)
+{
+    double ns = 0, bytes = 0;
+    for (size_t i = 0; i < c->n_tasks; i++)
+        if (c->tasks[i].lane == t->lane->kind) {
+            ns += c->tasks[i].ns;
+            bytes += c->tasks[i].bytes;
+        }
+    return bytes > 0 ? 1e-9 * ns * (double)t->bytes / bytes : 1e-6;
+}
+
+static double profiled(const struct costs *c, const struct task *t, enum cost_source *source)
+{
+    const struct task_cost *k = find_kind(c, t);
+    double scale = t->lane->device->is_host ? c->scale_cpu : c->scale_device;
+    *source = COST_SCALED;
+    if (!k)
+        return unseen(c, t) / scale;
+    bool same = k->flops == t->flops && k->bytes == (double)t->bytes;
+    double ratio = t->flops > 0 && k->flops > 0 ? t->flops / k->flops : ((double)t->bytes + 1) / (k->bytes + 1);
+    if (same)
+        *source = COST_MEASURED;
+    return 1e-9 * k->ns * (same ? 1 : ratio) / scale;
+}
+
+double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
+{
+    bool copy = t->lane->kind == LANE_UPLOAD || t->lane->kind == LANE_DOWNLOAD;
+    *source = c->measured ? COST_MEASURED : COST_MODELLED;
+    if (copy && !(c->measured && find_kind(c, t)))
+        return copy_seconds(c, t);
+    return c->measured ? profiled(c, t, source) : roofline(c, t);
+}
+
+/* ---- what if --------------------------------------------------------------------------------------------------- */
+
+static void set_budgets(struct machine *m, size_t bytes)
+{
+    for (int i = 0; i < m->n_devices; i++)
+        m->device[i].budget = bytes;
+}
+
+static bool apply_word(struct costs *c, struct machine *m, const char *word)
+{
+    double factor;
+    char rest;
+    size_t bytes;
+    if (strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0) {
+        set_budgets(m, bytes);
+        return true;
+    }
+    double *scale = strncmp(word, "link=", 5) == 0     ? &c->scale_link
+                    : strncmp(word, "cpu=", 4) == 0    ? &c->scale_cpu
+                    : strncmp(word, "device=", 7) == 0 ? &c->scale_device
+                                                       : NULL;
+    if (!scale || sscanf(strchr(word, '=') + 1, "%lf%c", &factor, &rest) < 1 || !(factor > 0) || !isfinite(factor))
+        return false;
+    *scale *= factor;
+    return true;
+}
+
+void apply_what_if(struct costs *c, struct machine *m, const char *text)
+{
+    char *words = copy_string(text), *save = NULL;
+    for (char *word = strtok_r(words, " ,", &save); word; word = strtok_r(NULL, " ,", &save))
+        if (!apply_word(c, m, word))
+            fail(EXIT_USAGE, "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G", word);
+    free(words);
+}
+
+/* ---- writing a profile ----------------------------------------------------------------------------------------- */
+
+void write_profile(const char *path, const struct costs *c, const char *shape)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        fail(EXIT_IO, "cannot write %s: %s", path, strerror(errno));
+    fprintf(f, "# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan --simulate --profile` "
+               "reads it.\n");
+    fprintf(f, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\n", c->device, c->driver,
+            c->engine, (long long)c->units, (long long)c->vector, shape);
+    fprintf(f, "\n# copies: bytes per second, latency in seconds\n");
+    for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
+        fprintf(f, "link %s = %.4g %.3g\n", lane_names[k], c->link[k].bytes_per_s, c->link[k].latency);
+    fprintf(f, "\n# peak memory of a device, bytes\n");
+    for (int i = 0; i < MEM_CLASSES; i++)
+        fprintf(f, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);
+    fprintf(f, "\n# task NAME LANE = nanoseconds, FLOPs, bytes of one such task\n");
+    for (size_t i = 0; i < c->n_tasks; i++)
+        fprintf(f, "task %s %s = %.0f %.0f %.0f\n", c->tasks[i].name, lane_names[c->tasks[i].lane], c->tasks[i].ns,
+                c->tasks[i].flops, c->tasks[i].bytes);
+    if (ferror(f) || fclose(f))
+        fail(EXIT_IO, "cannot write %s: is the disk full?", path);
+}
+
+/* ---- a machine on paper ---------------------------------------------------------------------------------------- */
+
+static void add_paper_lane(struct machine *m, struct device *d, enum trace_lane_kind kind)
+{
+    char *id = copy_string(d->id); /* (the compiler cannot see that the two do not overlap) */
+    struct lane *lane = &m->lane[m->n_lanes];
+    lane->index = m->n_lanes++;
+    lane->kind = kind;
+    lane->device = d;
+    d->lane[kind] = lane;
+    snprintf(lane->name, sizeof lane->name, "%s %s", id, lane_names[kind]);
+    free(id);
+}
+
+static void add_paper_device(struct machine *m, const struct costs *c, int index)
+{
+    struct device *d = &m->device[index];
+    snprintf(d->id, sizeof d->id, "%s.%d", c->name, index);
+    snprintf(d->name, sizeof d->name, "%s", c->name);
+    d->index = index;
+    d->context = &m->context[index]; /* each its own: moves are staged through the host */
+    d->context->index = index;
+    d->units = 1;
+    d->vector = d->work_group = 1;
+    d->tile_rows = d->tile_vectors = 4;
+    d->alignment = 512;
+    d->memory = d->budget = c->memory;
+    d->max_allocation = c->memory;
+    d->local_memory = 32768;
+    for (enum trace_lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
+        add_paper_lane(m, d, kind);
+}
+
+struct machine *virtual_machine(const struct costs *c, int n_devices)
+{
+    struct machine *m = allocate(1, sizeof *m);
+    if (n_devices > MAX_DEVICES || n_devices > c->devices)
+        fail(EXIT_USAGE, "%s has %lld devices and a plan can use %d at most: --mesh asks for %d", c->path,
+             (long long)c->devices, MAX_DEVICES, n_devices);
+    m->n_devices = m->n_contexts = n_devices;
+    for (int i = 0; i < n_devices; i++)
+        add_paper_device(m, c, i);
+    struct device *h = m->host = &m->device[n_devices];
+    h->index = n_devices;
+    h->is_host = h->is_cpu = true;
+    snprintf(h->id, sizeof h->id, "host");
+    snprintf(h->name, sizeof h->name, "host");
+    h->alignment = 4096;
+    h->memory = h->budget = h->max_allocation = c->host_memory;
+    for (enum trace_lane_kind kind = LANE_CPU; kind <= LANE_REPORT; kind++)
+        add_paper_lane(m, h, kind);
+    return m;
+}

@@ -1,0 +1,184 @@
+/* pace.c - wrappers round a lane's issue: padding every task to its predicted end, or delaying it at random.
+ *
+ * A wrapped task is issued as ever, but what others wait for is not the end of its work: it is a user event that the
+ * lane's thread completes later.  Pacing: at an absolute deadline, the latest end of its predecessors plus its own
+ * duration.  Deadlines follow from deadlines, so late wake-ups do not add up; a task whose real work ends after its
+ * deadline is an overrun, and its successors count from there.  Work, queues, events and data are all real, so a paced
+ * run of a server's schedule on a laptop exercises the event graph as the server would.
+ */
+#include "simulate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct pace {
+    struct step *step;
+    double scale;    /* seconds shown per modelled second */
+    double *seconds; /* per task, modelled; NULL: random delays */
+    uint64_t seed;
+    uint64_t *ended[2];   /* by parity: when each task ended, on the padded clock */
+    pthread_mutex_t lock; /* guards what follows */
+    size_t overruns;
+    double overrun_ns;
+};
+
+enum { LONGEST_DELAY_US = 300, TOLERATED_NS = 200000 };
+
+/* ---- deadlines ------------------------------------------------------------------------------------------------- */
+
+static void sleep_until(uint64_t when)
+{
+    for (uint64_t now = now_ns(); now < when; now = now_ns()) {
+        uint64_t left = when - now;
+        nanosleep(&(struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)}, NULL);
+    }
+}
+
+/* Iteration of the producer that task i of `number` is ordered behind, if it ran. */
+static uint64_t producer_end(const struct pace *p, uint32_t number, uint32_t task, bool previous)
+{
+    uint32_t when = number - previous;
+    return p->step->number[when & 1] == when ? p->ended[when & 1][task] : 0;
+}
+
+/* The padded start: behind the task before it on the lane, behind what it waits for, and not before it was issued. */
+static uint64_t padded_start(const struct pace *p, uint32_t number, size_t i)
+{
+    const struct task *t = &p->step->tasks[i];
+    uint64_t start = p->step->slots[number & 1][i].queued;
+    for (size_t k = 0; k < t->n_edges; k++)
+        if (t->edges[k].wait)
+            start = MAX(start, producer_end(p, number, t->edges[k].from, t->edges[k].previous));
+    return MAX(start, producer_end(p, number, t->lane_before, t->lane_before_previous));
+}
+
+static void note_overrun(struct pace *p, uint64_t late)
+{
+    pthread_mutex_lock(&p->lock);
+    p->overruns++;
+    p->overrun_ns += (double)late;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void finish_paced(struct pace *p, uint32_t number, size_t i)
+{
+    struct slot *slot = &p->step->slots[number & 1][i];
+    slot->start = padded_start(p, number, i);
+    slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
+    uint64_t now = now_ns();
+    if (now > slot->end + TOLERATED_NS)
+        note_overrun(p, now - slot->end);
+    if (now > slot->end)
+        slot->end = now;
+    p->ended[number & 1][i] = slot->end;
+    sleep_until(slot->end);
+}
+
+static void finish_delayed(const struct pace *p, uint32_t number, size_t i)
+{
+    double delay = random_uniform(p->seed, STREAM_DELAY, number, i);
+    if (delay < 0.5) /* half of the tasks are not delayed at all */
+        return;
+    sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
+}
+
+/* The lane's thread calls this when the task's work has ended, before anyone is told. */
+static void finish(struct step *s, uint32_t number, size_t task)
+{
+    struct pace *p = s->wrapper;
+    if (p->seconds)
+        finish_paced(p, number, task);
+    else
+        finish_delayed(p, number, task);
+}
+
+/* ---- starting and stopping ------------------------------------------------------------------------------------- */
+
+static void wrap(struct step *s, struct pace *p)
+{
+    int last[MAX_LANES];
+    for (int pass = 0; pass < 2; pass++) /* the second time round, the lane's last task is known */
+        for (size_t i = 0; i < s->n; i++) {
+            struct task *t = &s->tasks[i];
+            t->lane_before = pass == 0 ? (uint32_t)i : (uint32_t)last[t->lane->index];
+            t->lane_before_previous = t->lane_before >= i;
+            last[t->lane->index] = (int)i;
+        }
+    pthread_mutex_init(&p->lock, NULL);
+    p->step = s;
+    s->wrapper = p;
+    s->finish = finish;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Seconds of one real step, as fast as it goes: the second of two. */
+static double real_step(struct step *s)
+{
+    uint64_t start = 0;
+    for (uint32_t i = 1; i <= 2; i++) {
+        start = now_ns();
+        execute(s, i);
+        drain(s);
+    }
+    return 1e-9 * (double)(now_ns() - start);
+}
+
+static double choose_scale(struct step *s, const struct simulation *sim)
+{
+    double *sorted = allocate(s->n, sizeof *sorted);
+    memcpy(sorted, sim->seconds, s->n * sizeof *sorted);
+    qsort(sorted, s->n, sizeof *sorted, ascending);
+    double median = sorted[s->n / 2], half_busy = 2 * real_step(s) / sim->period;
+    free(sorted);
+    return fmax(half_busy, 5e-3 / median);
+}
+
+struct pace *start_pacing(struct step *s, const struct simulation *sim, double scale)
+{
+    struct pace *p = allocate(1, sizeof *p);
+    p->scale = scale > 0 ? scale : choose_scale(s, sim);
+    p->seconds = allocate(s->n, sizeof *p->seconds);
+    for (size_t i = 0; i < s->n; i++) { /* as in the steady step: on a shared link longer than alone */
+        const struct moment *m = &sim->moments[(SIMULATED_STEPS - 1) * s->n + i];
+        p->seconds[i] = m->end - m->start;
+    }
+    for (int parity = 0; parity < 2; parity++)
+        p->ended[parity] = allocate(s->n, sizeof *p->ended[parity]);
+    wrap(s, p);
+    return p;
+}
+
+void start_delays(struct step *s, uint64_t seed)
+{
+    struct pace *p = allocate(1, sizeof *p);
+    p->seed = seed;
+    wrap(s, p);
+}
+
+double pace_scale(const struct pace *p) { return p->scale; }
+
+void pace_overruns(const struct pace *p, size_t *n, double *seconds)
+{
+    *n = p->overruns;
+    *seconds = 1e-9 * p->overrun_ns / p->scale;
+}
+
+void stop_pacing(struct step *s)
+{
+    struct pace *p = s->wrapper;
+    if (!p)
+        return;
+    drain(s);
+    s->wrapper = NULL;
+    s->finish = NULL;
+    pthread_mutex_destroy(&p->lock);
+    free(p->seconds), free(p->ended[0]), free(p->ended[1]);
+    free(p);
+}

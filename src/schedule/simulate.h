@@ -1,0 +1,108 @@
+/* simulate.h - predicting a step before it runs, and running real lists at the predicted pace.
+ *
+ *     costs      how long a task takes: from a measured profile, or from a description of hardware     costs.c
+ *     simulate   the cyclic list on a virtual clock                                                    simulate.c
+ *     pace       real queues, events and data, each task padded to its predicted end                   pace.c
+ *
+ * Every number that is shown says what it is: simulated, paced or real.
+ */
+#ifndef SIMULATE_H
+#define SIMULATE_H
+
+#include "schedule.h"
+
+#include <jansson.h>
+
+/* ---- costs.c --------------------------------------------------------------------------------------------------- */
+
+/* Both files are text: `name = value` lines, '#' starts a comment.
+ *
+ * A profile (yard profile -o FILE) is what one device did with one configuration.  Besides its fingerprint it has a
+ * line per kind of task and lane, and per lane of copies:
+ *
+ *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind
+ *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS
+ *     memory CLASS = BYTES                            peak, for people
+ *
+ * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
+ * latency + max(flops / (flops/s), bytes / (bytes/s)). */
+enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_SOURCES };
+extern const char *const cost_source_name[COST_SOURCES];
+struct task_cost { /* of a profile */
+    char name[40];
+    enum trace_lane_kind lane;
+    double ns, flops, bytes;
+};
+struct lane_speed { /* copies: of upload, download; on hardware also what the host's lanes do */
+    double bytes_per_s, latency;
+};
+struct costs {
+    char *path;
+    bool measured;                          /* a profile, not a description */
+    char *device, *driver, *engine, *shape; /* fingerprint of a profile */
+    int64_t units, vector;
+    char *name;                                  /* of hardware */
+    int64_t devices, link_share;                 /* how many; devices that share a link to the host */
+    double flops, efficiency, bandwidth, launch; /* FLOP/s, share that products reach, bytes/s, s per task */
+    double host_flops, host_bandwidth, host_launch;
+    size_t memory, host_memory;
+    struct lane_speed link[LANE_KINDS];
+    struct task_cost *tasks;
+    size_t n_tasks, cap_tasks;
+    double peak_memory[MEM_CLASSES];
+    double scale_link, scale_device, scale_cpu; /* what-if: speeds times these */
+};
+struct costs *read_costs(const char *path);
+void free_costs(struct costs *c);
+/* Apply "link=2x cpu=0.5x device=1.5x mem=8G"; memory applies to the machine's budgets. */
+void apply_what_if(struct costs *c, struct machine *m, const char *text);
+/* A profile of another device, driver, engine or number of units is refused, naming the field and both values; another
+ * shape is allowed: its tasks are scaled. */
+void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
+/* Seconds that the task takes alone. */
+double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+/* Writes a profile; `shape` describes the configuration. */
+void write_profile(const char *path, const struct costs *c, const char *shape);
+/* A machine as the description says, without OpenCL: for plans only. */
+struct machine *virtual_machine(const struct costs *c, int n_devices);
+
+/* ---- simulate.c ------------------------------------------------------------------------------------------------ */
+
+enum { SIMULATED_STEPS = 3 };
+struct moment { /* one task in one simulated step: seconds */
+    double start, end;
+    int32_t blocker; /* node that it waited for last (SIMULATED_STEPS * n nodes), -1: none */
+};
+struct simulation {
+    const struct step *step;
+    struct moment *moments; /* [SIMULATED_STEPS * n] */
+    double *seconds;        /* [n] alone */
+    size_t by_source[COST_SOURCES];
+    double period;                /* steady step time: end of the last step - end of the one before */
+    double busy[MAX_LANES];       /* seconds per steady step */
+    size_t peak[MAX_DEVICES + 1]; /* bytes live at once, over time */
+};
+/* Runs three iterations on a virtual clock: lanes in order, shared links by processor sharing. */
+struct simulation *simulate(const struct step *s, const struct costs *c);
+/* The same with given durations (seconds, per task) and no shared links. */
+struct simulation *simulate_durations(const struct step *s, const double *seconds);
+void free_simulation(struct simulation *sim);
+void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
+json_t *simulation_json(const struct simulation *sim);
+/* The simulated steps as a trace, like a real one. */
+void write_simulation(const struct simulation *sim, const char *path, const char *model);
+
+/* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
+
+/* From here on, execute() ends every task of `s` no sooner than its simulated duration times `scale` behind its
+ * predecessors.  scale 0: chosen so that real work takes at most half of the cores and the median task 5 ms. */
+struct pace;
+struct pace *start_pacing(struct step *s, const struct simulation *sim, double scale);
+double pace_scale(const struct pace *p);
+/* How many tasks ended later than they should have, and by how much in all (seconds, modelled). */
+void pace_overruns(const struct pace *p, size_t *n, double *seconds);
+void stop_pacing(struct step *s); /* of either kind */
+/* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
+void start_delays(struct step *s, uint64_t seed);
+
+#endif

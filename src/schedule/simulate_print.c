@@ -1,0 +1,167 @@
+/* simulate_print.c - a simulation for people, as JSON, and as a trace like a real one. */
+#include "simulate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOP = 12 };
+
+struct total {                /* seconds by the name of a task */
+    const char *name, *other; /* other: the blocker, for waits */
+    int lane;
+    double seconds;
+    size_t count;
+};
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct total *x = a, *y = b;
+    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
+}
+
+static void add_total(struct total *totals, size_t *n, struct total t)
+{
+    size_t i = 0;
+    while (i < *n &&
+           !(totals[i].lane == t.lane && strcmp(totals[i].name, t.name) == 0 && strcmp(totals[i].other, t.other) == 0))
+        i++;
+    if (i == *n)
+        totals[(*n)++] = (struct total){t.name, t.other, t.lane, 0, 0};
+    totals[i].seconds += t.seconds;
+    totals[i].count++;
+}
+
+static const struct task *task_of(const struct simulation *sim, int node)
+{
+    return &sim->step->tasks[node % (int)sim->step->n];
+}
+
+static size_t last_iteration(const struct simulation *sim) { return (SIMULATED_STEPS - 1) * sim->step->n; }
+
+/* ---- critical path --------------------------------------------------------------------------------------------- */
+
+static int last_to_end(const struct simulation *sim)
+{
+    size_t first = last_iteration(sim), best = first;
+    for (size_t i = first; i < first + sim->step->n; i++)
+        if (sim->moments[i].end > sim->moments[best].end)
+            best = i;
+    return (int)best;
+}
+
+/* From the last end back through what each task waited for, over one period. */
+static size_t critical_path(const struct simulation *sim, struct total *totals)
+{
+    size_t n = 0;
+    int node = last_to_end(sim);
+    double stop = sim->moments[node].end - sim->period;
+    for (; node >= 0 && sim->moments[node].end > stop; node = sim->moments[node].blocker) {
+        const struct moment *m = &sim->moments[node];
+        double from = MAX(m->start, stop);
+        add_total(totals, &n,
+                  (struct total){task_of(sim, node)->name, "", task_of(sim, node)->lane->index, m->end - from, 0});
+    }
+    if (n)
+        qsort(totals, n, sizeof *totals, longest_first);
+    return n;
+}
+
+/* ---- what lanes wait for --------------------------------------------------------------------------------------- */
+
+/* A gap on a lane is the blocker's: the task that ended last of those that the next one waited for. */
+static size_t find_waits(const struct simulation *sim, struct total *totals)
+{
+    size_t n = 0, first = last_iteration(sim);
+    double lane_end[MAX_LANES];
+    for (int i = 0; i < MAX_LANES; i++)
+        lane_end[i] = -1;
+    for (size_t node = first; node < first + sim->step->n; node++) {
+        const struct moment *m = &sim->moments[node];
+        int lane = task_of(sim, (int)node)->lane->index;
+        if (lane_end[lane] >= 0 && m->start > lane_end[lane] && m->blocker >= 0)
+            add_total(totals, &n,
+                      (struct total){task_of(sim, (int)node)->name, task_of(sim, m->blocker)->name, lane,
+                                     m->start - lane_end[lane], 0});
+        lane_end[lane] = m->end;
+    }
+    if (n)
+        qsort(totals, n, sizeof *totals, longest_first);
+    return n;
+}
+
+/* ---- for people ------------------------------------------------------------------------------------------------ */
+
+static void print_path(FILE *out, const struct simulation *sim, struct total *totals)
+{
+    size_t n = critical_path(sim, totals);
+    fprintf(out, "\ncritical path of a step, simulated                        tasks          ms    share\n");
+    for (size_t i = 0; i < n && i < TOP; i++)
+        fprintf(out, "  %-24s %-26s %9zu %11.3f %7.1f%%\n", totals[i].name,
+                sim->step->pool->machine->lane[totals[i].lane].name, totals[i].count, 1e3 * totals[i].seconds,
+                100 * totals[i].seconds / sim->period);
+}
+
+static void print_waits(FILE *out, const struct simulation *sim, struct total *totals)
+{
+    size_t n = find_waits(sim, totals);
+    for (size_t i = 0; i < n && i < TOP; i++) {
+        if (i == 0)
+            fprintf(out, "\nlanes that stand still, simulated\n");
+        fprintf(out, "  lane %s blocked by %s for %.3f ms, waiting for %s\n",
+                sim->step->pool->machine->lane[totals[i].lane].name, totals[i].name, 1e3 * totals[i].seconds,
+                totals[i].other);
+    }
+}
+
+void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
+{
+    const struct machine *m = sim->step->pool->machine;
+    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
+    char bytes[32], budget[32];
+    fprintf(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled\n",
+            1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
+            sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
+    for (int i = 0; i < m->n_lanes; i++)
+        fprintf(out, "  %-24s busy %9.3f ms %6.1f%%\n", m->lane[i].name, 1e3 * sim->busy[i],
+                100 * sim->busy[i] / sim->period);
+    for (int d = 0; d <= m->n_devices; d++)
+        fprintf(out, "  %-24s most bytes live at once %s, budget %s\n", m->device[d].id,
+                format_bytes(bytes, (double)sim->peak[d]), format_bytes(budget, (double)m->device[d].budget));
+    print_path(out, sim, totals);
+    print_waits(out, sim, totals);
+    free(totals);
+}
+
+/* ---- as data --------------------------------------------------------------------------------------------------- */
+
+json_t *simulation_json(const struct simulation *sim)
+{
+    const struct machine *m = sim->step->pool->machine;
+    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
+    json_t *lanes = json_object(), *memory = json_object(), *path = json_array();
+    for (int i = 0; i < m->n_lanes; i++)
+        json_object_set_new(lanes, m->lane[i].name, json_real(sim->busy[i] / sim->period));
+    for (int d = 0; d <= m->n_devices; d++)
+        json_object_set_new(memory, m->device[d].id, json_integer((json_int_t)sim->peak[d]));
+    size_t n = critical_path(sim, totals);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(path, json_pack("{s:s, s:s, s:f}", "task", totals[i].name, "lane",
+                                              m->lane[totals[i].lane].name, "ms", 1e3 * totals[i].seconds));
+    free(totals);
+    return json_pack("{s:s, s:f, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "kind", "simulated", "step_ms", 1e3 * sim->period,
+                     "busy", lanes, "peak_bytes", memory, "critical_path", path, "tasks", "measured",
+                     (json_int_t)sim->by_source[COST_MEASURED], "scaled", (json_int_t)sim->by_source[COST_SCALED],
+                     "modelled", (json_int_t)sim->by_source[COST_MODELLED]);
+}
+
+void write_simulation(const struct simulation *sim, const char *path, const char *model)
+{
+    struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
+    struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, model, TRACE_SIMULATED, 1);
+    for (size_t node = 0; node < SIMULATED_STEPS * s->n; node++) {
+        const struct moment *m = &sim->moments[node];
+        uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
+        trace_end(w, trace_begin(w, (uint32_t)(node / s->n) + 1, (uint32_t)(node % s->n), start), start, end, 0);
+    }
+    trace_close(w);
+}
