@@ -297,7 +297,10 @@ static json_t *bench_train(struct bench *b)
 
 static void open_bench(struct bench *b, struct settings *s)
 {
-    struct machine_options o = {s->devices, s->device_memory, s->host_memory, false, s->oversubscribe};
+    struct machine_options o = {.devices = s->devices,
+                                .device_memory = s->device_memory,
+                                .host_memory = s->host_memory,
+                                .oversubscribe = s->oversubscribe};
     b->settings = s;
     b->gemms = json_array();
     b->config = (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};

@@ -6,7 +6,7 @@
 
 static int show_verdict(struct trainer *t)
 {
-    char *wrong = verify(t->train);
+    char *wrong = verify(t->train, t->values);
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else

@@ -102,6 +102,7 @@ struct machine {
     struct lane lane[MAX_LANES];
     int n_lanes;
     bool profiling;   /* queues carry timestamps */
+    bool separate;    /* each device has a context of its own */
     size_t allocated; /* bytes asked of OpenCL for slabs, guards included */
 };
 
@@ -111,6 +112,7 @@ struct machine_options {
     const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
     size_t device_memory, host_memory; /* budgets in bytes; 0: what the device has */
     bool profiling, oversubscribe;
+    bool separate; /* a context for each device, as GPUs have: moves are staged through the host */
 };
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);

@@ -259,10 +259,10 @@ static void check_core_budget(const struct machine *m)
 /* ---- contexts and lanes ---------------------------------------------------------------------------------------- */
 
 /* Whether two devices get one context, so that buffers are shared and copies are direct. */
-static bool share_context(const struct device *a, const struct device *b)
+static bool share_context(const struct machine *m, const struct device *a, const struct device *b)
 {
     cl_platform_id platform_a, platform_b;
-    if (getenv("YARD_SEPARATE_CONTEXTS")) /* lets the staged path be tested on one machine */
+    if (m->separate || getenv("YARD_SEPARATE_CONTEXTS")) /* lets the staged path be tested on one machine */
         return false;
     info(a->cl, CL_DEVICE_PLATFORM, &platform_a, sizeof platform_a);
     info(b->cl, CL_DEVICE_PLATFORM, &platform_b, sizeof platform_b);
@@ -277,7 +277,7 @@ static void make_context(struct machine *m, struct device *first)
     c->index = m->n_contexts++;
     for (int i = first->index; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
-        if (d->context || (d != first && !share_context(first, d)))
+        if (d->context || (d != first && !share_context(m, first, d)))
             continue;
         d->context = c;
         bool known = false;
@@ -326,6 +326,7 @@ struct machine *open_machine(const struct machine_options *options)
 {
     struct machine *m = allocate(1, sizeof *m);
     m->profiling = options->profiling;
+    m->separate = options->separate;
     select_devices(m, options->devices);
     if (!options->oversubscribe)
         check_core_budget(m);

@@ -20,11 +20,11 @@ struct pace {
     uint64_t seed;
     uint64_t *ended[2];   /* by parity: when each task ended, on the padded clock */
     pthread_mutex_t lock; /* guards what follows */
-    size_t overruns;
+    size_t tasks, overruns;
     double overrun_ns;
 };
 
-enum { LONGEST_DELAY_US = 300, TOLERATED_NS = 200000 };
+enum { LONGEST_DELAY_US = 300 };
 
 /* ---- deadlines ------------------------------------------------------------------------------------------------- */
 
@@ -54,10 +54,11 @@ static uint64_t padded_start(const struct pace *p, uint32_t number, size_t i)
     return MAX(start, producer_end(p, number, t->lane_before, t->lane_before_previous));
 }
 
-static void note_overrun(struct pace *p, uint64_t late)
+static void count_task(struct pace *p, uint64_t late)
 {
     pthread_mutex_lock(&p->lock);
-    p->overruns++;
+    p->tasks++;
+    p->overruns += late > 0;
     p->overrun_ns += (double)late;
     pthread_mutex_unlock(&p->lock);
 }
@@ -67,11 +68,9 @@ static void finish_paced(struct pace *p, uint32_t number, size_t i)
     struct slot *slot = &p->step->slots[number & 1][i];
     slot->start = padded_start(p, number, i);
     slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
-    uint64_t now = now_ns();
-    if (now > slot->end + TOLERATED_NS)
-        note_overrun(p, now - slot->end);
-    if (now > slot->end)
-        slot->end = now;
+    uint64_t now = now_ns(), late = now > slot->end ? now - slot->end : 0;
+    count_task(p, late);
+    slot->end += late;
     p->ended[number & 1][i] = slot->end;
     sleep_until(slot->end);
 }
@@ -164,9 +163,10 @@ void start_delays(struct step *s, uint64_t seed)
 
 double pace_scale(const struct pace *p) { return p->scale; }
 
-void pace_overruns(const struct pace *p, size_t *n, double *seconds)
+void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *seconds)
 {
     *n = p->overruns;
+    *tasks = p->tasks;
     *seconds = 1e-9 * p->overrun_ns / p->scale;
 }
 

@@ -13,7 +13,9 @@ struct segment {
     size_t begin, end;
     int writer;                 /* node that wrote it last, or NOBODY */
     const struct tensor *owner; /* root tensor through which it was written */
-    int *readers;               /* nodes that have read it since */
+    uint64_t value;             /* values.c: number of the value, and where in the space it begins */
+    int64_t origin;
+    int *readers; /* nodes that have read it since */
     size_t n_readers, cap_readers;
 };
 struct space {

@@ -136,6 +136,7 @@ struct task {
     int n_args;
     struct grid grid;
     cl_kernel kernel; /* its own object: arguments are set once */
+    bool copy;        /* access[1] to access[0], nothing else */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
@@ -198,11 +199,20 @@ void place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 /* place + depend + kernels and their arguments. */
 void finish_steps(struct pool *p, struct step *const *steps, size_t n);
 
+/* The values that flow through a list, numbered (values.c).  Taken of a list before passes, it is what verify() holds
+ * the list behind them against. */
+struct values;
+struct values *number_values(const struct step *s);
+void free_values(struct values *v);
+/* NULL when every task of s reads the values that it read in the list `expected` was taken of, else a sentence. */
+char *compare_values(const struct values *expected, const struct step *s);
+
 /* Checks the finished list on its own: every read sees bytes last written through its own tensor, and every two
  * accesses to the same bytes of which one writes are ordered by waits and lanes, within an iteration and into the next
- * (further apart follows, since lanes are in order).  Returns NULL when all is well, else the first violation as a
- * sentence (the caller frees it). */
-char *verify(const struct step *s);
+ * (further apart follows, since lanes are in order); every tensor lies within its device's budget; and, unless
+ * `expected` is NULL, every task reads the same values as in that list.  Returns NULL when all is well, else the first
+ * violation as a sentence (the caller frees it). */
+char *verify(const struct step *s, const struct values *expected);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 

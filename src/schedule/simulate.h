@@ -99,8 +99,8 @@ void write_simulation(const struct simulation *sim, const char *path, const char
 struct pace;
 struct pace *start_pacing(struct step *s, const struct simulation *sim, double scale);
 double pace_scale(const struct pace *p);
-/* How many tasks ended later than they should have, and by how much in all (seconds, modelled). */
-void pace_overruns(const struct pace *p, size_t *n, double *seconds);
+/* How many of how many tasks ended later than they should have, and by how much in all (seconds, modelled). */
+void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *seconds);
 void stop_pacing(struct step *s); /* of either kind */
 /* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct step *s, uint64_t seed);

@@ -100,6 +100,7 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
           from->bytes);
     struct task *t = add_task(s, lane, name);
     t->issue = issue_copy;
+    t->copy = true;
     add_access(t, to, ACCESS_WRITE);
     add_access(t, from, ACCESS_READ);
     return t;

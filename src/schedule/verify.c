@@ -43,7 +43,7 @@ static char *check_access(const struct step *s, struct space *spaces, int node, 
     return wrong;
 }
 
-static char *verify_values(const struct step *s)
+static char *verify_bytes(const struct step *s)
 {
     size_t n_spaces;
     struct space *spaces = new_spaces(s->pool, true, &n_spaces);
@@ -151,8 +151,35 @@ static char *verify_order(const struct step *s)
     return wrong;
 }
 
-char *verify(const struct step *s)
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+static char *verify_budget(const struct step *s)
 {
-    char *wrong = verify_values(s);
-    return wrong ? wrong : verify_order(s);
+    const struct machine *m = s->pool->machine;
+    size_t slab[SLABS_PER_DEVICE];
+    for (int d = 0; d <= m->n_devices; d++) {
+        size_t sum = 0;
+        memset(slab, 0, sizeof slab);
+        for (size_t i = 0; i < s->pool->n; i++) {
+            const struct tensor *t = s->pool->tensors[i];
+            if (t->root == t && t->device->index == d && t->slab >= 0)
+                slab[t->slab] = MAX(slab[t->slab], t->address + t->bytes);
+        }
+        for (int i = 0; i < SLABS_PER_DEVICE; i++)
+            sum += slab[i];
+        if (sum > m->device[d].budget)
+            return format_string("device %s holds %zu bytes, its budget is %zu", m->device[d].id, sum,
+                                 m->device[d].budget);
+    }
+    return NULL;
+}
+
+char *verify(const struct step *s, const struct values *expected)
+{
+    char *wrong = expected ? compare_values(expected, s) : NULL;
+    if (!wrong)
+        wrong = verify_bytes(s);
+    if (!wrong)
+        wrong = verify_order(s);
+    return wrong ? wrong : verify_budget(s);
 }

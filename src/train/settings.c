@@ -225,8 +225,8 @@ static void derive(void)
              "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware data/hardware/...");
     if (s.profile && s.hardware)
         fail(EXIT_USAGE, "--profile and --hardware both say how long tasks take: leave one out");
-    if ((s.what_if || s.profile || s.hardware) && !s.simulate)
-        fail(EXIT_USAGE, "--profile, --hardware and --what-if serve the prediction: add --simulate");
+    if ((s.what_if || s.profile) && !s.simulate)
+        fail(EXIT_USAGE, "--profile and --what-if serve the prediction: add --simulate");
     if (s.serial && (s.pace || s.delay_seed >= 0))
         fail(EXIT_USAGE, "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
     if (s.pace && s.delay_seed >= 0)

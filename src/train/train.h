@@ -95,6 +95,7 @@ struct trainer {
     struct rate rate;
     int ranks, micro_batch, micros, batch, seq; /* per rank: micros micro-batches of micro_batch sequences */
     struct step *train, *eval, *sample;         /* NULL where not wanted */
+    struct values *values;                      /* of the train list as it was built: what verify holds it against */
     struct trace_writer *trace;
 
     struct feed *feeds, *eval_feeds, *sample_feed;

@@ -144,16 +144,21 @@ static int wanted_ranks(const struct settings *s)
     return axis[0];
 }
 
-/* Devices as -d says; or, planning for hardware that is described and need not be here, on paper. */
+/* Devices as -d says; or, planning for hardware that is described and without -d, on paper. */
 static struct machine *make_machine(struct trainer *t)
 {
     const struct settings *s = t->settings;
     bool times = s->trace != NULL || s->pace != NULL;
-    struct machine_options o = {s->devices, s->device_memory, s->host_memory, times, s->oversubscribe};
+    struct machine_options o = {.devices = s->devices,
+                                .device_memory = s->device_memory,
+                                .host_memory = s->host_memory,
+                                .profiling = times,
+                                .oversubscribe = s->oversubscribe};
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
     t->costs = file ? read_costs(file) : NULL;
+    o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
     struct machine *m =
-        s->hardware && !t->costs->measured ? virtual_machine(t->costs, MAX(wanted_ranks(s), 1)) : open_machine(&o);
+        s->hardware && !s->devices ? virtual_machine(t->costs, MAX(wanted_ranks(s), 1)) : open_machine(&o);
     if (s->what_if)
         apply_what_if(t->costs, m, s->what_if);
     return m;
@@ -215,6 +220,8 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     size_t n = 0;
     if (lists & LIST_TRAIN)
         build_train(t, engine_of(s)), all[n++] = t->train;
+    if (s->verify)
+        t->values = number_values(t->train);
     if (lists & LIST_EVAL)
         build_eval(t, engine_of(s)), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
@@ -241,9 +248,20 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     return t;
 }
 
+static void report_pace(const struct trainer *t)
+{
+    size_t n, tasks;
+    double seconds;
+    pace_overruns(t->train->wrapper, &n, &tasks, &seconds);
+    note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all; a larger --pace-scale helps", n,
+         tasks, 1e3 * seconds);
+}
+
 void free_trainer(struct trainer *t)
 {
     struct step *all[] = {t->train, t->eval, t->sample};
+    if (t->train && t->settings->pace)
+        report_pace(t);
     if (t->train)
         stop_pacing(t->train);
     for (size_t i = 0; i < COUNT(all); i++)
@@ -256,6 +274,7 @@ void free_trainer(struct trainer *t)
     if (t->trace)
         trace_close(t->trace);
     execution.trace = NULL;
+    free_values(t->values);
     free_model(t->model);
     free_pool(t->pool);
     close_machine(t->machine);
