@@ -80,14 +80,18 @@ static void check_shape(const struct safetensors *st, const struct st_tensor *t,
          format_shape(found, t->rank, t->shape), format_shape(expected, rank, shape));
 }
 
+/* The highest N of h.N.*, plus one: a layer of which some tensor is missing is then named, not left out. */
 static int count_layers(const struct safetensors *st)
 {
-    char name[48];
-    int layers = 0;
-    do
-        snprintf(name, sizeof name, "h.%d.ln_1.weight", layers++);
-    while (find_named(st, name));
-    return layers - 1;
+    int layers = 0, n;
+    for (size_t i = 0; i < st->n; i++) {
+        const char *name = st->tensors[i].name;
+        if (strncmp(name, "transformer.", 12) == 0)
+            name += 12;
+        if (sscanf(name, "h.%d.", &n) == 1 && n >= 0 && n < 10000)
+            layers = MAX(layers, n + 1);
+    }
+    return layers;
 }
 
 /* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
