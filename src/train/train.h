@@ -45,6 +45,7 @@ struct settings {
     bool oversubscribe;
     /* running and looking */
     bool serial, audit, json, print, verify;
+    bool time_tasks; /* queues carry times without a trace: not an option */
     const char *trace, *log, *save;
     int64_t save_every, sample_tokens;
     double watchdog;
@@ -122,7 +123,7 @@ const struct result *step_result(struct trainer *t, uint32_t number);
 double evaluate(struct trainer *t, int64_t batches);
 double tokens_per_step(const struct trainer *t);
 /* Ends the program with the step, layer and task that first made something that is not finite. */
-_Noreturn void explain_not_finite(struct trainer *t, uint32_t number);
+_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
 
@@ -141,7 +142,8 @@ struct sampling {
     uint64_t seed;
     int count;
 };
-/* Continues `prompt` and prints both on `out` token by token. */
+/* Continues n given tokens, or a text, and prints both on `out` token by token. */
+void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s);
 void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s);
 
 /* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */

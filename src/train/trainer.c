@@ -95,6 +95,9 @@ struct dataset *open_vocabulary(const char *model_path, int vocab)
     d->vocab = vocab;
     d->tokenizer = t ? *t : (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     free(t);
+    if (d->tokenizer.n > vocab)
+        fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model_path,
+             d->tokenizer.n, vocab);
     return d;
 }
 
@@ -134,7 +137,8 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
                                 bool plan_only)
 {
     struct trainer *t = allocate(1, sizeof *t);
-    struct machine_options o = {s->devices, s->device_memory, s->host_memory, s->trace != NULL, s->oversubscribe};
+    struct machine_options o = {s->devices, s->device_memory, s->host_memory, s->trace || s->time_tasks,
+                                s->oversubscribe};
     t->settings = s;
     t->data = data;
     t->config = *c;
@@ -166,7 +170,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         return t;
     }
     finish_steps(t->pool, all, n);
-    if (s->trace && *s->trace) {
+    if (s->trace) {
         char *title = format_string("%d layers, %d heads, %d channels, seq-len %d, batch %d, %d device%s", c->layers,
                                     c->heads, c->channels, t->seq, t->batch, t->ranks, t->ranks == 1 ? "" : "s");
         t->trace = execution.trace = start_trace(s->trace, t->machine, all, n, title);
@@ -222,21 +226,22 @@ double evaluate(struct trainer *t, int64_t batches)
     return t->eval_counted ? t->eval_sum / (double)t->eval_counted : NAN;
 }
 
-/* The bad step changed no parameter (AdamW is halted), so it can be run again, one task at a time. */
-void explain_not_finite(struct trainer *t, uint32_t number)
+/* AdamW is halted by a norm that is not finite, so the bad step can be run again from the same parameters, one task at
+ * a time. */
+void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
-    const struct task *task;
-    const struct tensor *tensor;
-    size_t element;
+    struct blame b;
+    const char *unchanged = r->halted ? "no parameter was changed by this step; " : "";
+    const char *hint = "try a smaller --lr, more --warmup or --clip 1";
     drain(t->train);
     write_tensor(t->model->replica[0].state, (float[4]){0});
-    const char *hint = "try a smaller --lr, more --warmup, or --clip 1";
-    if (!find_not_finite(t->train, number, &task, &tensor, &element))
+    if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s", number,
              hint);
-    fail(EXIT_FAILED,
-         "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; no parameter was "
-         "changed by this step; %s",
-         number, task->layer, task->name, element, tensor->name, hint);
+    if (!b.task)
+        fail(EXIT_FAILED, "step %u: element %zu of tensor %s was not finite before the step: %s", number, b.element,
+             b.tensor->name, t->settings->init ? "look at the file that --init names" : hint);
+    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; %s%s",
+         number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, hint);
 }
