@@ -32,11 +32,19 @@ static void print_commands(FILE *out)
 
 static _Noreturn void fail_unknown(const char *name)
 {
-    const char *nearest = commands[0].name;
-    for (size_t i = 1; i < COUNT(commands); i++)
-        if (edit_distance(name, commands[i].name) < edit_distance(name, nearest))
-            nearest = commands[i].name;
-    fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", name, nearest);
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (edit_distance(name, commands[i].name) <= 2)
+            fail(EXIT_USAGE, "there is no command '%s'; did you mean '%s'? `yard --help` lists them", name,
+                 commands[i].name);
+    fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them", name);
+}
+
+/* Output that could not be written is an error too: a full disk behind `> file`. */
+static int finish(int code)
+{
+    if (fflush(stdout) || ferror(stdout))
+        fail(EXIT_IO, "cannot write to the standard output: is the disk full?");
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -47,6 +55,6 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 2, argv + 2);
+            return finish(commands[i].run(argc - 2, argv + 2));
     fail_unknown(argv[1]);
 }

@@ -5,6 +5,8 @@
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
+LC_ALL=C # sed and awk go over files of bytes here
+export LC_ALL
 number=0 failed=0
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
@@ -179,6 +181,8 @@ train 2 '--device-mem' --device-mem 200K
 train 2 'task ' --device-mem 700K
 train 2 'tensor ' --device-mem 700K
 train 2 'KiB' --device-mem 700K
+grep -q '^step ' "$TMP/out"
+result $((! $?)) 'what does not fit is refused before the first step'
 train 2 '--host-mem' --host-mem 1K
 refuse 2 '--device-mem' plan --model gpt2 --device-mem 1G
 OCL_ICD_VENDORS=/nonexistent
@@ -229,7 +233,7 @@ complete=0 # every option of the interface that this version has, and no line to
 for option in model layers heads channels seq-len init config data tokens order val-data val-share val-every val-batches \
     batch micro-batch steps stop-after lr schedule warmup beta1 beta2 weight-decay clip seed devices mesh device-mem \
     host-mem gemm oversubscribe serial audit trace log save save-every; do
-    grep -q -- "--$option\b" "$TMP/help" || { complete=1 && echo "no --$option in the help" >>"$TMP/err"; }
+    grep -q -E -- "--$option( |$)" "$TMP/help" || { complete=1 && echo "no --$option in the help" >>"$TMP/err"; }
 done
 [ "$(awk 'length > 100' "$TMP/help" | wc -l)" -eq 0 ] || complete=1
 result $complete 'yard train --help is complete'

@@ -5,8 +5,7 @@
 #include "../src/train/train.h"
 #include "child.h"
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------
- */
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
 /* Normal numbers that depend on the seed only; the caller frees them. */
 float *random_floats(size_t n, uint64_t seed);
@@ -18,16 +17,14 @@ void expect_close(const char *what, const float *ours, const float *expected, si
 /* ||a - b|| / ||b|| */
 double relative_distance(const float *a, const float *b, size_t n);
 
-/* ---- devices -------------------------------------------------------------------------------------------------------
- */
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
 
 /* -d for two devices that run in parallel; on a single core, for two that share it. */
 const char *two_devices(void);
 /* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
 struct machine *open_shaped(const char *devices, int vector, int work_group);
 
-/* ---- programs -------------------------------------------------------------------------------------------------------
- */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 /* What ./yard (or $YARD) does with these words, which a shell splits. */
 struct ran {

@@ -1,8 +1,8 @@
 /* test_kernels.c - every kernel of cl/ against plain C (reference.h), over odd sizes and all shapes of the kernels.
  *
- * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that a
- * kernel is given has guard words behind it.  Where the order of additions is the kernel's promise the bits must agree,
- * elsewhere the values within a few units of rounding.
+ * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that
+ * a kernel is given has guard words behind it.  Where the order of additions is the kernel's promise the bits must
+ * agree, elsewhere the values within a few units of rounding.
  */
 #include "reference.h"
 #include "support.h"
@@ -32,9 +32,10 @@ static int close_machines(void **state)
 }
 
 /* `device` goes through all shapes. */
-#define for_each_shape for (size_t shape_ = 0; shape_ < COUNT(shapes) && (device = &machines[shape_]->device[0]); shape_++)
+#define for_each_shape                                                                                                 \
+    for (size_t shape_ = 0; shape_ < COUNT(shapes) && (device = &machines[shape_]->device[0]); shape_++)
 
-/* ---- running one kernel -------------------------------------------------------------------------------------------- */
+/* ---- running one kernel ----------------------------------------------------------------------------------------- */
 
 enum { GUARD_WORDS = 64, MOST_BUFFERS = 8, BLOCK = 4096 };
 static const uint32_t guard_word = 0x5AFEC0DE;
@@ -80,7 +81,8 @@ static void fetch(struct buffers *b, const char *kernel)
     for (int i = 0; i < b->n; i++) {
         size_t n = b->of[i]->n;
         uint32_t *words = allocate(n + GUARD_WORDS, sizeof *words);
-        CL(clEnqueueReadBuffer(queue(), b->mem[i], CL_TRUE, 0, (n + GUARD_WORDS) * sizeof *words, words, 0, NULL, NULL));
+        CL(clEnqueueReadBuffer(queue(), b->mem[i], CL_TRUE, 0, (n + GUARD_WORDS) * sizeof *words, words, 0, NULL,
+                               NULL));
         for (size_t k = n; k < n + GUARD_WORDS; k++)
             if (words[k] != guard_word)
                 test_failed("%s wrote %zu words behind an array of %zu\n", kernel, k - n + 1, n);
@@ -97,7 +99,9 @@ static void run(const char *file, const char *kernel, size_t n_groups, const str
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
         cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
-        const void *at = args[i].kind == ARRAY ? (void *)&mem : args[i].kind == WHOLE ? (void *)&args[i].i : (void *)&args[i].f;
+        const void *at = args[i].kind == ARRAY   ? (void *)&mem
+                         : args[i].kind == WHOLE ? (void *)&args[i].i
+                                                 : (void *)&args[i].f;
         CL(clSetKernelArg(k, i, args[i].kind == ARRAY ? sizeof mem : 4, at));
     }
     size_t local = device->work_group, global = n_groups * local;
@@ -115,7 +119,7 @@ static size_t columns_of_groups(int n)
     return ceil_div((size_t)n, MAX((size_t)device->work_group * device->vector, (size_t)64));
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------- */
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
 /* x and its twin for the reference are freed together. */
 struct twins {
@@ -153,7 +157,7 @@ static const int widths[] = {1, 3, 16, 31, 64, 77, 300}; /* row lengths: below, 
 static const int flat[] = {1, 15, 17, 100, 4096, 4097, 9001};
 #define for_each(x, list) for (size_t k_ = 0, x; k_ < COUNT(list) && ((x = (size_t)(list)[k_]), true); k_++)
 
-/* ---- elementwise.cl, bench.cl -------------------------------------------------------------------------------------- */
+/* ---- elementwise.cl, bench.cl ----------------------------------------------------------------------------------- */
 
 static void check_flat(int n)
 {
@@ -189,7 +193,8 @@ static void check_rows(int N, int C)
     same_bits("bias_rows", &y), same_bits("pick_row", &row);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins db = twins(C, 5);
-        RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(db.ours, C), A(x, N * C), I(N), I(C), I(accumulate));
+        RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(db.ours, C), A(x, N * C), I(N), I(C),
+            I(accumulate));
         ref_column_sum(db.expected, x, N, C, accumulate);
         same_bits("column_sum", &db);
     }
@@ -215,7 +220,7 @@ static void test_fma_peak_kernel(void **state)
     }
 }
 
-/* ---- embed.cl ------------------------------------------------------------------------------------------------------ */
+/* ---- embed.cl --------------------------------------------------------------------------------------------------- */
 
 static void check_embedding(int B, int T, int C, int V)
 {
@@ -224,17 +229,18 @@ static void check_embedding(int B, int T, int C, int V)
     struct twins x = twins(N * C, 1);
     float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(Tmax * C), 3);
     float *dx = random_floats((size_t)(N * C), 4);
-    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte, V * C), A(wpe, Tmax * C), A(tokens, N), I(N), I(T), I(C));
+    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte, V * C), A(wpe, Tmax * C), A(tokens, N), I(N), I(T),
+        I(C));
     ref_embed_forward(x.expected, wte, wpe, tokens, N, T, C);
     same_bits("embed_forward", &x);
     ref_sort_tokens(order, start, tokens, N, V);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins dwte = twins(V * C, 5), dwpe = twins(Tmax * C, 6);
-        RUN("embed.cl", "embed_backward_tokens", V, A(dwte.ours, V * C), A(dx, N * C), A(order, N), A(start, V + 1), I(V),
-            I(C), I(accumulate));
+        RUN("embed.cl", "embed_backward_tokens", V, A(dwte.ours, V * C), A(dx, N * C), A(order, N), A(start, V + 1),
+            I(V), I(C), I(accumulate));
         ref_embed_backward_tokens(dwte.expected, dx, order, start, V, C, accumulate);
-        RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(Tmax), I(C),
-            I(accumulate));
+        RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(Tmax),
+            I(C), I(accumulate));
         ref_embed_backward_positions(dwpe.expected, dx, B, T, Tmax, C, accumulate);
         same_bits("embed_backward_tokens", &dwte), same_bits("embed_backward_positions", &dwpe);
     }
@@ -247,20 +253,22 @@ static void test_embedding(void **state)
     for_each_shape for_each(C, widths) check_embedding(3, 7, (int)C, C == 16 ? 50 : 5);
 }
 
-/* ---- layernorm.cl -------------------------------------------------------------------------------------------------- */
+/* ---- layernorm.cl ----------------------------------------------------------------------------------------------- */
 
-static void check_layernorm_params(int N, int C, const float *dout, const float *x, const float *mean, const float *rstd)
+static void check_layernorm_params(int N, int C, const float *dout, const float *x, const float *mean,
+                                   const float *rstd)
 {
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins dw = twins(C, 8), db = twins(C, 9);
-        RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), A(dw.ours, C), A(db.ours, C), A(dout, N * C),
-            A(x, N * C), A(mean, N), A(rstd, N), I(N), I(C), I(accumulate));
+        RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), A(dw.ours, C), A(db.ours, C),
+            A(dout, N * C), A(x, N * C), A(mean, N), A(rstd, N), I(N), I(C), I(accumulate));
         ref_layernorm_backward_params(dw.expected, db.expected, dout, x, mean, rstd, N, C, accumulate);
         same_bits("layernorm dw", &dw), same_bits("layernorm db", &db);
     }
 }
 
-/* One column has no variance: rstd is 316 there, so errors are measured against large numbers; C = 1 is left to forward. */
+/* One column has no variance: rstd is 316 there, so errors are measured against large numbers; C = 1 is left to
+ * forward. */
 static void check_layernorm_backward(int N, int C, const float *x, const float *mean, const float *rstd)
 {
     float *dout = random_floats((size_t)(N * C), 5), *carry = random_floats((size_t)(N * C), 6);
@@ -282,11 +290,12 @@ static void check_layernorm(int N, int C)
     float *x = random_floats((size_t)(N * C), 2), *w = random_floats((size_t)C, 3), *b = random_floats((size_t)C, 4);
     for (int i = 0; i < N * C; i++)
         x[i] = 3 * x[i] + 10; /* a mean far from 0 shows a variance taken as E[x^2] - mean^2 */
-    RUN("layernorm.cl", "layernorm_forward", N, A(out.ours, N * C), A(mean.ours, N), A(rstd.ours, N), A(x, N * C), A(w, C),
-        A(b, C), I(N), I(C));
+    RUN("layernorm.cl", "layernorm_forward", N, A(out.ours, N * C), A(mean.ours, N), A(rstd.ours, N), A(x, N * C),
+        A(w, C), A(b, C), I(N), I(C));
     ref_layernorm_forward(out.expected, mean.expected, rstd.expected, x, w, b, N, C);
     check_layernorm_backward(N, C, x, mean.expected, rstd.expected);
-    close_by("layernorm_forward", &out, 5e-6), close_by("layernorm mean", &mean, 1e-6), close_by("layernorm rstd", &rstd, 2e-6);
+    close_by("layernorm_forward", &out, 5e-6), close_by("layernorm mean", &mean, 1e-6),
+        close_by("layernorm rstd", &rstd, 2e-6);
     free(x), free(w), free(b);
 }
 
@@ -296,7 +305,7 @@ static void test_layernorm(void **state)
     for_each_shape for_each(C, widths) check_layernorm(9, (int)C);
 }
 
-/* ---- gelu.cl ------------------------------------------------------------------------------------------------------- */
+/* ---- gelu.cl ---------------------------------------------------------------------------------------------------- */
 
 static void check_gelu(int n)
 {
@@ -329,7 +338,7 @@ static void test_gelu_hides_nothing(void **state)
     }
 }
 
-/* ---- softmax.cl ---------------------------------------------------------------------------------------------------- */
+/* ---- softmax.cl ------------------------------------------------------------------------------------------------- */
 
 /* What lies above the diagonal is NaN: it must neither be read nor kept. */
 static void poison_above(float *x, int rows, int T)
@@ -375,7 +384,7 @@ static void test_softmax(void **state)
     }
 }
 
-/* ---- loss.cl ------------------------------------------------------------------------------------------------------- */
+/* ---- loss.cl ---------------------------------------------------------------------------------------------------- */
 
 static void check_loss(int N, int V, float size)
 {
@@ -387,11 +396,12 @@ static void check_loss(int N, int V, float size)
         logits[i] *= size;
     RUN("loss.cl", "loss_forward", N, A(losses.ours, N), A(lse.ours, N), A(logits, N * V), A(targets, N), I(N), I(V));
     ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V);
-    RUN("loss.cl", "loss_backward", N, A(dlogits.ours, N * V), A(logits, N * V), A(lse.expected, N), A(targets, N), I(N),
-        I(V), F(0.125f));
+    RUN("loss.cl", "loss_backward", N, A(dlogits.ours, N * V), A(logits, N * V), A(lse.expected, N), A(targets, N),
+        I(N), I(V), F(0.125f));
     ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, 0.125f);
     /* lse and a logit of some hundreds are subtracted: what is left carries the rounding of the large ones */
-    close_by("loss", &losses, 2e-6 + 2e-7 * size), close_by("lse", &lse, 2e-6), close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
+    close_by("loss", &losses, 2e-6 + 2e-7 * size), close_by("lse", &lse, 2e-6),
+        close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
     free(targets), free(logits);
 }
 
@@ -418,7 +428,7 @@ static void test_loss(void **state)
     }
 }
 
-/* ---- norm.cl ------------------------------------------------------------------------------------------------------- */
+/* ---- norm.cl ---------------------------------------------------------------------------------------------------- */
 
 static void check_norm(int n, float clip, float *first_shape)
 {
@@ -454,24 +464,29 @@ static void test_norm(void **state)
     }
 }
 
+static void check_halting(float bad, int at)
+{
+    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[7] = 1}, good = partial[at];
+    partial[at] = bad;
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
+    assert_true(!isfinite(result[0]) && result[2] == 1);
+    partial[at] = good; /* a good step after a bad one does not clear it */
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
+    assert_true(result[0] == 2 && result[2] == 1);
+}
+
+/* Inf at the end stays Inf, before it the compensated sum makes it NaN. */
 static void test_norm_halts_on_what_is_not_finite(void **state)
 {
     (void)state;
-    for_each_shape
+    for_each_shape for (int at = 0; at < 3; at++)
     {
-        float bad[2] = {NAN, INFINITY}, control[16] = {[7] = 1};
-        for (int i = 0; i < 2; i++) {
-            float result[4] = {0}, partial[3] = {1, bad[i], 2};
-            RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
-            assert_true(result[2] == 1);
-            partial[1] = 1; /* a good step after a bad one does not clear it */
-            RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
-            assert_true(result[0] == 2 && result[2] == 1);
-        }
+        check_halting(NAN, at);
+        check_halting(INFINITY, at);
     }
 }
 
-/* ---- adamw.cl ------------------------------------------------------------------------------------------------------ */
+/* ---- adamw.cl --------------------------------------------------------------------------------------------------- */
 
 static void check_adamw(int n, int n_decay, float halted)
 {
@@ -502,13 +517,13 @@ static void test_adamw(void **state)
     }
 }
 
-/* ---- gemm.cl and CLBlast, through src/model/gemm.c ------------------------------------------------------------------ */
+/* ---- gemm.cl and CLBlast, through src/model/gemm.c -------------------------------------------------------------- */
 
 struct sizes {
     int m, n, k, batch, heads;
 };
-static const struct sizes products[] = {{1, 1, 1, 1, 1},    {5, 7, 3, 1, 1},    {17, 33, 65, 1, 1}, {70, 41, 530, 1, 1},
-                                        {131, 66, 31, 1, 1}, {9, 13, 6, 2, 3},   {3, 150, 10, 1, 4}};
+static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},  {17, 33, 65, 1, 1}, {70, 41, 530, 1, 1},
+                                        {131, 66, 31, 1, 1}, {9, 13, 6, 2, 3}, {3, 150, 10, 1, 4}};
 
 /* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all. */
 struct operand_memory {
@@ -553,7 +568,8 @@ struct product {
     float *va, *vb, *vc, *bias;
 };
 
-static struct product new_product(const struct sizes *s, enum gemm_form form, enum gemm_start start, enum gemm_causal causal)
+static struct product new_product(const struct sizes *s, enum gemm_form form, enum gemm_start start,
+                                  enum gemm_causal causal)
 {
     struct product p = {.s = *s};
     p.a = form == GEMM_TN ? lay_out(s, s->k, s->m) : lay_out(s, s->m, s->k);
@@ -563,7 +579,8 @@ static struct product new_product(const struct sizes *s, enum gemm_form form, en
     p.vb = fill_operand(&p.b, s, NAN, 2);
     p.vc = fill_operand(&p.c, s, 77, 3);
     p.bias = random_floats((size_t)s->n, 4);
-    p.g = (struct gemm){form, s->m, s->n, s->k, s->batch, s->heads, p.a.o, p.b.o, p.c.o, .start = start, .causal = causal};
+    p.g = (struct gemm){form,  s->m,  s->n,  s->k,           s->batch,        s->heads,
+                        p.a.o, p.b.o, p.c.o, .start = start, .causal = causal};
     return p;
 }
 
@@ -580,7 +597,9 @@ static float at_b(const struct product *p, int z, int n, int k)
 /* One chain of fma per element, in the order of k: the promise of gemm.cl. */
 static float chain(const struct product *p, int z, int m, int n)
 {
-    float sum = p->g.start == START_OLD ? p->vc[element(&p->c, &p->s, z, m, n)] : p->g.start == START_BIAS ? p->bias[n] : 0;
+    float sum = p->g.start == START_OLD    ? p->vc[element(&p->c, &p->s, z, m, n)]
+                : p->g.start == START_BIAS ? p->bias[n]
+                                           : 0;
     int first = p->g.causal == CAUSAL_A_TRANSPOSED ? m : 0, last = p->g.causal == CAUSAL_A ? m + 1 : p->s.k;
     for (int k = first; k < last; k++)
         sum = fmaf(at_a(p, z, m, k), at_b(p, z, n, k), sum);
@@ -597,9 +616,9 @@ static void compare_product(const struct product *p, const float *ours, double t
                 size_t i = element(&p->c, &p->s, z, m, n);
                 expected[i] = p->g.causal == CAUSAL_OUT && n > m ? ours[i] : chain(p, z, m, n);
             }
-    char *what = format_string("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[p->g.form],
-                               p->s.m, p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start, p->g.causal, device->vector,
-                               device->work_group);
+    char *what = format_string("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u",
+                               gemm_form_name[p->g.form], p->s.m, p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start,
+                               p->g.causal, device->vector, device->work_group);
     if (tolerance > 0)
         expect_close(what, ours, expected, p->c.n, tolerance);
     else
@@ -692,8 +711,8 @@ static void test_causal_products(void **state)
 {
     (void)state;
     static const int lengths[] = {1, 5, 8, 33, 70, 150};
-    for_each_shape for_each(T, lengths) for (enum gemm_causal causal = CAUSAL_OUT; causal <= CAUSAL_A_TRANSPOSED; causal++)
-        check_causal(machines[shape_], (int)T, T == 33 ? 19 : 8, causal);
+    for_each_shape for_each(T, lengths) for (enum gemm_causal causal = CAUSAL_OUT; causal <= CAUSAL_A_TRANSPOSED;
+                                             causal++) check_causal(machines[shape_], (int)T, T == 33 ? 19 : 8, causal);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* ---- finite differences -------------------------------------------------------------------------------------------- */
+/* ---- finite differences ----------------------------------------------------------------------------------------- */
 
 struct study { /* a small model, one batch, and its gradient */
     struct trainer *trainer;
@@ -42,8 +42,8 @@ static int32_t *random_ids(int n, int below, uint64_t seed)
 
 static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
 
-/* Far from the first values of training, so that no part of the gradient is small: weights of about 0.3, and LayerNorm's
- * between 0.5 and 1.5. */
+/* Far from the first values of training, so that no part of the gradient is small: weights of about 0.3, and
+ * LayerNorm's between 0.5 and 1.5. */
 static void set_parameters(struct model *m)
 {
     for (int i = 0; i < m->params->n; i++) {
@@ -229,7 +229,7 @@ static void test_gradients_with_micro_batches(void **state)
     free(whole);
 }
 
-/* ---- reference numbers --------------------------------------------------------------------------------------------- */
+/* ---- reference numbers ------------------------------------------------------------------------------------------ */
 
 static void expect_reference(const char *more)
 {
@@ -257,7 +257,8 @@ static void test_check_fails_above_the_tolerance(void **state)
     struct ran r = run_yard("check tests/data/gpt2-tiny.safetensors --tolerance 1e-9");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.out, "FAILED: 59 tensors"));
-    r = run_yard("check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json"); /* another optimizer: not the reference's */
+    r = run_yard(
+        "check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json"); /* another optimizer: not the reference's */
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.out, "\"passed\":false"));
 }
@@ -268,10 +269,11 @@ static void test_llmc_losses(void **state)
     static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
                                     4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
     const char *log = temp_path("llmc.jsonl");
-    struct ran r = run_yard("train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --batch 4 --seq-len "
-                            "64 --steps 11 --lr 1e-3 --beta2 0.999 --weight-decay 0 --clip 0 --schedule constant "
-                            "--order file --log '%s'",
-                            log);
+    struct ran r =
+        run_yard("train --init tests/data/llmc-tiny.bin --data tests/data/llmc-tokens.bin --batch 4 --seq-len "
+                 "64 --steps 11 --lr 1e-3 --beta2 0.999 --weight-decay 0 --clip 0 --schedule constant "
+                 "--order file --log '%s'",
+                 log);
     if (r.code != 0)
         test_failed("exit code %d: %s\n", r.code, r.err);
     char line[8192];

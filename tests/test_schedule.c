@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* ---- making lists -------------------------------------------------------------------------------------------------- */
+/* ---- making lists ----------------------------------------------------------------------------------------------- */
 
 static struct machine *open_one(void) { return open_machine(&(struct machine_options){.devices = "0:0"}); }
 
@@ -71,7 +71,7 @@ static struct task *add_accumulate(struct step *s, const char *name, struct tens
 
 static void no_work(void *context, const struct task *t, uint32_t number) { (void)context, (void)t, (void)number; }
 
-/* ---- depend: edges worked out by hand ------------------------------------------------------------------------------ */
+/* ---- depend: edges worked out by hand --------------------------------------------------------------------------- */
 
 /* A number's way to the device and back, each task on another lane:
  *
@@ -138,7 +138,9 @@ static void expect_edges(const struct step *s, const struct expected *x, size_t 
         if (!e || e->kind != x[i].kind || e->wait != x[i].wait)
             test_failed("edge %u -> %u%s: expected kind %d, wait %d; %s\n", x[i].from, x[i].to,
                         x[i].previous ? " (step before)" : "", x[i].kind, x[i].wait,
-                        !e ? "there is none" : e->kind != x[i].kind ? "the kind differs" : "the wait differs");
+                        !e                     ? "there is none"
+                        : e->kind != x[i].kind ? "the kind differs"
+                                               : "the wait differs");
     }
     for (size_t i = 0; i < s->n; i++)
         found += s->tasks[i].n_edges;
@@ -169,12 +171,11 @@ static void test_all_edges_of_the_journey(void **state)
     finish_steps(j.pool, &j.step, 1);
     assert_int_equal(j.h->address, j.r->address);
     static const struct expected edges[] = {
-        {0, 4, true, EDGE_REUSE, false},
-        {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},   {1, 1, true, EDGE_REUSE, false},
-        {1, 2, true, EDGE_REUSE, false},  {2, 1, false, EDGE_DATA, true},   {2, 2, true, EDGE_REUSE, false},
-        {2, 3, true, EDGE_REUSE, false},  {3, 2, false, EDGE_DATA, false},  {3, 3, true, EDGE_DATA, false},
-        {3, 4, true, EDGE_DATA, false},   {4, 3, false, EDGE_DATA, true},   {4, 0, false, EDGE_REUSE, false},
-        {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
+        {0, 4, true, EDGE_REUSE, false},  {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},
+        {1, 1, true, EDGE_REUSE, false},  {1, 2, true, EDGE_REUSE, false},  {2, 1, false, EDGE_DATA, true},
+        {2, 2, true, EDGE_REUSE, false},  {2, 3, true, EDGE_REUSE, false},  {3, 2, false, EDGE_DATA, false},
+        {3, 3, true, EDGE_DATA, false},   {3, 4, true, EDGE_DATA, false},   {4, 3, false, EDGE_DATA, true},
+        {4, 0, false, EDGE_REUSE, false}, {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
     };
     expect_edges(j.step, edges, COUNT(edges));
     assert_true(j.step->tasks[0].flush && j.step->tasks[3].flush && !j.step->tasks[2].flush);
@@ -189,15 +190,17 @@ static void test_views_conflict_where_they_overlap(void **state)
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
     struct step *s = new_step(p, "views");
-    struct tensor *whole = new_array(p, &m->device[0], "whole", 256, true), *out = new_array(p, &m->device[0], "out", 256, true);
-    struct tensor *left = new_view(p, whole, "left", 0, SHAPE(128)), *right = new_view(p, whole, "right", 128, SHAPE(128));
+    struct tensor *whole = new_array(p, &m->device[0], "whole", 256, true),
+                  *out = new_array(p, &m->device[0], "out", 256, true);
+    struct tensor *left = new_view(p, whole, "left", 0, SHAPE(128)),
+                  *right = new_view(p, whole, "right", 128, SHAPE(128));
     add_fill(s, "left", left, 1);
     add_fill(s, "right", right, 2);
     add_sum(s, "both", out, whole, whole);
     depend(s, false);
     static const struct expected edges[] = {
-        {0, 0, true, EDGE_DATA, false},  {0, 2, true, EDGE_DATA, false},  {1, 1, true, EDGE_DATA, false},
-        {1, 2, true, EDGE_DATA, false},  {2, 0, false, EDGE_DATA, false}, {2, 1, false, EDGE_DATA, false},
+        {0, 0, true, EDGE_DATA, false}, {0, 2, true, EDGE_DATA, false},  {1, 1, true, EDGE_DATA, false},
+        {1, 2, true, EDGE_DATA, false}, {2, 0, false, EDGE_DATA, false}, {2, 1, false, EDGE_DATA, false},
         {2, 2, true, EDGE_DATA, false},
     };
     expect_edges(s, edges, COUNT(edges));
@@ -234,7 +237,7 @@ static void test_moves_between_contexts(void **state)
     }
 }
 
-/* ---- place --------------------------------------------------------------------------------------------------------- */
+/* ---- place ------------------------------------------------------------------------------------------------------ */
 
 /* Positions of the first and last task that touch root t; lists are short. */
 static bool find_life(const struct step *s, const struct tensor *t, int *first, int *last)
@@ -257,8 +260,8 @@ static void expect_apart(const struct step *s, const struct tensor *a, const str
     if (!overlap || !find_life(s, a, &first_a, &last_a) || !find_life(s, b, &first_b, &last_b))
         return;
     if (a->persistent || b->persistent || (first_a <= last_b && first_b <= last_a))
-        test_failed("tensors %s (tasks %d to %d) and %s (tasks %d to %d) share bytes\n", a->name, first_a, last_a, b->name,
-                    first_b, last_b);
+        test_failed("tensors %s (tasks %d to %d) and %s (tasks %d to %d) share bytes\n", a->name, first_a, last_a,
+                    b->name, first_b, last_b);
 }
 
 /* What always holds of addresses; returns the bytes that the arenas need, guards included. */
@@ -415,8 +418,8 @@ static void case_over_host_budget(void)
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
     struct pool *p = new_pool(m);
     struct step *s = new_step(p, "list");
-    add_access(add_host(s, m->host->lane[LANE_CPU], "think", no_work, NULL), new_array(p, m->host, "thought", 2000, true),
-               ACCESS_WRITE);
+    add_access(add_host(s, m->host->lane[LANE_CPU], "think", no_work, NULL),
+               new_array(p, m->host, "thought", 2000, true), ACCESS_WRITE);
     finish_steps(p, &s, 1);
 }
 
@@ -444,7 +447,8 @@ static void test_canary_sees_writes_past_a_slab(void **state)
     struct device *d = &m->device[0];
     struct pool *p = new_pool(m);
     struct step *s = new_step(p, "canary");
-    struct tensor *x = new_array(p, d, "x", (int64_t)d->alignment / 4, true), *h = new_array(p, m->host, "h", 1024, true);
+    struct tensor *x = new_array(p, d, "x", (int64_t)d->alignment / 4, true),
+                  *h = new_array(p, m->host, "h", 1024, true);
     add_fill(s, "fill", x, 1)->args[2].i += 1; /* one element more than there is */
     add_access(add_host(s, m->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
     finish_steps(p, &s, 1);
@@ -460,7 +464,7 @@ static void test_canary_sees_writes_past_a_slab(void **state)
     close_used(m);
 }
 
-/* ---- verify: lists broken on purpose ------------------------------------------------------------------------------- */
+/* ---- verify: lists broken on purpose ---------------------------------------------------------------------------- */
 
 static void expect_verdict(const struct step *s, const char *part)
 {
@@ -512,7 +516,7 @@ static void test_verify_sees_a_read_of_nothing(void **state)
     end_journey(&j);
 }
 
-/* ---- audit: what tasks do not declare ------------------------------------------------------------------------------ */
+/* ---- audit: what tasks do not declare --------------------------------------------------------------------------- */
 
 static void audit_list(struct step *s)
 {
@@ -603,7 +607,7 @@ static void test_audit_finds_what_is_not_declared(void **state)
     expect_case("host-write", 1, "audit: task scribble", "on host (secret)", NULL);
 }
 
-/* ---- random lists -------------------------------------------------------------------------------------------------- */
+/* ---- random lists ----------------------------------------------------------------------------------------------- */
 
 /* Roots of 256 elements, each with two halves as views; kernels, copies, moves and host tasks among them, in any order
  * that reads only what has been written. */
@@ -637,7 +641,7 @@ static struct root *new_root(struct world *w, int place, bool persistent)
 {
     struct root *r = &w->roots[place][w->n_roots[place]];
     char name[16];
-    snprintf(name, sizeof name, "%c%d", "ABH"[place], w->n_roots[place]++);
+    snprintf(name, sizeof name, "%c%d", "ABH"[place], w -> n_roots[place]++);
     struct tensor *t = r->part[2] = new_array(w->pool, place_of(w, place), name, ROOT, persistent);
     for (int half = 0; half < 2; half++)
         r->part[half] = new_view(w->pool, t, name, (size_t)half * ROOT / 2, SHAPE(ROOT / 2));
@@ -645,7 +649,8 @@ static struct root *new_root(struct world *w, int place, bool persistent)
     return r;
 }
 
-/* A part (0 left, 1 right, 2 whole) to read: of the latest few roots, since lifetimes should end; NULL: none written. */
+/* A part (0 left, 1 right, 2 whole) to read: of the latest few roots, since lifetimes should end; NULL: none written.
+ */
 static struct tensor *pick_read(struct world *w, int place, unsigned part)
 {
     unsigned need = part == 2 ? 3 : 1u << part;
@@ -658,11 +663,9 @@ static struct tensor *pick_read(struct world *w, int place, unsigned part)
     return w->roots[place][0].part[part];
 }
 
-static struct tensor *pick_write(struct world *w, int place, unsigned part)
+static struct root *pick_write(struct world *w, int place)
 {
-    struct root *r = draw(w, 3) ? new_root(w, place, false) : &w->roots[place][draw(w, (unsigned)w->n_roots[place])];
-    r->written |= part == 2 ? 3 : 1u << part;
-    return r->part[part];
+    return draw(w, 3) ? new_root(w, place, false) : &w->roots[place][draw(w, (unsigned)w->n_roots[place])];
 }
 
 static void run_mix(void *context, const struct task *t, uint32_t number)
@@ -686,20 +689,10 @@ static void add_mix(struct world *w, struct tensor *out, struct tensor *in)
     add_access(t, in, ACCESS_READ);
 }
 
-static void add_random_task(struct world *w)
+/* out <- a, b from one place to another: by the kind of task that can. */
+static void add_transport(struct world *w, int to, struct tensor *out, int from, struct tensor *a, struct tensor *b)
 {
-    unsigned part = draw(w, 5) % 3;
-    int from = (int)draw(w, PLACES), to = draw(w, 3) ? from : (int)draw(w, PLACES);
-    struct tensor *a = pick_read(w, from, part), *b = pick_read(w, from, part), *out;
-    if (from == to && from < 2 && draw(w, 2)) {
-        out = pick_read(w, from, part); /* read and written */
-        if (out != a)
-            add_accumulate(w->step, "accumulate", out, a);
-        return;
-    }
-    out = pick_write(w, to, part);
-    if (out->root == a->root || out->root == b->root)
-        return;
+    int device = from < 2 ? from : to;
     if (from == to && from < 2)
         add_sum(w->step, "add", out, a, b);
     else if (from == to)
@@ -707,7 +700,24 @@ static void add_random_task(struct world *w)
     else if (from < 2 && to < 2)
         add_move(w->step, "move", out, a, -1);
     else
-        add_copy(w->step, place_of(w, from < 2 ? from : to)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
+        add_copy(w->step, place_of(w, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
+}
+
+static void add_random_task(struct world *w)
+{
+    unsigned choice = draw(w, 5), part = MIN(choice, 2u);
+    int from = (int)draw(w, PLACES), to = draw(w, 3) ? from : (int)draw(w, PLACES);
+    struct tensor *a = pick_read(w, from, part), *b = pick_read(w, from, part);
+    if (from == to && from < 2 && draw(w, 2)) {
+        if (a->root != b->root)
+            add_accumulate(w->step, "accumulate", a, b);
+        return;
+    }
+    struct root *out = pick_write(w, to);
+    if (out->part[2] == a->root || out->part[2] == b->root)
+        return; /* copies and kernels do not work in place */
+    add_transport(w, to, out->part[part], from, a, b);
+    out->written |= part == 2 ? 3 : 1u << part;
 }
 
 static struct world *new_world(struct machine *m, uint64_t seed)
@@ -729,31 +739,6 @@ static void free_world(struct world *w)
     free_step(w->step);
     free_pool(w->pool);
     free(w);
-}
-
-/* Part of a written root may be unwritten when out was dropped above: such a list reads nothing, and is skipped. */
-static bool is_sound(const struct world *w)
-{
-    unsigned written[PLACES][MOST_ROOTS] = {{0}};
-    for (int place = 0; place < PLACES; place++)
-        for (int i = 0; i < w->n_roots[place]; i++)
-            written[place][i] = w->roots[place][i].part[2]->persistent ? 3 : 0;
-    for (size_t i = 0; i < w->step->n; i++)
-        for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++)
-            for (int k = 0; k < w->step->tasks[i].n_access; k++) {
-                const struct access *a = &w->step->tasks[i].access[k];
-                unsigned bits = a->tensor->root == a->tensor ? 3 : a->tensor->offset ? 2 : 1;
-                for (int place = 0; place < PLACES; place++)
-                    for (int r = 0; r < w->n_roots[place]; r++) {
-                        if (w->roots[place][r].part[2] != a->tensor->root || !(a->mode & (unsigned)pass))
-                            continue;
-                        if (pass == ACCESS_READ && (written[place][r] & bits) != bits)
-                            return false;
-                        if (pass == ACCESS_WRITE)
-                            written[place][r] |= bits;
-                    }
-            }
-    return true;
 }
 
 /* Every wait is needed: without it verify() finds two tasks out of order.  And all of them together suffice. */
@@ -780,19 +765,14 @@ static void test_random_lists_are_ordered_and_placed(void **state)
 {
     (void)state;
     struct machine *m = open_two(false);
-    int checked = 0;
-    for (uint64_t seed = 0; seed < 600; seed++) {
+    for (uint64_t seed = 0; seed < 400; seed++) {
         struct world *w = new_world(m, seed);
-        if (is_sound(w)) {
-            place(w->pool, &w->step, 1, true);
-            depend(w->step, true);
-            check_addresses(w->pool, w->step);
-            check_waits(w->step, seed);
-            checked++;
-        }
+        place(w->pool, &w->step, 1, true);
+        depend(w->step, true);
+        check_addresses(w->pool, w->step);
+        check_waits(w->step, seed);
         free_world(w);
     }
-    assert_true(checked > 200);
     close_used(m);
 }
 
@@ -843,8 +823,7 @@ static void run_random_lists(bool apart, bool audit, uint64_t from, uint64_t to)
     struct machine *m = open_two(apart);
     for (uint64_t seed = from; seed < to; seed++) {
         struct world *w = new_world(m, seed);
-        if (is_sound(w))
-            check_run(w, audit);
+        check_run(w, audit);
         free_world(w);
     }
     close_used(m);
@@ -877,7 +856,7 @@ static void test_serial_creates_no_thread(void **state)
     close_used(m);
 }
 
-/* ---- failing and hanging ------------------------------------------------------------------------------------------- */
+/* ---- failing and hanging ---------------------------------------------------------------------------------------- */
 
 static void issue_broken(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
@@ -905,7 +884,8 @@ static void case_failed_event_serial(void) { run_broken(true); }
 static void test_failed_event_names_its_task(void **state)
 {
     (void)state;
-    const char *sentence = "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
+    const char *sentence =
+        "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
     expect_case("failed-event", 1, sentence, NULL);
     expect_case("failed-event-serial", 1, sentence, NULL);
 }

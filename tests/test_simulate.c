@@ -485,7 +485,8 @@ static struct trainer *plan_tiny(const char *path, int ranks)
     return new_trainer(s, LIST_TRAIN, false, true);
 }
 
-static const struct speeds plausible = {.per_link = 2, .bytes_per_s = 1e10, .launch = 1e-6, .link = 1e8, .latency = 1e-5};
+static const struct speeds plausible = {
+    .per_link = 2, .bytes_per_s = 1e10, .launch = 1e-6, .link = 1e8, .latency = 1e-5};
 
 /* One device shares no link: predicting with costs is predicting with the durations that the costs give. */
 static void test_simulate_is_simulate_durations(void **state)
@@ -768,7 +769,8 @@ static void test_freed_one_task_too_early(void **state)
     free_trainer(t);
 }
 
-/* ---- swapping: copies that change nothing, and such that do ------------------------------------------------------- */
+/* ---- swapping: copies that change nothing, and such that do -------------------------------------------------------
+ */
 
 /* a goes out to h and comes back as b, which g reads; w persists.
  *
@@ -866,33 +868,31 @@ static void test_a_swap_of_another_value(void **state)
     end_swap(&s);
 }
 
-/* A part of a tensor goes out and comes back into a whole one of its own: values are known by part. */
+/* Half of a goes out and comes back as a tensor of its own: values are known by part. */
 static void test_a_swap_of_a_part(void **state)
 {
     (void)state;
-    for (int part = 0; part < 2; part++) {
+    for (int wrong = 0; wrong < 2; wrong++) {
         struct swap s = new_swap(false);
         struct paper *p = &s.paper;
-        struct tensor *left = new_view(p->pool, s.a, "left", 0, SHAPE(4)), *right = new_view(p->pool, s.a, "right", 4, SHAPE(4));
-        struct tensor *h = new_bytes(p, p->host, "half", 4, false), *b = new_bytes(p, p->device, "back", 4, false);
+        struct tensor *h = new_bytes(p, p->host, "half", 4, false), *back = new_bytes(p, p->device, "back", 4, false);
+        struct tensor *left = new_view(p->pool, s.a, "left", 0, SHAPE(4));
+        struct tensor *right = new_view(p->pool, s.a, "right", 4, SHAPE(4));
         struct task *t = p->step->tasks;
-        t[1].access[0].tensor = h, t[1].access[1].tensor = part ? left : right;
-        t[2].access[0].tensor = b, t[2].access[1].tensor = h;
-        t[3].access[1].tensor = right; /* without the copies, g reads the right half */
-        struct task out = t[1], in = t[2];
-        t[1].copy = t[2].copy = true;
-        (void)out, (void)in;
-        free_values(s.plain);
-        struct step plain = *p->step;
+        t[3].access[1].tensor = right;
         struct task without[] = {t[0], t[3]};
-        plain.tasks = without, plain.n = 2;
+        struct step plain = *p->step;
+        plain.tasks = without, plain.n = COUNT(without);
+        free_values(s.plain);
         s.plain = number_values(&plain);
-        t[3].access[1].tensor = b;
+        t[1].access[0].tensor = h, t[1].access[1].tensor = wrong ? left : right;
+        t[2].access[0].tensor = back, t[2].access[1].tensor = h;
+        t[3].access[1].tensor = back;
         order_swap(&s);
-        if (part)
-            expect_wrong("left for right", compare_values(s.plain, p->step), "task 3 g");
+        if (wrong)
+            expect_wrong("the left half", compare_values(s.plain, p->step), "task 3 g");
         else
-            expect_right("right", verify(p->step, s.plain));
+            expect_right("the right half", verify(p->step, s.plain));
         end_swap(&s);
     }
 }
@@ -966,4 +966,284 @@ static void test_a_copy_that_is_left_out(void **state)
         free_values(values);
         end_paper(&p);
     }
+}
+
+/* ---- files of costs ---------------------------------------------------------------------------------------------- */
+
+static const char profile_text[] = "# made by hand\n"
+                                   "device = some device\ndriver = 1.0\nengine = own\nunits = 2\nvector = 8\n"
+                                   "shape = small # and round\n\n"
+                                   "link upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
+                                   "memory work = 4096\n"
+                                   "task small compute = 1000 100 400\n"
+                                   "task small compute = 5000 900 4000\n"
+                                   "task move upload = 3000 0 800\n"
+                                   "task read cpu = 2000 0 100\n";
+
+static void read_file(void *path) { free_costs(read_costs(path)); }
+
+static void test_a_profile_is_read(void **state)
+{
+    (void)state;
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    assert_true(c->measured && c->units == 2 && c->vector == 8 && c->n_tasks == 4);
+    assert_string_equal(c->device, "some device");
+    assert_string_equal(c->shape, "small");
+    assert_true(c->link[LANE_UPLOAD].bytes_per_s == 1e9 && c->link[LANE_DOWNLOAD].latency == 2e-6);
+    assert_true(c->peak_memory[MEM_WORK] == 4096);
+    assert_true(c->tasks[1].ns == 5000 && c->tasks[1].flops == 900 && c->tasks[1].lane == LANE_COMPUTE);
+    const char *again = temp_path("again.txt");
+    write_profile(again, c, c->shape);
+    struct costs *copy = read_costs(again);
+    assert_int_equal(copy->n_tasks, c->n_tasks);
+    assert_memory_equal(copy->tasks, c->tasks, c->n_tasks * sizeof *c->tasks);
+    assert_memory_equal(copy->link, c->link, sizeof c->link);
+    assert_memory_equal(copy->peak_memory, c->peak_memory, sizeof c->peak_memory);
+    assert_string_equal(copy->driver, "1.0");
+    free_costs(copy), free_costs(c);
+}
+
+/* One line of a good file is replaced: the mistake is named with file and line. */
+static void expect_bad_line(const char *good, const char *line, const char *bad)
+{
+    char part[64];
+    const char *at = strstr(good, line);
+    assert_non_null(at);
+    int number = 1;
+    for (const char *c = good; c < at; c++)
+        number += *c == '\n';
+    char *text = format_string("%.*s%s%s", (int)(at - good), good, bad, at + strcspn(at, "\n"));
+    snprintf(part, sizeof part, "bad.txt, line %d: ", number);
+    expect_refusal(read_file, (void *)write_file("bad.txt", text, strlen(text)), EXIT_USAGE, part);
+    free(text);
+}
+
+static void test_bad_lines_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *bad;
+    } cases[] = {
+        {"units", "units = 0"},
+        {"units", "units = two"},
+        {"units", "units"},
+        {"units", "cores = 2"},
+        {"device", "device ="},
+        {"link up", "link upload = 1e9"},
+        {"link up", "link upload = 0 1e-6"},
+        {"link up", "link upload = 1e9 -1"},
+        {"link up", "link upload = inf 0"},
+        {"link up", "link upload = 1e9 inf"},
+        {"link up", "link upload = 1e9 1e-6 s"},
+        {"link up", "link sideways = 1e9 1e-6"},
+        {"memory", "memory of work = 4096"},
+        {"memory", "memory work = much"},
+        {"task move", "task move upload = 0 0 800"},
+        {"task move", "task move upload = 3000 0"},
+        {"task move", "task move upload = 3000 0 800 5"},
+        {"task move", "task move upload = inf 0 800"},
+        {"task move", "task move upload = nan 0 800"},
+        {"task move", "task move upload = 3000 -1 800"},
+        {"task move", "task move = 3000 0 800"},
+        {"task move", "task move sideways = 3000 0 800"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_bad_line(profile_text, cases[i].line, cases[i].bad);
+}
+
+static void test_bad_lines_of_hardware(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"flops = fast", "flops = -1", "flops = inf", "flops = nan", "flops = 1e999"};
+    char *good = format_string(hardware_text, 2, 1e9, 1e-6, 1e9, 1e-6, 1e9, 1e-6, 1e9, 1e-6);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_bad_line(good, "flops", bad[i]);
+    expect_bad_line(good, "memory", "memory = 0");
+    expect_bad_line(good, "memory", "memory = 12 apples");
+    expect_bad_line(good, "devices =", "devices = 1.5");
+    free(good);
+}
+
+/* Without line i, the file is refused, and what is missing named. */
+static void test_missing_lines_are_named(void **state)
+{
+    (void)state;
+    static const char *const needed[] = {"device", "driver", "engine", "units", "vector", "shape", "link upload"};
+    for (size_t i = 0; i < COUNT(needed); i++) {
+        const char *at = strstr(profile_text, needed[i]), *name = needed[i];
+        char part[64];
+        char *text = format_string("%.*s%s", (int)(at - profile_text), profile_text, at + strcspn(at, "\n"));
+        snprintf(part, sizeof part, "lack.txt: `%s", name);
+        expect_refusal(read_file, (void *)write_file("lack.txt", text, strlen(text)), EXIT_USAGE, part);
+        free(text);
+    }
+    expect_refusal(read_file, (void *)"no/such/file", EXIT_IO, "no/such/file");
+    expect_refusal(read_file, (void *)"tests", EXIT_IO, "tests");
+    expect_refusal(read_file, (void *)write_file("empty.txt", "", 0), EXIT_USAGE, "empty.txt");
+}
+
+static void expect_cost(const struct costs *c, const struct task *t, double ns, enum cost_source source)
+{
+    enum cost_source found;
+    expect_number(t->name, 1e9 * task_seconds(c, t, &found), ns);
+    assert_int_equal(found, source);
+}
+
+static struct task paper_task(struct lane *lane, const char *name, double flops, size_t bytes)
+{
+    struct task t = {.lane = lane, .flops = flops, .bytes = bytes};
+    snprintf(t.name, sizeof t.name, "%s", name);
+    return t;
+}
+
+/* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000; the lane as a whole: 6000 ns for 4400 bytes. */
+static void test_costs_of_a_profile(void **state)
+{
+    (void)state;
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct paper p = new_paper(1, &slow);
+    struct lane *compute = p.device->lane[LANE_COMPUTE], *cpu = p.host->lane[LANE_CPU];
+    struct task same = paper_task(compute, "small", 100, 400), other = paper_task(compute, "small", 900, 4000);
+    struct task near_small = paper_task(compute, "small", 200, 500),
+                near_large = paper_task(compute, "small", 450, 3000);
+    struct task unseen = paper_task(compute, "unheard of", 5, 8800), host = paper_task(cpu, "read", 0, 201);
+    expect_cost(c, &same, 1000, COST_MEASURED);
+    expect_cost(c, &other, 5000, COST_MEASURED);
+    expect_cost(c, &near_small, 2000, COST_SCALED); /* by FLOPs, from the nearest in bytes */
+    expect_cost(c, &near_large, 2500, COST_SCALED);
+    expect_cost(c, &unseen, 12000, COST_SCALED);
+    expect_cost(c, &host, 4000, COST_SCALED); /* by bytes + 1 */
+    c->scale_device = 2, c->scale_cpu = 4;
+    expect_cost(c, &same, 500, COST_MEASURED);
+    expect_cost(c, &unseen, 6000, COST_SCALED);
+    expect_cost(c, &host, 1000, COST_SCALED);
+    end_paper(&p);
+    free_costs(c);
+}
+
+/* A copy: 800 bytes to the device, 1600 with what is read.  `link` alone changes it, `device` does not. */
+static void test_costs_of_copies(void **state)
+{
+    (void)state;
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct paper p = new_paper(1, &slow);
+    struct tensor *to = new_bytes(&p, p.device, "to", 200, true), *from = new_bytes(&p, p.host, "from", 200, true);
+    struct task known = *add_copy(p.step, p.device->lane[LANE_UPLOAD], "move", to, from);
+    struct task unknown = *add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "back", from, to);
+    known.bytes = 800;
+    expect_cost(c, &known, 3000, COST_MEASURED);
+    expect_cost(c, &unknown, 2000 + 400, COST_MEASURED); /* latency + 800 bytes at 2e9 bytes/s */
+    c->scale_device = 10;
+    expect_cost(c, &known, 3000, COST_MEASURED);
+    expect_cost(c, &unknown, 2400, COST_MEASURED);
+    c->scale_link = 2;
+    expect_cost(c, &known, 1500, COST_MEASURED);
+    expect_cost(c, &unknown, 2000 + 200, COST_MEASURED);
+    end_paper(&p);
+    free_costs(c);
+}
+
+/* On hardware: launch + the longer of computing and moving, on a host core launch + moving. */
+static void test_costs_by_the_roofline(void **state)
+{
+    (void)state;
+    struct paper p = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6}); /* 0.5 TFLOP/s, 1 GB/s, 1 us */
+    struct lane *compute = p.device->lane[LANE_COMPUTE];
+    struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 1000, 4000);
+    struct task host = paper_task(p.host->lane[LANE_CPU], "host", 0, 2000);
+    expect_cost(p.costs, &flops, 1000 + 1e6, COST_MODELLED);
+    expect_cost(p.costs, &bytes, 1000 + 4000, COST_MODELLED);
+    expect_cost(p.costs, &host, 1000 + 2000, COST_MODELLED);
+    apply_what_if(p.costs, p.machine, "device=2x cpu=0.5x");
+    expect_cost(p.costs, &flops, 1000 + 5e5, COST_MODELLED);
+    expect_cost(p.costs, &bytes, 1000 + 2000, COST_MODELLED);
+    expect_cost(p.costs, &host, 2000 + 4000, COST_MODELLED);
+    end_paper(&p);
+}
+
+static void ask_what_if(void *words)
+{
+    struct paper p = new_paper(1, &slow);
+    apply_what_if(p.costs, p.machine, words);
+}
+
+static void test_what_if(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"link",    "link=",    "link=fast", "link=0x", "link=-1x", "link=infx",
+                                      "link=2y", "link=2xx", "mem=0",     "mem=8Q",  "gpu=2x",   "link=2x cpu"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_refusal(ask_what_if, (void *)bad[i], EXIT_USAGE, "--what-if: '");
+    struct paper p = new_paper(2, &slow);
+    size_t host = p.host->budget;
+    apply_what_if(p.costs, p.machine, "link=2x, cpu=0.5 device=1.5x mem=8K");
+    assert_true(p.costs->scale_link == 2 && p.costs->scale_cpu == 0.5 && p.costs->scale_device == 1.5);
+    assert_true(p.machine->device[0].budget == 8192 && p.machine->device[1].budget == 8192 && p.host->budget == host);
+    end_paper(&p);
+}
+
+static void check_print(void *changed)
+{
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct device d = {.name = "some device", .units = 2};
+    free(c->driver);
+    c->driver = copy_string(""); /* as of a device without a driver */
+    if (strcmp(changed, "device") == 0)
+        snprintf(d.name, sizeof d.name, "another");
+    if (strcmp(changed, "units") == 0)
+        d.units = 4;
+    check_fingerprint(c, &d, strcmp(changed, "engine") ? "own" : "clblast");
+    free_costs(c);
+}
+
+static void test_another_fingerprint_is_refused(void **state)
+{
+    (void)state;
+    expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", this run has \"another\"");
+    expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", this run has \"4\"");
+    expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", this run has \"clblast\"");
+    assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_profile_is_read),
+        cmocka_unit_test(test_bad_lines_are_named),
+        cmocka_unit_test(test_bad_lines_of_hardware),
+        cmocka_unit_test(test_missing_lines_are_named),
+        cmocka_unit_test(test_costs_of_a_profile),
+        cmocka_unit_test(test_costs_of_copies),
+        cmocka_unit_test(test_costs_by_the_roofline),
+        cmocka_unit_test(test_what_if),
+        cmocka_unit_test(test_another_fingerprint_is_refused),
+        cmocka_unit_test(test_two_lanes_by_hand),
+        cmocka_unit_test(test_two_iterations_are_in_flight),
+        cmocka_unit_test(test_a_lane_blocks_behind_a_task_that_waits),
+        cmocka_unit_test(test_list_position_decides_when_bytes_are_held),
+        cmocka_unit_test(test_copies_share_a_link),
+        cmocka_unit_test(test_a_copy_joins_half_way),
+        cmocka_unit_test(test_directions_are_links_of_their_own),
+        cmocka_unit_test(test_memory_over_time),
+        cmocka_unit_test(test_times_are_longest_paths),
+        cmocka_unit_test(test_durations_times_k),
+        cmocka_unit_test(test_an_edge_less_never_takes_longer),
+        cmocka_unit_test(test_simulate_is_simulate_durations),
+        cmocka_unit_test(test_free_links_leave_the_compute_path),
+        cmocka_unit_test(test_sharing_conserves_work),
+        cmocka_unit_test(test_the_shipped_hardware),
+        cmocka_unit_test(test_a_dropped_wait),
+        cmocka_unit_test(test_a_task_before_its_producer),
+        cmocka_unit_test(test_the_wrong_micro_batch),
+        cmocka_unit_test(test_freed_too_early),
+        cmocka_unit_test(test_freed_one_task_too_early),
+        cmocka_unit_test(test_a_swap_computes_the_same),
+        cmocka_unit_test(test_swapped_in_before_out),
+        cmocka_unit_test(test_a_swap_needs_its_waits),
+        cmocka_unit_test(test_a_swap_of_another_value),
+        cmocka_unit_test(test_a_swap_of_a_part),
+        cmocka_unit_test(test_swapping_activations_of_training),
+        cmocka_unit_test(test_a_copy_that_is_left_out),
+    };
+    return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);
 }

@@ -24,18 +24,6 @@ struct bench {
     double weighted[3][2]; /* per engine: FLOPs and seconds of the projections */
 };
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, ascending);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static void measure_peak(struct bench *b)
 {
     if (b->n_peaks < COUNT(b->peaks))
@@ -96,8 +84,8 @@ static struct gemm describe_gemm(const struct bench *b, const struct shape *s, s
     bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT;
     int heads = s->batch > 1 ? b->config.heads : 1, C = b->config.channels, t = s->m;
     struct gemm g = {s->form, s->m, s->n, s->k, s->batch / heads, heads, .causal = s->causal};
-    struct operand square = {NULL, 0, t, (size_t)(heads * t * t), (size_t)(t * t)};
-    struct operand head = {NULL, 0, C, (size_t)(t * C), (size_t)(C / heads)};
+    struct operand square = {NULL, 0, t, (size_t)heads * (size_t)t * (size_t)t, (size_t)t * (size_t)t};
+    struct operand head = {NULL, 0, C, (size_t)t * (size_t)C, (size_t)(C / heads)};
     g.a = matrix(x, ta ? s->m : s->k);
     g.b = matrix(y, tb ? s->k : s->n);
     g.c = matrix(z, s->n);
@@ -138,7 +126,7 @@ static double time_gemm(struct bench *b, const struct shape *s, enum gemm_engine
     free_step(list);
     free_model(model);
     free_pool(pool);
-    return median(seconds, REPEATS);
+    return trace_median(seconds, REPEATS);
 }
 
 static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
@@ -243,7 +231,7 @@ static json_t *bench_training(struct bench *b, struct trainer *t)
         drain(t->train);
         ms[i - 1] = (double)(now_ns() - start) * 1e-6;
     }
-    double step = median(ms, n), peak = median(b->peaks, b->n_peaks);
+    double step = trace_median(ms, n), peak = trace_median(b->peaks, b->n_peaks);
     double rate = flops_per_token(t->model->params, t->seq) * tokens_per_step(t) / (step * 1e-3);
     if (!b->settings->json)
         printf("\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s = %.1f %% of peak\n", step, n,
@@ -263,7 +251,7 @@ static void bench_issue(struct trainer *t, json_t *train, bool quiet)
         us[i] = (double)(now_ns() - start) * 1e-3;
     }
     drain(t->train);
-    double per_task = median(us, TRAIN_STEPS) / (double)t->train->n;
+    double per_task = trace_median(us, TRAIN_STEPS) / (double)t->train->n;
     json_object_set_new(train, "tasks_per_step", json_integer((json_int_t)t->train->n));
     json_object_set_new(train, "issue_us_per_task", json_real(per_task));
     if (!quiet)
@@ -273,14 +261,14 @@ static void bench_issue(struct trainer *t, json_t *train, bool quiet)
 static json_t *bench_train(struct bench *b)
 {
     struct kinds kinds = {.n = 0};
-    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, false, false);
+    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
     init_random(t->model, 1);
     json_t *train = bench_training(b, t);
     if (!execution.serial)
         bench_issue(t, train, b->settings->json);
     free_trainer(t);
-    b->settings->trace = ""; /* queues with times, no file */
-    t = new_trainer(b->settings, LIST_TRAIN, false, false);
+    b->settings->time_tasks = true;
+    t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
     init_random(t->model, 1);
     execution.observe = add_time;
     execution.observe_context = &kinds;
@@ -334,7 +322,7 @@ int cmd_bench(int argc, char **argv)
                "of model %s\n",
                d->name, d->id, d->units, b.peaks[0] / 1e9, copy / 1e9, s->preset);
     bench_gemms(&b);
-    double peak = median(b.peaks, b.n_peaks);
+    double peak = trace_median(b.peaks, b.n_peaks);
     if (!s->json) {
         printf("projections, weighted by FLOPs: own %.1f %% of peak", 100 * share(&b, GEMM_OWN, peak));
         if (strcmp(s->gemm, "own") != 0)
@@ -343,7 +331,7 @@ int cmd_bench(int argc, char **argv)
     }
     close_machine(b.machine);
     json_t *train = bench_train(&b);
-    peak = median(b.peaks, b.n_peaks);
+    peak = trace_median(b.peaks, b.n_peaks);
     if (s->json) {
         json_t *all =
             json_pack("{s:s, s:f, s:f, s:O, s:f, s:f, s:O}", "device", device, "fma_peak_gflops", peak / 1e9,

@@ -104,9 +104,9 @@ int cmd_profile(int argc, char **argv)
     struct settings *s = parse_settings(CMD_PROFILE, argc, argv, &words, &n_words);
     if (n_words || !s->output)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
-    s->trace = ""; /* queues with times, no file */
+    s->time_tasks = true;
     struct collected collected = {NULL, 0, 0};
-    struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
+    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, false);
     struct device *d = &t->machine->device[0];
     char driver[128] = "", *shape = describe_shape(t);
     clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);

@@ -74,7 +74,7 @@ static void print_device(FILE *out, const json_t *d)
             json_string_value(json_object_get(d, "name")));
     fprintf(out, "      %s, %s, driver %s\n", json_string_value(json_object_get(d, "type")),
             json_string_value(json_object_get(d, "version")), json_string_value(json_object_get(d, "driver")));
-    fprintf(out, "      memory %s, one allocation at most %s, tensors aligned to %lld bytes\n",
+    fprintf(out, "      memory %s, one allocation at most %s, base address alignment %lld bytes\n",
             format_bytes(memory, (double)field(d, "memory")), format_bytes(most, (double)field(d, "max_allocation")),
             (long long)field(d, "alignment"));
     fprintf(out, "      %lld compute units, vectors of %lld floats, ", (long long)field(d, "units"),

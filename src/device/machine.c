@@ -96,11 +96,11 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
     cl_device_id devices[MAX_PER_PLATFORM];
     cl_uint n = get_platforms(platforms);
     if (s->platform >= n)
-        fail(EXIT_NO_DEVICE, "-d %u:%u: there are %u OpenCL platforms, numbered from 0; run `yard devices`",
-             s->platform, s->device, n);
+        fail(EXIT_NO_DEVICE, "-d %u:%u: OpenCL platforms here: %u, numbered from 0; run `yard devices`", s->platform,
+             s->device, n);
     cl_uint count = get_devices(platforms[s->platform], devices);
     if (s->device >= count)
-        fail(EXIT_NO_DEVICE, "-d %u:%u: platform %u has %u devices, numbered from 0; run `yard devices`", s->platform,
+        fail(EXIT_NO_DEVICE, "-d %u:%u: devices of platform %u: %u, numbered from 0; run `yard devices`", s->platform,
              s->device, s->platform, count);
     *platform = platforms[s->platform];
     return devices[s->device];
@@ -193,6 +193,7 @@ static void add_pieces(struct machine *m, const struct selection *s, cl_device_i
         }
         struct device *d = new_device(m, pieces[i], root);
         snprintf(d->id, sizeof d->id, "%u:%u/%u.%u", s->platform, s->device, s->pieces, i);
+        d->memory /= s->pieces; /* they share one memory */
     }
 }
 
@@ -238,16 +239,28 @@ static void select_devices(struct machine *m, const char *text)
     }
 }
 
+/* Compute units that -d asks of the device that d was cut from: shares of one (xN) count once. */
+static cl_uint units_asked(const struct machine *m, const struct device *d)
+{
+    cl_uint asked = 0;
+    bool shared = false;
+    for (int i = 0; i < m->n_devices; i++) {
+        const struct device *other = &m->device[i];
+        if (other->root != d->root || (other->is_share && shared))
+            continue;
+        asked += other->units;
+        shared |= other->is_share;
+    }
+    return asked;
+}
+
 /* Devices given twice run on the same cores and only slow each other down. */
 static void check_core_budget(const struct machine *m)
 {
     for (int i = 0; i < m->n_devices; i++) {
         const struct device *d = &m->device[i];
-        cl_uint have, asked = 0;
+        cl_uint have, asked = units_asked(m, d);
         info(d->root, CL_DEVICE_MAX_COMPUTE_UNITS, &have, sizeof have);
-        for (int j = 0; j < m->n_devices; j++)
-            if (m->device[j].root == d->root && !m->device[j].is_share)
-                asked += m->device[j].units;
         if (asked > have)
             fail(EXIT_USAGE,
                  "-d asks for %u compute units of %s, which has %u: cut it with /n, share it with xN, or add "

@@ -29,7 +29,6 @@ void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
     b->device = b->replica->device;
     b->engine = choose_engine(b->device, b->engine);
     b->micro = micro;
-    b->accumulate = micro > 0;
     b->batch = batch;
     b->seq = seq;
     b->layer = -1;
@@ -42,6 +41,7 @@ void end_build(struct build *b)
 {
     free(b->tape);
     free(b->grad);
+    free(b->summed);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
@@ -110,6 +110,15 @@ void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
     while (b->n_grad <= (size_t)t->id)
         *APPEND(b->grad, b->n_grad, b->cap_grad) = NULL;
     b->grad[t->id] = g;
+}
+
+bool accumulates(struct build *b, const struct tensor *grad)
+{
+    while (b->n_summed <= (size_t)grad->id)
+        *APPEND(b->summed, b->n_summed, b->cap_summed) = false;
+    bool more = b->summed[grad->id];
+    b->summed[grad->id] = true;
+    return more;
 }
 
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)

@@ -119,8 +119,7 @@ static struct config read_safetensors_config(const char *path)
     struct config c = {.layers = count_layers(st),
                        .channels = (int)wte->shape[1],
                        .vocab = (int)wte->shape[0],
-                       .seq_len = (int)wpe->shape[0],
-                       .tied = true};
+                       .seq_len = (int)wpe->shape[0]};
     c.heads = find_heads(st, c.channels);
     c.tied = !find_tensor(st, "lm_head.weight");
     close_safetensors(st);

@@ -7,6 +7,15 @@
  */
 #include "model.h"
 
+static void bias_backward(struct build *b, const struct op *op, struct tensor *dy)
+{
+    bool more = accumulates(b, op->bias.grad);
+    char name[40];
+    snprintf(name, sizeof name, "%s.db", op->name);
+    LAUNCH(b, name, "elementwise.cl", "column_sum", column_blocks(b, (size_t)columns_of(dy)),
+           ACCUMULATE(op->bias.grad, more), IN(dy), INT(rows_of(dy)), INT(columns_of(dy)), INT(more));
+}
+
 static void linear_backward(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
@@ -15,11 +24,9 @@ static void linear_backward(struct build *b, const struct op *op)
     snprintf(name, sizeof name, "%s.dw", op->name);
     gemm(b, name,
          &(struct gemm){GEMM_TN, out, in, n, 1, 1, matrix(dy, out), matrix(x, in), matrix(op->w.grad, in),
-                        .start = b->accumulate ? START_OLD : START_ZERO});
-    snprintf(name, sizeof name, "%s.db", op->name);
+                        .start = accumulates(b, op->w.grad) ? START_OLD : START_ZERO});
     if (op->bias.value)
-        LAUNCH(b, name, "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
-               ACCUMULATE(op->bias.grad, b->accumulate), IN(dy), INT(n), INT(out), INT(b->accumulate));
+        bias_backward(b, op, dy);
     struct tensor *dx = like(b, op, ".dx", x);
     snprintf(name, sizeof name, "%s.dx", op->name);
     gemm(b, name,

@@ -111,6 +111,7 @@ int owner_of(const struct model *m, int unit);
  */
 void write_param(struct model *m, int param, const float *values);
 void read_param(struct model *m, int param, float *values);
+void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
 void read_gradient(struct model *m, int param, float *values); /* of rank 0; the tied embedding's two are summed */
 
 /* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
@@ -133,13 +134,14 @@ struct build {
     struct device *device;
     enum gemm_engine engine; /* never GEMM_AUTO */
     int layer, micro;        /* stamped on tasks */
-    bool accumulate;         /* gradients add to those of earlier micro-batches */
     bool backward_wanted;    /* operations go on the tape */
     int batch, seq;          /* B, T of this micro-batch */
     struct op *tape;
     size_t n_tape, cap_tape;
     struct tensor **grad; /* gradient of each tensor, by id */
     size_t n_grad, cap_grad;
+    bool *summed; /* parameter gradients that this step has begun on this rank, by id */
+    size_t n_summed, cap_summed;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, bool backward_wanted);
 void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq);
@@ -167,7 +169,7 @@ struct op {
     char name[32];
     int layer;
     struct tensor *out, *in[2]; /* gradient of out is given; of in[] wanted */
-    struct tensor *saved[3];
+    struct tensor *saved[2];
     struct weight w, bias;
     double scale;
 };
@@ -179,6 +181,9 @@ struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
 /* Another contribution: added to what has arrived. */
 void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g);
+/* Does this contribution to a parameter's gradient add to what is there?  Not the step's first one: that starts anew.
+ */
+bool accumulates(struct build *b, const struct tensor *grad);
 /* A new tensor shaped like t, for its gradient. */
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t);
 

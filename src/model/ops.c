@@ -11,13 +11,13 @@ static void embed_backward(struct build *b, const struct op *op)
     const struct config *c = &b->model->params->config;
     struct replica *r = b->replica;
     struct tensor *dx = gradient(b, op->out), *order = op->saved[0], *start = op->saved[1];
-    struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad;
+    struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad, *dwpe = r->other[WPE].grad;
+    bool more_wte = accumulates(b, dwte), more_wpe = accumulates(b, dwpe);
     LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)c->vocab),
-           ACCUMULATE(dwte, b->accumulate), IN(dx), IN(order), IN(start), INT(c->vocab), INT(c->channels),
-           INT(b->accumulate));
+           ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(c->vocab), INT(c->channels), INT(more_wte));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)c->seq_len),
-           ACCUMULATE(r->other[WPE].grad, b->accumulate), IN(dx), INT(b->batch), INT(b->seq), INT(c->seq_len),
-           INT(c->channels), INT(b->accumulate));
+           ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(c->seq_len), INT(c->channels),
+           INT(more_wpe));
 }
 
 struct tensor *embed(struct build *b, const struct batch *batch)
@@ -42,11 +42,13 @@ static void layernorm_backward(struct build *b, const struct op *op)
     struct tensor *x = op->in[0], *dout = gradient(b, op->out), *carry = gradient(b, x);
     struct tensor *mean = op->saved[0], *rstd = op->saved[1], *dx = like(b, op, ".dx", x);
     int n = rows_of(x), c = columns_of(x);
+    bool more_w = accumulates(b, op->w.grad), more_bias = accumulates(b, op->bias.grad);
+    CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
     char name[40];
     snprintf(name, sizeof name, "%s.dw", op->name);
     LAUNCH(b, name, "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
-           ACCUMULATE(op->w.grad, b->accumulate), ACCUMULATE(op->bias.grad, b->accumulate), IN(dout), IN(x), IN(mean),
-           IN(rstd), INT(n), INT(c), INT(b->accumulate));
+           ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(mean), IN(rstd),
+           INT(n), INT(c), INT(more_w));
     snprintf(name, sizeof name, "%s.dx", op->name);
     LAUNCH(b, name, "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx), IN(carry ? carry : dout),
            IN(dout), IN(x), IN(mean), IN(rstd), IN(op->w.value), INT(n), INT(c), INT(carry != NULL));
@@ -120,6 +122,13 @@ static void cross_entropy_backward(struct build *b, const struct op *op)
     give_gradient(b, op, logits, dlogits);
 }
 
+static void add_loss(struct build *b, struct tensor *total, struct tensor *losses)
+{
+    bool more = accumulates(b, total);
+    LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses),
+           INT(count_elements(losses)), INT(more));
+}
+
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step)
 {
@@ -128,8 +137,7 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
     LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
            IN(batch->targets), INT(n), INT(v));
     if (total)
-        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, b->accumulate), IN(losses), INT(n),
-               INT(b->accumulate));
+        add_loss(b, total, losses);
     struct op *op = record(b, "loss", cross_entropy_backward, losses, logits);
     op->saved[0] = lse;
     op->saved[1] = batch->targets;

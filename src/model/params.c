@@ -40,6 +40,15 @@ static const struct row final_rows[] = {
     {"ln_f.bias", "lnfb", {C}, false, SPLIT_NONE, INIT_ZERO},
 };
 
+static int nearest_divisor(int n, int wanted)
+{
+    int best = 1;
+    for (int d = 1; d <= n; d++)
+        if (n % d == 0 && abs(d - wanted) < abs(best - wanted))
+            best = d;
+    return best;
+}
+
 void check_config(const struct config *c)
 {
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
@@ -49,12 +58,15 @@ void check_config(const struct config *c)
              c->layers, c->heads, c->channels, c->seq_len, c->vocab);
     if (c->channels % c->heads)
         fail(EXIT_USAGE,
-             "--channels %d is not a multiple of --heads %d: every head takes an equal part; try --channels %d",
-             c->channels, c->heads, (c->channels / c->heads + 1) * c->heads);
-    double elements = (double)c->vocab * c->channels + 12.0 * c->layers * c->channels * c->channels;
-    if (elements > 1e11)
-        fail(EXIT_USAGE, "a model of %.0f billion parameters is beyond this program: use fewer --layers or --channels",
-             elements / 1e9);
+             "--channels %d is not a multiple of --heads %d: every head takes an equal part; try --heads %d",
+             c->channels, c->heads, nearest_divisor(c->channels, c->heads));
+    double layer = 13.0 * c->channels * c->channels, ends = ((double)c->vocab + c->seq_len) * c->channels;
+    if (layer > INT32_MAX || ends > INT32_MAX)
+        fail(EXIT_USAGE,
+             "a layer of %.1f or an embedding of %.1f billion parameters is beyond this program, which counts them in "
+             "31 "
+             "bits: use fewer --channels",
+             layer / 1e9, ends / 1e9);
 }
 
 static int64_t size_of(const struct config *c, enum size s)

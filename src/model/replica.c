@@ -123,6 +123,25 @@ void write_param(struct model *m, int param, const float *values)
         write_tensor(m->replica[r].by_param[param].value, values);
 }
 
+static void clear_tensor(struct tensor *t)
+{
+    void *zeros = t ? allocate(t->bytes, 1) : NULL;
+    if (t)
+        write_tensor(t, zeros);
+    free(zeros);
+}
+
+void clear_optimizer(struct model *m)
+{
+    for (int r = 0; r < m->n_ranks; r++) {
+        for (int u = 0; u < m->params->n_units; u++) {
+            clear_tensor(m->replica[r].m[u]);
+            clear_tensor(m->replica[r].v[u]);
+        }
+        clear_tensor(m->replica[r].state);
+    }
+}
+
 void read_param(struct model *m, int param, float *values) { read_tensor(m->replica[0].by_param[param].value, values); }
 
 void read_gradient(struct model *m, int param, float *values)

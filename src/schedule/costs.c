@@ -85,13 +85,27 @@ static int lane_by_name(const char *name)
     return -1;
 }
 
+/* Exactly n finite numbers. */
+static bool read_numbers(const char *text, int n, double *number)
+{
+    for (int i = 0; i < n; i++) {
+        int used = 0;
+        if (sscanf(text, "%lf%n", &number[i], &used) != 1 || !isfinite(number[i]))
+            return false;
+        text += used;
+    }
+    return *text == '\0';
+}
+
 static bool read_task(struct costs *c, const char *key, const char *value)
 {
     char lane[16];
+    double number[3];
     struct task_cost t = {.ns = 0};
-    if (sscanf(key, "task %39s %15s", t.name, lane) != 2 || lane_by_name(lane) < 0 ||
-        sscanf(value, "%lf %lf %lf", &t.ns, &t.flops, &t.bytes) != 3 || !(t.ns > 0 && t.flops >= 0 && t.bytes >= 0))
+    if (sscanf(key, "task %39s %15s", t.name, lane) != 2 || lane_by_name(lane) < 0 || !read_numbers(value, 3, number) ||
+        !(number[0] > 0 && number[1] >= 0 && number[2] >= 0))
         return false;
+    t.ns = number[0], t.flops = number[1], t.bytes = number[2];
     t.lane = (enum trace_lane_kind)lane_by_name(lane);
     *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = t;
     return true;
@@ -100,10 +114,13 @@ static bool read_task(struct costs *c, const char *key, const char *value)
 static bool read_link(struct costs *c, const char *key, const char *value)
 {
     char lane[16];
+    double number[2];
     if (sscanf(key, "link %15s", lane) != 1 || lane_by_name(lane) < 0)
         return false;
-    struct lane_speed *s = &c->link[lane_by_name(lane)];
-    return sscanf(value, "%lf %lf", &s->bytes_per_s, &s->latency) == 2 && s->bytes_per_s > 0 && s->latency >= 0;
+    if (!read_numbers(value, 2, number) || !(number[0] > 0 && number[1] >= 0))
+        return false;
+    c->link[lane_by_name(lane)] = (struct lane_speed){number[0], number[1]};
+    return true;
 }
 
 static bool read_memory(struct costs *c, const char *key, const char *value)
@@ -116,7 +133,9 @@ static bool read_memory(struct costs *c, const char *key, const char *value)
 
 static void read_line(struct costs *c, struct place_in_file *at, char *line)
 {
-    line[strcspn(line, "#")] = '\0';
+    for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
+        if (hash == line || hash[-1] == ' ' || hash[-1] == '\t') /* else it belongs to a device's name */
+            *hash = '\0';
     char *key = trimmed(line), *equals = strchr(key, '=');
     if (!*key)
         return;
@@ -162,11 +181,14 @@ struct costs *read_costs(const char *path)
     struct place_in_file at = {.path = path};
     char *line = NULL;
     size_t cap = 0;
+    errno = 0;
     *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
     while (getline(&line, &cap, f) >= 0) {
         at.line++;
         read_line(c, &at, line);
     }
+    if (ferror(f))
+        fail(EXIT_IO, "cannot read %s: %s", path, strerror(errno));
     c->measured = c->name == NULL;
     check_complete(c, &at);
     free(line);
@@ -184,7 +206,10 @@ void free_costs(struct costs *c)
 
 static void check_text(const struct costs *c, const char *field, const char *profile, const char *now)
 {
-    if (strcmp(profile, now) != 0)
+    char *trimmed_now = copy_string(now);
+    bool same = strcmp(profile, trimmed(trimmed_now)) == 0; /* some drivers pad their names with blanks */
+    free(trimmed_now);
+    if (!same)
         fail(EXIT_USAGE, "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
              c->path, field, profile, now);
 }
@@ -205,6 +230,11 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
 }
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
+
+static bool is_copy_lane(const struct task *t)
+{
+    return t->lane->kind == LANE_UPLOAD || t->lane->kind == LANE_DOWNLOAD;
+}
 
 static double roofline(const struct costs *c, const struct task *t)
 {
@@ -254,7 +284,7 @@ static double unseen(const struct costs *c, const struct task *t)
 static double profiled(const struct costs *c, const struct task *t, enum cost_source *source)
 {
     const struct task_cost *k = find_kind(c, t);
-    double scale = t->lane->device->is_host ? c->scale_cpu : c->scale_device;
+    double scale = is_copy_lane(t) ? c->scale_link : t->lane->device->is_host ? c->scale_cpu : c->scale_device;
     *source = COST_SCALED;
     if (!k)
         return unseen(c, t) / scale;
@@ -267,9 +297,8 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
 
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
 {
-    bool copy = t->lane->kind == LANE_UPLOAD || t->lane->kind == LANE_DOWNLOAD;
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
-    if (copy && !(c->measured && find_kind(c, t)))
+    if (is_copy_lane(t) && !(c->measured && find_kind(c, t)))
         return copy_seconds(c, t);
     return c->measured ? profiled(c, t, source) : roofline(c, t);
 }
@@ -285,7 +314,7 @@ static void set_budgets(struct machine *m, size_t bytes)
 static bool apply_word(struct costs *c, struct machine *m, const char *word)
 {
     double factor;
-    char rest;
+    int used = 0;
     size_t bytes;
     if (strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0) {
         set_budgets(m, bytes);
@@ -295,7 +324,10 @@ static bool apply_word(struct costs *c, struct machine *m, const char *word)
                     : strncmp(word, "cpu=", 4) == 0    ? &c->scale_cpu
                     : strncmp(word, "device=", 7) == 0 ? &c->scale_device
                                                        : NULL;
-    if (!scale || sscanf(strchr(word, '=') + 1, "%lf%c", &factor, &rest) < 1 || !(factor > 0) || !isfinite(factor))
+    const char *number = scale ? strchr(word, '=') + 1 : "";
+    if (sscanf(number, "%lf%n", &factor, &used) != 1 || !(factor > 0) || !isfinite(factor))
+        return false;
+    if (number[used] && strcmp(number + used, "x") != 0)
         return false;
     *scale *= factor;
     return true;
@@ -371,6 +403,8 @@ static void add_paper_device(struct machine *m, const struct costs *c, int index
 struct machine *virtual_machine(const struct costs *c, int n_devices)
 {
     struct machine *m = allocate(1, sizeof *m);
+    if (c->measured)
+        fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", c->path);
     if (n_devices > MAX_DEVICES || n_devices > c->devices)
         fail(EXIT_USAGE, "%s has %lld devices and a plan can use %d at most: --mesh asks for %d", c->path,
              (long long)c->devices, MAX_DEVICES, n_devices);

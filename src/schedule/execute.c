@@ -49,7 +49,7 @@ static void report_times(struct step *s, uint32_t number)
         struct task *t = &s->tasks[i];
         struct slot *slot = slot_of(s, number, i);
         bool exact = task_times(t, slot, seen);
-        if (t->span)
+        if (t->span && !s->finish)
             slot->start = MAX(slot->queued, MIN(lane_end[t->lane->index], slot->end));
         lane_end[t->lane->index] = slot->end;
         if (execution.trace)
@@ -212,10 +212,9 @@ static void issue_task(struct step *s, uint32_t number, size_t i)
 /* ---- serial: the reference, and the debugger's mode ---------------------------------------------------------------
  */
 
-static void run_alone(struct step *s, size_t i)
+static void run_alone(struct step *s, uint32_t number, size_t i)
 {
     struct task *t = &s->tasks[i];
-    uint32_t number = MAX(s->number[0], s->number[1]);
     struct slot *slot = slot_of(s, number, i);
     slot->queued = slot->start = now_ns();
     if (t->lane->device->is_host) {
@@ -239,9 +238,9 @@ static void execute_serial(struct step *s, uint32_t number)
         if (execution.trace)
             slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, now_ns());
         if (execution.audit)
-            audit_task(s, i, run_alone);
+            audit_task(s, number, i, run_alone);
         else
-            run_alone(s, i);
+            run_alone(s, number, i);
         if (execution.trace)
             trace_end(execution.trace, slot->record, slot->start, slot->end, 0);
         if (execution.observe)
@@ -251,35 +250,73 @@ static void execute_serial(struct step *s, uint32_t number)
 
 /* ---- looking for the first NaN or Inf -------------------------------------------------------------------------- */
 
-static bool has_not_finite(struct tensor *t, size_t *element)
+static bool is_finite(uint32_t word) { return (word & 0x7F800000) != 0x7F800000; }
+
+/* The words of a tensor; the caller frees them. */
+static uint32_t *words_of(struct tensor *t)
 {
-    if (t->element != FLOAT32)
-        return false;
     uint32_t *words = allocate(count_elements(t), sizeof *words);
-    size_t n = count_elements(t), i = 0;
     read_tensor(t, words);
-    while (i < n && (words[i] & 0x7F800000) != 0x7F800000)
+    return words;
+}
+
+/* An element that is not finite and, unless `before` is NULL, was not the same before. */
+static bool find_element(struct tensor *t, const uint32_t *before, size_t *element)
+{
+    uint32_t *words = words_of(t);
+    size_t n = count_elements(t), i = 0;
+    while (i < n && (is_finite(words[i]) || (before && words[i] == before[i])))
         i++;
     *element = i;
     free(words);
     return i < n;
 }
 
-bool find_not_finite(struct step *s, uint32_t number, const struct task **task, const struct tensor **tensor,
-                     size_t *element)
+/* Run task i and look at what it writes.  A task that writes only part of a tensor leaves stale bytes in the rest:
+ * there, only what has changed counts. */
+static bool run_and_look(struct step *s, uint32_t number, size_t i, struct blame *b)
+{
+    struct task *t = &s->tasks[i];
+    struct tensor *out = NULL;
+    for (int k = 0; k < t->n_access && !out; k++)
+        if ((t->access[k].mode & ACCESS_WRITE) && t->access[k].tensor->element == FLOAT32)
+            out = t->access[k].tensor;
+    uint32_t *before = t->partial ? words_of(out) : NULL;
+    bool found = false;
+    run_alone(s, number, i);
+    b->task = t;
+    for (int k = 0; k < t->n_access && !found; k++)
+        if ((t->access[k].mode & ACCESS_WRITE) && t->access[k].tensor->element == FLOAT32) {
+            b->tensor = t->access[k].tensor;
+            found = find_element(t->access[k].tensor, t->access[k].tensor == out ? before : NULL, &b->element);
+        }
+    free(before);
+    return found;
+}
+
+/* Is a parameter or the optimizer's state bad already, before any task has run? */
+static bool find_bad_state(const struct step *s, struct blame *b)
+{
+    for (size_t i = 0; i < s->pool->n; i++) {
+        struct tensor *t = s->pool->tensors[i];
+        bool state = t->root == t && (t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER);
+        b->tensor = t;
+        if (state && t->slab >= 0 && find_element(t, NULL, &b->element))
+            return true;
+    }
+    return false;
+}
+
+bool find_not_finite(struct step *s, uint32_t number, struct blame *b)
 {
     drain(s);
+    *b = (struct blame){NULL, NULL, 0};
+    if (find_bad_state(s, b))
+        return true;
     s->number[number & 1] = number;
     bool found = false;
-    for (size_t i = 0; i < s->n && !found; i++) {
-        struct task *t = &s->tasks[i];
-        run_alone(s, i);
-        for (int k = 0; k < t->n_access && !found && !t->partial; k++) {
-            *task = t;
-            *tensor = t->access[k].tensor;
-            found = (t->access[k].mode & ACCESS_WRITE) && has_not_finite(t->access[k].tensor, element);
-        }
-    }
+    for (size_t i = 0; i < s->n && !found; i++)
+        found = run_and_look(s, number, i, b);
     release_slots(s, number);
     return found;
 }

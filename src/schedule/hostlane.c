@@ -106,6 +106,16 @@ static cl_event *retain_all(const cl_event *events, cl_uint n)
     return copy;
 }
 
+/* The list of jobs is moved to the front now and then, so that it does not grow while it is never empty. */
+static void drop_taken(struct host_thread *t)
+{
+    if (t->head < 64 || t->head < t->n / 2)
+        return;
+    memmove(t->jobs, t->jobs + t->head, (t->n - t->head) * sizeof *t->jobs);
+    t->n -= t->head;
+    t->head = 0;
+}
+
 void submit_job(struct host_thread **thread, const char *name, const struct job *job)
 {
     if (!*thread)
@@ -114,6 +124,7 @@ void submit_job(struct host_thread **thread, const char *name, const struct job 
     own.wait = retain_all(job->wait, job->n_wait);
     own.complete = retain_all(job->complete, job->n_complete);
     pthread_mutex_lock(&(*thread)->lock);
+    drop_taken(*thread);
     *APPEND((*thread)->jobs, (*thread)->n, (*thread)->cap) = own;
     pthread_cond_signal(&(*thread)->changed);
     pthread_mutex_unlock(&(*thread)->lock);

@@ -36,11 +36,11 @@ static void sleep_until(uint64_t when)
     }
 }
 
-/* Iteration of the producer that task i of `number` is ordered behind, if it ran. */
+/* When the producer of task i of iteration `number` ended; 0 before the first iteration.  The times of an iteration
+ * stay until the one two later writes them, which is ordered behind all that read them. */
 static uint64_t producer_end(const struct pace *p, uint32_t number, uint32_t task, bool previous)
 {
-    uint32_t when = number - previous;
-    return p->step->number[when & 1] == when ? p->ended[when & 1][task] : 0;
+    return p->ended[(number - previous) & 1][task];
 }
 
 /* The padded start: behind the task before it on the lane, behind what it waits for, and not before it was issued. */

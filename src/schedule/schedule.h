@@ -60,7 +60,7 @@ struct pool {
 };
 struct pool *new_pool(struct machine *m);
 void free_pool(struct pool *p); /* tensors, their sub-buffers and the slabs */
-/* rank sizes follow, as int.  The pool owns the tensor. */
+/* The pool owns the tensor. */
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                           enum element element, int rank, const int64_t *shape);
 /* `offset` counts elements of `of` and must keep the device's alignment where an OpenCL kernel takes the view. */
@@ -262,13 +262,17 @@ void watch(struct step *s);
 void print_frontier(FILE *out, struct step *s);
 
 /* Run one task alone in memory filled with NaN but for its declared reads; fails with a sentence when it writes what it
- * has not declared, or writes a NaN that it can only have read undeclared.  issue() runs the task and waits. */
-void audit_task(struct step *s, size_t i, void (*issue)(struct step *, size_t));
+ * has not declared, or writes a NaN that it can only have read undeclared.  run() runs the task and waits. */
+void audit_task(struct step *s, uint32_t number, size_t i, void (*run)(struct step *, uint32_t, size_t));
 
-/* Runs iteration `number` again, one task at a time, until one writes something that is not finite; tells which. false:
- * none did. */
-bool find_not_finite(struct step *s, uint32_t number, const struct task **task, const struct tensor **tensor,
-                     size_t *element);
+/* Runs iteration `number` again, one task at a time, until one writes something that is not finite.  task NULL: a
+ * parameter or the optimizer's state was not finite to begin with.  false: nothing found. */
+struct blame {
+    const struct task *task;
+    const struct tensor *tensor;
+    size_t element;
+};
+bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
 
 /* yard plan: the list as a table with edges, then the memory map per device; or the same as JSON. */
 void print_step(FILE *out, const struct step *s);

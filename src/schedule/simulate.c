@@ -218,34 +218,53 @@ static int by_time(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes; /* give back before taking */
 }
 
-/* A tensor is live from the start of the first task that touches it to the end of the last one, in the steady step. */
+/* When each tensor that does not persist is live in one iteration: from the first start to the last end of the tasks
+ * that touch it, wherever they run. */
+static void find_lives(const struct simulation *sim, int iteration, struct moment *life)
+{
+    const struct step *s = sim->step;
+    for (size_t i = 0; i < s->pool->n; i++)
+        life[i] = (struct moment){.start = INFINITY, .end = -1};
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < s->tasks[i].n_access; k++) {
+            const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
+            struct moment *l = &life[s->tasks[i].access[k].tensor->root->id];
+            l->start = fmin(l->start, m->start);
+            l->end = fmax(l->end, m->end);
+        }
+}
+
+/* Bytes live over time, in all iterations: two may overlap. */
 static void find_memory(struct simulation *sim)
 {
     const struct step *s = sim->step;
-    const struct moment *steady = &sim->moments[(SIMULATED_STEPS - 1) * s->n];
+    const struct pool *p = s->pool;
+    struct change *changes = allocate(2 * SIMULATED_STEPS * p->n, sizeof *changes);
+    struct moment *life = allocate(p->n, sizeof *life);
     int64_t live[MAX_DEVICES + 1] = {0};
-    struct change *changes = allocate(2 * s->pool->n, sizeof *changes);
     size_t n = 0;
-    for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *t = s->pool->tensors[i];
-        if (t->root != t)
-            continue;
-        if (t->persistent)
-            live[t->device->index] += (int64_t)t->bytes;
-        else if (t->step == s) {
-            changes[n++] = (struct change){steady[t->first].start, (int64_t)t->bytes, t->device->index};
-            changes[n++] = (struct change){steady[t->last].end, -(int64_t)t->bytes, t->device->index};
+    for (int iteration = 0; iteration < SIMULATED_STEPS; iteration++) {
+        find_lives(sim, iteration, life);
+        for (size_t i = 0; i < p->n; i++) {
+            const struct tensor *t = p->tensors[i];
+            if (t->root == t && t->persistent && iteration == 0)
+                live[t->device->index] += (int64_t)t->bytes;
+            if (t->root != t || t->persistent || life[i].end < 0)
+                continue;
+            changes[n++] = (struct change){life[i].start, (int64_t)t->bytes, t->device->index};
+            changes[n++] = (struct change){life[i].end, -(int64_t)t->bytes, t->device->index};
         }
     }
     if (n)
         qsort(changes, n, sizeof *changes, by_time);
-    for (int d = 0; d <= s->pool->machine->n_devices; d++)
+    for (int d = 0; d <= p->machine->n_devices; d++)
         sim->peak[d] = (size_t)live[d];
     for (size_t i = 0; i < n; i++) {
         live[changes[i].device] += changes[i].bytes;
         sim->peak[changes[i].device] = MAX(sim->peak[changes[i].device], (size_t)live[changes[i].device]);
     }
     free(changes);
+    free(life);
 }
 
 static struct simulation *run_simulation(struct simulation *sim, const struct costs *c)

@@ -37,7 +37,7 @@ static void print_unmet(FILE *out, struct step *s, const struct task *t, uint32_
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct edge *e = &t->edges[k];
         uint32_t when = number - e->previous;
-        if (s->number[when & 1] != when || has_ended(&s->slots[when & 1][e->from]))
+        if (!e->wait || when == 0 || s->number[when & 1] != when || has_ended(&s->slots[when & 1][e->from]))
             continue;
         fprintf(out, "      waits for task %u %s on lane %s%s\n", e->from, s->tasks[e->from].name,
                 s->tasks[e->from].lane->name, e->previous ? " of the step before" : "");

@@ -19,6 +19,17 @@ static void interrupt(int signal_number)
     interrupted = 1;
 }
 
+/* Better to learn now than after the training that nothing can be written there. */
+static void try_folder(const char *folder)
+{
+    char *path = format_string("%s/.try", folder);
+    make_folder(folder);
+    struct writer *w = open_writer(path);
+    write_bytes(w, "", 1);
+    abandon(w);
+    free(path);
+}
+
 static void save(struct trainer *t, uint32_t step)
 {
     char *path = format_string("%s/model.safetensors", t->settings->save);
@@ -42,7 +53,7 @@ static void settle(struct run *run, uint32_t step)
         const struct result *r = step_result(run->trainer, ++run->shown);
         show_step(run->progress, run->shown, r);
         if (r->halted || !isfinite(r->loss))
-            explain_not_finite(run->trainer, run->shown);
+            explain_not_finite(run->trainer, run->shown, r);
     }
 }
 
@@ -53,7 +64,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
 {
     struct trainer *t = run->trainer;
     const struct settings *s = t->settings;
-    bool evaluation = t->eval && (last || due(s->val_every, step));
+    bool evaluation = t->eval && !interrupted && (last || due(s->val_every, step)); /* who interrupts will not wait */
     bool saving = s->save && (last || due(s->save_every, step));
     if (!evaluation && !saving)
         return;
@@ -79,10 +90,9 @@ static void show_sample(struct trainer *t)
     const struct settings *s = t->settings;
     if (!t->sample || s->sample_tokens == 0 || t->data->tokenizer.kind == TOKENS_IDS)
         return; /* token numbers say nothing to a reader */
-    char first[DECODED_BYTES + 1] = {0};
-    decode_token(&t->data->tokenizer, t->data->train.tokens[0], first);
     printf("\nsample:\n");
-    sample_text(t, stdout, first, &(struct sampling){0.8, 40, (uint64_t)s->seed, (int)s->sample_tokens});
+    sample_tokens(t, stdout, t->data->train.tokens, 1,
+                  &(struct sampling){0.8, 40, (uint64_t)s->seed, (int)s->sample_tokens});
 }
 
 static void train(struct run *run, uint32_t last)
@@ -104,6 +114,8 @@ int train_loop(struct trainer *t)
     struct run run = {t, new_progress(t, settings_json(s, CMD_TRAIN)), 0};
     signal(SIGINT, interrupt);
     signal(SIGTERM, interrupt);
+    if (s->save)
+        try_folder(s->save);
     print_summary(run.progress);
     train(&run, (uint32_t)(s->stop_after ? s->stop_after : s->steps));
     check_guards(t);

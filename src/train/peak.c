@@ -29,7 +29,7 @@ static double best_rate(struct device *d, cl_kernel k, size_t items, size_t grou
 
 double measure_fma_peak(struct device *d, double seconds)
 {
-    size_t group = d->is_cpu ? 1 : 256, items = d->is_cpu ? d->units * 4 : d->units * 16 * group;
+    size_t group = d->is_cpu ? 1 : d->work_group, items = d->is_cpu ? d->units * 4 : d->units * 16 * group;
     cl_int rounds = d->is_cpu ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
     cl_float x = 0.999f, y = 0.001f;
     cl_kernel k = make_kernel(d, "bench.cl", "fma_peak");

@@ -15,6 +15,7 @@ struct progress {
     FILE *log;
     bool colour;
     uint32_t steps;
+    int width;         /* digits of steps */
     double peak;       /* measured FLOP/s of all devices together; 0: not measured */
     double flops;      /* per step */
     uint64_t last_ns;  /* end of the step before */
@@ -52,8 +53,11 @@ static double measure_peaks(const struct trainer *t)
     double sum = 0;
     for (int i = 0; i < t->machine->n_devices; i++) {
         struct device *d = &t->machine->device[i];
-        double peak = measure_fma_peak(d, 0.1);
-        sum += d->is_share ? peak / t->ranks : peak;
+        double peak = measure_fma_peak(d, 0.25);
+        int shares = 0;
+        for (int k = 0; k < t->machine->n_devices; k++)
+            shares += t->machine->device[k].cl == d->cl;
+        sum += peak / shares; /* logical devices share one */
     }
     return sum;
 }
@@ -66,24 +70,28 @@ struct progress *new_progress(struct trainer *t, json_t *run)
     p->colour =
         isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(getenv("TERM") && strcmp(getenv("TERM"), "dumb") == 0);
     p->steps = (uint32_t)t->settings->steps;
+    p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     write_log(p, json_pack("{s:o}", "run", run));
     return p;
 }
 
+/* Per class the sum of the devices' peaks; these need not come at the same time, so they add up to more than
+ * `together`. */
 static void print_memory_line(const struct trainer *t)
 {
-    size_t sum[MEM_CLASSES] = {0}, all = 0;
-    for (int d = 0; d < t->machine->n_devices; d++)
-        for (int c = 0; c < MEM_CLASSES; c++) {
+    size_t sum[MEM_CLASSES] = {0}, together = 0;
+    char text[32];
+    for (int d = 0; d < t->machine->n_devices; d++) {
+        together += t->train->high[d];
+        for (int c = 0; c < MEM_CLASSES; c++)
             sum[c] += t->train->peak[d][c];
-            all += t->train->peak[d][c];
-        }
+    }
     printf("memory      ");
     for (int c = 0; c < MEM_CLASSES; c++)
-        printf("%s %.1f, ", memory_class_name[c], (double)sum[c] / (1 << 20));
-    printf("in all %.1f MiB at most; allocated %.1f MiB\n", (double)all / (1 << 20),
-           (double)t->machine->allocated / (1 << 20));
+        printf("%s %s, ", memory_class_name[c], format_bytes(text, (double)sum[c]));
+    printf("together at most %s;", format_bytes(text, (double)together));
+    printf(" allocated %s\n", format_bytes(text, (double)t->machine->allocated));
 }
 
 void print_summary(struct progress *p)
@@ -101,9 +109,9 @@ void print_summary(struct progress *p)
                t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
                kinds[t->data->tokenizer.kind], t->data->val.n);
     print_memory_line(t);
-    printf("step        %d sequences of %d tokens: %.0f tokens in %d micro-batch%s on each of %d device%s, %zu tasks\n",
-           t->batch, t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es", t->ranks,
-           t->ranks == 1 ? "" : "s", t->train->n);
+    printf("step        %d sequences of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks\n",
+           t->batch, t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es", t->ranks == 1 ? "" : "each of ",
+           t->ranks, t->ranks == 1 ? "" : "s", t->train->n);
     fflush(stdout);
     if (!execution.serial) {
         p->peak = measure_peaks(t);
@@ -126,20 +134,36 @@ static void print_time_left(const struct progress *p, uint32_t number)
         printf("  %s left", format_seconds(left, seconds));
 }
 
-void show_step(struct progress *p, uint32_t number, const struct result *r)
+/* Share of the measured peak, smoothed.  Neighbours on the machine can only lower what was measured at the start, so a
+ * training step that is faster raises it. */
+static double share_of_peak(struct progress *p)
+{
+    double rate = p->flops / (p->average_ms * 1e-3);
+    p->peak = fmax(p->peak, rate);
+    return rate / p->peak;
+}
+
+static void print_step_line(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
     const char *dim = p->colour ? "\033[2m" : "", *bold = p->colour ? "\033[1m" : "", *off = p->colour ? "\033[0m" : "";
+    printf("step %*u/%u  %sloss %.4f%s  norm %6.3f  lr %.1e  %s%6.1f ms  %5.0f tok/s%s", p->width, number, p->steps,
+           bold, r->loss, off, r->norm, r->lr, dim, ms, tokens_per_step(p->trainer) / p->average_ms * 1e3, off);
+    if (p->trainer->settings->pace)
+        printf("  paced");
+    else if (p->peak > 0)
+        printf("  %2.0f%% peak", 100 * share_of_peak(p));
+    print_time_left(p, number);
+    printf("\n");
+    fflush(stdout);
+}
+
+void show_step(struct progress *p, uint32_t number, const struct result *r)
+{
     double ms = (double)(r->ended_ns - p->last_ns) * 1e-6, tokens_per_s = tokens_per_step(p->trainer) / ms * 1e3;
     p->last_ns = r->ended_ns;
     p->counted++;
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
-    printf("step %*u/%u  %sloss %7.4f%s  norm %7.3f  lr %.2e  %s%7.1f ms  %6.0f tokens/s%s", p->steps > 9999 ? 6 : 4,
-           number, p->steps, bold, r->loss, off, r->norm, r->lr, dim, ms, tokens_per_s, off);
-    if (p->peak > 0)
-        printf("  %2.0f %% of peak", 100 * p->flops / (ms * 1e-3) / p->peak);
-    print_time_left(p, number);
-    printf("\n");
-    fflush(stdout);
+    print_step_line(p, number, r, ms);
     write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_or_null(r->loss),
                            "norm", number_or_null(r->norm), "lr", number_or_null(r->lr), "ms", number_or_null(ms),
                            "tokens_per_s", number_or_null(tokens_per_s)));
@@ -148,7 +172,7 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
 void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
     const char *bold = p->colour ? "\033[1;36m" : "", *off = p->colour ? "\033[0m" : "";
-    printf("step %*u/%u  %svalidation loss %.4f%s\n", p->steps > 9999 ? 6 : 4, number, p->steps, bold, loss, off);
+    printf("step %*u/%u  %svalidation loss %.4f%s\n", p->width, number, p->steps, bold, loss, off);
     fflush(stdout);
     write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_or_null(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */

@@ -20,13 +20,13 @@ static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t
     return tensor_memory(t->sample_logits);
 }
 
-/* The k-th largest value; selection by repeated counting is fast enough for one row. */
 static int bigger_first(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+/* The k-th largest value. */
 static float threshold(const float *logits, int vocab, int top_k)
 {
     if (top_k <= 0 || top_k >= vocab)
@@ -80,14 +80,9 @@ static void print_token(FILE *out, const struct tokenizer *tokenizer, int32_t to
     fflush(out);
 }
 
-void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s)
+void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s)
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
-    struct text text = {"the prompt", copy_string(prompt), strlen(prompt)};
-    size_t n;
-    uint16_t *given = encode_text(tokenizer, &text, &n);
-    if (n == 0)
-        fail(EXIT_USAGE, "--prompt is empty: give at least one token to continue");
     int32_t *tokens = allocate(n + (size_t)s->count, sizeof *tokens);
     for (size_t i = 0; i < n; i++)
         print_token(out, tokenizer, tokens[i] = given[i]);
@@ -98,6 +93,19 @@ void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct 
     }
     fputc('\n', out);
     free(tokens);
+}
+
+void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s)
+{
+    struct text text = {"the prompt", copy_string(prompt), strlen(prompt)};
+    size_t n;
+    uint16_t *given = encode_text(&t->data->tokenizer, &text, &n);
+    if (n == 0)
+        fail(EXIT_USAGE, "--prompt is empty: give at least one token to continue");
+    for (size_t i = 0; i < n; i++)
+        if (given[i] >= t->config.vocab)
+            fail(EXIT_USAGE, "--prompt: token %zu is %u, the model knows those below %d", i, given[i], t->config.vocab);
+    sample_tokens(t, out, given, n, s);
     free(given);
     free(text.bytes);
 }

@@ -37,18 +37,18 @@ static struct option options[] = {
 
     {"data", 0, OPT_TEXT, &s.data, "PATH", 0, 0, DATA,
      "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources)",
-     CMD_TRAIN, false},
-    {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes|chars", 0, 0, DATA, "what a token of text is", CMD_TRAIN, false},
-    {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", CMD_TRAIN,
+     BUILD_ALL, false},
+    {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes|chars", 0, 0, DATA, "what a token of text is", BUILD_ALL, false},
+    {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", BUILD_ALL,
      false},
     {"val-data", 0, OPT_TEXT, &s.val_data, "PATH", 0, 0, DATA, "validation data (default: the end of --data)",
-     CMD_TRAIN, false},
-    {"val-share", 0, OPT_DOUBLE, &s.val_share, "X", 0, 0.9, DATA, "share of the data kept for validation", CMD_TRAIN,
+     BUILD_ALL, false},
+    {"val-share", 0, OPT_DOUBLE, &s.val_share, "X", 0, 0.9, DATA, "share of the data kept for validation", BUILD_ALL,
      false},
     {"val-every", 0, OPT_INT, &s.val_every, "N", 0, 1e9, DATA,
-     "steps between evaluations (0: only after the last step)", CMD_TRAIN, false},
+     "steps between evaluations (0: only after the last step)", BUILD_ALL, false},
     {"val-batches", 0, OPT_INT, &s.val_batches, "N", 0, 1e9, DATA, "evaluate on N batches (0: the whole split)",
-     CMD_TRAIN, false},
+     BUILD_ALL, false},
 
     {"batch", 0, OPT_INT, &s.batch, "N", 1, 1e6, TRAINING, "sequences per step, over all devices", BUILD_ALL, false},
     {"micro-batch", 0, OPT_INT, &s.micro_batch, "N", 0, 1e6, TRAINING,
@@ -74,7 +74,7 @@ static struct option options[] = {
      CMD_TRAIN | CMD_CHECK, false},
     {"clip", 0, OPT_DOUBLE, &s.clip, "X", 0, 1e9, TRAINING, "largest norm of the gradient (0: no clipping)", CMD_TRAIN,
      false},
-    {"seed", 0, OPT_INT, &s.seed, "N", 0, 9e15, TRAINING, "of initial weights, data order and sampling",
+    {"seed", 0, OPT_INT, &s.seed, "N", 0, 9e15, TRAINING, "of random numbers: initial weights, order of data, sampling",
      BUILD_ALL | CMD_SAMPLE, false},
 
     {"devices", 'd', OPT_TEXT, &s.devices, "P:D[/n|xN][,...]", 0, 0, DEVICES,
@@ -218,6 +218,10 @@ static void derive(void)
         s.lr_min = s.lr / 10;
     if (s.warmup < 0)
         s.warmup = strcmp(s.schedule, "constant") == 0 ? 0 : MIN(s.steps / 20, 100);
+    if (s.beta1 >= 1 || s.beta2 >= 1)
+        fail(EXIT_USAGE, "--beta1 and --beta2 must be below 1: at 1 the means never learn");
+    if (s.eps <= 0)
+        fail(EXIT_USAGE, "--eps must be above 0: where a gradient has always been 0, AdamW would divide by it");
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware)
@@ -254,6 +258,7 @@ static void apply_init(void)
     s.channels = c.channels;
     s.untied = !c.tied;
     s.seq_len = was_given("seq-len") ? s.seq_len : c.seq_len;
+    s.preset = NULL;
 }
 
 struct settings *default_settings(void)
@@ -294,7 +299,7 @@ static void print_page(enum command command)
 {
     for (size_t i = 0; i < COUNT(pages); i++)
         if (pages[i].command == command)
-            printf("usage: %s\n\n%s\n\n", pages[i].usage, pages[i].text);
+            printf("usage: %s\n\n%s\n", pages[i].usage, pages[i].text);
     print_options(stdout, &table, command);
     if (command & BUILD_ALL)
         printf("\nA config file holds lines `option = value`. Precedence: --model's sizes, --config, command line.\n");
@@ -331,6 +336,10 @@ static const char *find_config(int argc, char **argv)
 struct settings *parse_settings(enum command command, int argc, char **argv, char ***words, int *n_words)
 {
     set_defaults();
+    if (command == CMD_CHECK) { /* the reference's optimizer */
+        s.beta2 = 0.95;
+        s.eps = 1e-5;
+    }
     if (wants_help(argc, argv)) {
         s.batch = s.layers = s.heads = s.channels = s.seq_len = 0;
         apply_preset();

@@ -50,6 +50,7 @@ struct settings {
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */
+    bool time_tasks;    /* queues carry times without a trace: not an option */
     const char *trace, *log, *save;
     int64_t save_every, sample_tokens;
     double watchdog;
@@ -132,7 +133,7 @@ double tokens_per_step(const struct trainer *t);
 char *describe_shape(const struct trainer *t);
 const char *engine_name(const struct trainer *t); /* of matrix products on device 0: "own" or "clblast" */
 /* Ends the program with the step, layer and task that first made something that is not finite. */
-_Noreturn void explain_not_finite(struct trainer *t, uint32_t number);
+_Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
 
@@ -151,7 +152,8 @@ struct sampling {
     uint64_t seed;
     int count;
 };
-/* Continues `prompt` and prints both on `out` token by token. */
+/* Continues n given tokens, or a text, and prints both on `out` token by token. */
+void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s);
 void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s);
 
 /* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */

@@ -113,6 +113,9 @@ struct dataset *open_vocabulary(const char *model_path, int vocab)
     d->vocab = vocab;
     d->tokenizer = t ? *t : (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     free(t);
+    if (d->tokenizer.n > vocab)
+        fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model_path,
+             d->tokenizer.n, vocab);
     return d;
 }
 
@@ -148,7 +151,7 @@ static int wanted_ranks(const struct settings *s)
 static struct machine *make_machine(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    bool times = s->trace != NULL || s->pace != NULL;
+    bool times = s->trace || s->pace || s->time_tasks;
     struct machine_options o = {.devices = s->devices,
                                 .device_memory = s->device_memory,
                                 .host_memory = s->host_memory,
@@ -168,9 +171,9 @@ static struct machine *make_machine(struct trainer *t)
 static void pace_training(struct trainer *t)
 {
     char seconds[32];
-    init_random(t->model, 1); /* (the trial that finds the scale trains on it) */
     struct simulation *sim = simulate(t->train, t->costs);
     start_pacing(t->train, sim, t->settings->pace_scale);
+    clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
          pace_scale(t->train->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->wrapper)));
     free_simulation(sim);
@@ -243,7 +246,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     }
     if (s->delay_seed >= 0)
         start_delays(t->train, (uint64_t)s->delay_seed);
-    if (s->trace && *s->trace)
+    if (s->trace)
         trace_training(t, all, n);
     return t;
 }
@@ -311,21 +314,22 @@ double evaluate(struct trainer *t, int64_t batches)
     return t->eval_counted ? t->eval_sum / (double)t->eval_counted : NAN;
 }
 
-/* The bad step changed no parameter (AdamW is halted), so it can be run again, one task at a time. */
-void explain_not_finite(struct trainer *t, uint32_t number)
+/* AdamW is halted by a norm that is not finite, so the bad step can be run again from the same parameters, one task at
+ * a time. */
+void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
-    const struct task *task;
-    const struct tensor *tensor;
-    size_t element;
+    struct blame b;
+    const char *unchanged = r->halted ? "no parameter was changed by this step; " : "";
+    const char *hint = "try a smaller --lr, more --warmup or --clip 1";
     drain(t->train);
     write_tensor(t->model->replica[0].state, (float[4]){0});
-    const char *hint = "try a smaller --lr, more --warmup, or --clip 1";
-    if (!find_not_finite(t->train, number, &task, &tensor, &element))
+    if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s", number,
              hint);
-    fail(EXIT_FAILED,
-         "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; no parameter was "
-         "changed by this step; %s",
-         number, task->layer, task->name, element, tensor->name, hint);
+    if (!b.task)
+        fail(EXIT_FAILED, "step %u: element %zu of tensor %s was not finite before the step: %s", number, b.element,
+             b.tensor->name, t->settings->init ? "look at the file that --init names" : hint);
+    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; %s%s",
+         number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, hint);
 }
