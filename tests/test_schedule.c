@@ -179,7 +179,7 @@ static void test_all_edges_of_the_journey(void **state)
     };
     expect_edges(j.step, edges, COUNT(edges));
     assert_true(j.step->tasks[0].flush && j.step->tasks[3].flush && !j.step->tasks[2].flush);
-    assert_null(verify(j.step));
+    assert_null(verify(j.step, NULL));
     end_journey(&j);
 }
 
@@ -468,7 +468,7 @@ static void test_canary_sees_writes_past_a_slab(void **state)
 
 static void expect_verdict(const struct step *s, const char *part)
 {
-    char *wrong = verify(s);
+    char *wrong = verify(s, NULL);
     if (!wrong || !strstr(wrong, part))
         test_failed("verify said \"%s\", expected \"%s\"\n", wrong ? wrong : "all is well", part);
     free(wrong);
@@ -744,7 +744,7 @@ static void free_world(struct world *w)
 /* Every wait is needed: without it verify() finds two tasks out of order.  And all of them together suffice. */
 static void check_waits(struct step *s, uint64_t seed)
 {
-    char *wrong = verify(s);
+    char *wrong = verify(s, NULL);
     if (wrong)
         test_failed("list %llu: %s\n", (unsigned long long)seed, wrong);
     for (size_t i = 0; i < s->n; i++)
@@ -753,7 +753,7 @@ static void check_waits(struct step *s, uint64_t seed)
             if (!e->wait)
                 continue;
             e->wait = false;
-            wrong = verify(s);
+            wrong = verify(s, NULL);
             if (!wrong)
                 test_failed("list %llu: task %zu need not wait for task %u\n", (unsigned long long)seed, i, e->from);
             free(wrong);

@@ -192,7 +192,7 @@ static void test_every_list_verifies(void **state)
         struct trainer *t = open_trainer(&variants[i]);
         struct step *lists[] = {t->train, t->eval};
         for (size_t k = 0; k < COUNT(lists); k++) {
-            char *wrong = verify(lists[k]);
+            char *wrong = verify(lists[k], NULL);
             if (wrong)
                 test_failed("variant %zu, list %s: %s\n", i, lists[k]->name, wrong);
         }
@@ -213,7 +213,7 @@ static void test_verify_needs_every_wait_of_training(void **state)
             if (!e->wait)
                 continue;
             e->wait = false;
-            char *wrong = verify(s);
+            char *wrong = verify(s, NULL);
             if (!wrong)
                 test_failed("task %zu %s need not wait for task %u %s\n", i, s->tasks[i].name, e->from,
                             s->tasks[e->from].name);
@@ -286,7 +286,7 @@ static void test_the_culprit_is_named(void **state)
     const char *modes[] = {"", "--serial", "-d 0:0x2", "--micro-batch 1"};
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct ran r = run_yard("train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
-        expect_run(&r, 1, "step 1, layer 1, task mlp.fc: element ");
+        expect_run(&r, 1, "step 1, layer 1, task mlp.fc: reads element ");
         expect_run(&r, 1, "is the first that is not finite; no parameter was changed by this step");
     }
 }

@@ -294,15 +294,17 @@ static bool run_and_look(struct step *s, uint32_t number, size_t i, struct blame
     return found;
 }
 
-/* Is a parameter or the optimizer's state bad already, before any task has run? */
-static bool find_bad_state(const struct step *s, struct blame *b)
+/* Does task t read a parameter or optimizer state that is bad already?  (Its own outputs are looked at after it ran.)
+ */
+static bool reads_bad_state(const struct task *t, struct blame *b)
 {
-    for (size_t i = 0; i < s->pool->n; i++) {
-        struct tensor *t = s->pool->tensors[i];
-        bool state = t->root == t && (t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER);
-        b->tensor = t;
-        if (state && t->slab >= 0 && find_element(t, NULL, &b->element))
+    for (int k = 0; k < t->n_access; k++) {
+        struct tensor *x = t->access[k].tensor;
+        bool state = (x->class == MEM_PARAMETERS || x->class == MEM_OPTIMIZER) && (t->access[k].mode & ACCESS_READ);
+        if (state && find_element(x, NULL, &b->element)) {
+            *b = (struct blame){t, x, b->element, true};
             return true;
+        }
     }
     return false;
 }
@@ -310,13 +312,11 @@ static bool find_bad_state(const struct step *s, struct blame *b)
 bool find_not_finite(struct step *s, uint32_t number, struct blame *b)
 {
     drain(s);
-    *b = (struct blame){NULL, NULL, 0};
-    if (find_bad_state(s, b))
-        return true;
+    *b = (struct blame){NULL, NULL, 0, false};
     s->number[number & 1] = number;
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++)
-        found = run_and_look(s, number, i, b);
+        found = reads_bad_state(&s->tasks[i], b) || run_and_look(s, number, i, b);
     release_slots(s, number);
     return found;
 }

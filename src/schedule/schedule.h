@@ -265,12 +265,13 @@ void print_frontier(FILE *out, struct step *s);
  * has not declared, or writes a NaN that it can only have read undeclared.  run() runs the task and waits. */
 void audit_task(struct step *s, uint32_t number, size_t i, void (*run)(struct step *, uint32_t, size_t));
 
-/* Runs iteration `number` again, one task at a time, until one writes something that is not finite.  task NULL: a
- * parameter or the optimizer's state was not finite to begin with.  false: nothing found. */
+/* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
+ * parameter or optimizer state that is not.  false: nothing found. */
 struct blame {
     const struct task *task;
     const struct tensor *tensor;
     size_t element;
+    bool before; /* it was not finite before the task ran */
 };
 bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
 

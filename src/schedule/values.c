@@ -11,9 +11,10 @@
 #include <string.h>
 
 enum { ITERATIONS = 3 };
-struct numbered { /* one task of one iteration, copies left out */
+struct numbered { /* one task of one iteration, copies left out; or what a tensor holds in the end */
     uint64_t identity, value;
-    int task;
+    int task; /* of a result: one behind the last */
+    bool is_result;
 };
 struct values {
     struct numbered *list; /* by identity */
@@ -136,7 +137,7 @@ static void interpret(struct values *v, const struct step *s, struct space *spac
         copy_value(spaces, t->access[0].tensor, t->access[1].tensor, iteration);
         return;
     }
-    *APPEND(v->list, v->n, v->cap) = (struct numbered){identity, value, task};
+    *APPEND(v->list, v->n, v->cap) = (struct numbered){identity, value, task, false};
     for (int i = 0; i < t->n_access; i++)
         if (t->access[i].mode & ACCESS_WRITE)
             write_value(spaces, t->access[i].tensor, mix(value, (uint64_t)i), iteration);
@@ -155,7 +156,7 @@ static void number_results(struct values *v, const struct step *s, struct space 
         const struct tensor *t = s->pool->tensors[i];
         if (t->root == t && t->persistent)
             *APPEND(v->list, v->n, v->cap) =
-                (struct numbered){mix(initial_value(t), 1), read_value(spaces, t), (int)s->n};
+                (struct numbered){mix(initial_value(t), 1), read_value(spaces, t), (int)s->n, true};
     }
 }
 
@@ -187,19 +188,36 @@ void free_values(struct values *v)
     free(v);
 }
 
+/* The task, in list order, whose number differs first; -1: none.  *missing is set when a task is in one list only; a
+ * tensor that persists in one only (a pass may add its own) is no difference. */
+static int first_difference(const struct values *a, const struct values *b, bool *missing)
+{
+    int first = -1;
+    for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
+        const struct numbered *x = i < a->n ? &a->list[i] : NULL, *y = k < b->n ? &b->list[k] : NULL;
+        if (x && y && x->identity == y->identity) {
+            if (x->value != y->value && (first < 0 || y->task < first))
+                first = y->task;
+            i++, k++;
+            continue;
+        }
+        bool only_x = x && (!y || x->identity < y->identity);
+        *missing |= only_x ? !x->is_result : !y->is_result;
+        i += only_x;
+        k += !only_x;
+    }
+    return first;
+}
+
 char *compare_values(const struct values *expected, const struct step *s)
 {
     struct values *v = number_values(s);
+    bool missing = false;
     char *wrong = v->wrong;
+    int first = first_difference(expected, v, &missing);
     v->wrong = NULL;
-    int first = -1;
-    for (size_t i = 0; i < MIN(v->n, expected->n) && !wrong; i++) /* the first in list order says most */
-        if ((v->list[i].identity != expected->list[i].identity || v->list[i].value != expected->list[i].value) &&
-            (first < 0 || v->list[i].task < first))
-            first = v->list[i].task;
-    if (!wrong && v->n != expected->n)
-        wrong = format_string("the list has other tasks (copies left out), or other tensors that persist, than without "
-                              "passes");
+    if (!wrong && missing)
+        wrong = copy_string("the list has other tasks (copies left out) than without passes");
     if (!wrong && first == (int)s->n)
         wrong = copy_string("a tensor that persists ends with another value than without passes");
     if (!wrong && first >= 0)

@@ -64,16 +64,16 @@ static void between_steps(struct run *run, uint32_t step, bool last)
 {
     struct trainer *t = run->trainer;
     const struct settings *s = t->settings;
-    bool evaluation = t->eval && !interrupted && (last || due(s->val_every, step)); /* who interrupts will not wait */
+    bool evaluation = t->eval && (last || due(s->val_every, step));
     bool saving = s->save && (last || due(s->save_every, step));
     if (!evaluation && !saving)
         return;
     settle(run, step);
     drain(t->train);
+    if (saving) /* first: who interrupts may do it twice */
+        save(t, step);
     if (evaluation)
         show_evaluation(run->progress, step, evaluate(t, s->val_batches));
-    if (saving)
-        save(t, step);
 }
 
 static void check_guards(const struct trainer *t)

@@ -327,9 +327,11 @@ void explain_not_finite(struct trainer *t, uint32_t number, const struct result 
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s", number,
              hint);
-    if (!b.task)
-        fail(EXIT_FAILED, "step %u: element %zu of tensor %s was not finite before the step: %s", number, b.element,
-             b.tensor->name, t->settings->init ? "look at the file that --init names" : hint);
+    if (b.before)
+        fail(EXIT_FAILED,
+             "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite before the step; %s",
+             number, b.task->layer, b.task->name, b.element, b.tensor->name,
+             t->settings->init ? "is the file that --init names sound?" : hint);
     fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; %s%s",
          number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, hint);
 }
