@@ -85,9 +85,10 @@ build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 
-STEPS = 300
+STEPS = 2000
 demo: $(YARD) ## train a small GPT on this project's own text, read its trace, sample from it (1 to 2 minutes)
-	./$(YARD) train --model nano --steps $(STEPS) --trace build/demo.trace --save build/demo
+	./$(YARD) train --model nano --steps $(STEPS) --trace build/demo.trace --save build/demo \
+	    --sample-tokens 0
 	./$(YARD) trace summary build/demo.trace
 	./$(YARD) sample --from build/demo
 

@@ -7,10 +7,18 @@
 static int show_verdict(struct trainer *t)
 {
     char *wrong = verify(t->train, t->values);
+    if (!wrong && t->eval)
+        wrong = verify(t->eval, NULL);
+    if (!wrong)
+        wrong = verify(t->sample, NULL);
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else
-        fprintf(stderr, "verify: %zu tasks: every read sees the right value, every conflict is ordered\n", t->train->n);
+        fprintf(stderr,
+                "verify: %zu tasks of the train list, and those of the others: every read sees the right value, every "
+                "conflict is "
+                "ordered\n",
+                t->train->n);
     int code = wrong ? EXIT_FAILED : EXIT_OK;
     free(wrong);
     return code;
@@ -31,9 +39,11 @@ static void show_simulation(struct trainer *t, const struct simulation *sim)
 static void show(struct trainer *t)
 {
     const struct settings *s = t->settings;
+    struct step *lists[] = {t->train, t->sample, t->eval}; /* one arena: one list runs at a time */
+    size_t n = t->eval ? 3 : 2;
     struct simulation *sim = s->simulate ? simulate(t->train, t->costs) : NULL;
     if (s->json) {
-        json_t *plan = plan_json(t->pool, &t->train, 1);
+        json_t *plan = plan_json(t->pool, lists, n);
         if (sim)
             json_object_set_new(plan, "simulation", simulation_json(sim));
         json_dumpf(plan, stdout, JSON_COMPACT);
@@ -41,7 +51,7 @@ static void show(struct trainer *t)
         json_decref(plan);
     } else if (s->print || (!s->verify && !s->simulate)) {
         print_step(stdout, t->train);
-        print_memory(stdout, t->pool, &t->train, 1);
+        print_memory(stdout, t->pool, lists, n);
     }
     if (sim) {
         show_simulation(t, sim);
@@ -58,7 +68,7 @@ int cmd_plan(int argc, char **argv)
         fail(EXIT_USAGE, "'%s' is not an option; see `yard plan --help`", words[0]);
     if (s->trace && !s->simulate)
         fail(EXIT_USAGE, "yard plan --trace writes what is simulated: add --simulate");
-    struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
+    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->data != NULL, true);
     show(t);
     int code = s->verify ? show_verdict(t) : EXIT_OK;
     free_trainer(t);

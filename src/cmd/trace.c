@@ -48,12 +48,14 @@ uint32_t choose_list(const struct trace *t, const char *path, const char *name)
 static struct {
     bool json, help;
     const char *list, *chrome, *steps;
+    int64_t top;
 } given;
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
 static struct option options[] = {
     {"list", 0, OPT_TEXT, &given.list, "NAME", 0, 0, "What", "only this task list (\"train\", \"eval\", ...)",
      SUMMARY | DIFF, false},
+    {"top", 0, OPT_INT, &given.top, "N", 1, 1e6, "What", "rows of the table of tasks", SUMMARY, false},
     {"steps", 0, OPT_TEXT, &given.steps, "A:B", 0, 0, "What",
      "only the steps A to B; A: is from A on, :B up to B, A alone is one step", EXPORT, false},
     {"chrome", 0, OPT_TEXT, &given.chrome, "FILE", 0, 0, "Output",
@@ -93,7 +95,7 @@ static void parse_steps(const char *text, uint32_t *first, uint32_t *last)
 
 static int run_summary(char **files)
 {
-    trace_summary(files[0], given.list, given.json);
+    trace_summary(files[0], given.list, (size_t)given.top, given.json);
     return EXIT_OK;
 }
 
@@ -149,7 +151,7 @@ static void print_overview(void)
            "goes on.  Times of a paced trace are modelled ones.\n\n");
     for (size_t i = 0; i < COUNT(words); i++)
         printf("  %-8s %-5s  %s\n", words[i].name, words[i].files, words[i].what);
-    printf("\n'yard trace WORD --help' says more.  To watch a trace: yard view FILE\n");
+    printf("\n'yard trace WORD --help' says more.\n");
 }
 
 static void print_word(const struct word *w)
@@ -164,6 +166,7 @@ static int run_word(const struct word *w, int argc, char **argv)
     int n;
     char *full_name = format_string("trace %s", w->name);
     memset(&given, 0, sizeof given);
+    given.top = 12;
     parse_options(&table, w->bit, full_name, argc, argv, &files, &n);
     int code = EXIT_OK;
     if (given.help)

@@ -237,20 +237,22 @@ static void print_head(const struct summary *m)
     printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", s->steps[0].step,
            s->steps[s->n - 1].step, s->steps[s->first].step, s->steps[s->first + s->counted - 1].step,
            s->n == 1 ? " (the only one, warm-up included)" : "");
-    printf("step     length %.3f ms, period %.3f ms (medians)\n", trace_length_ns(s) / 1e6, trace_period_ns(s) / 1e6);
+    printf("step     period %.3f ms: from one step's end to the next (median)\n", trace_period_ns(s) / 1e6);
+    printf("         length %.3f ms: from its first task to its last; the next batch is prepared a step early\n",
+           trace_length_ns(s) / 1e6);
 }
 
 static void print_lanes(const struct summary *m)
 {
-    print_heading("lane              device                        busy ms/step  idle ms/step    busy  overlap");
+    print_heading("lane                   busy ms/step  idle ms/step    busy  overlap   (in time: no gain is implied)");
     for (size_t i = 0; i < m->trace->header.n_lanes; i++) {
         const struct trace_lane *l = &m->trace->lanes[i];
         const struct trace_use *u = &m->use[i];
         double busy = per_step(m, u->busy_ns);
-        printf("%-17.17s %-28.28s %13.3f %13.3f %6.1f%% %7.1f%%\n", l->name, l->device, busy / 1e6, idle_ns(m, i) / 1e6,
-               100 * ratio(busy, m->window_ns), 100 * ratio(u->overlapped_ns, u->busy_ns));
+        if (busy > 0)
+            printf("%-21.21s %13.3f %13.3f %6.1f%% %7.1f%%\n", l->name, busy / 1e6, idle_ns(m, i) / 1e6,
+                   100 * ratio(busy, m->window_ns), 100 * ratio(u->overlapped_ns, u->busy_ns));
     }
-    printf("overlap: interval overlap with lanes of another kind or device; it need not mean a gain\n");
 }
 
 /* "-" where there is no such work. */
@@ -262,17 +264,26 @@ static void print_rate(double amount, double ns)
         printf(" %9s", "-");
 }
 
-static void print_tasks(const struct summary *m)
+static void print_row(const struct summary *m, const struct row *r)
 {
+    printf("%-32.32s %9.4g %11.2f %10.3f %6.1f%%", r->name, per_step(m, (double)r->n), r->median_ns / 1e3,
+           per_step(m, r->total_ns) / 1e6, 100 * ratio(r->total_ns, m->busy_ns));
+    print_rate(r->flops, r->total_ns);
+    print_rate(r->bytes, r->total_ns);
+    printf("\n");
+}
+
+static void print_tasks(const struct summary *m, size_t top)
+{
+    double rest = 0;
     print_heading("task                              per step   median us    ms/step   share   GFLOP/s      GB/s");
-    for (size_t i = 0; i < m->n_rows; i++) {
-        const struct row *r = &m->rows[i];
-        printf("%-32.32s %9.4g %11.2f %10.3f %6.1f%%", r->name, per_step(m, (double)r->n), r->median_ns / 1e3,
-               per_step(m, r->total_ns) / 1e6, 100 * ratio(r->total_ns, m->busy_ns));
-        print_rate(r->flops, r->total_ns);
-        print_rate(r->bytes, r->total_ns);
-        printf("\n");
-    }
+    for (size_t i = 0; i < m->n_rows; i++)
+        if (i < top)
+            print_row(m, &m->rows[i]);
+        else
+            rest += per_step(m, m->rows[i].total_ns) / 1e6;
+    if (m->n_rows > top)
+        printf("%zu more kinds, %.3f ms/step in all: --top %zu shows them\n", m->n_rows - top, rest, m->n_rows);
 }
 
 static void print_part(const struct summary *m, const struct part *p)
@@ -369,7 +380,7 @@ static json_t *json_summary(const struct summary *m)
     return object;
 }
 
-void trace_summary(const char *path, const char *list, bool json)
+void trace_summary(const char *path, const char *list, size_t top, bool json)
 {
     struct summary m = summarise(path, list);
     if (json) {
@@ -381,7 +392,7 @@ void trace_summary(const char *path, const char *list, bool json)
         print_head(&m);
         if (m.steps.counted) {
             print_lanes(&m);
-            print_tasks(&m);
+            print_tasks(&m, top);
             print_path(&m);
         }
     }

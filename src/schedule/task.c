@@ -115,6 +115,7 @@ void add_move(struct step *s, const char *name, struct tensor *to, struct tensor
     }
     struct tensor *staged =
         new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
+    staged->persistent = true; /* bytes of its own: shared ones would let one move wait for another */
     add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from)->layer = layer;
     add_copy(s, target->lane[LANE_UPLOAD], name, to, staged)->layer = layer;
 }

@@ -13,7 +13,7 @@
 enum { ITERATIONS = 3 };
 struct numbered { /* one task of one iteration, copies left out; or what a tensor holds in the end */
     uint64_t identity, value;
-    int task; /* of a result: one behind the last */
+    int node; /* iteration * n + task; of a result: behind all of them */
     bool is_result;
 };
 struct values {
@@ -137,7 +137,7 @@ static void interpret(struct values *v, const struct step *s, struct space *spac
         copy_value(spaces, t->access[0].tensor, t->access[1].tensor, iteration);
         return;
     }
-    *APPEND(v->list, v->n, v->cap) = (struct numbered){identity, value, task, false};
+    *APPEND(v->list, v->n, v->cap) = (struct numbered){identity, value, iteration * (int)s->n + task, false};
     for (int i = 0; i < t->n_access; i++)
         if (t->access[i].mode & ACCESS_WRITE)
             write_value(spaces, t->access[i].tensor, mix(value, (uint64_t)i), iteration);
@@ -156,7 +156,7 @@ static void number_results(struct values *v, const struct step *s, struct space 
         const struct tensor *t = s->pool->tensors[i];
         if (t->root == t && t->persistent)
             *APPEND(v->list, v->n, v->cap) =
-                (struct numbered){mix(initial_value(t), 1), read_value(spaces, t), (int)s->n, true};
+                (struct numbered){mix(initial_value(t), 1), read_value(spaces, t), ITERATIONS * (int)s->n, true};
     }
 }
 
@@ -188,7 +188,7 @@ void free_values(struct values *v)
     free(v);
 }
 
-/* The task, in list order, whose number differs first; -1: none.  *missing is set when a task is in one list only; a
+/* The node whose number differs first; -1: none.  *missing is set when a task is in one list only; a
  * tensor that persists in one only (a pass may add its own) is no difference. */
 static int first_difference(const struct values *a, const struct values *b, bool *missing)
 {
@@ -196,8 +196,8 @@ static int first_difference(const struct values *a, const struct values *b, bool
     for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
         const struct numbered *x = i < a->n ? &a->list[i] : NULL, *y = k < b->n ? &b->list[k] : NULL;
         if (x && y && x->identity == y->identity) {
-            if (x->value != y->value && (first < 0 || y->task < first))
-                first = y->task;
+            if (x->value != y->value && (first < 0 || y->node < first))
+                first = y->node;
             i++, k++;
             continue;
         }
@@ -209,6 +209,13 @@ static int first_difference(const struct values *a, const struct values *b, bool
     return first;
 }
 
+static char *describe_reader(const struct step *s, int task)
+{
+    const struct task *t = &s->tasks[task];
+    return format_string("task %d %s (layer %d, micro-batch %d) reads other values than without passes", task, t->name,
+                         t->layer, t->micro);
+}
+
 char *compare_values(const struct values *expected, const struct step *s)
 {
     struct values *v = number_values(s);
@@ -218,11 +225,10 @@ char *compare_values(const struct values *expected, const struct step *s)
     v->wrong = NULL;
     if (!wrong && missing)
         wrong = copy_string("the list has other tasks (copies left out) than without passes");
-    if (!wrong && first == (int)s->n)
+    if (!wrong && first == ITERATIONS * (int)s->n)
         wrong = copy_string("a tensor that persists ends with another value than without passes");
     if (!wrong && first >= 0)
-        wrong = format_string("task %d %s (layer %d, micro-batch %d) reads other values than without passes", first,
-                              s->tasks[first].name, s->tasks[first].layer, s->tasks[first].micro);
+        wrong = describe_reader(s, first % (int)s->n);
     free_values(v);
     return wrong;
 }

@@ -63,6 +63,7 @@ static char *verify_bytes(const struct step *s)
  */
 
 struct touched { /* one access of one node */
+    const struct tensor *root;
     int space, node;
     size_t begin, end;
     bool writes;
@@ -88,8 +89,12 @@ static struct touched *list_accesses(const struct step *s, size_t *n)
             if (t->access[i].mode == ACCESS_NONE)
                 continue;
             size_t begin = root->address + x->offset;
-            *APPEND(list, *n, cap) = (struct touched){root->device->index * SLABS_PER_DEVICE + root->slab, node, begin,
-                                                      begin + x->bytes, t->access[i].mode & ACCESS_WRITE};
+            *APPEND(list, *n, cap) = (struct touched){root,
+                                                      root->device->index * SLABS_PER_DEVICE + root->slab,
+                                                      node,
+                                                      begin,
+                                                      begin + x->bytes,
+                                                      t->access[i].mode & ACCESS_WRITE};
         }
     }
     if (*n)
@@ -127,6 +132,8 @@ static uint64_t *reachable(const struct step *s, size_t *words)
 static char *describe_conflict(const struct step *s, int first, int second)
 {
     int n = (int)s->n;
+    if (first == second)
+        return format_string("task %d %s has two tensors on the same bytes", first % n, s->tasks[first % n].name);
     return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", first % n,
                          s->tasks[first % n].name, second % n, s->tasks[second % n].name,
                          first / n == second / n ? "" : " of the next iteration");
@@ -141,9 +148,9 @@ static char *verify_order(const struct step *s)
     for (size_t i = 0; i < n && !wrong; i++)
         for (size_t k = i + 1; k < n && list[k].space == list[i].space && list[k].begin < list[i].end && !wrong; k++) {
             int first = MIN(list[i].node, list[k].node), second = MAX(list[i].node, list[k].node);
-            if (first == second || !(list[i].writes || list[k].writes))
-                continue;
-            if (!(before[(size_t)second * words + (size_t)first / 64] >> (first % 64) & 1))
+            if (!(list[i].writes || list[k].writes) || (first == second && list[i].root == list[k].root))
+                continue; /* (a task may work in place, but not on the bytes of two tensors) */
+            if (first == second || !(before[(size_t)second * words + (size_t)first / 64] >> (first % 64) & 1))
                 wrong = describe_conflict(s, first, second);
         }
     free(list);
@@ -153,23 +160,49 @@ static char *verify_order(const struct step *s)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
+static bool lives(const struct step *s, const struct tensor *t)
+{
+    return t->root == t && t->slab >= 0 && (t->persistent || t->step == s);
+}
+
+/* The state that is kept must be out of the way of every list, also of one that does not touch it. */
+static char *verify_state(const struct step *s)
+{
+    const struct pool *p = s->pool;
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->n; k++) {
+            const struct tensor *a = p->tensors[i], *b = p->tensors[k];
+            if (a == b || !a->persistent || !lives(s, a) || !lives(s, b) || a->device != b->device ||
+                a->slab != b->slab)
+                continue;
+            if (a->address < b->address + b->bytes && b->address < a->address + a->bytes)
+                return format_string("tensor %s shares bytes with %s, which is kept from step to step", b->name,
+                                     a->name);
+        }
+    return NULL;
+}
+
+/* Every tensor within its slab, once slabs have been made, and the slabs within the budget. */
 static char *verify_budget(const struct step *s)
 {
-    const struct machine *m = s->pool->machine;
-    size_t slab[SLABS_PER_DEVICE];
-    for (int d = 0; d <= m->n_devices; d++) {
+    const struct pool *p = s->pool;
+    size_t high[SLABS_PER_DEVICE];
+    for (int d = 0; d <= p->machine->n_devices; d++) {
+        const struct device *device = &p->machine->device[d];
         size_t sum = 0;
-        memset(slab, 0, sizeof slab);
-        for (size_t i = 0; i < s->pool->n; i++) {
-            const struct tensor *t = s->pool->tensors[i];
-            if (t->root == t && t->device->index == d && t->slab >= 0)
-                slab[t->slab] = MAX(slab[t->slab], t->address + t->bytes);
+        memset(high, 0, sizeof high);
+        for (size_t i = 0; i < p->n; i++) {
+            const struct tensor *t = p->tensors[i];
+            if (t->device != device || t->root != t || t->slab < 0)
+                continue;
+            high[t->slab] = MAX(high[t->slab], t->address + t->bytes);
+            if (s->ready && (t->slab >= (int)device->n_slabs || high[t->slab] > device->slabs[t->slab].bytes))
+                return format_string("tensor %s ends behind its slab on device %s", t->name, device->id);
         }
         for (int i = 0; i < SLABS_PER_DEVICE; i++)
-            sum += slab[i];
-        if (sum > m->device[d].budget)
-            return format_string("device %s holds %zu bytes, its budget is %zu", m->device[d].id, sum,
-                                 m->device[d].budget);
+            sum += high[i];
+        if (sum > device->budget)
+            return format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
     }
     return NULL;
 }
@@ -181,5 +214,7 @@ char *verify(const struct step *s, const struct values *expected)
         wrong = verify_bytes(s);
     if (!wrong)
         wrong = verify_order(s);
+    if (!wrong)
+        wrong = verify_state(s);
     return wrong ? wrong : verify_budget(s);
 }

@@ -1,0 +1,523 @@
+/* test_pace.c - prediction against real queues: random delays and pacing change no bit, paced records keep the modelled
+ * times and order, profiles are measured, and what the commands write can be read back.
+ *
+ * Nothing here depends on how fast the machine is or what else it does: only order, lower bounds and bits are asserted.
+ */
+#include "support.h"
+
+#include <jansson.h>
+#include <math.h>
+
+static const char hardware_text[] = "hardware = paced\ndevices = 2\ndevices_per_link = 2\nflops = 1e12\n"
+                                    "efficiency = 0.5\nbandwidth = 1e11\nlaunch = 2e-6\nhost_bandwidth = 1e10\n"
+                                    "host_launch = 1e-6\nlink upload = 1e10 1e-6\nlink download = 1e10 1e-6\n"
+                                    "memory = 1G\nhost_memory = 1G\n";
+
+static const char *write_hardware(void) { return write_file("paced.txt", hardware_text, strlen(hardware_text)); }
+
+/* ---- a trainer that starts over ---------------------------------------------------------------------------------- */
+
+static const char *two; /* -d for two devices */
+
+static struct trainer *open_tiny(const char *devices, bool apart)
+{
+    struct settings *s = default_settings();
+    s->layers = 1, s->heads = 2, s->channels = 32, s->seq_len = 8;
+    s->batch = 4, s->micro_batch = 1;
+    s->devices = devices;
+    s->watchdog = 0;
+    if (apart)
+        setenv("YARD_SEPARATE_CONTEXTS", "1", 1);
+    struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
+    unsetenv("YARD_SEPARATE_CONTEXTS");
+    return t;
+}
+
+static size_t append_tensor(float **values, size_t n, struct tensor *t)
+{
+    *values = reallocate(*values, n + count_elements(t), sizeof **values);
+    read_tensor(t, *values + n);
+    return n + count_elements(t);
+}
+
+/* Parameters of every rank, then Adam's m and v: all that a step leaves behind; the caller frees it. */
+static float *read_state(struct trainer *t, size_t *n)
+{
+    struct model *m = t->model;
+    float *values = NULL;
+    *n = 0;
+    for (int r = 0; r < m->n_ranks; r++)
+        for (int u = 0; u < m->params->n_units; u++) {
+            *n = append_tensor(&values, *n, m->replica[r].value[u]);
+            if (owner_of(m, u) != r)
+                continue;
+            *n = append_tensor(&values, *n, m->replica[r].m[u]);
+            *n = append_tensor(&values, *n, m->replica[r].v[u]);
+        }
+    return values;
+}
+
+/* From the same first values, with two steps in flight and results collected as the training loop does. */
+static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
+{
+    init_random(t->model, 1337);
+    clear_optimizer(t->model);
+    for (uint32_t number = 1; number <= steps; number++) {
+        run_step(t, number);
+        step_result(t, number - 1);
+    }
+    assert_true(isfinite(step_result(t, steps)->loss));
+    drain(t->train);
+    return read_state(t, n);
+}
+
+static float *train_serial(struct trainer *t, uint32_t steps, size_t *n)
+{
+    execution.serial = true;
+    float *values = train_again(t, steps, n);
+    execution.serial = false;
+    return values;
+}
+
+/* ---- random delays ----------------------------------------------------------------------------------------------- */
+
+enum { DELAYED_RUNS = 100, STEPS = 3 };
+
+/* Whatever task is late, the edges alone make the order: always the bits of --serial. */
+static void expect_delays_change_nothing(const char *devices, bool apart)
+{
+    struct trainer *t = open_tiny(devices, apart);
+    size_t n, same;
+    float *expected = train_serial(t, STEPS, &n);
+    for (uint64_t seed = 1; seed <= DELAYED_RUNS; seed++) {
+        char what[96];
+        snprintf(what, sizeof what, "-d %s, contexts %s, --delay-seed %d", devices, apart ? "apart" : "shared",
+                 (int)seed);
+        start_delays(t->train, seed);
+        float *values = train_again(t, STEPS, &same);
+        stop_pacing(t->train);
+        assert_int_equal(same, n);
+        expect_same_bits(what, values, expected, n);
+        free(values);
+    }
+    free(expected);
+    free_trainer(t);
+}
+
+static void test_delays_on_one_device(void **state)
+{
+    (void)state;
+    expect_delays_change_nothing("0:0", false);
+}
+
+static void test_delays_on_two_devices(void **state)
+{
+    (void)state;
+    expect_delays_change_nothing(two, false);
+}
+
+static void test_delays_on_two_contexts(void **state)
+{
+    (void)state;
+    expect_delays_change_nothing(two, true);
+}
+
+/* ---- paced records ----------------------------------------------------------------------------------------------- */
+
+struct times {
+    uint64_t start, end;
+};
+struct recording { /* [iteration * tasks + task], iterations from 1 */
+    struct times *times;
+    size_t n;
+};
+
+static void keep_times(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                       uint64_t end)
+{
+    struct recording *r = context;
+    assert_true(now_ns() >= end); /* the padded end is when others were told, not only what is written down */
+    r->times[number * s->n + (size_t)(t - s->tasks)] = (struct times){start, end};
+    r->n++;
+}
+
+struct paced {
+    struct trainer *trainer;
+    struct costs *costs;
+    struct simulation *sim;
+    struct recording recording;
+    size_t overruns, tasks;
+    double seconds; /* of the overruns, modelled */
+};
+
+/* Four steps, paced; the weights must be those of --serial. */
+static struct paced run_paced(double scale)
+{
+    struct paced p = {.trainer = open_tiny(two, true), .costs = read_costs(write_hardware())};
+    struct step *s = p.trainer->train;
+    size_t n, same;
+    float *expected = train_serial(p.trainer, 4, &n);
+    p.sim = simulate(s, p.costs);
+    p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
+    struct pace *pace = start_pacing(s, p.sim, scale);
+    assert_true(pace_scale(pace) == scale);
+    execution.observe = keep_times;
+    execution.observe_context = &p.recording;
+    float *values = train_again(p.trainer, 4, &same);
+    execution.observe = NULL;
+    pace_overruns(pace, &p.overruns, &p.tasks, &p.seconds);
+    stop_pacing(s);
+    assert_int_equal(same, n);
+    assert_int_equal(p.recording.n, 4 * s->n);
+    expect_same_bits("paced", values, expected, n);
+    free(values), free(expected);
+    return p;
+}
+
+static void end_paced(struct paced *p)
+{
+    free(p->recording.times);
+    free_simulation(p->sim);
+    free_trainer(p->trainer);
+    free_costs(p->costs);
+}
+
+static uint64_t padded_ns(const struct paced *p, size_t i, double scale)
+{
+    const struct moment *m = &p->sim->moments[(SIMULATED_STEPS - 1) * p->trainer->train->n + i];
+    return (uint64_t)(1e9 * (m->end - m->start) * scale);
+}
+
+static void expect_after(const struct step *s, uint32_t number, size_t i, const struct times *mine,
+                         const struct times *before, const char *what)
+{
+    if (mine->start < before->end)
+        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, s->tasks[i].name,
+                    1e-3 * (double)(before->end - mine->start), what);
+}
+
+static void expect_order(const struct paced *p, uint32_t number, size_t i, const struct times **lane_before)
+{
+    const struct step *s = p->trainer->train;
+    const struct task *t = &s->tasks[i];
+    const struct times *all = p->recording.times, *mine = &all[number * s->n + i];
+    for (size_t e = 0; e < t->n_edges; e++)
+        if (t->edges[e].wait && number > t->edges[e].previous)
+            expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].from],
+                         s->tasks[t->edges[e].from].name);
+    if (lane_before[t->lane->index])
+        expect_after(s, number, i, mine, lane_before[t->lane->index], "the task before it on its lane");
+    lane_before[t->lane->index] = mine;
+}
+
+/* Every task takes its modelled time or longer, behind all that it waits for and behind its lane; those that take
+ * longer are the overruns that are counted. */
+static void test_paced_times(void **state)
+{
+    (void)state;
+    double scale = 150; /* a launch of 2 us is 0.3 ms */
+    struct paced p = run_paced(scale);
+    const struct step *s = p.trainer->train;
+    const struct times *lane_before[MAX_LANES] = {NULL};
+    size_t overruns = 0;
+    double late = 0;
+    for (uint32_t number = 1; number <= 4; number++)
+        for (size_t i = 0; i < s->n; i++) {
+            const struct times *t = &p.recording.times[number * s->n + i];
+            uint64_t least = padded_ns(&p, i, scale);
+            assert_in_range(t->end - t->start, least, UINT64_MAX);
+            overruns += t->end - t->start > least;
+            late += 1e-9 * (double)(t->end - t->start - least) / scale;
+            expect_order(&p, number, i, lane_before);
+        }
+    assert_int_equal(p.tasks, 4 * s->n);
+    assert_int_equal(p.overruns, overruns);
+    assert_true(fabs(p.seconds - late) <= 1e-9 * (1 + late));
+    print_message("# paced: %zu of %zu tasks overran\n", overruns, p.tasks);
+    end_paced(&p);
+}
+
+/* At next to no length, nothing is in time. */
+static void test_every_task_overruns(void **state)
+{
+    (void)state;
+    struct paced p = run_paced(1e-9);
+    assert_int_equal(p.overruns, p.tasks);
+    assert_int_equal(p.tasks, 4 * p.trainer->train->n);
+    assert_true(p.seconds > 0);
+    end_paced(&p);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The scale that is chosen shows the median task for 5 ms at least. */
+static void test_the_scale_is_chosen(void **state)
+{
+    (void)state;
+    struct trainer *t = open_tiny("0:0", false);
+    struct costs *c = read_costs(write_hardware());
+    struct simulation *sim = simulate(t->train, c);
+    init_random(t->model, 1);
+    struct pace *pace = start_pacing(t->train, sim, 0);
+    qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);
+    assert_true(pace_scale(pace) * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
+    assert_true(isfinite(pace_scale(pace)));
+    stop_pacing(t->train);
+    free_simulation(sim), free_costs(c);
+    free_trainer(t);
+}
+
+/* ---- the commands ------------------------------------------------------------------------------------------------ */
+
+#define TINY "--model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0"
+#define TRAIN "train " TINY " --steps 3 --sample-tokens 0 --val-batches 1"
+
+static struct ran expect_yard(int code, const char *words)
+{
+    struct ran r = run_yard("%s", words);
+    if (r.code != code)
+        test_failed("yard %s: exit code %d, expected %d:\n%s\n", words, r.code, code, r.err);
+    return r;
+}
+
+static struct ran PRINTF_LIKE(1, 2) yard(const char *format, ...)
+{
+    char words[3000];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    return expect_yard(EXIT_OK, words);
+}
+
+/* All of stdout must be one JSON object. */
+static json_t *yard_json(const struct ran *r)
+{
+    json_error_t error;
+    json_t *object = json_load_file(r->stdout_path, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(object))
+        test_failed("stdout is not one JSON object: %s, line %d\n", error.text, error.line);
+    return object;
+}
+
+static double json_number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value))
+        test_failed("the JSON has no number %s\n", name);
+    return json_number_value(value);
+}
+
+static char *new_path(const char *name) { return copy_string(temp_path(name)); }
+
+static void expect_same_files(const char *a, const char *b)
+{
+    char *line = format_string("cmp '%s' '%s' >&2", a, b);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    free(line);
+}
+
+/* The scale chosen or given, the weights are those of the run that is not paced. */
+static void test_a_paced_run_saves_the_same_weights(void **state)
+{
+    (void)state;
+    char *hardware = copy_string(write_hardware()), *plain = new_path("plain"), *given = new_path("given");
+    char *chosen = new_path("chosen");
+    yard(TRAIN " --save %s", plain);
+    struct ran r = yard(TRAIN " --save %s --pace %s --pace-scale 20", given, hardware);
+    assert_non_null(strstr(r.err, "paced"));
+    yard(TRAIN " --save %s --pace %s", chosen, hardware);
+    char *a = format_string("%s/model.safetensors", plain), *b = format_string("%s/model.safetensors", given);
+    char *c = format_string("%s/model.safetensors", chosen);
+    expect_same_files(a, b);
+    expect_same_files(a, c);
+    free(a), free(b), free(c), free(hardware), free(plain), free(given), free(chosen);
+}
+
+/* A paced trace and the simulated one of the same list: the same tasks, and times on one scale. */
+static void test_a_paced_trace_against_the_simulation(void **state)
+{
+    (void)state;
+    char *hardware = copy_string(write_hardware()), *paced = new_path("paced.trace"), *sim = new_path("sim.trace");
+    yard(TRAIN " --pace %s --pace-scale 2000 --trace %s", hardware, paced);
+    yard("plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
+    struct trace *t = trace_open(paced);
+    assert_int_equal(t->header.kind, TRACE_PACED);
+    assert_true(fabs(t->header.pace_scale * 2000 - 1) < 1e-12);
+    trace_free(t);
+    assert_non_null(strstr(yard("trace summary %s", paced).out, "trace    paced"));
+    struct ran r = yard("trace diff %s %s --json --list train", paced, sim);
+    json_t *diff = yard_json(&r);
+    double mape = json_number(diff, "task_mape"), makespan = json_number(diff, "makespan_error");
+    print_message("# paced against simulated: task_mape %.4f, makespan error %.4f\n", mape, makespan);
+    assert_true(mape < 1); /* without the scale, 2000 times too long, it would be all but 1 */
+    assert_true(fabs(makespan) < 0.9);
+    assert_int_equal(json_array_size(json_object_get(diff, "only_in_a")), 0);
+    assert_int_equal(json_array_size(json_object_get(diff, "only_in_b")), 0);
+    json_decref(diff);
+    free(hardware), free(paced), free(sim);
+}
+
+static void test_a_simulated_trace_is_read_as_simulated(void **state)
+{
+    (void)state;
+    char *path = new_path("plan.trace");
+    struct ran r =
+        yard("plan --model tiny --hardware data/hardware/server.txt --mesh dp=4 --simulate --json --trace %s", path);
+    json_t *plan = yard_json(&r), *simulation = json_object_get(plan, "simulation");
+    double ms = json_number(simulation, "step_ms");
+    assert_string_equal(json_string_value(json_object_get(simulation, "kind")), "simulated");
+    r = yard("trace summary %s --json", path);
+    json_t *summary = yard_json(&r);
+    assert_string_equal(json_string_value(json_object_get(summary, "kind")), "simulated");
+    struct trace *t = trace_open(path);
+    struct trace_steps steps = trace_steps_of(t, 0);
+    assert_int_equal(steps.n, 3);
+    assert_true(fabs(1e-6 * (double)(steps.steps[2].end - steps.steps[1].end) - ms) < 1e-5); /* whole nanoseconds */
+    trace_steps_free(&steps);
+    trace_free(t);
+    json_decref(plan), json_decref(summary);
+    free(path);
+}
+
+/* Busy shares, the critical path and the counts of one simulation agree with each other. */
+static void test_a_plan_with_a_simulation_is_one_object(void **state)
+{
+    (void)state;
+    struct ran r = yard("plan --model tiny --hardware data/hardware/laptop.txt --simulate --json");
+    json_t *plan = yard_json(&r), *simulation = json_object_get(plan, "simulation"), *value;
+    double ms = json_number(simulation, "step_ms"), path = 0;
+    const char *key;
+    size_t i;
+    json_object_foreach(json_object_get(simulation, "busy"), key, value)
+        assert_true(json_number_value(value) >= 0 && json_number_value(value) <= 1 + 1e-9);
+    json_array_foreach(json_object_get(simulation, "critical_path"), i, value) path += json_number(value, "ms");
+    assert_true(fabs(path - ms) <= 1e-9 * ms); /* it fills the step without a hole */
+    json_t *tasks = json_object_get(simulation, "tasks");
+    assert_true(json_number(tasks, "modelled") > 50);
+    assert_true(json_number(tasks, "measured") == 0 && json_number(tasks, "scaled") == 0);
+    json_decref(plan);
+}
+
+/* ---- yard profile ------------------------------------------------------------------------------------------------ */
+
+static struct costs *measure_profile(char **path)
+{
+    *path = new_path("measured.txt");
+    yard("profile " TINY " -o %s", *path);
+    return read_costs(*path);
+}
+
+/* What was written is read, is written the same again, and gives every task of this shape its measured time. */
+static void test_a_profile_is_measured_and_read_back(void **state)
+{
+    (void)state;
+    char *path, *again = new_path("again.txt");
+    struct costs *c = measure_profile(&path);
+    assert_true(c->measured && c->n_tasks > 20);
+    assert_true(c->link[LANE_UPLOAD].bytes_per_s > 0 && c->link[LANE_DOWNLOAD].bytes_per_s > 0);
+    write_profile(again, c, c->shape);
+    expect_same_files(path, again);
+    struct ran r = yard("plan " TINY " --profile %s --simulate --json", path);
+    json_t *plan = yard_json(&r), *tasks = json_object_get(json_object_get(plan, "simulation"), "tasks");
+    assert_true(json_number(tasks, "measured") > 50);
+    assert_true(json_number(tasks, "scaled") == 0 && json_number(tasks, "modelled") == 0);
+    json_decref(plan);
+    r = yard("plan --model tiny -d 0:0 --profile %s --simulate --json", path); /* another shape */
+    plan = yard_json(&r), tasks = json_object_get(json_object_get(plan, "simulation"), "tasks");
+    assert_true(json_number(tasks, "scaled") > 50);
+    json_decref(plan);
+    r = yard("plan --model tiny -d 0:0 --profile %s --simulate", path);
+    assert_non_null(strstr(r.out, "scaled"));
+    assert_non_null(strstr(r.out, "simulated step: "));
+    free_costs(c), free(path), free(again);
+}
+
+static void expect_stranger(const struct costs *c, const char *field, const char *engine, int64_t units)
+{
+    char *path = new_path("stranger.txt"), words[3000];
+    struct costs other = *c;
+    if (strcmp(field, "device") == 0)
+        other.device = (char *)"another device";
+    if (strcmp(field, "driver") == 0)
+        other.driver = (char *)"0.0";
+    other.engine = (char *)engine;
+    other.units = units;
+    write_profile(path, &other, c->shape);
+    snprintf(words, sizeof words, "plan " TINY " --simulate --profile %s", path);
+    struct ran r = expect_yard(EXIT_USAGE, words);
+    char *part = format_string("was made with %s \"", field);
+    if (!strstr(r.err, part) || !strstr(r.err, "yard profile -o"))
+        test_failed("expected \"%s\" and what to do, got: %s\n", part, r.err);
+    free(part), free(path);
+}
+
+static void test_a_profile_of_another_device_is_refused(void **state)
+{
+    (void)state;
+    char *path;
+    struct costs *c = measure_profile(&path);
+    expect_stranger(c, "device", c->engine, c->units);
+    expect_stranger(c, "driver", c->engine, c->units);
+    expect_stranger(c, "engine", "clblast", c->units);
+    expect_stranger(c, "units", c->engine, c->units + 1);
+    free_costs(c), free(path);
+}
+
+/* ---- what users can get wrong ------------------------------------------------------------------------------------ */
+
+static void test_mistakes_get_a_sentence(void **state)
+{
+    (void)state;
+    static const struct {
+        int code;
+        const char *words, *part;
+    } cases[] = {
+        {2, "plan --simulate", "--simulate needs times"},
+        {2, "plan --what-if link=2x", "add --simulate"},
+        {2, "plan --trace x", "add --simulate"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --profile x", "leave one out"},
+        {4, "plan --simulate --hardware no/such/file", "no/such/file"},
+        {4, "plan --simulate -d 0:0 --profile no/such/file", "no/such/file"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --what-if link=fast", "'link=fast'"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --mesh dp=2", "laptop.txt"},
+        {2, "plan --simulate --hardware data/hardware/laptop.txt --what-if mem=1M --model char", "does not fit"},
+        {2, "plan --simulate --hardware README.md", "README.md, line "},
+        {4, "train --pace no/such/file", "no/such/file"},
+        {2, "train --serial --pace data/hardware/laptop.txt", "--serial"},
+        {2, "train --serial --delay-seed 1", "--serial"},
+        {2, "train --delay-seed 1 --pace data/hardware/laptop.txt", "leave one out"},
+        {2, "profile", "-o FILE"},
+        {4, "profile " TINY " -o no/such/folder/file", "no/such/folder/file"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct ran r = expect_yard(cases[i].code, cases[i].words);
+        if (strncmp(r.err, "yard: ", 6) != 0 || !strstr(r.err, cases[i].part))
+            test_failed("yard %s: expected \"%s\", got: %s\n", cases[i].words, cases[i].part, r.err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_delays_on_one_device),
+        cmocka_unit_test(test_delays_on_two_devices),
+        cmocka_unit_test(test_delays_on_two_contexts),
+        cmocka_unit_test(test_paced_times),
+        cmocka_unit_test(test_every_task_overruns),
+        cmocka_unit_test(test_the_scale_is_chosen),
+        cmocka_unit_test(test_a_paced_run_saves_the_same_weights),
+        cmocka_unit_test(test_a_paced_trace_against_the_simulation),
+        cmocka_unit_test(test_a_simulated_trace_is_read_as_simulated),
+        cmocka_unit_test(test_a_plan_with_a_simulation_is_one_object),
+        cmocka_unit_test(test_a_profile_is_measured_and_read_back),
+        cmocka_unit_test(test_a_profile_of_another_device_is_refused),
+        cmocka_unit_test(test_mistakes_get_a_sentence),
+    };
+    two = two_devices();
+    return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+}
