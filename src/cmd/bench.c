@@ -2,8 +2,8 @@
  *
  * All in one run on the chosen device, since machines drift: the peak of independent FMAs, copy bandwidth, every matrix
  * product of the model in its form (packing included) by both engines, then training.  A product is timed as the same
- * task that a training step runs, alone in a list that is executed over and over; the peak is measured again before
- * each one, and a share is the median product over the median peak.
+ * task that a training step runs, alone in a list that is executed over and over.  A share is the median over pairs:
+ * each timing is divided by the FMA rate of a moment right before it, so that neighbours on the machine slow both down.
  */
 #include "../train/train.h"
 #include "cmd.h"
@@ -18,17 +18,22 @@ struct bench {
     struct machine *machine;
     struct config config;
     json_t *gemms;
-    double peak; /* FLOP/s: median over all measurements of this run */
-    double peaks[1024];
-    size_t n_peaks;
-    double weighted[3][2]; /* per engine: FLOPs and seconds of the projections */
+    struct probe *probe;
+    double peak;           /* FLOP/s of FMAs: the best moment of this run */
+    double weighted[3][2]; /* per engine, over the projections: FLOPs, and FLOPs divided by the share of the peak */
 };
 
-static void measure_peak(struct bench *b)
+/* The FMA rate now, over about `seconds`. */
+static double probe_peak(struct bench *b, double seconds)
 {
-    if (b->n_peaks < COUNT(b->peaks))
-        b->peaks[b->n_peaks++] = measure_fma_peak(&b->machine->device[0], 0.03);
+    double rate = run_probe(b->probe, seconds);
+    b->peak = MAX(b->peak, rate);
+    return rate;
 }
+
+struct timing { /* medians */
+    double flops_per_s, share;
+};
 
 /* ---- matrix products ------------------------------------------------------------------------------------------- */
 
@@ -98,8 +103,27 @@ static struct gemm describe_gemm(const struct bench *b, const struct shape *s, s
     return g;
 }
 
-/* Median seconds of the product, as tasks of a list (one, or with CLBlast's bias filling two). */
-static double time_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
+static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
+
+/* Runs the list over and over, each time beside the FMA probe. */
+static struct timing time_list(struct bench *b, struct step *list, double flops)
+{
+    double rate[REPEATS], share[REPEATS];
+    for (uint32_t i = 1; i <= WARM_UP + REPEATS; i++) {
+        double peak = probe_peak(b, 0);
+        uint64_t start = now_ns();
+        execute(list, i);
+        wait_iteration(list, i);
+        if (i > WARM_UP) {
+            rate[i - WARM_UP - 1] = flops / (1e-9 * (double)(now_ns() - start));
+            share[i - WARM_UP - 1] = rate[i - WARM_UP - 1] / peak;
+        }
+    }
+    return (struct timing){trace_median(rate, REPEATS), trace_median(share, REPEATS)};
+}
+
+/* The product as tasks of a list (one, or with CLBlast's bias filling two). */
+static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
     struct device *d = &b->machine->device[0];
     struct pool *pool = new_pool(b->machine);
@@ -111,44 +135,34 @@ static double time_gemm(struct bench *b, const struct shape *s, enum gemm_engine
                   MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k), (size_t)s->m * (size_t)s->n);
     struct gemm g = describe_gemm(b, s, operand_tensor(pool, d, "a", most), operand_tensor(pool, d, "b", most),
                                   operand_tensor(pool, d, "c", most));
-    double seconds[REPEATS];
     start_micro_batch(&build, 0, 0, 1, 1);
     gemm(&build, s->name, &g);
     finish_steps(pool, &list, 1);
-    for (uint32_t i = 1; i <= WARM_UP + REPEATS; i++) {
-        uint64_t start = now_ns();
-        execute(list, i);
-        wait_iteration(list, i);
-        if (i > WARM_UP)
-            seconds[i - WARM_UP - 1] = (double)(now_ns() - start) * 1e-9;
-    }
+    struct timing timing = time_list(b, list, flops_of(s));
     end_build(&build);
     free_step(list);
     free_model(model);
     free_pool(pool);
-    return trace_median(seconds, REPEATS);
+    return timing;
 }
-
-static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
 
 static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
     static const char *const names[] = {[GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"};
-    measure_peak(b);
-    double seconds = time_gemm(b, s, engine), rate = flops_of(s) / seconds, peak = b->peaks[b->n_peaks - 1];
+    struct timing t = time_gemm(b, s, engine);
     if (s->batch == 1) {
         b->weighted[engine][0] += s->count * flops_of(s);
-        b->weighted[engine][1] += s->count * seconds;
+        b->weighted[engine][1] += s->count * flops_of(s) / t.share;
     }
     if (!b->settings->json)
         printf("  %-8s %-18s %s %6d x %5d x %5d  batch %3d  %8.1f GFLOP/s  %5.1f %% of peak%s\n", names[engine],
-               s->name, gemm_form_name[s->form], s->m, s->n, s->k, s->batch, rate / 1e9, 100 * rate / peak,
+               s->name, gemm_form_name[s->form], s->m, s->n, s->k, s->batch, t.flops_per_s / 1e9, 100 * t.share,
                s->causal != CAUSAL_NONE && engine == GEMM_OWN ? " (skips the upper triangle)" : "");
     fflush(stdout);
     json_array_append_new(b->gemms,
                           json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f}", "engine", names[engine], "name",
                                     s->name, "form", gemm_form_name[s->form], "m", s->m, "n", s->n, "k", s->k, "batch",
-                                    s->batch, "gflops", rate / 1e9, "share_of_peak", rate / peak));
+                                    s->batch, "gflops", t.flops_per_s / 1e9, "share_of_peak", t.share));
 }
 
 static void bench_gemms(struct bench *b)
@@ -216,28 +230,29 @@ static json_t *kinds_json(struct kinds *k, bool quiet)
     return classes;
 }
 
-/* Steps per second, the peak measured before each step; the first steps, which compile kernels, are left out. */
+/* Whole steps, each beside the FMA probe; the first steps, which compile kernels, are left out. */
 static json_t *bench_training(struct bench *b, struct trainer *t)
 {
-    double ms[TRAIN_STEPS];
+    double ms[TRAIN_STEPS], share[TRAIN_STEPS], flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     uint32_t n = (uint32_t)MIN(was_given("steps") ? b->settings->steps : TRAIN_STEPS, (int64_t)TRAIN_STEPS);
+    int cores_alike = t->machine->device[0].is_share ? 1 : t->ranks; /* the probe runs on one device */
     for (uint32_t i = 1; i <= WARM_UP; i++)
         run_step(t, i);
     drain(t->train);
     for (uint32_t i = 1; i <= n; i++) {
-        measure_peak(b);
+        double peak = probe_peak(b, 0.1) * cores_alike;
         uint64_t start = now_ns();
         run_step(t, WARM_UP + i);
         drain(t->train);
         ms[i - 1] = (double)(now_ns() - start) * 1e-6;
+        share[i - 1] = flops / (ms[i - 1] * 1e-3) / peak;
     }
-    double step = trace_median(ms, n), peak = trace_median(b->peaks, b->n_peaks);
-    double rate = flops_per_token(t->model->params, t->seq) * tokens_per_step(t) / (step * 1e-3);
+    double step = trace_median(ms, n), of_peak = trace_median(share, n), tokens = tokens_per_step(t) / step * 1e3;
     if (!b->settings->json)
         printf("\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s = %.1f %% of peak\n", step, n,
-               tokens_per_step(t) / step * 1e3, rate / 1e9, 100 * rate / peak);
-    return json_pack("{s:s, s:f, s:f, s:f}", "model", b->settings->preset, "ms_per_step", step, "tokens_per_s",
-                     tokens_per_step(t) / step * 1e3, "share_of_peak", rate / peak);
+               tokens, flops / step * 1e-6, 100 * of_peak);
+    return json_pack("{s:s, s:f, s:f, s:f}", "model", b->settings->preset, "ms_per_step", step, "tokens_per_s", tokens,
+                     "share_of_peak", of_peak);
 }
 
 /* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs. */
@@ -297,10 +312,18 @@ static void open_bench(struct bench *b, struct settings *s)
     execution.watchdog_seconds = 0;
 }
 
-static double share(const struct bench *b, enum gemm_engine engine, double peak)
+static double share(const struct bench *b, enum gemm_engine engine)
 {
     const double *w = b->weighted[engine];
-    return w[1] > 0 ? w[0] / w[1] / peak : 0;
+    return w[1] > 0 ? w[0] / w[1] : 0;
+}
+
+static void print_shares(const struct bench *b)
+{
+    printf("projections, weighted by FLOPs: own %.1f %% of peak", 100 * share(b, GEMM_OWN));
+    if (b->weighted[GEMM_CLBLAST][1] > 0)
+        printf(", CLBlast %.1f %%", 100 * share(b, GEMM_CLBLAST));
+    printf("\n");
 }
 
 int cmd_bench(int argc, char **argv)
@@ -313,36 +336,31 @@ int cmd_bench(int argc, char **argv)
         fail(EXIT_USAGE, "'%s' is not an option; see `yard bench --help`", words[0]);
     open_bench(&b, s);
     struct device *d = &b.machine->device[0];
-    char *device = copy_string(d->name);
-    measure_peak(&b);
+    b.probe = open_probe(d);
+    b.peak = measure_fma_peak(d, 0.3);
     double copy = measure_copy(d, 0.3);
     if (!s->json)
         printf("device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
-               "one step "
-               "of model %s\n",
-               d->name, d->id, d->units, b.peaks[0] / 1e9, copy / 1e9, s->preset);
+               "one step of model %s\n",
+               d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, s->preset);
     bench_gemms(&b);
-    double peak = trace_median(b.peaks, b.n_peaks);
-    if (!s->json) {
-        printf("projections, weighted by FLOPs: own %.1f %% of peak", 100 * share(&b, GEMM_OWN, peak));
-        if (strcmp(s->gemm, "own") != 0)
-            printf(", CLBlast %.1f %%", 100 * share(&b, GEMM_CLBLAST, peak));
-        printf("; median peak %.1f GFLOP/s\n", peak / 1e9);
-    }
-    close_machine(b.machine);
+    if (!s->json)
+        print_shares(&b);
     json_t *train = bench_train(&b);
-    peak = trace_median(b.peaks, b.n_peaks);
     if (s->json) {
-        json_t *all =
-            json_pack("{s:s, s:f, s:f, s:O, s:f, s:f, s:O}", "device", device, "fma_peak_gflops", peak / 1e9,
-                      "copy_gbytes_per_s", copy / 1e9, "gemm", b.gemms, "own_share_of_peak", share(&b, GEMM_OWN, peak),
-                      "clblast_share_of_peak", share(&b, GEMM_CLBLAST, peak), "train", train);
+        json_t *all = json_pack("{s:s, s:f, s:f, s:O, s:f, s:f, s:O}", "device", d->name, "fma_peak_gflops",
+                                b.peak / 1e9, "copy_gbytes_per_s", copy / 1e9, "gemm", b.gemms, "own_share_of_peak",
+                                share(&b, GEMM_OWN), "clblast_share_of_peak", share(&b, GEMM_CLBLAST), "train", train);
         json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         putchar('\n');
         json_decref(all);
-    }
+    } else
+        printf("\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing\n",
+               b.peak / 1e9);
     json_decref(train);
     json_decref(b.gemms);
-    free(device), free(words);
+    close_probe(b.probe);
+    close_machine(b.machine);
+    free(words);
     return EXIT_OK;
 }

@@ -27,21 +27,57 @@ static double best_rate(struct device *d, cl_kernel k, size_t items, size_t grou
     return best;
 }
 
-double measure_fma_peak(struct device *d, double seconds)
+/* ---- the FMA probe --------------------------------------------------------------------------------------------- */
+
+struct probe {
+    struct device *device;
+    cl_kernel kernel;
+    cl_mem out;
+    size_t group, items;
+    double work; /* FLOPs of one run */
+};
+
+struct probe *open_probe(struct device *d)
 {
-    size_t group = d->is_cpu ? 1 : d->work_group, items = d->is_cpu ? d->units * 4 : d->units * 16 * group;
+    struct probe *p = allocate(1, sizeof *p);
     cl_int rounds = d->is_cpu ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
     cl_float x = 0.999f, y = 0.001f;
-    cl_kernel k = make_kernel(d, "bench.cl", "fma_peak");
-    cl_mem out;
-    CL_MAKE(out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
-    CL(clSetKernelArg(k, 0, sizeof out, &out));
-    CL(clSetKernelArg(k, 1, sizeof rounds, &rounds));
-    CL(clSetKernelArg(k, 2, sizeof x, &x));
-    CL(clSetKernelArg(k, 3, sizeof y, &y));
-    double rate = best_rate(d, k, items, group, 2.0 * CHAINS * d->vector * rounds * (double)items, seconds);
-    CL(clReleaseMemObject(out));
-    CL(clReleaseKernel(k));
+    p->device = d;
+    p->group = d->is_cpu ? 1 : d->work_group;
+    p->items = d->is_cpu ? d->units * 8 : d->units * 16 * p->group;
+    p->work = 2.0 * CHAINS * d->vector * rounds * (double)p->items;
+    p->kernel = make_kernel(d, "bench.cl", "fma_peak");
+    CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, p->items * sizeof(float), NULL, &err));
+    CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
+    CL(clSetKernelArg(p->kernel, 1, sizeof rounds, &rounds));
+    CL(clSetKernelArg(p->kernel, 2, sizeof x, &x));
+    CL(clSetKernelArg(p->kernel, 3, sizeof y, &y));
+    run_probe(p, 0); /* compiles */
+    return p;
+}
+
+double run_probe(struct probe *p, double seconds)
+{
+    double spent = 0, work = 0;
+    do {
+        spent += run_kernel(p->device, p->kernel, p->items, p->group);
+        work += p->work;
+    } while (spent < seconds);
+    return work / spent;
+}
+
+void close_probe(struct probe *p)
+{
+    CL(clReleaseMemObject(p->out));
+    CL(clReleaseKernel(p->kernel));
+    free(p);
+}
+
+double measure_fma_peak(struct device *d, double seconds)
+{
+    struct probe *p = open_probe(d);
+    double rate = best_rate(d, p->kernel, p->items, p->group, p->work, seconds);
+    close_probe(p);
     return rate;
 }
 

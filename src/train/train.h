@@ -173,5 +173,10 @@ void free_progress(struct progress *p);
 /* Measured limits of a device: FLOP/s of independent FMAs, bytes/s read + written by a copy. */
 double measure_fma_peak(struct device *d, double seconds);
 double measure_copy(struct device *d, double seconds);
+/* For comparisons on a machine that others use too: mean FLOP/s of FMAs over `seconds` (at least one run of some
+ * milliseconds), to be taken right beside what it is compared with. */
+struct probe *open_probe(struct device *d);
+double run_probe(struct probe *p, double seconds);
+void close_probe(struct probe *p);
 
 #endif
