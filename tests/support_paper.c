@@ -1,0 +1,99 @@
+#include "support_paper.h"
+
+#include <math.h>
+
+/* ---- hardware ---------------------------------------------------------------------------------------------------- */
+
+const struct speeds slow_speeds = {.per_link = 1, .bytes_per_s = 1e3, .launch = 1e-300, .link = 1e3};
+const struct speeds plausible_speeds = {
+    .per_link = 2, .bytes_per_s = 1e10, .launch = 1e-6, .link = 1e8, .latency = 1e-5};
+
+static const char hardware_format[] = "hardware = paper\ndevices = 8\ndevices_per_link = %d\nflops = 1e12\n"
+                                      "efficiency = 0.5\nbandwidth = %g\nlaunch = %g\nhost_bandwidth = %g\n"
+                                      "host_launch = %g\nlink upload = %g %g\nlink download = %g %g\n"
+                                      "memory = 1G\nhost_memory = 1G\n";
+
+char *hardware_text(const struct speeds *s)
+{
+    return format_string(hardware_format, s->per_link, s->bytes_per_s, s->launch, s->bytes_per_s, s->launch, s->link,
+                         s->latency, s->link, s->latency);
+}
+
+const char *write_hardware(const char *name, const struct speeds *s)
+{
+    char *text = hardware_text(s);
+    const char *path = write_file(name, text, strlen(text));
+    free(text);
+    return path;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+struct paper new_paper(int n_devices, const struct speeds *s)
+{
+    struct paper p = {.costs = read_costs(write_hardware("paper.txt", s))};
+    p.machine = virtual_machine(p.costs, n_devices);
+    p.device = &p.machine->device[0];
+    p.host = p.machine->host;
+    p.pool = new_pool(p.machine);
+    p.step = new_step(p.pool, "paper");
+    return p;
+}
+
+void end_paper(struct paper *p)
+{
+    free_step(p->step);
+    free_pool(p->pool);
+    close_machine(p->machine);
+    free_costs(p->costs);
+}
+
+struct tensor *new_bytes(struct paper *p, struct device *d, const char *name, int64_t words, bool persistent)
+{
+    struct tensor *t = new_tensor(p->pool, d, MEM_ACTIVATIONS, name, FLOAT32, SHAPE(words));
+    t->persistent = persistent;
+    return t;
+}
+
+static void no_work(void *context, const struct task *t, uint32_t number) { (void)context, (void)t, (void)number; }
+
+struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,
+                       struct tensor *reads, struct tensor *reads_too)
+{
+    struct task *t = add_host(p->step, lane, name, no_work, NULL);
+    if (writes)
+        add_access(t, writes, ACCESS_WRITE);
+    if (reads)
+        add_access(t, reads, ACCESS_READ);
+    if (reads_too)
+        add_access(t, reads_too, ACCESS_READ);
+    return t;
+}
+
+void finish_paper(struct paper *p)
+{
+    place(p->pool, &p->step, 1, true);
+    depend(p->step, true);
+    char *wrong = verify(p->step, NULL);
+    if (wrong)
+        test_failed("the list on paper is wrong: %s\n", wrong);
+}
+
+struct trainer *plan_tiny(const char *path, int ranks)
+{
+    static char mesh[16];
+    struct settings *s = default_settings();
+    s->layers = 2, s->heads = 2, s->channels = 32, s->seq_len = 16;
+    s->batch = 2 * ranks, s->micro_batch = 1;
+    s->hardware = path;
+    s->verify = s->simulate = true;
+    snprintf(mesh, sizeof mesh, "dp=%d", ranks);
+    s->mesh = mesh;
+    return new_trainer(s, LIST_TRAIN, false, true);
+}
+
+void expect_number(const char *what, double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-9 * fabs(expected)))
+        test_failed("%s: %.15g, expected %.15g\n", what, found, expected);
+}

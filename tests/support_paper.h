@@ -1,0 +1,45 @@
+/* support_paper.h - lists that are never run: on devices that exist only as a description of hardware. */
+#ifndef SUPPORT_PAPER_H
+#define SUPPORT_PAPER_H
+
+#include "support.h"
+
+/* ---- hardware ---------------------------------------------------------------------------------------------------- */
+
+struct speeds {
+    int per_link; /* devices that share a link */
+    double bytes_per_s, launch, link, latency;
+};
+/* A byte takes a millisecond wherever it goes, and nothing else takes time: a tensor of 4 bytes is 4 ms of work. */
+extern const struct speeds slow_speeds;
+/* Like a machine of today, but for links so slow that copies count. */
+extern const struct speeds plausible_speeds;
+char *hardware_text(const struct speeds *s); /* describes eight devices; the caller frees it */
+/* The same in a file of this test's folder; valid until four more are made. */
+const char *write_hardware(const char *name, const struct speeds *s);
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+struct paper {
+    struct costs *costs;
+    struct machine *machine;
+    struct pool *pool;
+    struct step *step;
+    struct device *device, *host; /* the first one, and the host */
+};
+struct paper new_paper(int n_devices, const struct speeds *s);
+void end_paper(struct paper *p);
+struct tensor *new_bytes(struct paper *p, struct device *d, const char *name, int64_t words, bool persistent);
+/* Nothing on paper is run, so any lane will do.  Accesses: written, then up to two that are read; NULL: none. */
+struct task *add_paper(struct paper *p, struct lane *lane, const char *name, struct tensor *writes,
+                       struct tensor *reads, struct tensor *reads_too);
+/* Addresses and edges; the list must then be sound. */
+void finish_paper(struct paper *p);
+
+/* A tiny model on `ranks` devices of the description at `path`, planned only; two micro-batches on each. */
+struct trainer *plan_tiny(const char *path, int ranks);
+
+/* |found - expected| is at most 1e-9 of expected. */
+void expect_number(const char *what, double found, double expected);
+
+#endif

@@ -1,0 +1,259 @@
+/* test_costs.c - files of costs: what they may and may not say, and the times that follow from them.  No OpenCL device
+ * is opened here: mistakes are made in forked children.
+ */
+#include "support_paper.h"
+
+#include <math.h>
+
+/* ---- reading them ---------------------------------------------------------------------------------------------- */
+
+static const char profile_text[] = "# made by hand\n"
+                                   "device = some device\ndriver = 1.0\nengine = own\nunits = 2\nvector = 8\n"
+                                   "shape = small # and round\n\n"
+                                   "link upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
+                                   "memory work = 4096\n"
+                                   "task small compute = 1000 100 400\n"
+                                   "task small compute = 5000 900 4000\n"
+                                   "task move upload = 3000 0 800\n"
+                                   "task read cpu = 2000 0 100\n";
+
+static void read_file(void *path) { free_costs(read_costs(path)); }
+
+static void test_a_profile_is_read(void **state)
+{
+    (void)state;
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    assert_true(c->measured && c->units == 2 && c->vector == 8 && c->n_tasks == 4);
+    assert_string_equal(c->device, "some device");
+    assert_string_equal(c->shape, "small");
+    assert_true(c->link[LANE_UPLOAD].bytes_per_s == 1e9 && c->link[LANE_DOWNLOAD].latency == 2e-6);
+    assert_true(c->peak_memory[MEM_WORK] == 4096);
+    assert_true(c->tasks[1].ns == 5000 && c->tasks[1].flops == 900 && c->tasks[1].lane == LANE_COMPUTE);
+    const char *again = temp_path("again.txt");
+    write_profile(again, c, c->shape);
+    struct costs *copy = read_costs(again);
+    assert_int_equal(copy->n_tasks, c->n_tasks);
+    assert_memory_equal(copy->tasks, c->tasks, c->n_tasks * sizeof *c->tasks);
+    assert_memory_equal(copy->link, c->link, sizeof c->link);
+    assert_memory_equal(copy->peak_memory, c->peak_memory, sizeof c->peak_memory);
+    assert_string_equal(copy->driver, "1.0");
+    free_costs(copy), free_costs(c);
+}
+
+/* One line of a good file is replaced: the mistake is named with file and line. */
+static void expect_bad_line(const char *good, const char *line, const char *bad)
+{
+    char part[64];
+    const char *at = strstr(good, line);
+    assert_non_null(at);
+    int number = 1;
+    for (const char *c = good; c < at; c++)
+        number += *c == '\n';
+    char *text = format_string("%.*s%s%s", (int)(at - good), good, bad, at + strcspn(at, "\n"));
+    snprintf(part, sizeof part, "bad.txt, line %d: ", number);
+    expect_refusal(read_file, (void *)write_file("bad.txt", text, strlen(text)), EXIT_USAGE, part);
+    free(text);
+}
+
+static void test_bad_lines_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *bad;
+    } cases[] = {
+        {"units", "units = 0"},
+        {"units", "units = two"},
+        {"units", "units"},
+        {"units", "cores = 2"},
+        {"device", "device ="},
+        {"link up", "link upload = 1e9"},
+        {"link up", "link upload = 0 1e-6"},
+        {"link up", "link upload = 1e9 -1"},
+        {"link up", "link upload = inf 0"},
+        {"link up", "link upload = 1e9 inf"},
+        {"link up", "link upload = 1e9 1e-6 s"},
+        {"link up", "link sideways = 1e9 1e-6"},
+        {"memory", "memory of work = 4096"},
+        {"memory", "memory work = much"},
+        {"task move", "task move upload = 0 0 800"},
+        {"task move", "task move upload = 3000 0"},
+        {"task move", "task move upload = 3000 0 800 5"},
+        {"task move", "task move upload = inf 0 800"},
+        {"task move", "task move upload = nan 0 800"},
+        {"task move", "task move upload = 3000 -1 800"},
+        {"task move", "task move = 3000 0 800"},
+        {"task move", "task move sideways = 3000 0 800"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_bad_line(profile_text, cases[i].line, cases[i].bad);
+}
+
+static void test_bad_lines_of_hardware(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"flops = fast", "flops = -1", "flops = inf", "flops = nan", "flops = 1e999"};
+    char *good = hardware_text(&plausible_speeds);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_bad_line(good, "flops", bad[i]);
+    expect_bad_line(good, "memory", "memory = 0");
+    expect_bad_line(good, "memory", "memory = 12 apples");
+    expect_bad_line(good, "devices =", "devices = 1.5");
+    free(good);
+}
+
+/* Without line i, the file is refused, and what is missing named. */
+static void test_missing_lines_are_named(void **state)
+{
+    (void)state;
+    static const char *const needed[] = {"device", "driver", "engine", "units", "vector", "shape", "link upload"};
+    for (size_t i = 0; i < COUNT(needed); i++) {
+        const char *at = strstr(profile_text, needed[i]), *name = needed[i];
+        char part[64];
+        char *text = format_string("%.*s%s", (int)(at - profile_text), profile_text, at + strcspn(at, "\n"));
+        snprintf(part, sizeof part, "lack.txt: `%s", name);
+        expect_refusal(read_file, (void *)write_file("lack.txt", text, strlen(text)), EXIT_USAGE, part);
+        free(text);
+    }
+    expect_refusal(read_file, (void *)"no/such/file", EXIT_IO, "no/such/file");
+    expect_refusal(read_file, (void *)"tests", EXIT_IO, "tests");
+    expect_refusal(read_file, (void *)write_file("empty.txt", "", 0), EXIT_USAGE, "empty.txt");
+}
+
+static void expect_cost(const struct costs *c, const struct task *t, double ns, enum cost_source source)
+{
+    enum cost_source found;
+    expect_number(t->name, 1e9 * task_seconds(c, t, &found), ns);
+    assert_int_equal(found, source);
+}
+
+static struct task paper_task(struct lane *lane, const char *name, double flops, size_t bytes)
+{
+    struct task t = {.lane = lane, .flops = flops, .bytes = bytes};
+    snprintf(t.name, sizeof t.name, "%s", name);
+    return t;
+}
+
+/* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000; the lane as a whole: 6000 ns for 4400 bytes. */
+static void test_costs_of_a_profile(void **state)
+{
+    (void)state;
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct paper p = new_paper(1, &slow_speeds);
+    struct lane *compute = p.device->lane[LANE_COMPUTE], *cpu = p.host->lane[LANE_CPU];
+    struct task same = paper_task(compute, "small", 100, 400), other = paper_task(compute, "small", 900, 4000);
+    struct task near_small = paper_task(compute, "small", 200, 500),
+                near_large = paper_task(compute, "small", 450, 3000);
+    struct task unseen = paper_task(compute, "unheard of", 5, 8800), host = paper_task(cpu, "read", 0, 201);
+    expect_cost(c, &same, 1000, COST_MEASURED);
+    expect_cost(c, &other, 5000, COST_MEASURED);
+    expect_cost(c, &near_small, 2000, COST_SCALED); /* by FLOPs, from the nearest in bytes */
+    expect_cost(c, &near_large, 2500, COST_SCALED);
+    expect_cost(c, &unseen, 12000, COST_SCALED);
+    expect_cost(c, &host, 4000, COST_SCALED); /* by bytes + 1 */
+    c->scale_device = 2, c->scale_cpu = 4;
+    expect_cost(c, &same, 500, COST_MEASURED);
+    expect_cost(c, &unseen, 6000, COST_SCALED);
+    expect_cost(c, &host, 1000, COST_SCALED);
+    end_paper(&p);
+    free_costs(c);
+}
+
+/* A copy: 800 bytes to the device, 1600 with what is read.  `link` alone changes it, `device` does not. */
+static void test_costs_of_copies(void **state)
+{
+    (void)state;
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct paper p = new_paper(1, &slow_speeds);
+    struct tensor *to = new_bytes(&p, p.device, "to", 200, true), *from = new_bytes(&p, p.host, "from", 200, true);
+    struct task known = *add_copy(p.step, p.device->lane[LANE_UPLOAD], "move", to, from);
+    struct task unknown = *add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "back", from, to);
+    known.bytes = 800;
+    expect_cost(c, &known, 3000, COST_MEASURED);
+    expect_cost(c, &unknown, 2000 + 400, COST_MEASURED); /* latency + 800 bytes at 2e9 bytes/s */
+    c->scale_device = 10;
+    expect_cost(c, &known, 3000, COST_MEASURED);
+    expect_cost(c, &unknown, 2400, COST_MEASURED);
+    c->scale_link = 2;
+    expect_cost(c, &known, 1500, COST_MEASURED);
+    expect_cost(c, &unknown, 2000 + 200, COST_MEASURED);
+    end_paper(&p);
+    free_costs(c);
+}
+
+/* On hardware: launch + the longer of computing and moving, on a host core launch + moving. */
+static void test_costs_by_the_roofline(void **state)
+{
+    (void)state;
+    struct paper p = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6}); /* 0.5 TFLOP/s, 1 GB/s, 1 us */
+    struct lane *compute = p.device->lane[LANE_COMPUTE];
+    struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 1000, 4000);
+    struct task host = paper_task(p.host->lane[LANE_CPU], "host", 0, 2000);
+    expect_cost(p.costs, &flops, 1000 + 1e6, COST_MODELLED);
+    expect_cost(p.costs, &bytes, 1000 + 4000, COST_MODELLED);
+    expect_cost(p.costs, &host, 1000 + 2000, COST_MODELLED);
+    apply_what_if(p.costs, p.machine, "device=2x cpu=0.5x");
+    expect_cost(p.costs, &flops, 1000 + 5e5, COST_MODELLED);
+    expect_cost(p.costs, &bytes, 1000 + 2000, COST_MODELLED);
+    expect_cost(p.costs, &host, 2000 + 4000, COST_MODELLED);
+    end_paper(&p);
+}
+
+static void ask_what_if(void *words)
+{
+    struct paper p = new_paper(1, &slow_speeds);
+    apply_what_if(p.costs, p.machine, words);
+}
+
+static void test_what_if(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"link",    "link=",    "link=fast", "link=0x", "link=-1x", "link=infx",
+                                      "link=2y", "link=2xx", "mem=0",     "mem=8Q",  "gpu=2x",   "link=2x cpu"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_refusal(ask_what_if, (void *)bad[i], EXIT_USAGE, "--what-if: '");
+    struct paper p = new_paper(2, &slow_speeds);
+    size_t host = p.host->budget;
+    apply_what_if(p.costs, p.machine, "link=2x, cpu=0.5 device=1.5x mem=8K");
+    assert_true(p.costs->scale_link == 2 && p.costs->scale_cpu == 0.5 && p.costs->scale_device == 1.5);
+    assert_true(p.machine->device[0].budget == 8192 && p.machine->device[1].budget == 8192 && p.host->budget == host);
+    end_paper(&p);
+}
+
+static void check_print(void *changed)
+{
+    struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
+    struct device d = {.name = "some device", .units = 2};
+    free(c->driver);
+    c->driver = copy_string(""); /* as of a device without a driver */
+    if (strcmp(changed, "device") == 0)
+        snprintf(d.name, sizeof d.name, "another");
+    if (strcmp(changed, "units") == 0)
+        d.units = 4;
+    check_fingerprint(c, &d, strcmp(changed, "engine") ? "own" : "clblast");
+    free_costs(c);
+}
+
+static void test_another_fingerprint_is_refused(void **state)
+{
+    (void)state;
+    expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", this run has \"another\"");
+    expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", this run has \"4\"");
+    expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", this run has \"clblast\"");
+    assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_profile_is_read),
+        cmocka_unit_test(test_bad_lines_are_named),
+        cmocka_unit_test(test_bad_lines_of_hardware),
+        cmocka_unit_test(test_missing_lines_are_named),
+        cmocka_unit_test(test_costs_of_a_profile),
+        cmocka_unit_test(test_costs_of_copies),
+        cmocka_unit_test(test_costs_by_the_roofline),
+        cmocka_unit_test(test_what_if),
+        cmocka_unit_test(test_another_fingerprint_is_refused),
+    };
+    return cmocka_run_group_tests_name("costs", tests, NULL, NULL);
+}

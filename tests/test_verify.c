@@ -1,0 +1,424 @@
+/* test_verify.c - proving that a list computes what it should.
+ *
+ * Finished lists are broken on purpose, one way at a time, and each test says which checker must notice: verify() looks
+ * at bytes and order, compare_values() at what is computed.  A pass that only moves values round must pass both.  No
+ * OpenCL device is opened here.
+ */
+#include "support_paper.h"
+
+/* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
+
+/* Place and order the list again, as is done behind passes. */
+static void finish_again(struct trainer *t)
+{
+    for (size_t i = 0; i < t->pool->n; i++) {
+        struct tensor *x = t->pool->tensors[i];
+        x->step = NULL;
+        x->first = INT32_MAX;
+        x->last = x->slab = -1;
+    }
+    place(t->pool, &t->train, 1, true);
+    depend(t->train, true);
+}
+
+static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 2); }
+
+/* The sentence of the checker, which must not be silent and names `part`. */
+static void expect_wrong(const char *what, char *wrong, const char *part)
+{
+    if (!wrong || !strstr(wrong, part))
+        test_failed("%s: expected \"%s\", got: %s\n", what, part, wrong ? wrong : "nothing wrong");
+    free(wrong);
+}
+
+static void expect_right(const char *what, char *wrong)
+{
+    if (wrong)
+        test_failed("%s: %s\n", what, wrong);
+}
+
+/* Caught by verify(): order.  The values are those of the list's own order, so nothing is wrong with them. */
+static void test_a_dropped_wait(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_two();
+    size_t waits = 0;
+    expect_right("whole", verify(t->train, t->values));
+    for (size_t i = 0; i < t->train->n; i++)
+        for (size_t e = 0; e < t->train->tasks[i].n_edges; e++) {
+            struct edge *edge = &t->train->tasks[i].edges[e];
+            if (!edge->wait || waits++ % 4)
+                continue;
+            edge->wait = false;
+            expect_wrong(t->train->tasks[i].name, verify(t->train, NULL), "nothing orders them");
+            edge->wait = true;
+        }
+    assert_true(waits > 40);
+    expect_right("values", compare_values(t->values, t->train));
+    free_trainer(t);
+}
+
+static void move_task(struct step *s, size_t from, size_t to)
+{
+    struct task t = s->tasks[from];
+    if (from < to)
+        memmove(&s->tasks[from], &s->tasks[from + 1], (to - from) * sizeof t);
+    else
+        memmove(&s->tasks[to + 1], &s->tasks[to], (from - to) * sizeof t);
+    s->tasks[to] = t;
+}
+
+static bool overlap(const struct tensor *a, const struct tensor *b)
+{
+    return a->root == b->root && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* The last task before i that writes what i reads, or -1. */
+static int producer_of(const struct step *s, int i, const struct tensor *x)
+{
+    for (int k = i - 1; k >= 0; k--)
+        for (int a = 0; a < s->tasks[k].n_access; a++)
+            if (overlap(s->tasks[k].access[a].tensor, x) && (s->tasks[k].access[a].mode & ACCESS_WRITE))
+                return k;
+    return -1;
+}
+
+/* Caught by compare_values(): it reads another value, or what is not yet written.  Placed and ordered as it now stands,
+ * the list is in itself sound wherever the tensor persists, so verify() alone may have nothing to say. */
+static void test_a_task_before_its_producer(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_two();
+    struct step *s = t->train;
+    size_t moved = 0, by_verify = 0;
+    for (int i = 0; i < (int)s->n; i += 3)
+        for (int a = 0; a < s->tasks[i].n_access; a++) {
+            const struct access *x = &s->tasks[i].access[a];
+            int k = x->mode & ACCESS_READ ? producer_of(s, i, x->tensor) : -1;
+            if (k < 0)
+                continue;
+            move_task(s, (size_t)i, (size_t)k);
+            finish_again(t);
+            char *wrong = verify(s, NULL);
+            by_verify += wrong != NULL;
+            free(wrong);
+            expect_wrong(s->tasks[k].name, compare_values(t->values, s), "reads");
+            move_task(s, (size_t)k, (size_t)i);
+            moved++;
+            break;
+        }
+    assert_true(moved > 50 && by_verify > moved / 2);
+    finish_again(t);
+    expect_right("moved back", verify(s, t->values));
+    free_trainer(t);
+}
+
+static bool same_task(const struct task *a, const struct task *b)
+{
+    return a->layer == b->layer && a->lane == b->lane && strcmp(a->name, b->name) == 0;
+}
+
+/* Caught by compare_values(): both tensors are written and live, so the list is sound in itself. */
+static void test_the_wrong_micro_batch(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_two();
+    struct step *s = t->train;
+    size_t tried = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < i && s->tasks[i].micro == 1; k++) {
+            if (s->tasks[k].micro != 0 || !same_task(&s->tasks[i], &s->tasks[k]))
+                continue;
+            for (int a = 0; a < s->tasks[i].n_access; a++) {
+                struct access *x = &s->tasks[i].access[a];
+                struct tensor *right = x->tensor, *wrong = s->tasks[k].access[a].tensor;
+                if (x->mode != ACCESS_READ || right == wrong)
+                    continue;
+                x->tensor = wrong;
+                expect_wrong(s->tasks[i].name, compare_values(t->values, s), "reads other values");
+                x->tensor = right;
+                tried++;
+            }
+        }
+    assert_true(tried > 50);
+    free_trainer(t);
+}
+
+/* A tensor that is written once and read later, up to its end. */
+static bool is_simple(const struct step *s, const struct tensor *x)
+{
+    size_t writes = 0;
+    bool read_last = false;
+    if (x->root != x || x->persistent || x->step != s || x->last <= x->first + 1)
+        return false;
+    for (int i = x->first; i <= x->last; i++)
+        for (int a = 0; a < s->tasks[i].n_access; a++)
+            if (s->tasks[i].access[a].tensor->root == x) {
+                writes += (s->tasks[i].access[a].mode & ACCESS_WRITE) != 0;
+                read_last = s->tasks[i].access[a].mode == ACCESS_READ;
+            }
+    return writes == 1 && read_last;
+}
+
+/* Caught by verify(): bytes.  As if the life of x had ended too early: another tensor, which is first written while x
+ * is still to be read, lies on its bytes.  `from` and `to`: how far before x's last reader. */
+static size_t free_early(struct trainer *t, int from, int to)
+{
+    size_t tried = 0;
+    for (size_t i = 0; i < t->pool->n; i++) {
+        const struct tensor *x = t->pool->tensors[i];
+        for (size_t k = 0; is_simple(t->train, x) && k < t->pool->n; k++) {
+            struct tensor *y = t->pool->tensors[k];
+            if (y == x || y->root != y || y->step != t->train || y->device != x->device || y->bytes > x->bytes ||
+                y->first <= x->first || y->first < x->last - from || y->first > x->last - to)
+                continue;
+            size_t address = y->address;
+            int slab = y->slab;
+            y->address = x->address, y->slab = x->slab;
+            depend(t->train, true);
+            expect_right(x->name, compare_values(t->values, t->train)); /* which looks at no addresses */
+            expect_wrong(x->name, verify(t->train, NULL), "tensor");
+            y->address = address, y->slab = slab;
+            tried++;
+            break;
+        }
+    }
+    depend(t->train, true);
+    return tried;
+}
+
+static void test_freed_too_early(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_two();
+    assert_true(free_early(t, 1 << 20, 1) > 30);
+    expect_right("mended", verify(t->train, t->values));
+    free_trainer(t);
+}
+
+/* The last reader of x itself writes y onto x's bytes: a kernel reads them in any order, so that is wrong as well. */
+static void test_freed_one_task_too_early(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_two();
+    assert_true(free_early(t, 0, 0) > 5);
+    free_trainer(t);
+}
+
+/* ---- swapping: copies that change nothing, and such that do -------------------------------------------------------
+ */
+
+/* a goes out to h and comes back as b, which g reads; w persists.
+ *
+ *     f   compute    a          out  download  h <- a        in  upload  b <- h        g  compute  w <- b
+ */
+struct swap {
+    struct paper paper;
+    struct values *plain; /* of the list without the copies */
+    struct tensor *a, *b, *h;
+};
+
+static struct swap new_swap(bool h_persists)
+{
+    struct swap s = {.paper = new_paper(1, &slow_speeds)};
+    struct paper *p = &s.paper;
+    struct lane *compute = p->device->lane[LANE_COMPUTE];
+    s.a = new_bytes(p, p->device, "a", 8, false), s.b = new_bytes(p, p->device, "b", 8, false);
+    s.h = new_bytes(p, p->host, "h", 8, h_persists);
+    struct tensor *w = new_bytes(p, p->device, "w", 8, true);
+    add_paper(p, compute, "f", s.a, w, NULL);
+    add_paper(p, compute, "g", w, s.a, NULL);
+    s.plain = number_values(p->step);
+    add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "out", s.h, s.a);
+    add_copy(p->step, p->device->lane[LANE_UPLOAD], "in", s.b, s.h);
+    move_task(p->step, 1, 3);
+    p->step->tasks[3].access[1].tensor = s.b;
+    return s;
+}
+
+static void order_swap(struct swap *s)
+{
+    place(s->paper.pool, &s->paper.step, 1, true);
+    depend(s->paper.step, true);
+}
+
+static void end_swap(struct swap *s)
+{
+    free_values(s->plain);
+    end_paper(&s->paper);
+}
+
+static void test_a_swap_computes_the_same(void **state)
+{
+    (void)state;
+    struct swap s = new_swap(false);
+    order_swap(&s);
+    expect_right("swap", verify(s.paper.step, s.plain));
+    end_swap(&s);
+}
+
+/* Caught by both when h is new in every step; by compare_values() alone when h keeps what the last step left there. */
+static void test_swapped_in_before_out(void **state)
+{
+    (void)state;
+    for (int persists = 0; persists < 2; persists++) {
+        struct swap s = new_swap(persists);
+        move_task(s.paper.step, 2, 1);
+        order_swap(&s);
+        expect_wrong("in before out", compare_values(s.plain, s.paper.step), persists ? "other values" : "tensor h");
+        if (persists)
+            expect_right("sound in itself", verify(s.paper.step, NULL));
+        else
+            expect_wrong("in before out", verify(s.paper.step, NULL), "tensor h before anything is written");
+        end_swap(&s);
+    }
+}
+
+/* Caught by verify(): order.  Two lanes and the step's end are crossed, and every wait on the way is needed. */
+static void test_a_swap_needs_its_waits(void **state)
+{
+    (void)state;
+    struct swap s = new_swap(false);
+    order_swap(&s);
+    for (size_t i = 0; i < s.paper.step->n; i++)
+        for (size_t e = 0; e < s.paper.step->tasks[i].n_edges; e++) {
+            struct edge *edge = &s.paper.step->tasks[i].edges[e];
+            if (!edge->wait)
+                continue;
+            edge->wait = false;
+            expect_wrong(s.paper.step->tasks[i].name, verify(s.paper.step, s.plain), "nothing orders them");
+            edge->wait = true;
+        }
+    end_swap(&s);
+}
+
+/* Caught by compare_values(): it is w that goes out and comes back as b. */
+static void test_a_swap_of_another_value(void **state)
+{
+    (void)state;
+    struct swap s = new_swap(false);
+    s.paper.step->tasks[1].access[1].tensor = s.paper.step->tasks[0].access[1].tensor; /* out: h <- w */
+    order_swap(&s);
+    expect_right("sound in itself", verify(s.paper.step, NULL));
+    expect_wrong("w in place of a", compare_values(s.plain, s.paper.step), "task 3 g");
+    end_swap(&s);
+}
+
+/* Half of a goes out and comes back as a tensor of its own: values are known by part. */
+static void test_a_swap_of_a_part(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct swap s = new_swap(false);
+        struct paper *p = &s.paper;
+        struct tensor *h = new_bytes(p, p->host, "half", 4, false), *back = new_bytes(p, p->device, "back", 4, false);
+        struct tensor *left = new_view(p->pool, s.a, "left", 0, SHAPE(4));
+        struct tensor *right = new_view(p->pool, s.a, "right", 4, SHAPE(4));
+        struct task *t = p->step->tasks;
+        t[3].access[1].tensor = right;
+        struct task without[] = {t[0], t[3]};
+        struct step plain = *p->step;
+        plain.tasks = without, plain.n = COUNT(without);
+        free_values(s.plain);
+        s.plain = number_values(&plain);
+        t[1].access[0].tensor = h, t[1].access[1].tensor = wrong ? left : right;
+        t[2].access[0].tensor = back, t[2].access[1].tensor = h;
+        t[3].access[1].tensor = back;
+        order_swap(&s);
+        if (wrong)
+            expect_wrong("the left half", compare_values(s.plain, p->step), "task 3 g");
+        else
+            expect_right("the right half", verify(p->step, s.plain));
+        end_swap(&s);
+    }
+}
+
+/* In a real list: an activation of the forward pass goes out behind its first reader and comes back, as a new tensor,
+ * in front of its last one. */
+static void swap_tensor(struct trainer *t, struct tensor *x, int out, int in)
+{
+    struct step *s = t->train;
+    struct tensor *h = new_tensor(t->pool, t->machine->host, x->class, "swapped", x->element, x->rank, x->shape);
+    struct tensor *back = new_tensor(t->pool, x->device, x->class, x->name, x->element, x->rank, x->shape);
+    for (int i = in; i <= x->last; i++)
+        for (int a = 0; a < s->tasks[i].n_access; a++)
+            if (s->tasks[i].access[a].tensor == x)
+                s->tasks[i].access[a].tensor = back;
+    add_copy(s, x->device->lane[LANE_DOWNLOAD], "swap.out", h, x);
+    move_task(s, s->n - 1, (size_t)out);
+    add_copy(s, x->device->lane[LANE_UPLOAD], "swap.in", back, h);
+    move_task(s, s->n - 1, (size_t)in + 1);
+}
+
+static bool has_views(const struct trainer *t, const struct tensor *x)
+{
+    for (size_t i = 0; i < t->pool->n; i++)
+        if (t->pool->tensors[i]->root == x && t->pool->tensors[i] != x)
+            return true;
+    return false;
+}
+
+static void test_swapping_activations_of_training(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_two();
+    size_t n = t->pool->n, swapped = 0, tasks = t->train->n;
+    for (size_t i = 0; i < n && swapped < 12; i++) {
+        struct tensor *x = t->pool->tensors[i];
+        if (!is_simple(t->train, x) || x->device->is_host || has_views(t, x) || x->last - x->first < 20)
+            continue;
+        swap_tensor(t, x, x->first + 1, x->last);
+        finish_again(t);
+        expect_right(x->name, compare_values(t->values, t->train));
+        swapped++;
+    }
+    assert_int_equal(swapped, 12);
+    assert_int_equal(t->train->n, tasks + 2 * swapped);
+    expect_right("all of them", verify(t->train, t->values));
+    struct simulation *sim = simulate(t->train, t->costs);
+    assert_true(sim->period > 0);
+    free_simulation(sim);
+    free_trainer(t);
+}
+
+/* What persists is a result too: a copy to it counts although no task of the list reads it. */
+static void test_a_copy_that_is_left_out(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct paper p = new_paper(1, &slow_speeds);
+        struct tensor *x = new_bytes(&p, p.device, "x", 8, false), *y = new_bytes(&p, p.device, "y", 8, false);
+        struct tensor *result = new_bytes(&p, p.host, "result", 8, true);
+        add_paper(&p, p.device->lane[LANE_COMPUTE], "make x", x, NULL, NULL);
+        add_paper(&p, p.device->lane[LANE_COMPUTE], "make y", y, x, NULL);
+        add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "keep", result, y);
+        struct values *values = number_values(p.step);
+        if (wrong)
+            p.step->tasks[2].access[1].tensor = x;
+        else
+            p.step->n--;
+        expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, p.step), "");
+        p.step->n = 3;
+        free_values(values);
+        end_paper(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_dropped_wait),
+        cmocka_unit_test(test_a_task_before_its_producer),
+        cmocka_unit_test(test_the_wrong_micro_batch),
+        cmocka_unit_test(test_freed_too_early),
+        cmocka_unit_test(test_freed_one_task_too_early),
+        cmocka_unit_test(test_a_swap_computes_the_same),
+        cmocka_unit_test(test_swapped_in_before_out),
+        cmocka_unit_test(test_a_swap_needs_its_waits),
+        cmocka_unit_test(test_a_swap_of_another_value),
+        cmocka_unit_test(test_a_swap_of_a_part),
+        cmocka_unit_test(test_swapping_activations_of_training),
+        cmocka_unit_test(test_a_copy_that_is_left_out),
+    };
+    return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
+}
