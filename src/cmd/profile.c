@@ -12,9 +12,15 @@ struct kind { /* tasks of one name, lane kind and size */
     double *ns;
     size_t n, cap;
 };
+struct series { /* nanoseconds */
+    double *ns;
+    size_t n, cap;
+};
 struct collected {
     struct kind *kinds;
     size_t n, cap;
+    uint64_t lane_end[MAX_LANES];
+    struct series gaps[LANE_KINDS];
 };
 
 static struct kind *find_kind(struct collected *c, const struct task *t)
@@ -31,6 +37,20 @@ static struct kind *find_kind(struct collected *c, const struct task *t)
     return k;
 }
 
+/* From the end of the task before on the lane, of tasks that waited for nothing else. */
+static void collect_gap(struct collected *c, const struct task *t, uint64_t start, uint64_t end)
+{
+    uint64_t before = c->lane_end[t->lane->index];
+    bool waits = false;
+    for (size_t i = 0; i < t->n_edges; i++)
+        waits |= t->edges[i].wait;
+    if (before && !waits && start >= before) {
+        struct series *g = &c->gaps[t->lane->kind];
+        *APPEND(g->ns, g->n, g->cap) = (double)(start - before);
+    }
+    c->lane_end[t->lane->index] = end;
+}
+
 /* The steps after the warm-up, in which kernels are compiled and caches filled. */
 static void collect(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
                     uint64_t end)
@@ -40,6 +60,7 @@ static void collect(void *context, const struct step *s, const struct task *t, u
         return;
     struct kind *k = find_kind(context, t);
     *APPEND(k->ns, k->n, k->cap) = (double)(end - start);
+    collect_gap(context, t, start, end);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
@@ -75,6 +96,23 @@ static struct lane_speed measure_link(struct device *d, bool upload)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
+/* Host seconds to issue a task and, when all has ended, to collect it. */
+static double measure_issue(struct trainer *t, uint32_t first)
+{
+    enum { RUNS = 5 };
+    double seconds[RUNS];
+    for (uint32_t i = 0; i < RUNS; i++) {
+        uint64_t start = now_ns();
+        run_step(t, first + i);
+        uint64_t issued = now_ns();
+        wait_lanes(t->train);
+        uint64_t ended = now_ns();
+        drain(t->train);
+        seconds[i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
+    }
+    return trace_median(seconds, RUNS);
+}
+
 static void run_trial(struct trainer *t, struct collected *c)
 {
     init_random(t->model, 1);
@@ -95,6 +133,10 @@ static void keep_medians(struct costs *to, struct collected *c)
         free(k->ns);
     }
     free(c->kinds);
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
+        to->gap[k] = 1e-9 * trace_median(c->gaps[k].ns, c->gaps[k].n);
+        free(c->gaps[k].ns);
+    }
 }
 
 int cmd_profile(int argc, char **argv)
@@ -105,7 +147,7 @@ int cmd_profile(int argc, char **argv)
     if (n_words || !s->output)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
     s->time_tasks = true;
-    struct collected collected = {NULL, 0, 0};
+    struct collected collected = {.n = 0};
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, false);
     struct device *d = &t->machine->device[0];
     char driver[128] = "", *shape = describe_shape(t);
@@ -118,6 +160,7 @@ int cmd_profile(int argc, char **argv)
                       .vector = d->vector};
     run_trial(t, &collected);
     keep_medians(&c, &collected);
+    c.issue = measure_issue(t, WARM_UP + MEASURED + 1);
     c.link[LANE_UPLOAD] = measure_link(d, true);
     c.link[LANE_DOWNLOAD] = measure_link(d, false);
     for (int i = 0; i < MEM_CLASSES; i++)

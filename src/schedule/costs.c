@@ -26,6 +26,7 @@ static const struct field {
     {"shape", TEXT, offsetof(struct costs, shape), 'p'},
     {"units", WHOLE, offsetof(struct costs, units), 'p'},
     {"vector", WHOLE, offsetof(struct costs, vector), 'p'},
+    {"issue", REAL, offsetof(struct costs, issue), ' '},
     {"hardware", TEXT, offsetof(struct costs, name), 'h'},
     {"devices", WHOLE, offsetof(struct costs, devices), 'h'},
     {"devices_per_link", WHOLE, offsetof(struct costs, link_share), 'h'},
@@ -123,6 +124,12 @@ static bool read_link(struct costs *c, const char *key, const char *value)
     return true;
 }
 
+static bool read_gap(struct costs *c, const char *key, const char *value)
+{
+    int lane = lane_by_name(key + 4);
+    return lane >= 0 && read_numbers(value, 1, &c->gap[lane]) && c->gap[lane] >= 0;
+}
+
 static bool read_memory(struct costs *c, const char *key, const char *value)
 {
     for (int i = 0; i < MEM_CLASSES; i++)
@@ -149,6 +156,8 @@ static void read_line(struct costs *c, struct place_in_file *at, char *line)
         good = read_task(c, key, value);
     else if (strncmp(key, "link ", 5) == 0)
         good = read_link(c, key, value);
+    else if (strncmp(key, "gap ", 4) == 0)
+        good = read_gap(c, key, value);
     else if (strncmp(key, "memory ", 7) == 0)
         good = read_memory(c, key, value);
     else
@@ -356,6 +365,12 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
     fprintf(f, "\n# copies: bytes per second, latency in seconds\n");
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
         fprintf(f, "link %s = %.4g %.3g\n", lane_names[k], c->link[k].bytes_per_s, c->link[k].latency);
+    fprintf(f, "\n# seconds from a task's end to the start of the next one behind it; host seconds to issue a task\n");
+    for (int k = 0; k < LANE_KINDS; k++)
+        if (c->gap[k] > 0)
+            fprintf(f, "gap %s = %.3g\n", lane_names[k], c->gap[k]);
+    if (c->issue > 0)
+        fprintf(f, "issue = %.3g\n", c->issue);
     fprintf(f, "\n# peak memory of a device, bytes\n");
     for (int i = 0; i < MEM_CLASSES; i++)
         fprintf(f, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);

@@ -105,6 +105,14 @@ void wait_iteration(struct step *s, uint32_t number)
     release_slots(s, number);
 }
 
+void wait_lanes(struct step *s)
+{
+    for (int parity = 0; parity < 2; parity++)
+        for (size_t i = s->n; i-- > 0 && s->number[parity];)
+            if (s->slots[parity][i].done)
+                clWaitForEvents(1, &s->slots[parity][i].done);
+}
+
 void drain(struct step *s)
 {
     uint32_t a = s->number[0], b = s->number[1];

@@ -15,8 +15,8 @@
 
 struct pace {
     struct step *step;
-    double scale;    /* seconds shown per modelled second */
-    double *seconds; /* per task, modelled; NULL: random delays */
+    double scale;           /* seconds shown per modelled second */
+    double *seconds, *gaps; /* per task, modelled; NULL: random delays */
     uint64_t seed;
     uint64_t *ended[2];   /* by parity: when each task ended, on the padded clock */
     pthread_mutex_t lock; /* guards what follows */
@@ -66,7 +66,7 @@ static void count_task(struct pace *p, uint64_t late)
 static void finish_paced(struct pace *p, uint32_t number, size_t i)
 {
     struct slot *slot = &p->step->slots[number & 1][i];
-    slot->start = padded_start(p, number, i);
+    slot->start = padded_start(p, number, i) + (uint64_t)(1e9 * p->gaps[i] * p->scale);
     slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
     uint64_t now = now_ns(), late = now > slot->end ? now - slot->end : 0;
     count_task(p, late);
@@ -144,9 +144,11 @@ struct pace *start_pacing(struct step *s, const struct simulation *sim, double s
     struct pace *p = allocate(1, sizeof *p);
     p->scale = scale > 0 ? scale : choose_scale(s, sim);
     p->seconds = allocate(s->n, sizeof *p->seconds);
+    p->gaps = allocate(s->n, sizeof *p->gaps);
     for (size_t i = 0; i < s->n; i++) { /* as in the steady step: on a shared link longer than alone */
         const struct moment *m = &sim->moments[(SIMULATED_STEPS - 1) * s->n + i];
         p->seconds[i] = m->end - m->start;
+        p->gaps[i] = sim->gaps[i];
     }
     for (int parity = 0; parity < 2; parity++)
         p->ended[parity] = allocate(s->n, sizeof *p->ended[parity]);
@@ -179,6 +181,6 @@ void stop_pacing(struct step *s)
     s->wrapper = NULL;
     s->finish = NULL;
     pthread_mutex_destroy(&p->lock);
-    free(p->seconds), free(p->ended[0]), free(p->ended[1]);
+    free(p->seconds), free(p->gaps), free(p->ended[0]), free(p->ended[1]);
     free(p);
 }

@@ -234,6 +234,8 @@ extern struct execution execution;
 void execute(struct step *s, uint32_t number);
 /* Wait until iteration `number` (issued, and at most one back) has ended, and collect its times. */
 void wait_iteration(struct step *s, uint32_t number);
+/* Wait until all that was issued has ended, without collecting it. */
+void wait_lanes(struct step *s);
 /* Wait for everything issued; after it, another list may run and tensors may be read. */
 void drain(struct step *s);
 

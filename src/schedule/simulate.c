@@ -2,8 +2,8 @@
  *
  * Three iterations are run, and the last one, which is the steady state, is reported.  The rules are execute()'s own:
  * a lane runs its tasks in list order; a task starts when the one before it on its lane and all that it waits for have
- * ended, and not before the iteration two back has ended.  A link that devices share is shared evenly by the copies
- * that are on it (processor sharing): each of k copies goes at 1/k of its speed.
+ * ended, and not before the iteration two back has ended, nor before the host has issued it.  A link that devices share
+ * is shared evenly by the copies that are on it (processor sharing): each of k copies goes at 1/k of its speed.
  *
  * Nodes number the tasks of all iterations: task i of iteration s is node s * n + i.  At most one node per lane runs,
  * so the next event is the earliest end over the lanes.
@@ -28,6 +28,7 @@ struct clockwork {
     double end[MAX_LANES];       /* when it ends at the present speed */
     int link[MAX_LANES], on_link[MAX_LINKS]; /* shared link of a lane or NONE; copies running on it */
     int ended[SIMULATED_STEPS];
+    double issue, issue_begin[SIMULATED_STEPS]; /* host seconds per task; when the host begins an iteration */
     double now;
 };
 enum { NEXT_STEP = 1 << 30 };
@@ -127,25 +128,40 @@ static int head_of(const struct clockwork *k, int lane)
     return nth / size * k->n + k->lane_list[k->lane_first[lane] + nth % size];
 }
 
+/* When the host has issued the node: in list order, and an iteration only when the one two back has ended. */
+static double issued(const struct clockwork *k, int node)
+{
+    return k->issue > 0 ? k->issue_begin[node / k->n] + (node % k->n + 1) * k->issue : 0;
+}
+
 /* Start the lane's next task if all that it waits for has ended; `blocker` is what ended last. */
 static void try_start(struct clockwork *k, int lane, int blocker)
 {
     int node = k->running[lane] == NONE ? head_of(k, lane) : NONE;
     if (node == NONE || k->unmet[node])
         return;
-    double seconds = k->sim->seconds[node % k->n];
+    double seconds = k->sim->seconds[node % k->n], start = fmax(k->now + k->sim->gaps[node % k->n], issued(k, node));
     k->next[lane]++;
-    k->sim->moments[node] = (struct moment){.start = k->now, .blocker = blocker};
+    k->sim->moments[node] = (struct moment){.start = start, .blocker = blocker};
     if (k->link[lane] != NONE)
         change_link(k, k->link[lane], 1);
     k->running[lane] = node;
-    k->end[lane] = k->now + seconds / speed(k, lane);
+    k->end[lane] = start + seconds / speed(k, lane);
 }
 
 static void release(struct clockwork *k, int node, int producer)
 {
     if (node < k->n_nodes && --k->unmet[node] == 0)
         try_start(k, task_of(k, node)->lane->index, producer);
+}
+
+static void begin_iteration(struct clockwork *k, int iteration, int node)
+{
+    if (iteration >= SIMULATED_STEPS)
+        return;
+    k->issue_begin[iteration] = fmax(k->now, k->issue_begin[iteration - 1] + k->n * k->issue);
+    for (int i = 0; i < k->n; i++)
+        release(k, iteration * k->n + i, node);
 }
 
 static void finish(struct clockwork *k, int lane)
@@ -158,8 +174,7 @@ static void finish(struct clockwork *k, int lane)
     for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
         release(k, (k->out[e] & ~NEXT_STEP) + (iteration + (k->out[e] & NEXT_STEP ? 1 : 0)) * k->n, node);
     if (++k->ended[iteration] == k->n)
-        for (int j = 0; j < k->n; j++)
-            release(k, (iteration + 2) * k->n + j, node);
+        begin_iteration(k, iteration + 2, node);
     try_start(k, lane, node);
 }
 
@@ -273,6 +288,8 @@ static struct simulation *run_simulation(struct simulation *sim, const struct co
     struct clockwork k = {
         .sim = sim, .n = (int)s->n, .n_nodes = SIMULATED_STEPS * (int)s->n, .n_lanes = s->pool->machine->n_lanes};
     sim->moments = allocate((size_t)k.n_nodes, sizeof *sim->moments);
+    k.issue = c ? c->issue : 0;
+    k.issue_begin[1] = k.n * k.issue;
     index_consumers(&k);
     count_unmet(&k);
     list_lanes(&k);
@@ -289,8 +306,10 @@ struct simulation *simulate(const struct step *s, const struct costs *c)
     struct simulation *sim = allocate(1, sizeof *sim);
     sim->step = s;
     sim->seconds = allocate(s->n, sizeof *sim->seconds);
+    sim->gaps = allocate(s->n, sizeof *sim->gaps);
     for (size_t i = 0; i < s->n; i++) {
         enum cost_source source;
+        sim->gaps[i] = c->gap[s->tasks[i].lane->kind];
         sim->seconds[i] = task_seconds(c, &s->tasks[i], &source);
         sim->by_source[source]++;
     }
@@ -310,5 +329,6 @@ void free_simulation(struct simulation *sim)
 {
     free(sim->moments);
     free(sim->seconds);
+    free(sim->gaps);
     free(sim);
 }

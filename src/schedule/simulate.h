@@ -22,6 +22,8 @@
  *
  *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind
  *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS
+ *     gap LANE = SECONDS                              from one task's end to the next one's start, back to back
+ *     issue = SECONDS                                 host time to issue and collect one task
  *     memory CLASS = BYTES                            peak, for people
  *
  * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
@@ -49,6 +51,7 @@ struct costs {
     struct lane_speed link[LANE_KINDS];
     struct task_cost *tasks;
     size_t n_tasks, cap_tasks;
+    double gap[LANE_KINDS], issue; /* a description's `launch` holds them already */
     double peak_memory[MEM_CLASSES];
     double scale_link, scale_device, scale_cpu; /* what-if: speeds times these */
 };
@@ -77,6 +80,7 @@ struct simulation {
     const struct step *step;
     struct moment *moments; /* [SIMULATED_STEPS * n] */
     double *seconds;        /* [n] alone */
+    double *gaps;           /* [n] between the lane's turn and the task's start */
     size_t by_source[COST_SOURCES];
     double period;                /* steady step time: end of the last step - end of the one before */
     double busy[MAX_LANES];       /* seconds per steady step */
