@@ -30,6 +30,9 @@ struct clockwork {
     int ended[SIMULATED_STEPS];
     double issue, issue_begin[SIMULATED_STEPS]; /* host seconds per task; when the host begins an iteration */
     double now;
+    int *uses;                     /* per tensor: how many accesses an iteration makes */
+    int *left_uses;                /* [iteration, tensor]: of them not yet ended; -1: none has started */
+    int64_t live[MAX_DEVICES + 1]; /* bytes held now, by device */
 };
 enum { NEXT_STEP = 1 << 30 };
 
@@ -82,6 +85,7 @@ static void list_lanes(struct clockwork *k)
                 k->lane_list[at++] = i;
         k->lane_first[lane + 1] = at;
         k->running[lane] = k->link[lane] = NONE;
+        k->end[lane] = INFINITY;
     }
 }
 
@@ -120,6 +124,34 @@ static void change_link(struct clockwork *k, int link, int change)
     }
 }
 
+/* A tensor is live from the start of the first task that touches it in an iteration ... */
+static void take_bytes(struct clockwork *k, int node)
+{
+    const struct task *t = task_of(k, node);
+    int *left = k->left_uses + (size_t)(node / k->n) * k->sim->step->pool->n;
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor->root;
+        int d = x->device->index;
+        if (x->persistent || left[x->id] >= 0)
+            continue;
+        left[x->id] = k->uses[x->id];
+        k->live[d] += (int64_t)x->bytes;
+        k->sim->peak[d] = MAX(k->sim->peak[d], (size_t)k->live[d]);
+    }
+}
+
+/* ... to the end of the last one, wherever they run. */
+static void give_bytes(struct clockwork *k, int node)
+{
+    const struct task *t = task_of(k, node);
+    int *left = k->left_uses + (size_t)(node / k->n) * k->sim->step->pool->n;
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor->root;
+        if (!x->persistent && --left[x->id] == 0)
+            k->live[x->device->index] -= (int64_t)x->bytes;
+    }
+}
+
 static int head_of(const struct clockwork *k, int lane)
 {
     int size = k->lane_first[lane + 1] - k->lane_first[lane], nth = k->next[lane];
@@ -142,6 +174,7 @@ static void try_start(struct clockwork *k, int lane, int blocker)
         return;
     double seconds = k->sim->seconds[node % k->n], start = fmax(k->now + k->sim->gaps[node % k->n], issued(k, node));
     k->next[lane]++;
+    take_bytes(k, node);
     k->sim->moments[node] = (struct moment){.start = start, .blocker = blocker};
     if (k->link[lane] != NONE)
         change_link(k, k->link[lane], 1);
@@ -168,6 +201,8 @@ static void finish(struct clockwork *k, int lane)
 {
     int node = k->running[lane], i = node % k->n, iteration = node / k->n;
     k->running[lane] = NONE;
+    k->end[lane] = INFINITY;
+    give_bytes(k, node);
     k->sim->moments[node].end = k->now;
     if (k->link[lane] != NONE)
         change_link(k, k->link[lane], -1);
@@ -180,11 +215,11 @@ static void finish(struct clockwork *k, int lane)
 
 static int earliest(const struct clockwork *k)
 {
-    int best = NONE;
-    for (int lane = 0; lane < k->n_lanes; lane++)
-        if (k->running[lane] != NONE && (best == NONE || k->end[lane] < k->end[best]))
+    int best = 0;
+    for (int lane = 1; lane < k->n_lanes; lane++)
+        if (k->end[lane] < k->end[best])
             best = lane;
-    return best;
+    return k->running[best] == NONE ? NONE : best;
 }
 
 static void run_clock(struct clockwork *k)
@@ -219,67 +254,22 @@ static void sum_up(struct simulation *sim)
     }
 }
 
-struct change { /* of the bytes live on a device */
-    double when;
-    int64_t bytes;
-    int device;
-};
-
-static int by_time(const void *a, const void *b)
+static void count_uses(struct clockwork *k)
 {
-    const struct change *x = a, *y = b;
-    if (x->when != y->when)
-        return x->when < y->when ? -1 : 1;
-    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes; /* give back before taking */
-}
-
-/* When each tensor that does not persist is live in one iteration: from the first start to the last end of the tasks
- * that touch it, wherever they run. */
-static void find_lives(const struct simulation *sim, int iteration, struct moment *life)
-{
-    const struct step *s = sim->step;
-    for (size_t i = 0; i < s->pool->n; i++)
-        life[i] = (struct moment){.start = INFINITY, .end = -1};
-    for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->tasks[i].n_access; k++) {
-            const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
-            struct moment *l = &life[s->tasks[i].access[k].tensor->root->id];
-            l->start = fmin(l->start, m->start);
-            l->end = fmax(l->end, m->end);
-        }
-}
-
-/* Bytes live over time, in all iterations: two may overlap. */
-static void find_memory(struct simulation *sim)
-{
-    const struct step *s = sim->step;
+    const struct step *s = k->sim->step;
     const struct pool *p = s->pool;
-    struct change *changes = allocate(2 * SIMULATED_STEPS * p->n, sizeof *changes);
-    struct moment *life = allocate(p->n, sizeof *life);
-    int64_t live[MAX_DEVICES + 1] = {0};
-    size_t n = 0;
-    for (int iteration = 0; iteration < SIMULATED_STEPS; iteration++) {
-        find_lives(sim, iteration, life);
-        for (size_t i = 0; i < p->n; i++) {
-            const struct tensor *t = p->tensors[i];
-            if (t->root == t && t->persistent && iteration == 0)
-                live[t->device->index] += (int64_t)t->bytes;
-            if (t->root != t || t->persistent || life[i].end < 0)
-                continue;
-            changes[n++] = (struct change){life[i].start, (int64_t)t->bytes, t->device->index};
-            changes[n++] = (struct change){life[i].end, -(int64_t)t->bytes, t->device->index};
-        }
-    }
-    if (n)
-        qsort(changes, n, sizeof *changes, by_time);
+    size_t n = SIMULATED_STEPS * p->n;
+    k->uses = allocate(p->n, sizeof *k->uses);
+    k->left_uses = allocate(n, sizeof *k->left_uses);
+    memset(k->left_uses, -1, n * sizeof *k->left_uses);
+    for (size_t i = 0; i < s->n; i++)
+        for (int a = 0; a < s->tasks[i].n_access; a++)
+            k->uses[s->tasks[i].access[a].tensor->root->id]++;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->persistent)
+            k->live[p->tensors[i]->device->index] += (int64_t)p->tensors[i]->bytes;
     for (int d = 0; d <= p->machine->n_devices; d++)
-        sim->peak[d] = (size_t)live[d];
-    for (size_t i = 0; i < n; i++) {
-        live[changes[i].device] += changes[i].bytes;
-        sim->peak[changes[i].device] = MAX(sim->peak[changes[i].device], (size_t)live[changes[i].device]);
-    }
-    free(changes);
-    free(life);
+        k->sim->peak[d] = (size_t)k->live[d];
 }
 
 static struct simulation *run_simulation(struct simulation *sim, const struct costs *c)
@@ -294,9 +284,10 @@ static struct simulation *run_simulation(struct simulation *sim, const struct co
     count_unmet(&k);
     list_lanes(&k);
     share_links(&k, c);
+    count_uses(&k);
     run_clock(&k);
+    free(k.uses), free(k.left_uses);
     sum_up(sim);
-    find_memory(sim);
     free(k.first_out), free(k.out), free(k.unmet), free(k.lane_list), free(k.lane_first);
     return sim;
 }
@@ -321,6 +312,7 @@ struct simulation *simulate_durations(const struct step *s, const double *second
     struct simulation *sim = allocate(1, sizeof *sim);
     sim->step = s;
     sim->seconds = allocate(s->n, sizeof *sim->seconds);
+    sim->gaps = allocate(s->n, sizeof *sim->gaps);
     memcpy(sim->seconds, seconds, s->n * sizeof *seconds);
     return run_simulation(sim, NULL);
 }
