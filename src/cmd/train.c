@@ -10,6 +10,16 @@ static void refuse_words(char **words, int n)
         fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard train --help`", words[0]);
 }
 
+/* What was left open is settled now, for the log's record. */
+static void resolve(struct settings *s, const struct trainer *t)
+{
+    s->micro_batch = t->micro_batch;
+    if (!s->devices)
+        s->devices = t->machine->device[0].id;
+    if (!s->mesh)
+        s->mesh = format_string("dp=%d", t->ranks);
+}
+
 int cmd_train(int argc, char **argv)
 {
     char **words;
@@ -17,6 +27,7 @@ int cmd_train(int argc, char **argv)
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &words, &n_words);
     refuse_words(words, n_words);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
+    resolve(s, t);
     if (s->init)
         init_from_file(t->model, s->init);
     else

@@ -15,12 +15,14 @@ char *describe_shape(const struct trainer *t)
         t->micro_batch, t->ranks, t->ranks == 1 ? "" : "s");
 }
 
+static enum gemm_engine engine_of(const struct settings *s)
+{
+    return strcmp(s->gemm, "own") == 0 ? GEMM_OWN : strcmp(s->gemm, "clblast") == 0 ? GEMM_CLBLAST : GEMM_AUTO;
+}
+
 const char *engine_name(const struct trainer *t)
 {
-    enum gemm_engine wanted = strcmp(t->settings->gemm, "own") == 0       ? GEMM_OWN
-                              : strcmp(t->settings->gemm, "clblast") == 0 ? GEMM_CLBLAST
-                                                                          : GEMM_AUTO;
-    return choose_engine(&t->machine->device[0], wanted) == GEMM_OWN ? "own" : "clblast";
+    return choose_engine(&t->machine->device[0], engine_of(t->settings)) == GEMM_OWN ? "own" : "clblast";
 }
 
 double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->seq; }
@@ -84,11 +86,6 @@ static void set_rate(struct trainer *t)
         if (strcmp(names[i], s->schedule) == 0)
             t->rate.schedule = (enum rate_schedule)i;
     check_rate(&t->rate);
-}
-
-static enum gemm_engine engine_of(const struct settings *s)
-{
-    return strcmp(s->gemm, "own") == 0 ? GEMM_OWN : strcmp(s->gemm, "clblast") == 0 ? GEMM_CLBLAST : GEMM_AUTO;
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
@@ -201,10 +198,48 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
     return new_trainer_for(s, &c, data, lists, plan_only);
 }
 
+/* The lists that are wanted, into all[]; returns how many. */
+static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
+{
+    enum gemm_engine engine = engine_of(t->settings);
+    size_t n = 0;
+    if (lists & LIST_TRAIN)
+        build_train(t, engine), all[n++] = t->train;
+    if (t->settings->verify)
+        t->values = number_values(t->train); /* before addresses are given */
+    if (lists & LIST_EVAL)
+        build_eval(t, engine), all[n++] = t->eval;
+    if (lists & LIST_SAMPLE)
+        build_sample(t, engine), all[n++] = t->sample;
+    if (lists & KEEP_LOGITS)
+        t->keep_logits->persistent = true;
+    return n;
+}
+
+static void place_only(struct trainer *t, struct step **all, size_t n)
+{
+    place(t->pool, all, n, true);
+    for (size_t i = 0; i < n; i++)
+        depend(all[i], true);
+}
+
+/* How the training list is run: paced, delayed, traced. */
+static void dress_training(struct trainer *t, struct step **all, size_t n)
+{
+    const struct settings *s = t->settings;
+    if (s->pace)
+        pace_training(t);
+    if (s->delay_seed >= 0)
+        start_delays(t->train, (uint64_t)s->delay_seed);
+    if (s->trace)
+        trace_training(t, all, n);
+}
+
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
                                 bool plan_only)
 {
     struct trainer *t = allocate(1, sizeof *t);
+    struct step *all[3];
     t->settings = s;
     t->data = data;
     t->config = *c;
@@ -217,37 +252,17 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     set_batch(t);
     if (lists & LIST_TRAIN)
         set_rate(t);
+    if (t->costs && t->machine->device[0].cl)
+        check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
     t->pool = new_pool(t->machine);
     t->model = new_model(t->pool, c, t->ranks, (lists & LIST_TRAIN) != 0);
-    struct step *all[3];
-    size_t n = 0;
-    if (lists & LIST_TRAIN)
-        build_train(t, engine_of(s)), all[n++] = t->train;
-    if (s->verify)
-        t->values = number_values(t->train);
-    if (lists & LIST_EVAL)
-        build_eval(t, engine_of(s)), all[n++] = t->eval;
-    if (lists & LIST_SAMPLE)
-        build_sample(t, engine_of(s)), all[n++] = t->sample;
-    if (lists & KEEP_LOGITS)
-        t->keep_logits->persistent = true;
+    size_t n = build_lists(t, lists, all);
     if (plan_only) {
-        place(t->pool, all, n, true);
-        for (size_t i = 0; i < n; i++)
-            depend(all[i], true);
-        if (t->costs && t->machine->device[0].cl)
-            check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
+        place_only(t, all, n);
         return t;
     }
     finish_steps(t->pool, all, n);
-    if (s->pace) {
-        check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
-        pace_training(t);
-    }
-    if (s->delay_seed >= 0)
-        start_delays(t->train, (uint64_t)s->delay_seed);
-    if (s->trace)
-        trace_training(t, all, n);
+    dress_training(t, all, n);
     return t;
 }
 
