@@ -39,6 +39,8 @@ void cl_check(cl_int code, const char *call, const char *file, int line);
 
 /* ---- devices, lanes, the machine ------------------------------------------------------------------------------- */
 
+extern const char *const lane_kind_name[LANE_KINDS]; /* machine.c: "compute", "upload" ... */
+
 struct slab {
     cl_mem buffer; /* NULL on the host */
     void *host;    /* the host's slab; NULL on an OpenCL device */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
 enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
 
 static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
@@ -304,13 +305,12 @@ static void make_context(struct machine *m, struct device *first)
 
 static void add_lane(struct machine *m, struct device *d, enum trace_lane_kind kind)
 {
-    static const char *const names[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
     struct lane *lane = &m->lane[m->n_lanes];
     lane->index = m->n_lanes++;
     lane->kind = kind;
     lane->device = d;
     d->lane[kind] = lane;
-    snprintf(lane->name, sizeof lane->name, "%s %s", d->id, names[kind]);
+    snprintf(lane->name, sizeof lane->name, "%s %s", d->id, lane_kind_name[kind]);
     if (!d->is_host) {
         cl_command_queue_properties properties = m->profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
         CL_MAKE(lane->queue = clCreateCommandQueue(d->context->cl, d->cl, properties, &err));

@@ -9,7 +9,6 @@
 #include <string.h>
 
 const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled"};
-static const char *const lane_names[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
@@ -81,7 +80,7 @@ static bool set_field(struct costs *c, const struct field *f, const char *value)
 static int lane_by_name(const char *name)
 {
     for (int i = 0; i < LANE_KINDS; i++)
-        if (strcmp(lane_names[i], name) == 0)
+        if (strcmp(lane_kind_name[i], name) == 0)
             return i;
     return -1;
 }
@@ -177,7 +176,7 @@ static void check_complete(const struct costs *c, const struct place_in_file *at
             fail(EXIT_USAGE, "%s: `%s` is missing", at->path, fields[i].name);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
         if (c->link[k].bytes_per_s <= 0)
-            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", at->path, lane_names[k]);
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", at->path, lane_kind_name[k]);
 }
 
 struct costs *read_costs(const char *path)
@@ -364,11 +363,11 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
             c->engine, (long long)c->units, (long long)c->vector, shape);
     fprintf(f, "\n# copies: bytes per second, latency in seconds\n");
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
-        fprintf(f, "link %s = %.4g %.3g\n", lane_names[k], c->link[k].bytes_per_s, c->link[k].latency);
+        fprintf(f, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
     fprintf(f, "\n# seconds from a task's end to the start of the next one behind it; host seconds to issue a task\n");
     for (int k = 0; k < LANE_KINDS; k++)
         if (c->gap[k] > 0)
-            fprintf(f, "gap %s = %.3g\n", lane_names[k], c->gap[k]);
+            fprintf(f, "gap %s = %.3g\n", lane_kind_name[k], c->gap[k]);
     if (c->issue > 0)
         fprintf(f, "issue = %.3g\n", c->issue);
     fprintf(f, "\n# peak memory of a device, bytes\n");
@@ -376,64 +375,8 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
         fprintf(f, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);
     fprintf(f, "\n# task NAME LANE = nanoseconds, FLOPs, bytes of one such task\n");
     for (size_t i = 0; i < c->n_tasks; i++)
-        fprintf(f, "task %s %s = %.0f %.0f %.0f\n", c->tasks[i].name, lane_names[c->tasks[i].lane], c->tasks[i].ns,
+        fprintf(f, "task %s %s = %.0f %.0f %.0f\n", c->tasks[i].name, lane_kind_name[c->tasks[i].lane], c->tasks[i].ns,
                 c->tasks[i].flops, c->tasks[i].bytes);
     if (ferror(f) || fclose(f))
         fail(EXIT_IO, "cannot write %s: is the disk full?", path);
-}
-
-/* ---- a machine on paper ---------------------------------------------------------------------------------------- */
-
-static void add_paper_lane(struct machine *m, struct device *d, enum trace_lane_kind kind)
-{
-    char *id = copy_string(d->id); /* (the compiler cannot see that the two do not overlap) */
-    struct lane *lane = &m->lane[m->n_lanes];
-    lane->index = m->n_lanes++;
-    lane->kind = kind;
-    lane->device = d;
-    d->lane[kind] = lane;
-    snprintf(lane->name, sizeof lane->name, "%s %s", id, lane_names[kind]);
-    free(id);
-}
-
-static void add_paper_device(struct machine *m, const struct costs *c, int index)
-{
-    struct device *d = &m->device[index];
-    snprintf(d->id, sizeof d->id, "%s.%d", c->name, index);
-    snprintf(d->name, sizeof d->name, "%s", c->name);
-    d->index = index;
-    d->context = &m->context[index]; /* each its own: moves are staged through the host */
-    d->context->index = index;
-    d->units = 1;
-    d->vector = d->work_group = 1;
-    d->tile_rows = d->tile_vectors = 4;
-    d->alignment = 512;
-    d->memory = d->budget = c->memory;
-    d->max_allocation = c->memory;
-    d->local_memory = 32768;
-    for (enum trace_lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
-        add_paper_lane(m, d, kind);
-}
-
-struct machine *virtual_machine(const struct costs *c, int n_devices)
-{
-    struct machine *m = allocate(1, sizeof *m);
-    if (c->measured)
-        fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", c->path);
-    if (n_devices > MAX_DEVICES || n_devices > c->devices)
-        fail(EXIT_USAGE, "%s has %lld devices and a plan can use %d at most: --mesh asks for %d", c->path,
-             (long long)c->devices, MAX_DEVICES, n_devices);
-    m->n_devices = m->n_contexts = n_devices;
-    for (int i = 0; i < n_devices; i++)
-        add_paper_device(m, c, i);
-    struct device *h = m->host = &m->device[n_devices];
-    h->index = n_devices;
-    h->is_host = h->is_cpu = true;
-    snprintf(h->id, sizeof h->id, "host");
-    snprintf(h->name, sizeof h->name, "host");
-    h->alignment = 4096;
-    h->memory = h->budget = h->max_allocation = c->host_memory;
-    for (enum trace_lane_kind kind = LANE_CPU; kind <= LANE_REPORT; kind++)
-        add_paper_lane(m, h, kind);
-    return m;
 }

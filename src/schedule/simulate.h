@@ -1,6 +1,7 @@
 /* simulate.h - predicting a step before it runs, and running real lists at the predicted pace.
  *
  *     costs      how long a task takes: from a measured profile, or from a description of hardware     costs.c
+ *     paper      a machine that is only described, for plans                                           paper.c
  *     simulate   the cyclic list on a virtual clock                                                    simulate.c
  *     pace       real queues, events and data, each task padded to its predicted end                   pace.c
  *
@@ -66,7 +67,7 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
 /* Writes a profile; `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *c, const char *shape);
-/* A machine as the description says, without OpenCL: for plans only. */
+/* A machine as the description says, without OpenCL: for plans only (paper.c). */
 struct machine *virtual_machine(const struct costs *c, int n_devices);
 
 /* ---- simulate.c ------------------------------------------------------------------------------------------------ */
