@@ -681,7 +681,7 @@ static void run_mix(void *context, const struct task *t, uint32_t number)
 
 static void add_mix(struct world *w, struct tensor *out, struct tensor *in)
 {
-    static const enum trace_lane_kind lanes[] = {LANE_CPU, LANE_DISK, LANE_REPORT};
+    static const enum lane_kind lanes[] = {LANE_CPU, LANE_DISK, LANE_REPORT};
     struct mix *m = &w->mixes[w->n_mixes++];
     *m = (struct mix){out, in, draw(w, 4) ? 0 : draw(w, 300)};
     struct task *t = add_host(w->step, w->pool->machine->host->lane[lanes[draw(w, 3)]], "mix", run_mix, m);

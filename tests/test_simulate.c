@@ -464,7 +464,7 @@ static void test_random_copies_share_evenly(void **state)
         struct paper p = random_list(seed, &speeds, 4);
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
-            enum trace_lane_kind kind = p.step->tasks[i].lane->kind;
+            enum lane_kind kind = p.step->tasks[i].lane->kind;
             link[i] = kind == LANE_UPLOAD ? 1 : kind == LANE_DOWNLOAD ? 2 : 3 + i; /* no link: alone */
         }
         struct simulation *sim = simulate(p.step, p.costs);

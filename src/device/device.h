@@ -21,7 +21,7 @@
 #endif
 
 #include "../base/base.h"
-#include "../schedule/trace.h" /* defines: enum trace_lane_kind */
+#include "../base/lane.h"
 
 /* ---- error.c: OpenCL errors ------------------------------------------------------------------------------------ */
 
@@ -66,7 +66,7 @@ struct host_thread; /* schedule/hostlane.c */
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */
-    enum trace_lane_kind kind;
+    enum lane_kind kind;
     struct device *device;
     cl_command_queue queue;      /* NULL on the host */
     struct host_thread *thread;  /* host lanes: made by the first execute() that is not serial */

@@ -303,7 +303,7 @@ static void make_context(struct machine *m, struct device *first)
     CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
-static void add_lane(struct machine *m, struct device *d, enum trace_lane_kind kind)
+static void add_lane(struct machine *m, struct device *d, enum lane_kind kind)
 {
     struct lane *lane = &m->lane[m->n_lanes];
     lane->index = m->n_lanes++;
@@ -348,7 +348,7 @@ struct machine *open_machine(const struct machine_options *options)
         if (!d->context)
             make_context(m, d);
         d->budget = options->device_memory ? options->device_memory : d->memory;
-        for (enum trace_lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
+        for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             add_lane(m, d, kind);
         if (m->profiling)
             calibrate_clock(d);

@@ -106,7 +106,7 @@ static bool read_task(struct costs *c, const char *key, const char *value)
         !(number[0] > 0 && number[1] >= 0 && number[2] >= 0))
         return false;
     t.ns = number[0], t.flops = number[1], t.bytes = number[2];
-    t.lane = (enum trace_lane_kind)lane_by_name(lane);
+    t.lane = (enum lane_kind)lane_by_name(lane);
     *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = t;
     return true;
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void add_paper_lane(struct machine *m, struct device *d, enum trace_lane_kind kind)
+static void add_paper_lane(struct machine *m, struct device *d, enum lane_kind kind)
 {
     char *id = copy_string(d->id); /* (the compiler cannot see that the two do not overlap) */
     struct lane *lane = &m->lane[m->n_lanes];
@@ -30,7 +30,7 @@ static void add_paper_device(struct machine *m, const struct costs *c, int index
     d->memory = d->budget = c->memory;
     d->max_allocation = c->memory;
     d->local_memory = 32768;
-    for (enum trace_lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
+    for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
         add_paper_lane(m, d, kind);
 }
 
@@ -52,7 +52,7 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
     snprintf(h->name, sizeof h->name, "host");
     h->alignment = 4096;
     h->memory = h->budget = h->max_allocation = c->host_memory;
-    for (enum trace_lane_kind kind = LANE_CPU; kind <= LANE_REPORT; kind++)
+    for (enum lane_kind kind = LANE_CPU; kind <= LANE_REPORT; kind++)
         add_paper_lane(m, h, kind);
     return m;
 }

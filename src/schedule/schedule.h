@@ -17,6 +17,7 @@
 #define SCHEDULE_H
 
 #include "../device/device.h" /* defines: device, lane, machine */
+#include "trace.h"            /* defines: trace_writer */
 
 #include <jansson.h>
 #include <pthread.h>

@@ -33,7 +33,7 @@ enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_SOURCES };
 extern const char *const cost_source_name[COST_SOURCES];
 struct task_cost { /* of a profile */
     char name[40];
-    enum trace_lane_kind lane;
+    enum lane_kind lane;
     double ns, flops, bytes;
 };
 struct lane_speed { /* copies: of upload, download; on hardware also what the host's lanes do */

@@ -23,11 +23,11 @@
 #define TRACE_H
 
 #include "../base/base.h"
+#include "../base/lane.h"
 
 enum { TRACE_VERSION = 1, TRACE_MAX_LANES = 4096 };
 #define TRACE_MAGIC "YARDTRC1"
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
-enum trace_lane_kind { LANE_COMPUTE, LANE_UPLOAD, LANE_DOWNLOAD, LANE_CPU, LANE_DISK, LANE_REPORT, LANE_KINDS };
 enum trace_flag {
     TRACE_APPROXIMATE = 1, /* the driver's times were missing or impossible; host times stand in */
 };
@@ -49,7 +49,7 @@ struct trace_header {
 struct trace_lane {
     char name[40];   /* "0:0 compute" */
     char device[80]; /* device's name as its driver gives it */
-    uint32_t kind;   /* enum trace_lane_kind */
+    uint32_t kind;   /* enum lane_kind */
     uint32_t device_index;
 };
 struct trace_task {
