@@ -332,7 +332,9 @@ static bool apply_word(struct costs *c, struct machine *m, const char *word)
                     : strncmp(word, "cpu=", 4) == 0    ? &c->scale_cpu
                     : strncmp(word, "device=", 7) == 0 ? &c->scale_device
                                                        : NULL;
-    const char *number = scale ? strchr(word, '=') + 1 : "";
+    if (!scale)
+        return false;
+    const char *number = strchr(word, '=') + 1;
     if (sscanf(number, "%lf%n", &factor, &used) != 1 || !(factor > 0) || !isfinite(factor))
         return false;
     if (number[used] && strcmp(number + used, "x") != 0)

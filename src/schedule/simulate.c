@@ -277,6 +277,7 @@ static struct simulation *run_simulation(struct simulation *sim, const struct co
     const struct step *s = sim->step;
     struct clockwork k = {
         .sim = sim, .n = (int)s->n, .n_nodes = SIMULATED_STEPS * (int)s->n, .n_lanes = s->pool->machine->n_lanes};
+    CHECK(k.n > 0, "list %s has no tasks", s->name);
     sim->moments = allocate((size_t)k.n_nodes, sizeof *sim->moments);
     k.issue = c ? c->issue : 0;
     k.issue_begin[1] = k.n * k.issue;

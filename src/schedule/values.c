@@ -201,10 +201,13 @@ static int first_difference(const struct values *a, const struct values *b, bool
             i++, k++;
             continue;
         }
-        bool only_x = x && (!y || x->identity < y->identity);
-        *missing |= only_x ? !x->is_result : !y->is_result;
-        i += only_x;
-        k += !only_x;
+        if (x && (!y || x->identity < y->identity)) {
+            *missing |= !x->is_result;
+            i++;
+        } else if (y) {
+            *missing |= !y->is_result;
+            k++;
+        }
     }
     return first;
 }

@@ -111,7 +111,7 @@ static void train(struct run *run, uint32_t last)
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    struct run run = {t, new_progress(t, settings_json(s, CMD_TRAIN)), 0};
+    struct run run = {t, new_progress(t, settings_json(CMD_TRAIN)), 0};
     signal(SIGINT, interrupt);
     signal(SIGTERM, interrupt);
     if (s->save)

@@ -67,8 +67,8 @@ struct progress *new_progress(struct trainer *t, json_t *run)
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
     p->log = open_log(t->settings->log);
-    p->colour =
-        isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(getenv("TERM") && strcmp(getenv("TERM"), "dumb") == 0);
+    const char *terminal = getenv("TERM");
+    p->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(terminal && strcmp(terminal, "dumb") == 0);
     p->steps = (uint32_t)t->settings->steps;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);

@@ -377,9 +377,8 @@ static json_t *value_json(const struct option *o)
     return json_null();
 }
 
-json_t *settings_json(const struct settings *unused, enum command command)
+json_t *settings_json(enum command command)
 {
-    (void)unused;
     json_t *all = json_object();
     for (size_t i = 0; i < COUNT(options); i++)
         if (options[i].commands & (unsigned)command)

@@ -66,7 +66,7 @@ struct settings {
 struct settings *parse_settings(enum command command, int argc, char **argv, char ***words, int *n_words);
 /* The same settings without a command line, as tests start from. */
 struct settings *default_settings(void);
-json_t *settings_json(const struct settings *s, enum command command); /* every resolved option */
+json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
 bool was_given(const char *option);
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
