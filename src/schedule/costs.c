@@ -229,6 +229,8 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
         return;
     if (d->cl)
         clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+    if (d->is_share)
+        warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
     snprintf(units, sizeof units, "%u", d->units);
     snprintf(profiled, sizeof profiled, "%lld", (long long)c->units);
     check_text(c, "device", c->device, d->name);

@@ -40,7 +40,7 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
     if (c->measured)
         fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", c->path);
     if (n_devices > MAX_DEVICES || n_devices > c->devices)
-        fail(EXIT_USAGE, "%s has %lld devices and a plan can use %d at most: --mesh asks for %d", c->path,
+        fail(EXIT_USAGE, "devices of %s: %lld, and a plan can use %d at most; --mesh asks for %d", c->path,
              (long long)c->devices, MAX_DEVICES, n_devices);
     m->n_devices = m->n_contexts = n_devices;
     for (int i = 0; i < n_devices; i++)

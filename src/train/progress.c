@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SMOOTHED = 20 }; /* steps until the average is one */
 struct progress {
     struct trainer *trainer;
     FILE *log;
@@ -109,9 +110,9 @@ void print_summary(struct progress *p)
                t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
                kinds[t->data->tokenizer.kind], t->data->val.n);
     print_memory_line(t);
-    printf("step        %d sequences of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks\n",
-           t->batch, t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es", t->ranks == 1 ? "" : "each of ",
-           t->ranks, t->ranks == 1 ? "" : "s", t->train->n);
+    printf("step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks\n",
+           t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
+           t->ranks == 1 ? "" : "each of ", t->ranks, t->ranks == 1 ? "" : "s", t->train->n);
     fflush(stdout);
     if (!execution.serial) {
         p->peak = measure_peaks(t);
@@ -139,8 +140,9 @@ static void print_time_left(const struct progress *p, uint32_t number)
 static double share_of_peak(struct progress *p)
 {
     double rate = p->flops / (p->average_ms * 1e-3);
-    p->peak = fmax(p->peak, rate);
-    return rate / p->peak;
+    if (p->counted > SMOOTHED)
+        p->peak = fmax(p->peak, rate);
+    return fmin(rate / p->peak, 1);
 }
 
 static void print_step_line(struct progress *p, uint32_t number, const struct result *r, double ms)

@@ -156,6 +156,8 @@ static struct machine *make_machine(struct trainer *t)
                                 .oversubscribe = s->oversubscribe};
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
     t->costs = file ? read_costs(file) : NULL;
+    if (s->profile && !t->costs->measured)
+        fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
     struct machine *m =
         s->hardware && !s->devices ? virtual_machine(t->costs, MAX(wanted_ranks(s), 1)) : open_machine(&o);
