@@ -1,8 +1,8 @@
 /* watchdog.c - a hang explains itself.
  *
- * A thread looks once a second how many tasks have ended.  When none has for execution.watchdog_seconds, it prints the
- * frontier: on each lane the first task that has not ended, and the producers it waits for.  Seconds are counted by the
- * thread's own waking, so a stop in a debugger does not trip it.
+ * A thread looks five times a second how many tasks have ended.  When none has for execution.watchdog_seconds, it
+ * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  Seconds are
+ * counted by the thread's own waking, so a stop in a debugger does not trip it.
  */
 #include "schedule.h"
 
@@ -10,6 +10,7 @@
 
 static struct step *volatile watched;
 static bool started;
+#define LOOK_SECONDS 0.2
 
 static bool has_ended(const struct slot *slot)
 {
@@ -68,22 +69,36 @@ void print_frontier(FILE *out, struct step *s)
     fprintf(out, "  run with --serial to step through the tasks one by one\n");
 }
 
+/* Seconds since a task of the watched list last ended; 0 when nothing is under way.  Called with the lock held. */
+static double count_quiet(double quiet, size_t *last)
+{
+    size_t unfinished = 0, ended = watched ? count_ended(watched, &unfinished) : 0;
+    quiet = unfinished && ended == *last ? quiet + LOOK_SECONDS : 0;
+    *last = ended;
+    return quiet;
+}
+
 static void *watchdog_main(void *unused)
 {
     (void)unused;
     size_t last = 0;
-    double quiet = 0;
+    double quiet = 0, locked = 0; /* locked: the issuing thread is inside execute(), in a call that does not return */
     for (;;) {
-        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-        pthread_mutex_lock(&slots_lock);
-        size_t unfinished = 0, ended = watched ? count_ended(watched, &unfinished) : 0;
-        quiet = unfinished && ended == last ? quiet + 0.2 : 0;
-        last = ended;
-        if (watched && execution.watchdog_seconds > 0 && quiet >= execution.watchdog_seconds) {
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * LOOK_SECONDS)}, NULL);
+        bool got = pthread_mutex_trylock(&slots_lock) == 0;
+        locked = got ? 0 : locked + LOOK_SECONDS;
+        if (got)
+            quiet = count_quiet(quiet, &last);
+        if (execution.watchdog_seconds > 0 && locked >= execution.watchdog_seconds) {
+            note("the driver has not come back from issuing a task for %.0f s", locked);
+            locked = 0;
+        }
+        if (got && watched && execution.watchdog_seconds > 0 && quiet >= execution.watchdog_seconds) {
             print_frontier(stderr, watched);
             quiet = 0;
         }
-        pthread_mutex_unlock(&slots_lock);
+        if (got)
+            pthread_mutex_unlock(&slots_lock);
     }
     return NULL;
 }

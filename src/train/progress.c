@@ -90,8 +90,8 @@ static void print_memory_line(const struct trainer *t)
     }
     printf("memory      ");
     for (int c = 0; c < MEM_CLASSES; c++)
-        printf("%s %s, ", memory_class_name[c], format_bytes(text, (double)sum[c]));
-    printf("together at most %s;", format_bytes(text, (double)together));
+        printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)sum[c]));
+    printf("\n            together at most %s;", format_bytes(text, (double)together));
     printf(" allocated %s\n", format_bytes(text, (double)t->machine->allocated));
 }
 
