@@ -161,8 +161,7 @@ static void test_edit_distance(void **state)
     assert_int_equal(edit_distance("batch", "bach"), 1);
 }
 
-/* ---- clock, random, hash ------------------------------------------------------------------------------------------
- */
+/* ---- clock, random, hash --------------------------------------------------------------------------------------- */
 
 static void test_clock_runs_forward(void **state)
 {
@@ -259,8 +258,7 @@ static void test_hash_known_answers(void **state)
     assert_true(hash_bytes(NULL, 0, 0) == known[0].seed0);
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------------------------- */
 
 enum { TRAIN = 1, SAMPLE = 2 };
 

@@ -7,8 +7,7 @@
 
 enum { T = 16 }; /* windows of most tests */
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------------------------- */
 
 static struct text text_of(const char *bytes)
 {
@@ -53,8 +52,7 @@ static const char *write_numbered(const char *name, size_t n, bool shard)
     return path;
 }
 
-/* ---- tokenizers -----------------------------------------------------------------------------------------------------
- */
+/* ---- tokenizers ------------------------------------------------------------------------------------------------ */
 
 static void test_characters_are_code_points_in_order(void **state)
 {
@@ -186,8 +184,7 @@ static void test_tokenizer_as_text(void **state)
         expect_refusal(read_tokenizer, (void *)bad[i], 1, "ckpt is damaged: its tokenizer");
 }
 
-/* ---- data sets
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- data sets ------------------------------------------------------------------------------------------------- */
 
 static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -358,8 +355,7 @@ static void test_data_refusals(void **state)
     expect_no_dataset(o, 2, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");
 }
 
-/* ---- windows
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- windows --------------------------------------------------------------------------------------------------- */
 
 static struct dataset *numbered(size_t n, enum data_order order, double val_share)
 {
@@ -505,8 +501,7 @@ static void test_sort_positions(void **state)
     assert_int_equal(start[V], 0);
 }
 
-/* ---- learning rate
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- learning rate --------------------------------------------------------------------------------------------- */
 
 static void assert_near(double a, double b)
 {

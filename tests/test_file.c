@@ -8,8 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* ---- safetensors: hostile files -----------------------------------------------------------------------------------
- */
+/* ---- safetensors: hostile files -------------------------------------------------------------------------------- */
 
 /* Open a file and read everything in it, as a careless user would. */
 static void read_everything(void *path)
@@ -369,8 +368,7 @@ static void test_missing_file_is_an_io_error(void **state)
     expect_refusal(read_everything, "/dev/null", 4, "/dev/null is a device");
 }
 
-/* ---- safetensors: values and writing --------------------------------------------------------------------------------
- */
+/* ---- safetensors: values and writing --------------------------------------------------------------------------- */
 
 static void test_write_and_read_back(void **state)
 {
@@ -544,8 +542,7 @@ static void test_reference_file(void **state)
     close_safetensors(st);
 }
 
-/* ---- llm.c ----------------------------------------------------------------------------------------------------------
- */
+/* ---- llm.c ----------------------------------------------------------------------------------------------------- */
 
 static const char model_path[] = "tests/data/llmc-tiny.bin", tokens_path[] = "tests/data/llmc-tokens.bin";
 
@@ -684,8 +681,7 @@ static void test_token_files(void **state)
     expect_refusal(read_headerless, (void *)model_path, 1, "is an llm.c model checkpoint; expected token numbers");
 }
 
-/* ---- publishing
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- publishing ------------------------------------------------------------------------------------------------ */
 
 static bool holds(const char *path, const char *text)
 {

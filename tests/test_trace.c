@@ -87,8 +87,7 @@ static void near(double a, double b)
         test_failed("expected %.12g, got %.12g\n", b, a);
 }
 
-/* ---- running yard trace -------------------------------------------------------------------------------------------
- */
+/* ---- running yard trace ---------------------------------------------------------------------------------------- */
 
 struct command {
     int argc;
@@ -160,8 +159,7 @@ static const json_t *named(const json_t *array, const char *key, const char *nam
     return NULL;
 }
 
-/* ---- writing and reading ------------------------------------------------------------------------------------------
- */
+/* ---- writing and reading --------------------------------------------------------------------------------------- */
 
 static void test_what_is_written_is_read(void **state)
 {
@@ -326,8 +324,7 @@ static void test_only_plain_files_are_replaced(void **state)
     expect_refusal(create_at, (void *)temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
 }
 
-/* ---- damaged files
- * --------------------------------------------------------------------------------------------------- */
+/* ---- damaged files --------------------------------------------------------------------------------------------- */
 
 static void expect_damage(const char *path)
 {
@@ -453,8 +450,7 @@ static void test_texts_cannot_reach_the_terminal(void **state)
     trace_free(t);
 }
 
-/* ---- summary
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- summary --------------------------------------------------------------------------------------------------- */
 
 static void expect_lane(const json_t *summary, const char *name, double busy_us, double overlapped_us)
 {
@@ -630,8 +626,7 @@ static void test_empty_trace(void **state)
     json_decref(d);
 }
 
-/* ---- diff
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- diff ------------------------------------------------------------------------------------------------------ */
 
 /* One step: load 7 longer and fwd 1 3 shorter than the example's medians (20, 30, 70, 50; eval 40). */
 static void test_diff_of_two_traces(void **state)
@@ -686,8 +681,7 @@ static void test_diff_of_equal_names(void **state)
     json_decref(d);
 }
 
-/* ---- Chrome's JSON
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- Chrome's JSON --------------------------------------------------------------------------------------------- */
 
 /* The example, with what measured times do: a slice that starts 3 ns before the one before it on its lane ended, a
  * consumer that starts before its producer ended, one that starts before its producer started, and no length. */
@@ -867,8 +861,7 @@ static void test_chrome_keeps_nanoseconds(void **state)
     json_decref(root);
 }
 
-/* ---- usage
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- usage ----------------------------------------------------------------------------------------------------- */
 
 static void test_usage_mistakes_get_a_sentence(void **state)
 {

@@ -205,8 +205,7 @@ static void test_freed_one_task_too_early(void **state)
     free_trainer(t);
 }
 
-/* ---- swapping: copies that change nothing, and such that do -------------------------------------------------------
- */
+/* ---- swapping: copies that change nothing, and such that do ---------------------------------------------------- */
 
 /* a goes out to h and comes back as b, which g reads; w persists.
  *

@@ -125,8 +125,7 @@ static void run_steps(struct checker *c)
     free(losses);
 }
 
-/* ---- the file's batch ----------------------------------------------------------------------------------------------
- */
+/* ---- the file's batch ------------------------------------------------------------------------------------------ */
 
 static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
 {

@@ -138,8 +138,7 @@ static void free_side(struct side *side)
     trace_free(side->trace);
 }
 
-/* ---- comparing -----------------------------------------------------------------------------------------------------
- */
+/* ---- comparing ------------------------------------------------------------------------------------------------- */
 
 static double off_by(const struct pair *p) { return fabs(p->b->ns - p->a->ns); }
 
@@ -195,8 +194,7 @@ static char *task_text(const struct timed *x)
                          x->trace->header.list[x->task->list]);
 }
 
-/* ---- output --------------------------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------------------------- */
 
 /* JSON has no not-a-number. */
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }

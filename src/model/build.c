@@ -77,8 +77,7 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
 int columns_of(const struct tensor *t) { return (int)t->shape[t->rank - 1]; }
 int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)columns_of(t)); }
 
-/* ---- the tape ------------------------------------------------------------------------------------------------------
- */
+/* ---- the tape -------------------------------------------------------------------------------------------------- */
 
 struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
                   struct tensor *out, struct tensor *in)

@@ -18,8 +18,7 @@ struct operand matrix(struct tensor *t, int ld) { return (struct operand){t, 0, 
 /* Is what C's tensor held before needed: as start, or as the parts beside? */
 static bool keeps_old(const struct gemm *g) { return g->start == START_OLD || g->part == PART_NEXT; }
 
-/* ---- our own kernel ------------------------------------------------------------------------------------------------
- */
+/* ---- our own kernel -------------------------------------------------------------------------------------------- */
 
 struct blocking { /* work of one work-item: band x span of C, depth of k at a time */
     int band, span, depth;

@@ -7,8 +7,7 @@
 
 static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
 
-/* ---- random --------------------------------------------------------------------------------------------------------
- */
+/* ---- random ---------------------------------------------------------------------------------------------------- */
 
 static float initial_value(const struct params *p, int param, uint64_t seed, size_t i)
 {

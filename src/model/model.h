@@ -13,8 +13,7 @@
 #include "../file/file.h"
 #include "../schedule/schedule.h"
 
-/* ---- params.c: configuration and the table of parameters -----------------------------------------------------------
- */
+/* ---- params.c: configuration and the table of parameters ------------------------------------------------------- */
 
 struct config {
     int layers, heads, channels, seq_len, vocab; /* L, H, C, T at most, V */

@@ -33,8 +33,7 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     return x;
 }
 
-/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token --------------------------------------------------
- */
+/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token --------------------------------------------- */
 
 /* The residual stream's gradient, which has arrived at x already, is carried through: dx = carry + LN'(dout). */
 static void layernorm_backward(struct build *b, const struct op *op)

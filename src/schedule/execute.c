@@ -121,8 +121,7 @@ void drain(struct step *s)
     watch(NULL);
 }
 
-/* ---- issuing ------------------------------------------------------------------------------------------------------
- */
+/* ---- issuing --------------------------------------------------------------------------------------------------- */
 
 static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }
 
@@ -217,8 +216,7 @@ static void issue_task(struct step *s, uint32_t number, size_t i)
         issue_device(s, number, i, n_wait, wait);
 }
 
-/* ---- serial: the reference, and the debugger's mode ---------------------------------------------------------------
- */
+/* ---- serial: the reference, and the debugger's mode ------------------------------------------------------------ */
 
 static void run_alone(struct step *s, uint32_t number, size_t i)
 {

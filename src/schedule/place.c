@@ -37,8 +37,7 @@ static bool lives_with(const struct tensor *a, const struct tensor *b)
     return a->step == b->step && a->first <= b->last && b->first <= a->last;
 }
 
-/* ---- addresses -----------------------------------------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------------------------- */
 
 struct arena {
     struct device *device;

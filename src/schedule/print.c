@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- for people ---------------------------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------------------------ */
 
 /* "12, 7', ~3": waits are bare, ' marks the previous step, ~ a reuse edge; edges that follow from others are left out.
  */

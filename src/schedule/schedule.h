@@ -253,8 +253,7 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
 void submit_job(struct host_thread **thread, const char *name, const struct job *job);
 void stop_thread(struct host_thread **thread);
 
-/* ---- watchdog.c, audit.c, print.c ----------------------------------------------------------------------------------
- */
+/* ---- watchdog.c, audit.c, print.c ------------------------------------------------------------------------------ */
 
 /* The watchdog's lock: held while slots change. */
 extern pthread_mutex_t slots_lock;

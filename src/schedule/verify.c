@@ -59,8 +59,7 @@ static char *verify_bytes(const struct step *s)
     return wrong;
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------------------------- */
 
 struct touched { /* one access of one node */
     const struct tensor *root;

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* ---- batches -------------------------------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------------------------- */
 
 /* One tensor that is uploaded at once, with four views: tokens (N), targets (N), order (N), start (V+1). */
 static struct batch new_batch(struct trainer *t, struct device *d, int n, int vocab)
