@@ -127,12 +127,12 @@ static void inspect_and_restore(struct step *s, const struct task *t, struct ima
         }
 }
 
-void audit_task(struct step *s, uint32_t number, size_t i, void (*run)(struct step *, uint32_t, size_t))
+void audit_task(struct step *s, uint32_t number, size_t i)
 {
     size_t n = total_slabs(s->pool->machine);
     struct image *saved = allocate(n, sizeof *saved), *filled = allocate(n, sizeof *filled);
     isolate(s->pool->machine, &s->tasks[i], saved, filled);
-    run(s, number, i);
+    run_alone(s, number, i);
     inspect_and_restore(s, &s->tasks[i], saved, filled);
     free(saved);
     free(filled);

@@ -235,6 +235,8 @@ extern struct execution execution;
 void execute(struct step *s, uint32_t number);
 /* Wait until iteration `number` (issued, and at most one back) has ended, and collect its times. */
 void wait_iteration(struct step *s, uint32_t number);
+/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself. */
+void run_alone(struct step *s, uint32_t number, size_t i);
 /* Wait until all that was issued has ended, without collecting it. */
 void wait_lanes(struct step *s);
 /* Wait for everything issued; after it, another list may run and tensors may be read. */
@@ -253,7 +255,8 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
 void submit_job(struct host_thread **thread, const char *name, const struct job *job);
 void stop_thread(struct host_thread **thread);
 
-/* ---- watchdog.c, audit.c, print.c ------------------------------------------------------------------------------ */
+/* ---- watchdog.c, audit.c, blame.c, print.c
+ * ------------------------------------------------------------------------------ */
 
 /* The watchdog's lock: held while slots change. */
 extern pthread_mutex_t slots_lock;
@@ -264,8 +267,8 @@ void watch(struct step *s);
 void print_frontier(FILE *out, struct step *s);
 
 /* Run one task alone in memory filled with NaN but for its declared reads; fails with a sentence when it writes what it
- * has not declared, or writes a NaN that it can only have read undeclared.  run() runs the task and waits. */
-void audit_task(struct step *s, uint32_t number, size_t i, void (*run)(struct step *, uint32_t, size_t));
+ * has not declared, or writes a NaN that it can only have read undeclared. */
+void audit_task(struct step *s, uint32_t number, size_t i);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  false: nothing found. */
