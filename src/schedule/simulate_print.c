@@ -78,10 +78,10 @@ static size_t find_waits(const struct simulation *sim, struct total *totals)
     for (size_t node = first; node < first + sim->step->n; node++) {
         const struct moment *m = &sim->moments[node];
         int lane = task_of(sim, (int)node)->lane->index;
-        if (lane_end[lane] >= 0 && m->start > lane_end[lane] && m->blocker >= 0)
+        double waited = m->start - lane_end[lane] - sim->gaps[node % sim->step->n]; /* (a gap is not waiting) */
+        if (lane_end[lane] >= 0 && waited > 1e-9 && m->blocker >= 0)
             add_total(totals, &n,
-                      (struct total){task_of(sim, (int)node)->name, task_of(sim, m->blocker)->name, lane,
-                                     m->start - lane_end[lane], 0});
+                      (struct total){task_of(sim, (int)node)->name, task_of(sim, m->blocker)->name, lane, waited, 0});
         lane_end[lane] = m->end;
     }
     if (n)
