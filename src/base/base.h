@@ -74,6 +74,8 @@ char *format_seconds(char out[32], double seconds);
 bool parse_bytes(const char *text, size_t *bytes);
 bool parse_int(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);
+/* `text` without the white space around it: cut at its end, in place, and its first character is returned. */
+char *trim(char *text);
 /* Edit distance, for "did you mean". */
 int edit_distance(const char *a, const char *b);
 

@@ -230,16 +230,6 @@ void parse_options(struct option_table *table, unsigned command, const char *com
 /* ---- config file ----------------------------------------------------------------------------------------------- */
 
 /* The text without spaces at both ends; cuts in place. */
-static char *trim(char *text)
-{
-    while (isspace((unsigned char)*text))
-        text++;
-    size_t n = strlen(text);
-    while (n && isspace((unsigned char)text[n - 1]))
-        text[--n] = '\0';
-    return text;
-}
-
 /* A '#' starts a comment at the start of a line or after a space, so that values may contain one. */
 static void cut_comment(char *line)
 {

@@ -110,3 +110,13 @@ int edit_distance(const char *a, const char *b)
     free(cost);
     return distance;
 }
+
+char *trim(char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    size_t n = strlen(text);
+    while (n && isspace((unsigned char)text[n - 1]))
+        text[--n] = '\0';
+    return text;
+}

@@ -31,14 +31,6 @@ static double relative_error(const float *ours, const float *reference, size_t n
     return norm > 0 ? sqrt(difference / norm) : sqrt(difference);
 }
 
-static size_t st_elements(const struct st_tensor *t)
-{
-    size_t n = 1;
-    for (int i = 0; i < t->rank; i++)
-        n *= (size_t)t->shape[i];
-    return n;
-}
-
 static void report(struct checker *c, const char *name, double error)
 {
     if (!c->json)
@@ -67,13 +59,6 @@ static void compare(struct checker *c, const char *name, const float *ours, size
     free(reference);
 }
 
-static void transpose_into(float *to, const float *from, const struct param *p)
-{
-    for (int64_t r = 0; r < p->shape[0]; r++)
-        for (int64_t k = 0; k < p->shape[1]; k++)
-            to[k * p->shape[0] + r] = from[r * p->shape[1] + k];
-}
-
 /* All parameters, or all gradients, under the file's prefix. */
 static void compare_params(struct checker *c, const char *prefix, void (*read)(struct model *, int, float *))
 {
@@ -86,7 +71,7 @@ static void compare_params(struct checker *c, const char *prefix, void (*read)(s
         snprintf(name, sizeof name, "%s%s", prefix, p->name);
         read(m, i, values);
         if (p->conv1d)
-            transpose_into(turned, values, p);
+            transpose(turned, values, p->shape[0], p->shape[1]);
         compare(c, name, p->conv1d ? turned : values, n);
         free(values);
         free(turned);

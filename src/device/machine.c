@@ -398,8 +398,8 @@ char *describe_machine(const struct machine *m)
 {
     const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
     const char *plural = d->units == 1 ? "" : "s";
-    char *cores = count_cores(m) ? format_string("; %u of the host's %u cores compute", count_cores(m), m->host->units)
-                                 : copy_string("");
+    unsigned used = count_cores(m);
+    char *cores = used ? format_string("; %u of the host's %u cores compute", used, m->host->units) : copy_string("");
     char *text;
     if (m->n_devices == 1)
         text = format_string("%s (%s, %u unit%s%s)", d->name, d->id, d->units, plural, cores);

@@ -63,6 +63,7 @@ struct safetensors *open_safetensors(const char *path);
 void close_safetensors(struct safetensors *st);
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name); /* NULL when absent */
 const char *find_metadata(const struct safetensors *st, const char *key);            /* NULL when absent */
+size_t st_elements(const struct st_tensor *t);                                       /* product of the shape */
 /* All elements as float (from F32, F16, BF16, F64), or as int32 (from I32, I64, U16, U8); fails naming the tensor when
  * the dtype is another.  `into` holds the product of the shape. */
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into);

@@ -342,11 +342,11 @@ static float float_of_bfloat(uint16_t bfloat)
     return value;
 }
 
-static uint64_t elements_of(const struct st_tensor *t)
+size_t st_elements(const struct st_tensor *t)
 {
-    uint64_t n = 1;
+    size_t n = 1;
     for (int i = 0; i < t->rank; i++)
-        n *= (uint64_t)t->shape[i];
+        n *= (size_t)t->shape[i];
     return n;
 }
 
@@ -368,7 +368,7 @@ void read_floats(const struct safetensors *st, const struct st_tensor *t, float 
         fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected floating point: F32, F16, BF16 or F64", st->file->path,
              shown(t->name), t->dtype_name);
     void *raw = read_raw(st, t);
-    for (uint64_t i = 0, n = elements_of(t); i < n; i++)
+    for (uint64_t i = 0, n = st_elements(t); i < n; i++)
         into[i] = t->dtype == DTYPE_F64   ? (float)((double *)raw)[i]
                   : t->dtype == DTYPE_F16 ? float_of_half(((uint16_t *)raw)[i])
                                           : float_of_bfloat(((uint16_t *)raw)[i]);
@@ -385,7 +385,7 @@ void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t 
         fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected whole numbers: I32, I64, U16 or U8", st->file->path,
              shown(t->name), t->dtype_name);
     void *raw = read_raw(st, t);
-    for (uint64_t i = 0, n = elements_of(t); i < n; i++) {
+    for (uint64_t i = 0, n = st_elements(t); i < n; i++) {
         int64_t value = t->dtype == DTYPE_I64   ? ((int64_t *)raw)[i]
                         : t->dtype == DTYPE_U16 ? ((uint16_t *)raw)[i]
                                                 : ((uint8_t *)raw)[i];

@@ -40,8 +40,7 @@ void init_random(struct model *m, uint64_t seed)
 
 /* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */
 
-/* to (columns, rows) = from (rows, columns) transposed */
-static void transpose(float *to, const float *from, int64_t rows, int64_t columns)
+void transpose(float *to, const float *from, int64_t rows, int64_t columns)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)

@@ -116,6 +116,8 @@ void read_gradient(struct model *m, int param, float *values); /* of rank 0; the
 /* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
 
 void init_random(struct model *m, uint64_t seed);
+/* to (columns, rows) = from (rows, columns) transposed: Conv1D weights are, in files with Hugging Face's names. */
+void transpose(float *to, const float *from, int64_t rows, int64_t columns);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
 struct config read_config(const char *path);
 void init_from_file(struct model *m, const char *path);

@@ -50,15 +50,6 @@ static _Noreturn void fail_line(const struct place_in_file *at, const char *what
     fail(EXIT_USAGE, "%s, line %d: %s; simulate.h and data/hardware show the format", at->path, at->line, what);
 }
 
-static char *trimmed(char *text)
-{
-    text += strspn(text, " \t");
-    size_t n = strlen(text);
-    while (n && strchr(" \t\r\n", text[n - 1]))
-        text[--n] = '\0';
-    return text;
-}
-
 static bool set_field(struct costs *c, const struct field *f, const char *value)
 {
     void *to = (char *)c + f->offset;
@@ -142,14 +133,14 @@ static void read_line(struct costs *c, struct place_in_file *at, char *line)
     for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
         if (hash == line || hash[-1] == ' ' || hash[-1] == '\t') /* else it belongs to a device's name */
             *hash = '\0';
-    char *key = trimmed(line), *equals = strchr(key, '=');
+    char *key = trim(line), *equals = strchr(key, '=');
     if (!*key)
         return;
     if (!equals)
         fail_line(at, "expected `name = value`");
     *equals = '\0';
-    key = trimmed(key);
-    char *value = trimmed(equals + 1);
+    key = trim(key);
+    char *value = trim(equals + 1);
     bool good = false;
     if (strncmp(key, "task ", 5) == 0)
         good = read_task(c, key, value);
@@ -214,9 +205,9 @@ void free_costs(struct costs *c)
 
 static void check_text(const struct costs *c, const char *field, const char *profile, const char *now)
 {
-    char *trimmed_now = copy_string(now);
-    bool same = strcmp(profile, trimmed(trimmed_now)) == 0; /* some drivers pad their names with blanks */
-    free(trimmed_now);
+    char *copy = copy_string(now);
+    bool same = strcmp(profile, trim(copy)) == 0; /* some drivers pad their names with blanks */
+    free(copy);
     if (!same)
         fail(EXIT_USAGE, "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
              c->path, field, profile, now);

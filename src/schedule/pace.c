@@ -111,12 +111,6 @@ static void wrap(struct step *s, struct pace *p)
     s->finish = finish;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Seconds of one real step, as fast as it goes: the second of two. */
 static double real_step(struct step *s)
 {
@@ -133,8 +127,7 @@ static double choose_scale(struct step *s, const struct simulation *sim)
 {
     double *sorted = allocate(s->n, sizeof *sorted);
     memcpy(sorted, sim->seconds, s->n * sizeof *sorted);
-    qsort(sorted, s->n, sizeof *sorted, ascending);
-    double median = sorted[s->n / 2], half_busy = 2 * real_step(s) / sim->period;
+    double median = trace_median(sorted, s->n), half_busy = 2 * real_step(s) / sim->period;
     free(sorted);
     return fmax(half_busy, 5e-3 / median);
 }

@@ -380,13 +380,17 @@ size_t validation_windows(const struct dataset *d, int seq_len)
     return d->val.n ? ceil_div(d->val.n - 1, (size_t)seq_len) : 0;
 }
 
+int validation_count(const struct dataset *d, size_t i, int seq_len)
+{
+    CHECK(i < validation_windows(d, seq_len), "window %zu of %zu", i, validation_windows(d, seq_len));
+    return (int)MIN((size_t)seq_len, d->val.n - 1 - i * (size_t)seq_len);
+}
+
 int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *tokens, int32_t *targets)
 {
-    size_t length = (size_t)seq_len, begin = i * length, targets_left = d->val.n - 1 - begin;
-    CHECK(i < validation_windows(d, seq_len), "window %zu of %zu", i, validation_windows(d, seq_len));
-    size_t count = MIN(length, targets_left);
-    copy_window(&d->val, begin - (length - count), seq_len, tokens, targets);
-    return (int)count;
+    int count = validation_count(d, i, seq_len);
+    copy_window(&d->val, i * (size_t)seq_len - (size_t)(seq_len - count), seq_len, tokens, targets);
+    return count;
 }
 
 /* A counting sort, stable.  While positions are dealt out, start[v] is where the next position of v goes; in the end it

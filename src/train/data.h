@@ -81,6 +81,7 @@ void dataset_window(const struct dataset *d, enum data_order order, uint64_t see
 size_t validation_windows(const struct dataset *d, int seq_len);
 /* Window i, as dataset_window; returns count: the loss is that of the last `count` positions (seq_len of them in every
  * window but the last). */
+int validation_count(const struct dataset *d, size_t i, int seq_len); /* the same without the window */
 int validation_window(const struct dataset *d, size_t i, int seq_len, int32_t *tokens, int32_t *targets);
 
 /* Positions by token, for the gradient of the embedding: order[start[v]] ... order[start[v+1]-1] are the positions of

@@ -63,16 +63,21 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
     finish_batch(t, &f->host);
 }
 
+size_t first_window(const struct trainer *t, int rank, uint32_t number)
+{
+    return ((size_t)(number - 1) * (size_t)t->ranks + (size_t)rank) * (size_t)t->micro_batch;
+}
+
 /* Evaluation: iteration i takes the next micro_batch windows for each rank; what is left over stays zero. */
 void prepare_evaluation(void *context, const struct task *task, uint32_t number)
 {
     (void)task;
     struct feed *f = context;
     struct trainer *t = f->trainer;
-    size_t first = ((size_t)(number - 1) * (size_t)t->ranks + (size_t)f->rank) * (size_t)t->micro_batch;
+    size_t first = first_window(t, f->rank, number), n = validation_windows(t->data, t->seq);
     int32_t *tokens = tensor_memory(f->host.tokens), *targets = tensor_memory(f->host.targets);
     memset(tensor_memory(f->host.all), 0, f->host.all->bytes);
-    for (int i = 0; i < t->micro_batch && first + (size_t)i < validation_windows(t->data, t->seq); i++)
+    for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++)
         validation_window(t->data, first + (size_t)i, t->seq, tokens + i * t->seq, targets + i * t->seq);
     finish_batch(t, &f->host);
 }

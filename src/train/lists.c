@@ -119,17 +119,16 @@ static void report_evaluation(void *context, const struct task *task, uint32_t n
 {
     (void)task;
     struct trainer *t = context;
+    size_t n = validation_windows(t->data, t->seq);
     for (int r = 0; r < t->ranks; r++) {
         const float *losses = tensor_memory(t->eval_losses[r]);
-        size_t first = ((size_t)(number - 1) * (size_t)t->ranks + (size_t)r) * (size_t)t->micro_batch;
-        int32_t *scratch = allocate(2 * (size_t)t->seq, sizeof *scratch);
-        for (int i = 0; i < t->micro_batch && first + (size_t)i < validation_windows(t->data, t->seq); i++) {
-            int counted = validation_window(t->data, first + (size_t)i, t->seq, scratch, scratch + t->seq);
+        size_t first = first_window(t, r, number);
+        for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++) {
+            int counted = validation_count(t->data, first + (size_t)i, t->seq);
             for (int k = t->seq - counted; k < t->seq; k++)
                 t->eval_sum += losses[i * t->seq + k];
             t->eval_counted += (uint64_t)counted;
         }
-        free(scratch);
     }
 }
 

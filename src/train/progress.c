@@ -48,16 +48,16 @@ static FILE *open_log(const char *path)
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
+/* Of all devices together; logical devices are one, and measured once. */
 static double measure_peaks(const struct trainer *t)
 {
     double sum = 0;
     for (int i = 0; i < t->machine->n_devices; i++) {
         struct device *d = &t->machine->device[i];
-        double peak = measure_fma_peak(d, 0.25);
-        int shares = 0;
-        for (int k = 0; k < t->machine->n_devices; k++)
-            shares += t->machine->device[k].cl == d->cl;
-        sum += peak / shares; /* logical devices share one */
+        bool measured = false;
+        for (int k = 0; k < i; k++)
+            measured |= t->machine->device[k].cl == d->cl;
+        sum += measured ? 0 : measure_fma_peak(d, 0.25);
     }
     return sum;
 }

@@ -137,6 +137,8 @@ _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const stru
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
 
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
+/* The first validation window of rank r in iteration `number`; micro_batch of them follow. */
+size_t first_window(const struct trainer *t, int rank, uint32_t number);
 /* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
 void build_train(struct trainer *t, enum gemm_engine engine);
