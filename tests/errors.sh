@@ -67,6 +67,17 @@ refuse 2 'seq-len' train --seq-len -1
 refuse 2 'val-share' train --val-share 0.95
 refuse 2 'lr' train --lr nan
 refuse 2 'beta1' train --beta1 1.5
+# numbers are judged as the 32-bit floats that they become
+train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
+for option in lr lr-min clip weight-decay beta1 pace-scale; do
+    train 2 "--$option takes" "--$option" 1e-50
+done
+train 2 'beta1' --beta1 0.99999999
+train 2 'beta2' --beta2 1
+refuse 2 'temperature' sample --temperature 1e-50
+refuse 2 'eps' check tests/data/gpt2-tiny.safetensors --eps 1e-50
+printf 'eps = 1e-50\n' >"$TMP/config"
+refuse 2 'line 1: eps takes' train --config "$TMP/config"
 refuse 2 'device-mem' train --device-mem 12Q
 refuse 2 'schedule' train --schedule sine
 refuse 2 'gemm' train --gemm fast

@@ -263,19 +263,64 @@ static void test_a_bad_step_changes_nothing(void **state)
     free_trainer(t);
 }
 
+/* An infinite loss with gradients that are finite: the fault of a kernel that someone has changed. */
+static void test_a_bad_loss_changes_nothing(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("kernels");
+    char *line = format_string("cp -r cl '%s' && sed -i 's/total.0. = sum/total[0] = sum + INFINITY/' '%s/loss.cl'",
+                               folder, folder);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    setenv("YARD_KERNELS", folder, 1);
+    const char *devices[] = {"0:0", two};
+    for (size_t i = 0; i < COUNT(devices); i++) {
+        struct trainer *t = open_trainer(&(struct variant){.devices = devices[i]});
+        struct state before = read_state(t, 0);
+        run_step(t, 1), run_step(t, 2);
+        const struct result *r = step_result(t, 1);
+        assert_true(r->halted && isfinite(r->norm) && !isfinite(r->loss));
+        drain(t->train);
+        struct state after = read_state(t, 0);
+        expect_same_bits("state after a bad loss", after.values, before.values, before.n);
+        free(before.values), free(after.values);
+        free_trainer(t);
+    }
+    unsetenv("YARD_KERNELS");
+    free(line);
+}
+
 static void expect_run(const struct ran *r, int code, const char *part)
 {
     if (r->code != code || (!strstr(r->err, part) && !strstr(r->out, part)))
         test_failed("expected exit code %d and \"%s\"; got %d and:\n%s\n%s\n", code, part, r->code, r->out, r->err);
 }
 
-/* A saved model in which a weight of layer 1 is infinite. */
-static void save_poisoned(const char *path, const char *name)
+/* Overwrite n floats of a tensor in a file. */
+static void poke_file(const char *path, const char *name, size_t at, size_t n, float value)
 {
-    struct trainer *t = open_trainer(&(struct variant){0});
-    poke(t, name, 7, INFINITY);
+    struct safetensors *st = open_safetensors(path);
+    const struct st_tensor *tensor = find_tensor(st, name);
+    FILE *f = fopen(path, "r+b");
+    assert_true(f && tensor && at + n <= st_elements(tensor));
+    assert_int_equal(fseek(f, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(fwrite(&value, sizeof value, 1, f), 1);
+    fclose(f);
+    close_safetensors(st);
+}
+
+/* A file with a model of which n floats are `value`; training itself would not save such a thing. */
+static void save_with(const char *path, const struct variant *v, const char *name, size_t at, size_t n, float value)
+{
+    struct trainer *t = open_trainer(v);
     save_model(t->model, path, "bytes", 0);
     free_trainer(t);
+    poke_file(path, name, at, n, value);
+}
+
+static void save_poisoned(const char *path, const char *name)
+{
+    save_with(path, &(struct variant){0}, name, 7, 1, INFINITY);
 }
 
 static void test_the_culprit_is_named(void **state)
@@ -299,8 +344,6 @@ static void test_divergence_stops_the_run(void **state)
                  temp_path("diverged.jsonl"));
     expect_run(&r, 1, "is not finite");
 }
-
-/* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
 
 /* All lines of a log, each of them one JSON object. */
 static json_t *read_log(const char *path)
@@ -327,6 +370,88 @@ static double field(const json_t *line, const char *name)
         test_failed("no number \"%s\" in a line of the log\n", name);
     return json_number_value(value);
 }
+
+/* The loss and the norm are those of the positions that are used: only the look before saving finds the bad one. */
+static void test_a_bad_model_is_not_saved(void **state)
+{
+    (void)state;
+    const char *init = temp_path("bad.safetensors"), *folder = temp_path("good");
+    char *good = format_string("%s/model.safetensors", folder);
+    struct ran r = run_yard("train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'", folder);
+    assert_int_equal(r.code, 0);
+    size_t size, after_size;
+    char *before = read_whole(good, &size);
+    save_with(init, &(struct variant){0}, "wpe.weight", 12 * 32, 1, NAN);
+    static const char *const more[] = {"", "--save-every 1", "--val-share 0", "--serial"};
+    for (size_t i = 0; i < COUNT(more); i++) {
+        r = run_yard("train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --save '%s' %s", init, folder,
+                     more[i]);
+        expect_run(&r, 1, "left values in parameter wpe.weight that are not finite");
+        char *after = read_whole(good, &after_size);
+        assert_int_equal(after_size, size);
+        assert_memory_equal(after, before, size);
+        free(after);
+    }
+    free(before), free(good);
+}
+
+/* A row of the embedding that is so long that its layernorm overflows; only the validation text has its token. */
+static void test_a_bad_validation_loss_fails(void **state)
+{
+    (void)state;
+    char text[500], other[100];
+    memset(text, 'a', sizeof text), memset(other, 'z', sizeof other);
+    const char *data = write_file("a.txt", text, sizeof text), *val = write_file("z.txt", other, sizeof other);
+    char *words = format_string("--data '%s' --val-data '%s' --batch 2 --steps 3 --sample-tokens 0", data, val);
+    static const float values[] = {3e38f, NAN};
+    static const char *const parts[] = {"the validation loss is not finite", "parameter wte.weight"};
+    for (size_t i = 0; i < COUNT(values); i++) {
+        const char *init = temp_path("long.safetensors"), *log = temp_path("val.jsonl");
+        save_with(init, &(struct variant){.untied = true}, "wte.weight", 'z' * 32, 32, values[i]);
+        struct ran r = run_yard("train --init '%s' %s --log '%s'", init, words, log);
+        expect_run(&r, 1, parts[i]);
+        json_t *lines = read_log(log), *line = json_array_get(lines, json_array_size(lines) - 1);
+        assert_int_equal(field(line, "step"), 3);
+        assert_true(json_is_null(json_object_get(line, "val_loss")));
+        json_decref(lines);
+    }
+    free(words);
+}
+
+static void test_a_bad_file_is_named(void **state)
+{
+    (void)state;
+    const char *path = temp_path("poisoned.safetensors");
+    save_poisoned(path, "h.1.ln_2.bias");
+    struct ran r = run_yard("sample --from '%s' --count 5", path);
+    expect_run(&r, 1, "tensor h.1.ln_2.bias holds a value that is infinite");
+    assert_string_equal(r.out, "");
+    save_with(path, &(struct variant){0}, "wte.weight", 0, 32 * 256, 3e38f);
+    r = run_yard("sample --from '%s' --count 5", path);
+    expect_run(&r, 1, "logits are not finite");
+    char *line = format_string("cp tests/data/gpt2-tiny.safetensors '%s'", path);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    poke_file(path, "h.0.mlp.c_fc.weight", 3, 1, NAN);
+    r = run_yard("check '%s'", path);
+    expect_run(&r, 1, "tensor h.0.mlp.c_fc.weight holds a value that is not a number");
+    free(line);
+}
+
+/* What is advised is not so already; before the first update, no setting can help. */
+static void test_advice_follows_the_settings(void **state)
+{
+    (void)state;
+    const char *all = "train --model tiny --steps 60 --lr 1000 --schedule constant";
+    struct ran r = run_yard("%s --clip 0 --warmup 0", all);
+    expect_run(&r, 1, "try a smaller --lr (it is 1000), more --warmup (it is 0), --clip 1 (it is off); `yard check");
+    const char *path = temp_path("poisoned.safetensors");
+    save_poisoned(path, "h.1.ln_2.bias");
+    r = run_yard("train --init '%s' --clip 0 --steps 3", path);
+    expect_run(&r, 1, "is the file that --init names sound? `yard check");
+    assert_null(strstr(r.err, "--clip"));
+}
+
+/* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
 
 /* The last line's validation loss, as it was written. */
 static double last_val_loss(const char *path)
@@ -703,7 +828,12 @@ int main(void)
         cmocka_unit_test(test_every_list_verifies),
         cmocka_unit_test(test_verify_needs_every_wait_of_training),
         cmocka_unit_test(test_a_bad_step_changes_nothing),
+        cmocka_unit_test(test_a_bad_loss_changes_nothing),
         cmocka_unit_test(test_the_culprit_is_named),
+        cmocka_unit_test(test_a_bad_model_is_not_saved),
+        cmocka_unit_test(test_a_bad_validation_loss_fails),
+        cmocka_unit_test(test_a_bad_file_is_named),
+        cmocka_unit_test(test_advice_follows_the_settings),
         cmocka_unit_test(test_divergence_stops_the_run),
         cmocka_unit_test(test_log_lines),
         cmocka_unit_test(test_precedence_of_options),

@@ -107,14 +107,22 @@ uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
  * `--name value` and `--name=value`; OPT_FLAG takes no value (`--no-name` is not offered).
  * A config file has lines `name = value`, the same names, '#' starts a comment.
  * Precedence is the order of calls: the caller applies preset, then config file, then command line. */
-enum option_type { OPT_FLAG, OPT_INT, OPT_DOUBLE, OPT_BYTES, OPT_TEXT, OPT_CHOICE };
+enum option_type {
+    OPT_FLAG,
+    OPT_INT,
+    OPT_DOUBLE,
+    OPT_FLOAT, /* a double that ends as a 32-bit float, so nothing between 0 and the smallest of those (FLT_MIN) */
+    OPT_BYTES,
+    OPT_TEXT,
+    OPT_CHOICE
+};
 struct option {
     const char *name; /* without dashes */
     char letter;      /* 'd' also accepts -d; 0 for none */
     enum option_type type;
-    void *value;          /* bool*, int64_t*, double*, size_t*, const char**, const char** */
+    void *value;          /* bool*, int64_t*, double*, double*, size_t*, const char**, const char** */
     const char *argument; /* name of the value in the help, "N"; for OPT_CHOICE "a|b|c", also the allowed values */
-    double low, high;     /* inclusive range of OPT_INT and OPT_DOUBLE; both 0: any */
+    double low, high;     /* inclusive range of numbers; both 0: any */
     const char *group;    /* heading in the help */
     const char *help;     /* one or more lines */
     unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */

@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,11 +62,15 @@ static bool in_range(const struct option *o, double value)
     return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
 }
 
+/* Smaller ones are 0 on some devices, and all below 1e-45 are: then an eps divides by 0, and a clip is none. */
+static bool holds_as_float(double value) { return value == 0 || fabs(value) >= (double)FLT_MIN; }
+
 /* What the option takes, as the middle of a sentence.  The caller frees it. */
 static char *expectation(const struct option *o)
 {
     bool any = o->low == 0 && o->high == 0;
     const char *number = o->type == OPT_INT ? "a whole number" : "a number";
+    const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
     switch (o->type) {
     case OPT_FLAG:
         return copy_string("true or false");
@@ -76,9 +82,10 @@ static char *expectation(const struct option *o)
         return copy_string("a text");
     case OPT_INT:
     case OPT_DOUBLE:
+    case OPT_FLOAT:
         break;
     }
-    return any ? copy_string(number) : format_string("%s from %.12g to %.12g", number, o->low, o->high);
+    return any ? copy_string(number) : format_string("%s from %.10g to %.10g%s", number, o->low, o->high, not_tiny);
 }
 
 static bool parse_flag(const char *text, bool *value)
@@ -102,7 +109,8 @@ static bool store_value(const struct option *o, const char *text)
         *(int64_t *)o->value = whole;
         return true;
     case OPT_DOUBLE:
-        if (!parse_double(text, &number) || !in_range(o, number))
+    case OPT_FLOAT:
+        if (!parse_double(text, &number) || !in_range(o, number) || (o->type == OPT_FLOAT && !holds_as_float(number)))
             return false;
         *(double *)o->value = number;
         return true;
@@ -148,6 +156,7 @@ char *option_text(const struct option *o)
     case OPT_INT:
         return format_string("%lld", (long long)*(const int64_t *)o->value);
     case OPT_DOUBLE:
+    case OPT_FLOAT:
         return double_text(*(const double *)o->value);
     case OPT_BYTES:
         return format_string("%zu", *(const size_t *)o->value);

@@ -187,6 +187,7 @@ int cmd_check(int argc, char **argv)
         fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
     c.trainer->fixed = &batch;
     init_from_file(c.trainer->model, words[0]);
+    refuse_bad_parameters(c.trainer->model, words[0]);
     run_steps(&c);
     finish(&c, s->tolerance);
     int code = c.worst <= s->tolerance ? EXIT_OK : EXIT_FAILED;

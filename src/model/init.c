@@ -38,6 +38,41 @@ void init_random(struct model *m, uint64_t seed)
     }
 }
 
+/* ---- are they numbers? ----------------------------------------------------------------------------------------- */
+
+static bool all_finite(const float *values, size_t n, float *bad)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(values[i])) {
+            *bad = values[i];
+            return false;
+        }
+    return true;
+}
+
+const char *find_bad_parameter(struct model *m, float *value)
+{
+    const char *bad = NULL;
+    for (int i = 0; i < m->params->n && !bad; i++) {
+        size_t n = elements_of(&m->params->param[i]);
+        float *values = allocate(n, sizeof *values);
+        read_param(m, i, values);
+        if (!all_finite(values, n, value))
+            bad = m->params->param[i].name;
+        free(values);
+    }
+    return bad;
+}
+
+void refuse_bad_parameters(struct model *m, const char *path)
+{
+    float value;
+    const char *name = find_bad_parameter(m, &value);
+    if (name)
+        fail(EXIT_FAILED, "%s: tensor %s holds a value that is %s: the file is damaged, or its training diverged", path,
+             name, isnan(value) ? "not a number" : "infinite");
+}
+
 /* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */
 
 void transpose(float *to, const float *from, int64_t rows, int64_t columns)

@@ -78,6 +78,20 @@ static void add_control(struct trainer *t)
     }
 }
 
+/* The sum of its losses on every rank: those on rank 0 are a view of `losses`, where the others' are gathered. */
+static struct tensor *add_losses(struct trainer *t)
+{
+    struct device *first = t->model->replica[0].device;
+    struct tensor *losses =
+        new_tensor(t->pool, first, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->ranks * UNIT_ALIGN));
+    losses->persistent = true; /* what lies between the sums stays 0 */
+    t->rank_total = allocate((size_t)t->ranks, sizeof *t->rank_total);
+    t->rank_total[0] = new_view(t->pool, losses, "loss.total", 0, SHAPE(1));
+    for (int r = 1; r < t->ranks; r++)
+        t->rank_total[r] = new_tensor(t->pool, t->model->replica[r].device, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+    return losses;
+}
+
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
 static void report(void *context, const struct task *task, uint32_t number)
@@ -140,10 +154,8 @@ void build_train(struct trainer *t, enum gemm_engine engine)
     struct build b = new_build(t->train, t->model, engine, true);
     int n = t->micro_batch * t->seq;
     t->feeds = allocate((size_t)(t->ranks * t->micros), sizeof *t->feeds);
-    t->rank_total = allocate((size_t)t->ranks, sizeof *t->rank_total);
     add_control(t);
-    for (int r = 0; r < t->ranks; r++)
-        t->rank_total[r] = new_tensor(t->pool, t->model->replica[r].device, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+    struct tensor *losses = add_losses(t);
     for (int micro = 0; micro < t->micros; micro++)
         for (int r = 0; r < t->ranks; r++) {
             struct feed *f = &t->feeds[micro * t->ranks + r];
@@ -156,7 +168,7 @@ void build_train(struct trainer *t, enum gemm_engine engine)
             cross_entropy(&b, logits, &f->device, t->rank_total[r], tokens_per_step(t));
             backward(&b);
         }
-    add_update(&b);
+    add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);
 }

@@ -59,21 +59,31 @@ static void settle(struct run *run, uint32_t step)
 
 static bool due(int64_t every, uint32_t step) { return every > 0 && step % (uint64_t)every == 0; }
 
-/* What happens between two steps, with nothing in flight. */
+static bool run_evaluation(struct run *run, uint32_t step)
+{
+    double loss = evaluate(run->trainer, run->trainer->settings->val_batches);
+    show_evaluation(run->progress, step, loss);
+    return isfinite(loss);
+}
+
+/* What happens between two steps, with nothing in flight.  Parameters that are not finite are not saved. */
 static void between_steps(struct run *run, uint32_t step, bool last)
 {
     struct trainer *t = run->trainer;
     const struct settings *s = t->settings;
     bool evaluation = t->eval && (last || due(s->val_every, step));
     bool saving = s->save && (last || due(s->save_every, step));
-    if (!evaluation && !saving)
+    if (!evaluation && !saving && !last)
         return;
     settle(run, step);
     drain(t->train);
-    if (saving) /* first: who interrupts may do it twice */
+    float value;
+    const char *bad = find_bad_parameter(t->model, &value);
+    if (saving && !bad) /* first: who interrupts may do it twice */
         save(t, step);
-    if (evaluation)
-        show_evaluation(run->progress, step, evaluate(t, s->val_batches));
+    bool sound = !evaluation || run_evaluation(run, step);
+    if (bad || !sound)
+        explain_bad_model(t, step, bad);
 }
 
 static void check_guards(const struct trainer *t)

@@ -1,6 +1,7 @@
 /* settings.c - the one table of options: parsing, --help, presets, config file and the log's record follow from it. */
 #include "train.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ static struct settings s; /* the table points into it; one command runs in a pro
 #define LOOKING "Running and looking"
 #define SAMPLING "Sampling"
 #define PREDICTING "Predicting"
+
+#define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
 
 static struct option options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "tiny|nano|char|gpt2", 0, 0, MODEL,
@@ -56,8 +59,8 @@ static struct option options[] = {
     {"steps", 0, OPT_INT, &s.steps, "N", 1, 1e9, TRAINING, "training steps", CMD_TRAIN | CMD_BENCH, false},
     {"stop-after", 0, OPT_INT, &s.stop_after, "N", 0, 1e9, TRAINING,
      "save and stop after step N; the schedule is still meant for --steps (0: off)", CMD_TRAIN, false},
-    {"lr", 0, OPT_DOUBLE, &s.lr, "X", 0, 1e3, TRAINING, "learning rate", CMD_TRAIN | CMD_CHECK, false},
-    {"lr-min", 0, OPT_DOUBLE, &s.lr_min, "X", -1, 1e3, TRAINING, "where the schedule ends (-1: a tenth of --lr)",
+    {"lr", 0, OPT_FLOAT, &s.lr, "X", 0, 1e3, TRAINING, "learning rate", CMD_TRAIN | CMD_CHECK, false},
+    {"lr-min", 0, OPT_FLOAT, &s.lr_min, "X", -1, 1e3, TRAINING, "where the schedule ends (-1: a tenth of --lr)",
      CMD_TRAIN, false},
     {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine|constant|linear|wsd", 0, 0, TRAINING,
      "course of the learning rate", CMD_TRAIN, false},
@@ -65,14 +68,15 @@ static struct option options[] = {
      "steps over which it rises (-1: a twentieth of --steps, at most 100; none when constant)", CMD_TRAIN, false},
     {"decay-share", 0, OPT_DOUBLE, &s.decay_share, "X", 0, 1, TRAINING, "wsd: share of the steps that decay", CMD_TRAIN,
      false},
-    {"beta1", 0, OPT_DOUBLE, &s.beta1, "X", 0, 1, TRAINING, "AdamW: mean of gradients", CMD_TRAIN | CMD_CHECK, false},
-    {"beta2", 0, OPT_DOUBLE, &s.beta2, "X", 0, 1, TRAINING, "AdamW: mean of squared gradients", CMD_TRAIN | CMD_CHECK,
-     false},
-    {"eps", 0, OPT_DOUBLE, &s.eps, "X", 0, 1, TRAINING, "AdamW: added to the denominator", CMD_TRAIN | CMD_CHECK,
-     false},
-    {"weight-decay", 0, OPT_DOUBLE, &s.weight_decay, "X", 0, 10, TRAINING, "AdamW: decay of matrices",
+    {"beta1", 0, OPT_FLOAT, &s.beta1, "X", 0, BELOW_1, TRAINING, "AdamW: mean of gradients (at 1 it would never learn)",
      CMD_TRAIN | CMD_CHECK, false},
-    {"clip", 0, OPT_DOUBLE, &s.clip, "X", 0, 1e9, TRAINING, "largest norm of the gradient (0: no clipping)", CMD_TRAIN,
+    {"beta2", 0, OPT_FLOAT, &s.beta2, "X", 0, BELOW_1, TRAINING, "AdamW: mean of squared gradients",
+     CMD_TRAIN | CMD_CHECK, false},
+    {"eps", 0, OPT_FLOAT, &s.eps, "X", FLT_MIN, 1, TRAINING, "AdamW: added to the denominator, which may be 0",
+     CMD_TRAIN | CMD_CHECK, false},
+    {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "X", 0, 10, TRAINING, "AdamW: decay of matrices",
+     CMD_TRAIN | CMD_CHECK, false},
+    {"clip", 0, OPT_FLOAT, &s.clip, "X", 0, 1e9, TRAINING, "largest norm of the gradient (0: no clipping)", CMD_TRAIN,
      false},
     {"seed", 0, OPT_INT, &s.seed, "N", 0, 9e15, TRAINING, "of random numbers: initial weights, order of data, sampling",
      BUILD_ALL | CMD_SAMPLE, false},
@@ -131,7 +135,7 @@ static struct option options[] = {
      "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\"", CMD_PLAN, false},
     {"pace", 0, OPT_TEXT, &s.pace, "FILE", 0, 0, PREDICTING,
      "pad every task of a real run to its predicted end, by a profile or a hardware description", CMD_TRAIN, false},
-    {"pace-scale", 0, OPT_DOUBLE, &s.pace_scale, "X", 0, 1e9, PREDICTING,
+    {"pace-scale", 0, OPT_FLOAT, &s.pace_scale, "X", 0, 1e9, PREDICTING,
      "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
      "ms)",
      CMD_TRAIN, false},
@@ -141,7 +145,7 @@ static struct option options[] = {
      CMD_SAMPLE, false},
     {"prompt", 0, OPT_TEXT, &s.prompt, "TEXT", 0, 0, SAMPLING, "text to continue", CMD_SAMPLE, false},
     {"count", 0, OPT_INT, &s.count, "N", 1, 1e7, SAMPLING, "tokens to add", CMD_SAMPLE, false},
-    {"temperature", 0, OPT_DOUBLE, &s.temperature, "X", 0, 100, SAMPLING, "0: always the likeliest token", CMD_SAMPLE,
+    {"temperature", 0, OPT_FLOAT, &s.temperature, "X", 0, 100, SAMPLING, "0: always the likeliest token", CMD_SAMPLE,
      false},
     {"top-k", 0, OPT_INT, &s.top_k, "K", 0, 1e6, SAMPLING, "choose among the K likeliest (0: all)", CMD_SAMPLE, false},
 
@@ -218,10 +222,6 @@ static void derive(void)
         s.lr_min = s.lr / 10;
     if (s.warmup < 0)
         s.warmup = strcmp(s.schedule, "constant") == 0 ? 0 : MIN(s.steps / 20, 100);
-    if (s.beta1 >= 1 || s.beta2 >= 1)
-        fail(EXIT_USAGE, "--beta1 and --beta2 must be below 1: at 1 the means never learn");
-    if (s.eps <= 0)
-        fail(EXIT_USAGE, "--eps must be above 0: where a gradient has always been 0, AdamW would divide by it");
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware)
@@ -367,6 +367,7 @@ static json_t *value_json(const struct option *o)
     case OPT_INT:
         return json_integer(*(int64_t *)o->value);
     case OPT_DOUBLE:
+    case OPT_FLOAT:
         return json_real(*(double *)o->value);
     case OPT_BYTES:
         return json_integer((json_int_t) * (size_t *)o->value);

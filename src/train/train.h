@@ -133,6 +133,8 @@ char *describe_shape(const struct trainer *t);
 const char *engine_name(const struct trainer *t); /* of matrix products on device 0: "own" or "clblast" */
 /* Ends the program with the step, layer and task that first made something that is not finite. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+/* The same where no step shows it: the update of `step` left a parameter (NULL: none) or the validation loss so. */
+_Noreturn void explain_bad_model(const struct trainer *t, uint32_t step, const char *parameter);
 
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
 

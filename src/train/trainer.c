@@ -331,24 +331,52 @@ double evaluate(struct trainer *t, int64_t batches)
     return t->eval_counted ? t->eval_sum / (double)t->eval_counted : NAN;
 }
 
-/* AdamW is halted by a norm that is not finite, so the bad step can be run again from the same parameters, one task at
- * a time. */
+/* ---- what is not finite ---------------------------------------------------------------------------------------- */
+
+/* What to try, of what is not so already.  Before the first update, no setting of the optimizer can have done it. */
+static char *advise(const struct trainer *t, uint32_t updates)
+{
+    const struct settings *s = t->settings;
+    bool learns = updates > 0 && s->lr > 0;
+    char *smaller = format_string(" try a smaller --lr (it is %g)", s->lr);
+    char *warmup = format_string(", more --warmup (it is %lld)", (long long)s->warmup);
+    char *clip = s->clip > 0 ? format_string(", --clip 1 (it is %g)", s->clip) : copy_string(", --clip 1 (it is off)");
+    char *eps = format_string(", a larger --eps (it is %g)", s->eps);
+    char *text = format_string("%s%s%s%s%s%s `yard check tests/data/gpt2-tiny.safetensors` tests the kernels",
+                               !learns && s->init ? " is the file that --init names sound?" : "", learns ? smaller : "",
+                               learns && s->warmup < 100 && s->warmup < s->steps - 1 ? warmup : "",
+                               learns && (s->clip == 0 || s->clip > 1) ? clip : "", learns && s->eps < 1e-10 ? eps : "",
+                               learns ? ";" : "");
+    free(smaller), free(warmup), free(clip), free(eps);
+    return text;
+}
+
+void explain_bad_model(const struct trainer *t, uint32_t step, const char *parameter)
+{
+    char *advice = advise(t, step);
+    if (parameter)
+        fail(EXIT_FAILED,
+             "step %u: its update left values in parameter %s that are not finite, and nothing is saved;%s", step,
+             parameter, advice);
+    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are;%s", step, advice);
+}
+
+/* AdamW is halted by a norm or loss that is not finite, so the bad step can be run again from the same parameters, one
+ * task at a time. */
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
     struct blame b;
-    const char *unchanged = r->halted ? "no parameter was changed by this step; " : "";
-    const char *hint = "try a smaller --lr, more --warmup or --clip 1";
+    const char *unchanged = r->halted ? " no parameter was changed by this step;" : "";
+    char *advice = advise(t, number - 1);
     drain(t->train);
     write_tensor(t->model->replica[0].state, (float[4]){0});
     if (!find_not_finite(t->train, number, &b))
-        fail(EXIT_FAILED,
-             "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s", number,
-             hint);
+        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is;%s",
+             number, advice);
     if (b.before)
         fail(EXIT_FAILED,
-             "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite before the step; %s",
-             number, b.task->layer, b.task->name, b.element, b.tensor->name,
-             t->settings->init ? "is the file that --init names sound?" : hint);
-    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; %s%s",
-         number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, hint);
+             "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite before the step;%s",
+             number, b.task->layer, b.task->name, b.element, b.tensor->name, advice);
+    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite;%s%s",
+         number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, advice);
 }
