@@ -108,6 +108,18 @@ static void test_format_bytes(void **state)
     assert_string_equal(format_bytes(out, 1048575), "1.00 MiB");
 }
 
+static void test_format_number(void **state)
+{
+    (void)state;
+    char out[32];
+    assert_string_equal(format_number(out, 5.48781, 4), "5.4878");
+    assert_string_equal(format_number(out, -999999.4, 0), "-999999");
+    assert_string_equal(format_number(out, 190269026897756160.0, 4), "1.903e+17");
+    assert_string_equal(format_number(out, NAN, 3), "nan");
+    assert_string_equal(format_number(out, -NAN, 3), "nan");
+    assert_string_equal(format_number(out, -INFINITY, 3), "-inf");
+}
+
 static void test_format_seconds(void **state)
 {
     (void)state;
@@ -479,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_append_zeroes_each_new_element),
         cmocka_unit_test(test_format_bytes),
+        cmocka_unit_test(test_format_number),
         cmocka_unit_test(test_format_seconds),
         cmocka_unit_test(test_parse_bytes),
         cmocka_unit_test(test_parse_numbers),

@@ -489,6 +489,97 @@ static void test_log_lines(void **state)
     json_decref(lines);
 }
 
+/* When the devices were done with each step, by the trace. */
+static double *device_ends(const struct trace *t, uint32_t steps)
+{
+    double *ends = allocate(steps + 1, sizeof *ends);
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        const struct trace_task *k = &t->tasks[r->task];
+        if (t->lanes[k->lane].kind <= LANE_DOWNLOAD && strcmp(t->header.list[k->list], "train") == 0)
+            ends[r->step] = fmax(ends[r->step], 1e-6 * (double)r->end);
+    }
+    return ends;
+}
+
+/* From the end of a step to the end of the next, not from when the host notices. */
+static void test_steps_are_timed_on_the_device(void **state)
+{
+    (void)state;
+    enum { STEPS = 20 };
+    const char *log = temp_path("timed.jsonl"), *trace = temp_path("timed.trace");
+    static const char *const modes[] = {"", "--serial", "-d 0:0x2"};
+    for (size_t m = 0; m < COUNT(modes); m++) {
+        struct ran r =
+            run_yard("train --model tiny --steps %d --val-share 0 --sample-tokens 0 --log '%s' --trace '%s' %s", STEPS,
+                     log, trace, modes[m]);
+        assert_int_equal(r.code, 0);
+        json_t *lines = read_log(log);
+        struct trace *t = trace_open(trace);
+        double *ends = device_ends(t, STEPS);
+        assert_non_null(strstr(t->header.model, m == 2 ? " on 2 devices" : " on 1 device")); /* all of the text */
+        for (uint32_t i = 2; i <= STEPS; i++) {
+            const json_t *line = json_array_get(lines, i);
+            double ms = field(line, "ms");
+            if (fabs(ms - (ends[i] - ends[i - 1])) > 1e-4)
+                test_failed("%s: step %u took %.6f ms, its device %.6f\n", modes[m], i, ms, ends[i] - ends[i - 1]);
+            assert_true(fabs(field(line, "tokens_per_s") * ms / 1e3 / (4 * 32) - 1) < 1e-6);
+        }
+        free(ends);
+        trace_free(t);
+        json_decref(lines);
+    }
+}
+
+/* What show(p) prints; the caller frees it. */
+static char *printed(struct progress *p, void (*show)(struct progress *p))
+{
+    const char *path = temp_path("printed");
+    size_t n;
+    fflush(stdout);
+    int saved = dup(STDOUT_FILENO);
+    assert_non_null(freopen(path, "w", stdout));
+    show(p);
+    fflush(stdout);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+    return read_whole(path, &n);
+}
+
+static void show_two_long_steps(struct progress *p)
+{
+    struct result r = {190269026897756160.0, -NAN, 1e-3, false, now_ns()};
+    for (uint32_t i = 1; i <= 3; i++, r.ended_ns += 3000000000)
+        show_step(p, i, &r);
+    show_rate(p);
+}
+
+static void show_a_long_step(struct progress *p)
+{
+    struct result r = {1, 1, 1e-3, false, now_ns() + 10000000000};
+    show_step(p, 4, &r);
+    show_rate(p);
+}
+
+/* Behind ten seconds: the mean, and its share of what the device does at that moment. */
+static void test_long_runs_end_with_their_rate(void **state)
+{
+    (void)state;
+    struct trainer *t = open_trainer(&(struct variant){0});
+    struct progress *p = new_progress(t, json_object());
+    char *text = printed(p, show_two_long_steps);
+    assert_null(strstr(text, "rate"));
+    assert_non_null(strstr(text, "loss 1.903e+17  norm    nan  "));
+    assert_null(strstr(text, "peak"));
+    free(text);
+    text = printed(p, show_a_long_step);
+    assert_non_null(strstr(text, "rate        3 steps behind the first: mean "));
+    assert_non_null(strstr(text, "the rate of fused multiply-adds, measured now for 0.3 s\n"));
+    free(text);
+    free_progress(p);
+    free_trainer(t);
+}
+
 /* The preset, then the config file, then the command line. */
 static void test_precedence_of_options(void **state)
 {
@@ -756,6 +847,74 @@ static void test_evaluation_changes_nothing(void **state)
     free_trainer(t);
 }
 
+/* ---- the width of vectors --------------------------------------------------------------------------------------- */
+
+static char *trained_bytes(const char *words, unsigned width, size_t *n)
+{
+    const char *folder = temp_path("width"), *log = temp_path("width.jsonl");
+    struct ran r = run_yard("train --model tiny --steps 3 --val-batches 1 --sample-tokens 0 --save '%s' --log '%s' %s",
+                            folder, log, words);
+    char *path = format_string("%s/model.safetensors", folder), *line = format_string("vectors of %u float", width);
+    expect_run(&r, 0, line);
+    json_t *lines = read_log(log);
+    assert_int_equal(field(json_object_get(json_array_get(lines, 0), "run"), "vector"), width);
+    json_decref(lines);
+    struct safetensors *st = open_safetensors(path);
+    assert_int_equal(atoi(find_metadata(st, "yard.vector")), width);
+    close_safetensors(st);
+    r = run_yard("sample --from '%s' --count 3", folder);
+    assert_int_equal(r.code, 0);
+    char *bytes = read_whole(path, n);
+    free(path), free(line);
+    return bytes;
+}
+
+/* Of each width the device can do: what --vector gives is what a device of that width gives (YARD_VEC stands for one),
+ * and no two widths give the same. */
+static void test_bits_follow_the_vector_width(void **state)
+{
+    (void)state;
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    unsigned own = m->device[0].vector;
+    close_machine(m);
+    static const unsigned widths[] = {1, 4, 8, 16};
+    char *before = NULL;
+    size_t n, size;
+    for (size_t i = 0; i < COUNT(widths) && widths[i] <= own; i++) {
+        char words[32], width[8];
+        snprintf(words, sizeof words, "--vector %u", widths[i]);
+        snprintf(width, sizeof width, "%u", widths[i]);
+        char *asked = trained_bytes(words, widths[i], &size);
+        setenv("YARD_VEC", width, 1);
+        char *native = trained_bytes("", widths[i], &n);
+        unsetenv("YARD_VEC");
+        assert_int_equal(n, size);
+        assert_memory_equal(asked, native, n);
+        size_t floats = n - 4 * 34688; /* what is behind the header */
+        if (before && memcmp(asked + floats, before, n - floats) == 0)
+            test_failed("width %u gives the bits of the width before it\n", widths[i]);
+        free(before), free(native);
+        before = memcpy(allocate(n - floats, 1), asked + floats, n - floats);
+        free(asked);
+    }
+    free(before);
+}
+
+static void test_impossible_widths_are_refused(void **state)
+{
+    (void)state;
+    struct ran r = run_yard("train --model tiny --vector 3");
+    expect_run(&r, 2, "--vector 3: the kernels know vectors of 1, 4, 8 and 16 floats");
+    r = run_yard("train --model tiny --vector 32");
+    expect_run(&r, 2, "--vector takes a whole number from 0 to 16");
+    setenv("YARD_VEC", "4", 1);
+    r = run_yard("train --model tiny --vector 8");
+    unsetenv("YARD_VEC");
+    expect_run(&r, 2, "computes with vectors of 4 floats; take that or fewer");
+    r = run_yard("plan --hardware data/hardware/server.txt --vector 4");
+    expect_run(&r, 2, "--vector: the devices of data/hardware/server.txt are on paper");
+}
+
 /* ---- the plan --------------------------------------------------------------------------------------------------- */
 
 static void test_plan_as_data(void **state)
@@ -766,7 +925,14 @@ static void test_plan_as_data(void **state)
     json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
     const json_t *tasks = json_object_get(json_array_get(json_object_get(plan, "lists"), 0), "tasks");
     assert_true(json_array_size(tasks) > 100);
-    assert_non_null(json_object_get(json_array_get(json_object_get(plan, "memory"), 0), "peak"));
+    const json_t *memory = json_object_get(plan, "memory");
+    assert_non_null(json_object_get(json_array_get(memory, 0), "peak"));
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
+    assert_true(field(json_array_get(memory, 2), "budget") == bytes);
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    if (m->device[0].is_cpu) /* of two shares */
+        assert_true(fabs(field(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
+    close_machine(m);
     json_decref(plan);
     r = run_yard("plan --model tiny --verify");
     expect_run(&r, 0, "every conflict is ordered");
@@ -781,10 +947,14 @@ static void test_devices_as_data(void **state)
     assert_true(json_array_size(platforms) > 0);
     const json_t *device = json_array_get(json_object_get(json_array_get(platforms, 0), "devices"), 0);
     assert_string_equal(json_string_value(json_object_get(device, "id")), "0:0");
+    assert_true(field(device, "vector_width") >= 1 && field(device, "kernel_vector") >= 1);
     assert_true(field(device, "memory") >= field(device, "max_allocation") && field(device, "units") >= 1);
-    json_decref(all);
     r = run_yard("devices");
     expect_run(&r, 0, "-d 0:0");
+    bool exact = json_is_true(json_object_get(device, "correctly_rounded_divide_sqrt"));
+    expect_run(&r, 0,
+               exact ? "are correctly rounded: AdamW gives the bits" : "NOT correctly rounded: AdamW's bits differ");
+    json_decref(all);
 }
 
 /* The memory that the plan foretells is the memory that the run takes. */
@@ -836,6 +1006,8 @@ int main(void)
         cmocka_unit_test(test_advice_follows_the_settings),
         cmocka_unit_test(test_divergence_stops_the_run),
         cmocka_unit_test(test_log_lines),
+        cmocka_unit_test(test_steps_are_timed_on_the_device),
+        cmocka_unit_test(test_long_runs_end_with_their_rate),
         cmocka_unit_test(test_precedence_of_options),
         cmocka_unit_test(test_a_diverged_log_has_null),
         cmocka_unit_test(test_stop_after),
@@ -845,6 +1017,8 @@ int main(void)
         cmocka_unit_test(test_interrupt_saves),
         cmocka_unit_test(test_evaluation_goes_over_the_whole_split),
         cmocka_unit_test(test_evaluation_changes_nothing),
+        cmocka_unit_test(test_bits_follow_the_vector_width),
+        cmocka_unit_test(test_impossible_widths_are_refused),
         cmocka_unit_test(test_devices_as_data),
         cmocka_unit_test(test_plan_as_data),
         cmocka_unit_test(test_predicted_memory_is_what_is_allocated),

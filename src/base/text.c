@@ -10,6 +10,17 @@
 /* Three significant digits: "1.50", "12.3", "768". */
 static int decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
 
+char *format_number(char out[32], double x, int places)
+{
+    if (isnan(x))
+        snprintf(out, 32, "nan");
+    else if (fabs(x) < 1e6)
+        snprintf(out, 32, "%.*f", places, x);
+    else
+        snprintf(out, 32, "%.4g", x);
+    return out;
+}
+
 char *format_bytes(char out[32], double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -303,6 +303,7 @@ static void open_bench(struct bench *b, struct settings *s)
     struct machine_options o = {.devices = s->devices,
                                 .device_memory = s->device_memory,
                                 .host_memory = s->host_memory,
+                                .vector = (unsigned)s->vector,
                                 .oversubscribe = s->oversubscribe};
     b->settings = s;
     b->gemms = json_array();

@@ -34,7 +34,7 @@ static double relative_error(const float *ours, const float *reference, size_t n
 static void report(struct checker *c, const char *name, double error)
 {
     if (!c->json)
-        printf("%-36s %9.2e\n", name, error);
+        printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
     json_object_set_new(c->errors, name, isfinite(error) ? json_real(error) : json_null());
     if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst, and stays */
         c->worst = error;
@@ -164,7 +164,7 @@ static void finish(struct checker *c, double tolerance)
         json_decref(all);
     } else
         printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED",
-               json_object_size(c->errors), c->worst_name, c->worst, tolerance);
+               json_object_size(c->errors), c->worst_name, fabs(c->worst), tolerance);
 }
 
 int cmd_check(int argc, char **argv)

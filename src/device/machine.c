@@ -110,16 +110,29 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
 /* ---- one device ------------------------------------------------------------------------------------------------ */
 
 /* The kernels know vectors of 16, 8, 4 and 1 floats.  GPUs are scalar; YARD_VEC and YARD_WG force another shape. */
-static unsigned kernel_vector(cl_device_id id, bool is_cpu)
+unsigned own_vector_width(cl_device_id id)
 {
     cl_uint native;
+    cl_device_type type;
     info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &native, sizeof native);
+    info(id, CL_DEVICE_TYPE, &type, sizeof type);
     const char *forced = getenv("YARD_VEC");
     if (forced)
         native = (cl_uint)atoi(forced);
-    else if (!is_cpu)
+    else if (!(type & CL_DEVICE_TYPE_CPU))
         native = 1;
     return native >= 16 ? 16 : native >= 8 ? 8 : native >= 4 ? 4 : 1;
+}
+
+static unsigned kernel_vector(const struct device *d, unsigned wanted)
+{
+    unsigned own = own_vector_width(d->cl);
+    if (wanted != 0 && wanted != 1 && wanted != 4 && wanted != 8 && wanted != 16)
+        fail(EXIT_USAGE, "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats", wanted);
+    if (wanted > own)
+        fail(EXIT_USAGE, "--vector %u: %s computes with vectors of %u float%s; take that or fewer", wanted, d->name,
+             own, own == 1 ? "" : "s");
+    return wanted ? wanted : own;
 }
 
 static unsigned kernel_work_group(cl_device_id id, bool is_cpu)
@@ -134,7 +147,13 @@ static unsigned kernel_work_group(cl_device_id id, bool is_cpu)
     return (unsigned)power;
 }
 
-static void describe_device(struct device *d)
+static size_t host_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+}
+
+static void describe_device(struct device *d, unsigned vector)
 {
     cl_device_type type;
     cl_uint align_bits, units;
@@ -150,12 +169,12 @@ static void describe_device(struct device *d)
     info(d->cl, CL_DEVICE_SINGLE_FP_CONFIG, &fp, sizeof fp);
     d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
     d->units = units;
-    d->alignment = MAX(align_bits / 8, 512u); /* 512 is NVIDIA's: the same layout everywhere */
-    d->memory = memory;
+    d->alignment = MAX(align_bits / 8, 512u);               /* 512 is NVIDIA's: the same layout everywhere */
+    d->memory = d->is_cpu ? host_memory() / 4 * 3 : memory; /* drivers' own guesses for CPUs change from run to run */
     d->max_allocation = most;
     d->local_memory = local;
     d->correct_divide = (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
-    d->vector = kernel_vector(d->cl, d->is_cpu);
+    d->vector = kernel_vector(d, vector);
     d->work_group = kernel_work_group(d->cl, d->is_cpu);
     d->tile_rows = d->vector == 16 ? 8 : d->vector == 1 ? 4 : 6; /* gemm.cl says why */
     d->tile_vectors = d->vector == 1 ? 4 : 2;
@@ -169,7 +188,7 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
     d->index = m->n_devices++;
     d->cl = id;
     d->root = root;
-    describe_device(d);
+    describe_device(d, m->vector);
     return d;
 }
 
@@ -320,14 +339,13 @@ static void add_lane(struct machine *m, struct device *d, enum lane_kind kind)
 static void open_host(struct machine *m, size_t budget)
 {
     struct device *h = m->host = &m->device[m->n_devices];
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     h->index = m->n_devices;
     h->is_host = h->is_cpu = true;
     snprintf(h->id, sizeof h->id, "host");
     snprintf(h->name, sizeof h->name, "host");
     h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     h->alignment = HOST_ALIGNMENT;
-    h->memory = pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+    h->memory = host_memory();
     h->max_allocation = h->memory;
     h->budget = budget ? budget : h->memory;
     add_lane(m, h, LANE_CPU);
@@ -340,6 +358,7 @@ struct machine *open_machine(const struct machine_options *options)
     struct machine *m = allocate(1, sizeof *m);
     m->profiling = options->profiling;
     m->separate = options->separate;
+    m->vector = options->vector;
     select_devices(m, options->devices);
     if (!options->oversubscribe)
         check_core_budget(m);
@@ -394,18 +413,36 @@ static unsigned count_cores(const struct machine *m)
     return cores;
 }
 
+unsigned vector_width(const struct machine *m)
+{
+    for (int i = 1; i < m->n_devices; i++)
+        if (m->device[i].vector != m->device[0].vector)
+            return 0;
+    return m->device[0].vector;
+}
+
+/* "; vectors of 16 floats": where bits are compared, it must be the same. */
+static char *describe_vectors(const struct machine *m)
+{
+    unsigned width = vector_width(m);
+    if (width == 0)
+        return copy_string("; vectors of unlike widths");
+    return format_string("; vectors of %u float%s", width, width == 1 ? "" : "s");
+}
+
 char *describe_machine(const struct machine *m)
 {
     const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
     const char *plural = d->units == 1 ? "" : "s";
     unsigned used = count_cores(m);
     char *cores = used ? format_string("; %u of the host's %u cores compute", used, m->host->units) : copy_string("");
-    char *text;
+    char *vectors = describe_vectors(m), *text;
     if (m->n_devices == 1)
-        text = format_string("%s (%s, %u unit%s%s)", d->name, d->id, d->units, plural, cores);
+        text = format_string("%s (%s, %u unit%s%s%s)", d->name, d->id, d->units, plural, cores, vectors);
     else
-        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s)", m->n_devices, d->id, last->id, d->name,
-                             d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores);
+        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s%s)", m->n_devices, d->id, last->id, d->name,
+                             d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores, vectors);
+    free(vectors);
     free(cores);
     return text;
 }

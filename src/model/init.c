@@ -193,10 +193,11 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
     struct st_writer *w = new_st_writer(path);
     char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
                                  c->layers, c->heads, c->channels, c->seq_len, c->vocab);
-    char *number = format_string("%u", step);
+    char *number = format_string("%u", step), *vector = format_string("%u", vector_width(m->pool->machine));
     st_metadata(w, "format", "pt"); /* what transformers expects to find */
     st_metadata(w, "config", config);
     st_metadata(w, "yard.step", number);
+    st_metadata(w, "yard.vector", vector); /* the bits depend on it; 0: of devices with unlike widths */
     st_metadata(w, "yard.tokenizer", tokenizer);
     declare_params(w, m->params);
     st_begin(w);
@@ -211,8 +212,7 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
         free(file);
     }
     st_publish(w);
-    free(config);
-    free(number);
+    free(config), free(number), free(vector);
 }
 
 /* ---- llm.c ----------------------------------------------------------------------------------------------------- */

@@ -213,21 +213,28 @@ static void check_text(const struct costs *c, const char *field, const char *pro
              c->path, field, profile, now);
 }
 
+static void check_number(const struct costs *c, const char *field, int64_t profile, unsigned now)
+{
+    char a[32], b[32];
+    snprintf(a, sizeof a, "%lld", (long long)profile);
+    snprintf(b, sizeof b, "%u", now);
+    check_text(c, field, a, b);
+}
+
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
 {
-    char driver[128] = "", units[32], profiled[32];
+    char driver[128] = "";
     if (!c->measured)
         return;
     if (d->cl)
         clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
     if (d->is_share)
         warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
-    snprintf(units, sizeof units, "%u", d->units);
-    snprintf(profiled, sizeof profiled, "%lld", (long long)c->units);
     check_text(c, "device", c->device, d->name);
     check_text(c, "driver", c->driver, driver);
     check_text(c, "engine", c->engine, engine);
-    check_text(c, "units", profiled, units);
+    check_number(c, "units", c->units, d->units);
+    check_number(c, "vector", c->vector, d->vector);
 }
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */

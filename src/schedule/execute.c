@@ -59,6 +59,22 @@ static void report_times(struct step *s, uint32_t number)
     }
 }
 
+/* When the devices were done with the iteration: the last end of their lanes, each being in order. */
+static uint64_t last_end(struct step *s, uint32_t number)
+{
+    uint64_t seen = now_ns(), last = 0;
+    bool known[MAX_LANES] = {false};
+    for (size_t i = s->n; i-- > 0;) {
+        const struct lane *lane = s->tasks[i].lane;
+        if (lane->device->is_host || known[lane->index])
+            continue;
+        known[lane->index] = true;
+        task_times(&s->tasks[i], slot_of(s, number, i), seen);
+        last = MAX(last, slot_of(s, number, i)->end);
+    }
+    return last;
+}
+
 static void release_slots(struct step *s, uint32_t number)
 {
     pthread_mutex_lock(&slots_lock);
@@ -102,6 +118,7 @@ void wait_iteration(struct step *s, uint32_t number)
         if (execution.trace || execution.observe)
             report_times(s, number);
     }
+    s->ended[number & 3] = last_end(s, number);
     release_slots(s, number);
 }
 

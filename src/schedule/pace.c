@@ -139,7 +139,7 @@ struct pace *start_pacing(struct step *s, const struct simulation *sim, double s
     p->seconds = allocate(s->n, sizeof *p->seconds);
     p->gaps = allocate(s->n, sizeof *p->gaps);
     for (size_t i = 0; i < s->n; i++) { /* as in the steady step: on a shared link longer than alone */
-        const struct moment *m = &sim->moments[(SIMULATED_STEPS - 1) * s->n + i];
+        const struct moment *m = &sim->moments[STEADY_STEP * s->n + i];
         p->seconds[i] = m->end - m->start;
         p->gaps[i] = sim->gaps[i];
     }

@@ -169,6 +169,7 @@ struct step {
     struct slot *slots[2];
     cl_event *foreign[2]; /* [task * n_contexts + context]: user events that stand for `done` elsewhere */
     uint32_t number[2];   /* iteration held by each parity; 0: none */
+    uint64_t ended[4];    /* by iteration & 3, once it is collected: its last end on a device, on the host's clock */
     bool ready;
     struct pace *wrapper;                                         /* pace.c: pads or delays the end of every task */
     void (*finish)(struct step *s, uint32_t number, size_t task); /* of the wrapper; NULL: none */

@@ -1,6 +1,6 @@
 /* simulate.c - the cyclic list on a virtual clock.
  *
- * Three iterations are run, and the last one, which is the steady state, is reported.  The rules are execute()'s own:
+ * Four iterations are run, and the third, which is the steady state, is reported.  The rules are execute()'s own:
  * a lane runs its tasks in list order; a task starts when the one before it on its lane and all that it waits for have
  * ended, and not before the iteration two back has ended, nor before the host has issued it.  A link that devices share
  * is shared evenly by the copies that are on it (processor sharing): each of k copies goes at 1/k of its speed.
@@ -247,9 +247,9 @@ static double end_of(const struct simulation *sim, int iteration)
 static void sum_up(struct simulation *sim)
 {
     const struct step *s = sim->step;
-    sim->period = end_of(sim, SIMULATED_STEPS - 1) - end_of(sim, SIMULATED_STEPS - 2);
+    sim->period = end_of(sim, STEADY_STEP) - end_of(sim, STEADY_STEP - 1);
     for (size_t i = 0; i < s->n; i++) {
-        const struct moment *m = &sim->moments[(SIMULATED_STEPS - 1) * s->n + i];
+        const struct moment *m = &sim->moments[STEADY_STEP * s->n + i];
         sim->busy[s->tasks[i].lane->index] += m->end - m->start;
     }
 }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* The structs are the file's layout: no compiler may pad them otherwise. */
-_Static_assert(sizeof(struct trace_header) == 392 && offsetof(struct trace_header, head) == 72, "trace_header");
+_Static_assert(sizeof(struct trace_header) == 488 && offsetof(struct trace_header, head) == 72, "trace_header");
 _Static_assert(sizeof(struct trace_lane) == 128, "trace_lane");
 _Static_assert(sizeof(struct trace_task) == 88, "trace_task");
 _Static_assert(sizeof(struct trace_edge) == 8, "trace_edge");

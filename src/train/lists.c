@@ -105,8 +105,7 @@ static void report(void *context, const struct task *task, uint32_t number)
     t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
                                             .norm = state[0],
                                             .lr = learning_rate(&t->rate, number),
-                                            .halted = state[2] != 0,
-                                            .ended_ns = now_ns()};
+                                            .halted = state[2] != 0};
 }
 
 static void add_report(struct trainer *t)

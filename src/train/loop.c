@@ -129,6 +129,8 @@ int train_loop(struct trainer *t)
     print_summary(run.progress);
     train(&run, (uint32_t)(s->stop_after ? s->stop_after : s->steps));
     check_guards(t);
+    if (!interrupted)
+        show_rate(run.progress);
     free_progress(run.progress);
     if (interrupted) {
         note("interrupted after step %u%s", run.shown, s->save ? ", saved" : "; nothing is saved without --save DIR");

@@ -89,11 +89,16 @@ static struct option options[] = {
      "coordinates of the devices; this version has data parallelism only (default: dp = all devices)", BUILD_ALL,
      false},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, "BYTES", 0, 0, DEVICES,
-     "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory)",
+     "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory; "
+     "of a CPU three quarters of the host's)",
      RUN_ALL, false},
     {"host-mem", 0, OPT_BYTES, &s.host_memory, "BYTES", 0, 0, DEVICES, "the same for the host", RUN_ALL, false},
     {"gemm", 0, OPT_CHOICE, &s.gemm, "auto|own|clblast", 0, 0, DEVICES,
      "matrix products: our kernel, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)", RUN_ALL, false},
+    {"vector", 0, OPT_INT, &s.vector, "N", 0, 16, DEVICES,
+     "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that). Results depend on it to the last "
+     "bit: with the same N, CPUs of unlike widths give the same ones",
+     RUN_ALL, false},
     {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice",
      RUN_ALL, false},
 
@@ -222,6 +227,9 @@ static void derive(void)
         s.lr_min = s.lr / 10;
     if (s.warmup < 0)
         s.warmup = strcmp(s.schedule, "constant") == 0 ? 0 : MIN(s.steps / 20, 100);
+    if (s.vector && s.hardware && !s.devices)
+        fail(EXIT_USAGE, "--vector: the devices of %s are on paper and compute nothing: leave it out, or add -d",
+             s.hardware);
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware)

@@ -43,6 +43,7 @@ struct settings {
     /* devices */
     const char *devices, *mesh, *gemm;
     size_t device_memory, host_memory;
+    int64_t vector; /* 0: the device's own */
     bool oversubscribe;
     /* running and looking */
     bool serial, audit, json, print, verify, simulate;
@@ -73,7 +74,7 @@ bool was_given(const char *option);
 struct result { /* of one training step, as the report task leaves it */
     double loss, norm, lr;
     bool halted;
-    uint64_t ended_ns;
+    uint64_t ended_ns; /* its last end on a device (step_result) */
 };
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
@@ -169,6 +170,8 @@ struct progress *new_progress(struct trainer *t, json_t *run);
 void print_summary(struct progress *p);
 void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
+/* Behind a run of some length: its mean rate, and the share of what the devices can do. */
+void show_rate(const struct progress *p);
 void free_progress(struct progress *p);
 
 /* ---- peak.c ---------------------------------------------------------------------------------------------------- */

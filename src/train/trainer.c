@@ -153,6 +153,7 @@ static struct machine *make_machine(struct trainer *t)
                                 .device_memory = s->device_memory,
                                 .host_memory = s->host_memory,
                                 .profiling = times,
+                                .vector = (unsigned)s->vector,
                                 .oversubscribe = s->oversubscribe};
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
     t->costs = file ? read_costs(file) : NULL;
@@ -314,6 +315,7 @@ void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_iteration(t->train, number);
+    t->result[number & 3].ended_ns = t->train->ended[number & 3];
     return &t->result[number & 3];
 }
 
