@@ -222,13 +222,15 @@ static void test_what_if(void **state)
 static void check_print(void *changed)
 {
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
-    struct device d = {.name = "some device", .units = 2};
+    struct device d = {.name = "some device", .units = 2, .vector = 8};
     free(c->driver);
     c->driver = copy_string(""); /* as of a device without a driver */
     if (strcmp(changed, "device") == 0)
         snprintf(d.name, sizeof d.name, "another");
     if (strcmp(changed, "units") == 0)
         d.units = 4;
+    if (strcmp(changed, "vector") == 0)
+        d.vector = 4;
     check_fingerprint(c, &d, strcmp(changed, "engine") ? "own" : "clblast");
     free_costs(c);
 }
@@ -238,6 +240,7 @@ static void test_another_fingerprint_is_refused(void **state)
     (void)state;
     expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", this run has \"another\"");
     expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", this run has \"4\"");
+    expect_refusal(check_print, (void *)"vector", EXIT_USAGE, "vector \"8\", this run has \"4\"");
     expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", this run has \"clblast\"");
     assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
 }

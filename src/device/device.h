@@ -82,7 +82,7 @@ struct device {
     struct context *context;          /* NULL for the host */
     cl_device_id cl, root;            /* root: the device a sub-device was cut from, else the same */
     unsigned units;                   /* compute units (cores) */
-    unsigned vector;                  /* floats per vector: VEC of the kernels; results depend on it */
+    unsigned vector;                  /* floats per vector, VEC of the kernels: bits depend on it */
     unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
@@ -121,7 +121,8 @@ struct machine_options {
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *m);
-/* The vector width that all devices compute with; 0: they differ. */
+/* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the
+ * driver's exp and log do. */
 unsigned vector_width(const struct machine *m);
 /* One line for people: "2 x pthread-... (sub-devices, 1 unit each)". */
 char *describe_machine(const struct machine *m);

@@ -97,7 +97,7 @@ static struct option options[] = {
      "matrix products: our kernel, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)", RUN_ALL, false},
     {"vector", 0, OPT_INT, &s.vector, "N", 0, 16, DEVICES,
      "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that). Results depend on it to the last "
-     "bit: with the same N, CPUs of unlike widths give the same ones",
+     "bit: for the same bits on unlike CPUs, take the same N there, and the same driver",
      RUN_ALL, false},
     {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice",
      RUN_ALL, false},
