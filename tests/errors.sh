@@ -87,6 +87,9 @@ refuse 2 "'extra'" train extra
 refuse 2 "'extra'" plan extra
 refuse 2 "'extra'" devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
+refuse 2 '--data README.md brings its own vocabulary' plan --vocab 99 --data README.md
+refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
+refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 train 2 '--stop-after 9 is behind the last step, 2' --stop-after 9
 train 2 'warm-up' --warmup 2

@@ -938,6 +938,28 @@ static void test_plan_as_data(void **state)
     expect_run(&r, 0, "every conflict is ordered");
 }
 
+/* The last task of the sample list brings one token's logits to the host: 4 bytes per word of the vocabulary. */
+static void expect_vocabulary(const char *options, int vocab)
+{
+    struct ran r = run_yard("plan --layers 1 --hardware data/hardware/server.txt --json %s", options);
+    json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *tasks = json_object_get(json_array_get(json_object_get(plan, "lists"), 1), "tasks");
+    const json_t *last = json_array_get(tasks, json_array_size(tasks) - 1);
+    const json_t *logits = json_array_get(json_object_get(last, "accesses"), 0);
+    assert_string_equal(json_string_value(json_object_get(logits, "tensor")), "logits.host");
+    assert_int_equal(json_integer_value(json_object_get(logits, "bytes")), 4 * vocab);
+    json_decref(plan);
+}
+
+static void test_vocabulary(void **state)
+{
+    (void)state;
+    expect_vocabulary("--model gpt2", 50257);
+    expect_vocabulary("--model gpt2 --vocab 99", 99);
+    expect_vocabulary("--model nano", 256);
+    expect_vocabulary("--model gpt2 --data tests/data/llmc-tokens.bin", 123);
+}
+
 static void test_devices_as_data(void **state)
 {
     (void)state;
@@ -1021,6 +1043,7 @@ int main(void)
         cmocka_unit_test(test_impossible_widths_are_refused),
         cmocka_unit_test(test_devices_as_data),
         cmocka_unit_test(test_plan_as_data),
+        cmocka_unit_test(test_vocabulary),
         cmocka_unit_test(test_predicted_memory_is_what_is_allocated),
     };
     two = two_devices();

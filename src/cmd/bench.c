@@ -307,7 +307,8 @@ static void open_bench(struct bench *b, struct settings *s)
                                 .oversubscribe = s->oversubscribe};
     b->settings = s;
     b->gemms = json_array();
-    b->config = (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
+    b->config =
+        (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
     check_config(&b->config);
     b->machine = open_machine(&o);
     execution.watchdog_seconds = 0;

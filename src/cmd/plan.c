@@ -51,6 +51,7 @@ static void show(struct trainer *t)
         json_decref(plan);
     } else if (s->print || (!s->verify && !s->simulate)) {
         print_step(stdout, t->train);
+        print_map(stdout, t->pool, t->train);
         print_memory(stdout, t->pool, lists, n);
     }
     if (sim) {

@@ -281,8 +281,9 @@ struct blame {
 };
 bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
 
-/* yard plan: the list as a table with edges, then the memory map per device; or the same as JSON. */
+/* yard plan: the list with edges and accesses, where its tensors lie and when, then bytes per device; or as JSON. */
 void print_step(FILE *out, const struct step *s);
+void print_map(FILE *out, const struct pool *p, const struct step *s);
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n);
 json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n);
 

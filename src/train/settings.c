@@ -41,6 +41,9 @@ static struct option options[] = {
     {"data", 0, OPT_TEXT, &s.data, "PATH", 0, 0, DATA,
      "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources)",
      BUILD_ALL, false},
+    {"vocab", 0, OPT_INT, &s.vocab, "N", 1, 1e6, DATA,
+     "without --data tokens are random numbers below N; with --model gpt2 50257 unless N is given",
+     CMD_PLAN | CMD_BENCH | CMD_PROFILE, false},
     {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes|chars", 0, 0, DATA, "what a token of text is", BUILD_ALL, false},
     {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", BUILD_ALL,
      false},
@@ -163,12 +166,12 @@ static struct option_table table = {options, COUNT(options)};
 
 static const struct preset {
     const char *name;
-    int64_t layers, heads, channels, seq_len, batch;
+    int64_t layers, heads, channels, seq_len, batch, vocab;
 } presets[] = {
-    {"tiny", 2, 2, 32, 32, 4},
-    {"nano", 4, 4, 128, 64, 12},
-    {"char", 6, 6, 384, 256, 8},
-    {"gpt2", 12, 12, 768, 1024, 4},
+    {"tiny", 2, 2, 32, 32, 4, 256},
+    {"nano", 4, 4, 128, 64, 12, 256},
+    {"char", 6, 6, 384, 256, 8, 256},
+    {"gpt2", 12, 12, 768, 1024, 4, 50257},
 };
 
 static void set_defaults(void)
@@ -218,6 +221,7 @@ static void apply_preset(void)
         s.channels = was_given("channels") ? s.channels : p->channels;
         s.seq_len = was_given("seq-len") ? s.seq_len : p->seq_len;
         s.batch = was_given("batch") ? s.batch : p->batch;
+        s.vocab = was_given("vocab") ? s.vocab : p->vocab;
     }
 }
 
@@ -230,6 +234,8 @@ static void derive(void)
     if (s.vector && s.hardware && !s.devices)
         fail(EXIT_USAGE, "--vector: the devices of %s are on paper and compute nothing: leave it out, or add -d",
              s.hardware);
+    if (was_given("vocab") && s.data)
+        fail(EXIT_USAGE, "--vocab: --data %s brings its own vocabulary; leave one of the two out", s.data);
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware)
@@ -253,7 +259,7 @@ static void derive(void)
 /* A file brings its own sizes; only the length of the sequences may be less than it can take. */
 static void apply_init(void)
 {
-    static const char *const fixed[] = {"layers", "heads", "channels", "untied"};
+    static const char *const fixed[] = {"layers", "heads", "channels", "untied", "vocab"};
     for (size_t i = 0; i < COUNT(fixed); i++)
         if (was_given(fixed[i]))
             fail(EXIT_USAGE, "--%s: --init %s brings its own sizes; leave one of the two out", fixed[i], s.init);
@@ -289,10 +295,9 @@ static const struct {
      "Trains a GPT. Without options: a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "yard sample --from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "yard check FILE [options]",
-     "Runs a reference file (tokens, targets, logits, loss, grad.*, trajectory, after.*; see the README) and prints "
-     "the\n"
-     "relative error of every tensor. Exit code 1 when one is above --tolerance. AdamW's constants default to the\n"
-     "reference's: lr 1e-3, betas 0.9 and 0.95, eps 1e-5, weight decay 0.1."},
+     "Runs a reference file (its format: tutorials/reference-files.md) and prints the relative error of every tensor.\n"
+     "Exit code 1 when one is above --tolerance. AdamW's constants default to the reference's: lr 1e-3, betas 0.9 and\n"
+     "0.95, eps 1e-5, weight decay 0.1."},
     {CMD_PLAN, "plan", "yard plan [options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
     {CMD_PROFILE, "profile", "yard profile -o FILE [options]",
@@ -349,7 +354,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
         s.eps = 1e-5;
     }
     if (wants_help(argc, argv)) {
-        s.batch = s.layers = s.heads = s.channels = s.seq_len = 0;
+        s.batch = s.layers = s.heads = s.channels = s.seq_len = s.vocab = 0;
         apply_preset();
         print_page(command);
         exit(EXIT_OK);

@@ -31,6 +31,7 @@ struct settings {
     /* model */
     const char *preset, *init, *config;
     int64_t layers, heads, channels, seq_len;
+    int64_t vocab; /* of random tokens: where there is no data */
     bool untied;
     /* data */
     const char *data, *val_data, *tokens, *order;
@@ -91,7 +92,7 @@ struct trainer {
     struct pool *pool;
     struct model *model;
     struct config config;
-    struct dataset *data;            /* NULL: random tokens of a vocabulary of 256 */
+    struct dataset *data;            /* NULL: random tokens */
     const struct fixed_batch *fixed; /* NULL: from data */
     struct rate rate;
     int ranks, micro_batch, micros, batch, seq; /* per rank: micros micro-batches of micro_batch sequences */

@@ -190,7 +190,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
 
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
-    struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
+    struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
     if (s->init)
         c = read_config(s->init);
     struct dataset *data = data_wanted ? open_data(s, s->init ? c.vocab : 0) : NULL;
