@@ -58,13 +58,11 @@ static void add_image(struct audit *a, struct device *d, int slab)
 {
     size_t n = d->slabs[slab].bytes / ELEMENT_BYTES;
     struct image *m = APPEND(a->image, a->n, a->cap);
-    *m = (struct image){d,
-                        slab,
-                        n,
-                        allocate(n, ELEMENT_BYTES),
-                        allocate(n, ELEMENT_BYTES),
-                        allocate(n, ELEMENT_BYTES),
-                        allocate(n, ELEMENT_BYTES)};
+    *m = (struct image){.device = d, .slab = slab, .words = n};
+    m->kept = allocate(n, sizeof *m->kept);
+    m->given = allocate(n, sizeof *m->given);
+    m->first = allocate(n, sizeof *m->first);
+    m->left = allocate(n, sizeof *m->left);
     transfer(m, m->kept, false);
 }
 
@@ -114,16 +112,22 @@ static bool touches(const struct task *t, const struct device *d)
     return yes;
 }
 
+static uint32_t given_word(const struct image *m, const struct access *a, size_t word, int run)
+{
+    bool written = m->kept[word] != float_filling[0];
+    return a->mode & ACCESS_READ && written ? m->kept[word] : filling(run, a->tensor->element, word);
+}
+
 static void fill(const struct image *m, const struct task *t, int run)
 {
     for (size_t w = 0; w < m->words; w++)
         m->given[w] = float_filling[run];
-    for (int k = 0; k < t->n_access; k++)
-        for (struct range r = covered(m, t, k); t->access[k].tensor->element == INT32 && r.begin < r.end; r.begin++)
-            m->given[r.begin] = filling(run, INT32, r.begin);
-    for (int k = 0; k < t->n_access; k++)
-        for (struct range r = covered(m, t, k); (t->access[k].mode & ACCESS_READ) && r.begin < r.end; r.begin++)
-            m->given[r.begin] = m->kept[r.begin] == float_filling[0] ? float_filling[run] : m->kept[r.begin];
+    for (unsigned reads = 0; reads <= ACCESS_READ; reads++) /* last, since accesses may overlap */
+        for (int k = 0; k < t->n_access; k++) {
+            struct range r = covered(m, t, k);
+            for (size_t w = r.begin; (t->access[k].mode & ACCESS_READ) == reads && w < r.end; w++)
+                m->given[w] = given_word(m, &t->access[k], w, run);
+        }
 }
 
 static void copy_written(const struct image *m, const struct task *t, uint32_t *to, const uint32_t *from)

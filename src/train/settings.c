@@ -97,8 +97,8 @@ static struct option options[] = {
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
      CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH, false},
     {"audit", 0, OPT_FLAG, &s.audit, NULL, 0, 0, LOOKING,
-     "with --serial: run every task over three fillings of all that it does not declare to read, and compare: proves "
-     "that on this run's data tasks read and write what they declare, and no more (slow)",
+     "with --serial: run every task over three fillings of what it does not declare to read, and compare; proves, for "
+     "the data of this run, that tasks touch what they declare and no more (slow)",
      CMD_TRAIN | CMD_CHECK, false},
     {"delay-seed", 0, OPT_INT, &s.delay_seed, "N", -1, 9e15, LOOKING,
      "delay the end of tasks at random: the weights must not change (-1: no delays)", CMD_TRAIN, false},
