@@ -600,10 +600,10 @@ static void test_audit_finds_what_is_not_declared(void **state)
 {
     (void)state;
     expect_case("undeclared-write", 1, "audit: task fill (layer 7) wrote byte 2 of slab 0 on 0:0 (first)", NULL);
-    expect_case("undeclared-read", 1, "audit: task sum", "left NaN in element 0 of tensor third", NULL);
-    expect_case("accumulate-said-write", 1, "audit: task more", "left NaN in element 0 of tensor second", NULL);
+    expect_case("undeclared-read", 1, "audit: task sum", "leaves another element 0 of tensor third", NULL);
+    expect_case("accumulate-said-write", 1, "audit: task more", "leaves another element 0 of tensor second", NULL);
     expect_case("accumulate-said-read", 1, "audit: task more", "wrote byte", "(second)", NULL);
-    expect_case("half-written", 1, "audit: task fill", "left NaN in element 60 of tensor first", NULL);
+    expect_case("half-written", 1, "audit: task fill", "leaves another element 60 of tensor first", NULL);
     expect_case("host-write", 1, "audit: task scribble", "on host (secret)", NULL);
 }
 

@@ -16,8 +16,8 @@ static int show_verdict(struct trainer *t)
     else
         fprintf(stderr,
                 "verify: %zu tasks of the train list, and those of the others: every read sees the right value, every "
-                "conflict is "
-                "ordered\n",
+                "conflict is ordered,\n"
+                "        provided that tasks touch what they declare (train --serial --audit checks that)\n",
                 t->train->n);
     int code = wrong ? EXIT_FAILED : EXIT_OK;
     free(wrong);

@@ -256,14 +256,22 @@ void run_alone(struct step *s, uint32_t number, size_t i)
     slot->work = NULL;
 }
 
+static void run_audited(struct audit *a, uint32_t number, size_t i)
+{
+    char *wrong = audit_task(a, number, i);
+    if (wrong)
+        fail(EXIT_FAILED, "audit: %s", wrong);
+}
+
 static void execute_serial(struct step *s, uint32_t number)
 {
+    struct audit *audit = execution.audit ? open_audit(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
         struct slot *slot = slot_of(s, number, i);
         if (execution.trace)
             slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, now_ns());
-        if (execution.audit)
-            audit_task(s, number, i);
+        if (audit)
+            run_audited(audit, number, i);
         else
             run_alone(s, number, i);
         if (execution.trace)
@@ -271,6 +279,8 @@ static void execute_serial(struct step *s, uint32_t number)
         if (execution.observe)
             execution.observe(execution.observe_context, s, &s->tasks[i], number, slot->start, slot->end);
     }
+    if (audit)
+        close_audit(audit);
 }
 
 void execute(struct step *s, uint32_t number)

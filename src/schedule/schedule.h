@@ -82,19 +82,17 @@ struct access {
     enum access_mode mode;
 };
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_FLOAT, ARG_LOCAL };
-struct arg { /* of a kernel; a tensor argument is also an access */
+struct arg { /* of a kernel */
     enum arg_kind kind;
-    struct tensor *tensor;
-    enum access_mode mode;
-    int32_t i;
+    struct access given; /* what add_kernel() is handed and moves into the task's access list */
+    int32_t i;           /* of a task's tensor argument: its index there, -1 for NO_TENSOR */
     float f;
 };
-#define IN(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_READ})
-#define OUT(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_WRITE})
-#define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_BOTH})
+#define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
+#define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
+#define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_BOTH}})
 /* Adds to what is there, or starts anew: the first micro-batch of a gradient only writes. */
-#define ACCUMULATE(t, more)                                                                                            \
-    ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = (more) ? ACCESS_BOTH : ACCESS_WRITE})
+#define ACCUMULATE(t, more) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (more) ? ACCESS_BOTH : ACCESS_WRITE}})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)}) /* local memory */
@@ -106,7 +104,8 @@ struct grid { /* NDRange: work-items in all and per group; local[0] 0 leaves the
 
 struct task;
 struct step;
-/* Work of the host: `number` is the iteration (from 1 in training).  Runs on the lane's thread. */
+/* Work of the host: `number` is the iteration (from 1 in training).  Runs on the lane's thread.  Tensors are those of
+ * task->access; what it leaves elsewhere follows from them and `number`, since an audit runs it several times. */
 typedef void host_function(void *context, const struct task *task, uint32_t number);
 /* Issues the task's commands to its lane's queue; *done gets the event of the last one. */
 typedef void issue_function(const struct task *task, cl_uint n_wait, const cl_event *wait, cl_event *done);
@@ -125,8 +124,8 @@ struct task {
     int micro;     /* micro-batch, -1: none */
     struct lane *lane;
     double flops;
-    size_t bytes; /* read and written */
-    struct access access[MAX_ACCESS];
+    size_t bytes;                     /* read and written */
+    struct access access[MAX_ACCESS]; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
     issue_function *issue;       /* NULL on host lanes */
@@ -267,9 +266,13 @@ void watch(struct step *s);
 /* What is stuck: per lane the first task that has not ended and the edges it waits for. */
 void print_frontier(FILE *out, struct step *s);
 
-/* Run one task alone in memory filled with NaN but for its declared reads; fails with a sentence when it writes what it
- * has not declared, or writes a NaN that it can only have read undeclared. */
-void audit_task(struct step *s, uint32_t number, size_t i);
+/* Checks what tasks declare, while nothing else runs: open, audit tasks in list order, close. */
+struct audit *open_audit(struct step *s);
+/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
+ * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
+ * stays as before the task. */
+char *audit_task(struct audit *a, uint32_t number, size_t i);
+void close_audit(struct audit *a);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  false: nothing found. */

@@ -61,20 +61,19 @@ static void fill_control(const struct trainer *t, uint32_t number, float *c)
 
 static void prepare_control(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
-    struct trainer *t = context;
-    fill_control(t, number, tensor_memory(t->control));
+    fill_control(context, number, tensor_memory(task->access[0].tensor));
 }
 
 static void add_control(struct trainer *t)
 {
-    t->control = new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_FLOATS));
-    t->control->persistent = true;
+    struct tensor *control =
+        new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_FLOATS));
+    control->persistent = true;
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
-    add_access(task, t->control, ACCESS_WRITE);
+    add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->ranks; r++) {
         struct replica *replica = &t->model->replica[r];
-        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, t->control);
+        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, control);
     }
 }
 
@@ -94,14 +93,14 @@ static struct tensor *add_losses(struct trainer *t)
 
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
+/* Reads the ranks' loss sums, then the state of rank 0. */
 static void report(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
     struct trainer *t = context;
-    const float *total = tensor_memory(t->totals), *state = tensor_memory(t->state);
+    const float *state = tensor_memory(task->access[t->ranks].tensor);
     double sum = 0;
     for (int r = 0; r < t->ranks; r++)
-        sum += total[r * UNIT_ALIGN];
+        sum += *(const float *)tensor_memory(task->access[r].tensor);
     t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
                                             .norm = state[0],
                                             .lr = learning_rate(&t->rate, number),
@@ -111,38 +110,40 @@ static void report(void *context, const struct task *task, uint32_t number)
 static void add_report(struct trainer *t)
 {
     struct device *host = t->machine->host;
-    t->totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
-    t->state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(4));
-    t->totals->persistent = t->state->persistent = true;
+    struct tensor *totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
+    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(4));
+    totals->persistent = state->persistent = true;
     struct tensor **part = allocate((size_t)t->ranks, sizeof *part);
     for (int r = 0; r < t->ranks; r++) {
-        part[r] = new_view(t->pool, t->totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
+        part[r] = new_view(t->pool, totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
         add_copy(t->train, t->model->replica[r].device->lane[LANE_DOWNLOAD], "report.loss", part[r], t->rank_total[r]);
     }
     struct replica *first = &t->model->replica[0];
-    add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", t->state, first->state);
+    add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
     for (int r = 0; r < t->ranks; r++)
         add_access(task, part[r], ACCESS_READ);
-    add_access(task, t->state, ACCESS_READ);
+    add_access(task, state, ACCESS_READ);
     free(part);
 }
 
+/* Reads the losses of each rank, and goes on from the sum of the iteration before. */
 static void report_evaluation(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
     struct trainer *t = context;
     size_t n = validation_windows(t->data, t->seq);
+    struct losses all = t->eval_sum[(number - 1) & 1];
     for (int r = 0; r < t->ranks; r++) {
-        const float *losses = tensor_memory(t->eval_losses[r]);
+        const float *losses = tensor_memory(task->access[r].tensor);
         size_t first = first_window(t, r, number);
         for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++) {
             int counted = validation_count(t->data, first + (size_t)i, t->seq);
             for (int k = t->seq - counted; k < t->seq; k++)
-                t->eval_sum += losses[i * t->seq + k];
-            t->eval_counted += (uint64_t)counted;
+                all.sum += losses[i * t->seq + k];
+            all.n += (uint64_t)counted;
         }
     }
+    t->eval_sum[number & 1] = all;
 }
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
@@ -177,22 +178,22 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
     t->eval = new_step(t->pool, "eval");
     struct build b = new_build(t->eval, t->model, engine, false);
     int n = t->micro_batch * t->seq;
-    struct task *task;
+    struct tensor **host = allocate((size_t)t->ranks, sizeof *host);
     t->eval_feeds = allocate((size_t)t->ranks, sizeof *t->eval_feeds);
-    t->eval_losses = allocate((size_t)t->ranks, sizeof *t->eval_losses);
     for (int r = 0; r < t->ranks; r++) {
         struct feed *f = &t->eval_feeds[r];
         *f = (struct feed){.trainer = t, .rank = r};
         add_batch(t, t->eval, f, prepare_evaluation, n);
         start_micro_batch(&b, r, 0, t->micro_batch, t->seq);
         struct tensor *losses = cross_entropy(&b, gpt_forward(&b, &f->device), &f->device, NULL, 1);
-        t->eval_losses[r] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
-        add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", t->eval_losses[r], losses);
+        host[r] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+        add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", host[r], losses);
     }
-    task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
+    struct task *task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
     for (int r = 0; r < t->ranks; r++)
-        add_access(task, t->eval_losses[r], ACCESS_READ);
+        add_access(task, host[r], ACCESS_READ);
     end_build(&b);
+    free(host);
 }
 
 /* One sequence on rank 0; only the last token's hidden row goes through the head. */

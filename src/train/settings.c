@@ -109,7 +109,8 @@ static struct option options[] = {
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
      CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH, false},
     {"audit", 0, OPT_FLAG, &s.audit, NULL, 0, 0, LOOKING,
-     "with --serial: check that every task reads and writes what it declares, and no more (slow)",
+     "with --serial: run every task over three fillings of what it does not declare to read, and compare; proves, for "
+     "the data of this run, that tasks touch what they declare and no more (slow)",
      CMD_TRAIN | CMD_CHECK, false},
     {"delay-seed", 0, OPT_INT, &s.delay_seed, "N", -1, 9e15, LOOKING,
      "delay the end of tasks at random: the weights must not change (-1: no delays)", CMD_TRAIN, false},
@@ -129,7 +130,9 @@ static struct option options[] = {
     {"print", 0, OPT_FLAG, &s.print, NULL, 0, 0, LOOKING, "the list of tasks and the memory map (default)", CMD_PLAN,
      false},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, 0, 0, LOOKING,
-     "prove that every read sees the right value and every conflict is ordered", CMD_PLAN, false},
+     "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
+     "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)",
+     CMD_PLAN, false},
 
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, 0, 0, PREDICTING,
      "predict the step on a virtual clock; needs --profile or --hardware", CMD_PLAN, false},

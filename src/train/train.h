@@ -77,10 +77,14 @@ struct result { /* of one training step, as the report task leaves it */
     bool halted;
     uint64_t ended_ns; /* its last end on a device (step_result) */
 };
+struct losses {
+    double sum;
+    uint64_t n;
+};
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
-    int rank, micro;
-    struct batch host, device;
+    int rank, micro, n; /* n tokens */
+    struct batch device;
 };
 struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
     int32_t *tokens, *targets;
@@ -101,14 +105,11 @@ struct trainer {
     struct trace_writer *trace;
 
     struct feed *feeds, *eval_feeds, *sample_feed;
-    struct tensor *control, *totals, *state; /* host: control block, loss sums of the ranks, state of rank 0 */
-    struct tensor **rank_total;              /* (1) per rank */
-    struct tensor *sample_logits;            /* host (V) */
-    struct tensor **eval_losses;             /* host (micro_batch * seq) per rank */
-    int32_t *sample_tokens;                  /* (seq) window for the next sampled token */
+    struct tensor **rank_total;   /* (1) per rank */
+    struct tensor *sample_logits; /* host (V) */
+    int32_t *sample_tokens;       /* (seq) window for the next sampled token */
     int sample_position;
-    double eval_sum; /* summed over an evaluation */
-    uint64_t eval_counted;
+    struct losses eval_sum[2];  /* of an evaluation up to its iteration i, at i & 1 */
     struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
 
     struct result result[4]; /* by step & 3 */

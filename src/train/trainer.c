@@ -303,7 +303,7 @@ void free_trainer(struct trainer *t)
         free_costs(t->costs);
     if (t->data)
         close_dataset(t->data);
-    free(t->feeds), free(t->eval_feeds), free(t->sample_feed), free(t->rank_total), free(t->eval_losses);
+    free(t->feeds), free(t->eval_feeds), free(t->sample_feed), free(t->rank_total);
     free(t->sample_tokens);
     free(t);
 }
@@ -325,12 +325,12 @@ double evaluate(struct trainer *t, int64_t batches)
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
-    t->eval_sum = 0;
-    t->eval_counted = 0;
+    t->eval_sum[0] = (struct losses){0};
     for (size_t i = 1; i <= rounds; i++)
         execute(t->eval, (uint32_t)i);
     drain(t->eval);
-    return t->eval_counted ? t->eval_sum / (double)t->eval_counted : NAN;
+    const struct losses *all = &t->eval_sum[rounds & 1];
+    return all->n ? all->sum / (double)all->n : NAN;
 }
 
 /* ---- what is not finite ---------------------------------------------------------------------------------------- */
