@@ -239,7 +239,8 @@ void wait_iteration(struct step *s, uint32_t number);
 void run_alone(struct step *s, uint32_t number, size_t i);
 /* Wait until all that was issued has ended, without collecting it. */
 void wait_lanes(struct step *s);
-/* Wait for everything issued; after it, another list may run and tensors may be read. */
+/* Wait for everything issued, and until no thread reads the list any more: after it, another list may run, tensors may
+ * be read, and the list may be freed. */
 void drain(struct step *s);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
@@ -253,6 +254,7 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
     cl_event *wait, *complete; /* retained by submit_job, released when done */
 };
 void submit_job(struct host_thread **thread, const char *name, const struct job *job);
+void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
 void stop_thread(struct host_thread **thread);
 
 /* ---- watchdog.c, audit.c, blame.c, print.c
