@@ -263,7 +263,7 @@ void stop_thread(struct host_thread **thread);
 /* The watchdog's lock: held while slots change. */
 extern pthread_mutex_t slots_lock;
 /* Watch this list (a thread is started when execution.watchdog_seconds > 0): when no task ends for that long, print the
- * frontier.  NULL: nothing runs. */
+ * frontier; after five times as long, end the program with EXIT_FAILED.  NULL: nothing runs. */
 void watch(struct step *s);
 /* What is stuck: per lane the first task that has not ended and the edges it waits for. */
 void print_frontier(FILE *out, struct step *s);
