@@ -233,6 +233,8 @@ static void dress_training(struct trainer *t, struct step **all, size_t n)
         pace_training(t);
     if (s->delay_seed >= 0)
         start_delays(t->train, (uint64_t)s->delay_seed);
+    if (s->save) /* --trace and --log may lie in it */
+        try_folder(s->save);
     if (s->trace)
         trace_training(t, all, n);
 }
@@ -317,7 +319,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
     return &t->result[number & 3];
 }
 
-double evaluate(struct trainer *t, int64_t batches)
+double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context)
 {
     size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->ranks * t->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
@@ -325,8 +327,11 @@ double evaluate(struct trainer *t, int64_t batches)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
     t->eval_sum = 0;
     t->eval_counted = 0;
-    for (size_t i = 1; i <= rounds; i++)
+    for (size_t i = 1; i <= rounds; i++) {
         execute(t->eval, (uint32_t)i);
+        if (between)
+            between(context);
+    }
     drain(t->eval);
     return t->eval_counted ? t->eval_sum / (double)t->eval_counted : NAN;
 }
