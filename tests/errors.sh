@@ -204,6 +204,29 @@ export OCL_ICD_VENDORS
 refuse 3 'no OpenCL driver is installed' devices
 train 3 'no OpenCL driver is installed'
 unset OCL_ICD_VENDORS
+if "$YARD" devices | grep -q 'Portable Computing Language'; then
+    POCL_DEVICES= # PoCL then offers none
+    export POCL_DEVICES
+    refuse 3 'offer no device' devices
+    refuse 3 'offer no device' devices --json
+    grep -q '"devices":\[\]' "$TMP/out"
+    result $? 'devices --json prints its empty list too'
+    unset POCL_DEVICES
+    cache=${POCL_CACHE_DIR-}
+    for POCL_CACHE_DIR in "$TMP/short.txt" "$TMP/short.txt/x"; do # not below a regular file, not even as root
+        export POCL_CACHE_DIR
+        train 4 "cannot keep compiled kernels in $POCL_CACHE_DIR "
+    done
+    refuse 3 'set POCL_CACHE_DIR to a folder' devices --json
+    unset POCL_CACHE_DIR
+    (unset XDG_CACHE_HOME; HOME=$TMP/short.txt exec "$YARD" plan --model tiny) >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 4 ] && grep -q "$TMP/short.txt/.cache/pocl/kcache" "$TMP/err"
+    result $? 'an unusable HOME is named'
+    POCL_CACHE_DIR=$cache # empty: as if it was not set
+    export POCL_CACHE_DIR
+    "$YARD" devices >"$TMP/out" 2>"$TMP/err"
+    result $? 'an empty POCL_CACHE_DIR is none'
+fi
 unharmed 'wrong devices'
 
 # ---- files that cannot be written -----------------------------------------------------------------------------------

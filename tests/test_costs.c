@@ -4,6 +4,8 @@
 #include "support_paper.h"
 
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 /* ---- reading them ---------------------------------------------------------------------------------------------- */
 
@@ -38,6 +40,22 @@ static void test_a_profile_is_read(void **state)
     assert_memory_equal(copy->peak_memory, c->peak_memory, sizeof c->peak_memory);
     assert_string_equal(copy->driver, "1.0");
     free_costs(copy), free_costs(c);
+}
+
+static void write_to_full_disk(void *path)
+{
+    struct costs *c = read_costs(path);
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){400, 400});
+    write_profile(path, c, c->shape);
+}
+
+static void test_a_profile_appears_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    const char *path = write_file("whole.txt", profile_text, strlen(profile_text));
+    expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "what was at that path before is untouched");
+    free_costs(read_costs(path));
 }
 
 /* One line of a good file is replaced: the mistake is named with file and line. */
@@ -249,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_profile_is_read),
+        cmocka_unit_test(test_a_profile_appears_whole_or_not_at_all),
         cmocka_unit_test(test_bad_lines_are_named),
         cmocka_unit_test(test_bad_lines_of_hardware),
         cmocka_unit_test(test_missing_lines_are_named),

@@ -739,6 +739,8 @@ static void test_publish_replaces(void **state)
     }
 }
 
+static void open_and_abandon(void *path) { abandon(open_writer(path)); }
+
 static void test_unfinished_writes_leave_the_old_file(void **state)
 {
     (void)state;
@@ -752,6 +754,12 @@ static void test_unfinished_writes_leave_the_old_file(void **state)
     assert_int_equal(run_child(write_then_die, (void *)path).signal, SIGKILL);
     assert_true(holds(path, "old"));
     assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
+    char *living = format_string("%s.tmp-%ld", path, (long)getppid()), *other = format_string("%s.tmp-x", path);
+    fclose(fopen(living, "w")), fclose(fopen(other, "w"));
+    assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
+    assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
+    assert_true(access(living, F_OK) == 0 && access(other, F_OK) == 0);
+    free(living), free(other);
 }
 
 enum { VERSION_BYTES = 1 << 18 };
@@ -816,7 +824,6 @@ static void test_full_disk(void **state)
     assert_int_equal(temporaries_of(path), 0);
 }
 
-static void open_and_abandon(void *path) { abandon(open_writer(path)); }
 static void make_it(void *path) { make_folder(path); }
 
 static void test_folders(void **state)

@@ -811,7 +811,7 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     s->val_data = write_file("validation.txt", text, (size_t)bytes);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
     set_constant_model(t, b);
-    double ours = evaluate(t, 0), expected = loss_by_hand(t, b);
+    double ours = evaluate(t, 0, NULL, NULL), expected = loss_by_hand(t, b);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     free_trainer(t);
@@ -839,7 +839,7 @@ static void test_evaluation_changes_nothing(void **state)
     for (uint32_t number = 1; number <= 6; number++) {
         run_step(t, number);
         drain(t->train);
-        evaluate(t, 1);
+        evaluate(t, 1, NULL, NULL);
     }
     struct state evaluated = read_state(t, 0);
     expect_same_bits("with evaluations", evaluated.values, plain.values, plain.n);

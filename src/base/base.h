@@ -23,7 +23,7 @@ enum exit_code {
     EXIT_USAGE = 2,         /* unknown or impossible options or configuration, does not fit in memory */
     EXIT_NO_DEVICE = 3,     /* no OpenCL device or driver */
     EXIT_IO = 4,            /* disk full, no permission, no such file */
-    EXIT_INTERRUPTED = 130, /* stopped by Ctrl-C; state saved where --save was given */
+    EXIT_INTERRUPTED = 130, /* stopped by a signal; state saved where --save was given */
 };
 
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
@@ -33,14 +33,25 @@ _Noreturn void fail(enum exit_code code, const char *format, ...) PRINTF_LIKE(2,
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
 void warn(const char *format, ...) PRINTF_LIKE(1, 2);
 void note(const char *format, ...) PRINTF_LIKE(1, 2);
-/* Functions to run when fail() ends the program (removing temporary files); the last registered runs first. */
+/* Functions to run when fail() or a signal ends the program (removing temporary files); the last registered runs first.
+ * They call only what is allowed in a signal handler. */
 void on_fail(void (*cleanup)(void *), void *argument);
 void cancel_on_fail(void (*cleanup)(void *), void *argument);
+void clean_up_in_handler(void); /* runs them; the program ends behind it */
 
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
 #define CHECK(condition, ...) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
     PRINTF_LIKE(4, 5);
+
+/* ---- process.c ------------------------------------------------------------------------------------------------- */
+
+/* First of all in main(): descriptors 0 to 2 are open, SIGXFSZ is ignored, and SIGINT, SIGTERM and SIGHUP end the
+ * program with a sentence and EXIT_INTERRUPTED. */
+void prepare_process(void);
+/* From here on the first of these signals makes interrupted() true, and only the second ends the program. */
+void defer_interrupts(void);
+bool interrupted(void);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 

@@ -75,6 +75,14 @@ static bool next_cleanup(struct cleanup *taken)
     return first != NULL;
 }
 
+void clean_up_in_handler(void)
+{
+    if (pthread_mutex_trylock(&cleanups_lock) != 0)
+        return; /* the list is being changed: what is left behind the next writer of that file removes */
+    for (const struct cleanup *c = cleanups; c; c = c->next)
+        c->run(c->argument);
+}
+
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
 _Noreturn void fail(enum exit_code code, const char *format, ...)
 {

@@ -131,6 +131,17 @@ unsigned own_vector_width(cl_device_id id);
 /* Every platform and device as `yard devices` shows them. */
 void list_devices(FILE *out, bool json);
 
+/* ---- platforms.c ----------------------------------------------------------------------------------------------- */
+
+enum { MAX_PLATFORMS = 16 };
+/* The drivers here; how many, at most MAX_PLATFORMS. */
+cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS]);
+/* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
+ * for compiled kernels. */
+void check_kernel_cache(cl_platform_id platform, enum exit_code code);
+/* Says why none of the n drivers has a device: `code` as above, else EXIT_NO_DEVICE. */
+_Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
+
 /* ---- kernels.c ------------------------------------------------------------------------------------------------- */
 
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in

@@ -106,15 +106,15 @@ static json_t *platform_json(cl_platform_id id, unsigned number)
 
 void list_devices(FILE *out, bool json)
 {
-    cl_platform_id platforms[16];
-    cl_uint n = 0;
-    if (clGetPlatformIDs(COUNT(platforms), platforms, &n) != CL_SUCCESS || n == 0)
-        fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint n = get_platforms(platforms);
+    size_t devices = 0;
     json_t *list = json_array();
-    for (unsigned p = 0; p < n && p < COUNT(platforms); p++)
+    for (unsigned p = 0; p < n; p++)
         json_array_append_new(list, platform_json(platforms[p], p));
     json_t *all = json_pack("{s:o}", "platforms", list), *platform, *device;
     size_t i, k;
+    json_array_foreach(list, i, platform) devices += json_array_size(json_object_get(platform, "devices"));
     if (json) {
         json_dumpf(all, out, JSON_COMPACT);
         fputc('\n', out);
@@ -126,4 +126,6 @@ void list_devices(FILE *out, bool json)
             json_array_foreach(json_object_get(platform, "devices"), k, device) print_device(out, device);
         }
     json_decref(all);
+    if (devices == 0)
+        fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
-enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
+enum { MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
 
 static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
 {
@@ -26,15 +26,6 @@ static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
 struct selection { /* one comma-separated part of -d */
     unsigned platform, device, pieces, shares;
 };
-
-static cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
-{
-    cl_uint n = 0;
-    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);
-    if (code != CL_SUCCESS || n == 0)
-        fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
-    return MIN(n, (cl_uint)MAX_PLATFORMS);
-}
 
 static cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
 {
@@ -63,8 +54,7 @@ static struct selection default_selection(void)
         }
     }
     if (!found)
-        fail(EXIT_NO_DEVICE,
-             "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+        fail_without_device(platforms, n, EXIT_IO);
     return first;
 }
 
@@ -96,10 +86,14 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id devices[MAX_PER_PLATFORM];
     cl_uint n = get_platforms(platforms);
+    if (n == 0)
+        fail_without_device(platforms, n, EXIT_IO);
     if (s->platform >= n)
         fail(EXIT_NO_DEVICE, "-d %u:%u: OpenCL platforms here: %u, numbered from 0; run `yard devices`", s->platform,
              s->device, n);
     cl_uint count = get_devices(platforms[s->platform], devices);
+    if (count == 0)
+        check_kernel_cache(platforms[s->platform], EXIT_IO);
     if (s->device >= count)
         fail(EXIT_NO_DEVICE, "-d %u:%u: devices of platform %u: %u, numbered from 0; run `yard devices`", s->platform,
              s->device, s->platform, count);

@@ -26,7 +26,8 @@ char *read_whole(const char *path, size_t *size);
 /* ---- publish.c: write beside, sync, rename --------------------------------------------------------------------- */
 
 /* Atomic publish: write `<path>.tmp-<pid>`, fsync it, rename it over `path`, fsync the folder.  A crash or fail() at
- * any moment leaves the old file or the new one, never a part (fail() removes the temporary). */
+ * any moment leaves the old file or the new one, never a part.  fail() and signals remove the temporary; what SIGKILL
+ * or a power cut leaves, the next open_writer() for that path removes. */
 struct writer {
     const char *path, *temporary;
     int fd;
@@ -38,6 +39,10 @@ void publish(struct writer *w); /* sync + rename + sync folder; frees w */
 void abandon(struct writer *w); /* remove the temporary; frees w */
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
+/* The same, and a file can be written there: better to learn that now than after the training. */
+void try_folder(const char *path);
+/* Remove `<path>.tmp-<pid>` of processes that are no more. */
+void remove_strays(const char *path);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* costs.c - how long tasks take: profiles (measured) and hardware descriptions (modelled).  The formats are in
  * simulate.h; a person can edit both.
  */
+#include "../file/file.h"
 #include "simulate.h"
 
 #include <errno.h>
@@ -354,11 +355,8 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
 
 /* ---- writing a profile ----------------------------------------------------------------------------------------- */
 
-void write_profile(const char *path, const struct costs *c, const char *shape)
+static void print_profile(FILE *f, const struct costs *c, const char *shape)
 {
-    FILE *f = fopen(path, "w");
-    if (!f)
-        fail(EXIT_IO, "cannot write %s: %s", path, strerror(errno));
     fprintf(f, "# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan --simulate --profile` "
                "reads it.\n");
     fprintf(f, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\n", c->device, c->driver,
@@ -379,6 +377,19 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
     for (size_t i = 0; i < c->n_tasks; i++)
         fprintf(f, "task %s %s = %.0f %.0f %.0f\n", c->tasks[i].name, lane_kind_name[c->tasks[i].lane], c->tasks[i].ns,
                 c->tasks[i].flops, c->tasks[i].bytes);
-    if (ferror(f) || fclose(f))
-        fail(EXIT_IO, "cannot write %s: is the disk full?", path);
+}
+
+void write_profile(const char *path, const struct costs *c, const char *shape)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        print_profile(f, c, shape);
+    if (!f || fclose(f))
+        fail(EXIT_IO, "cannot write %s: %s", path, strerror(errno));
+    struct writer *w = open_writer(path);
+    write_bytes(w, text, n);
+    publish(w);
+    free(text);
 }

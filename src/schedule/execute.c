@@ -135,6 +135,10 @@ void drain(struct step *s)
     uint32_t a = s->number[0], b = s->number[1];
     wait_iteration(s, MIN(a, b));
     wait_iteration(s, MAX(a, b));
+    for (int i = 0; i < s->pool->machine->n_lanes; i++) { /* an event may end before the job that waited for it */
+        wait_until_idle(s->pool->machine->lane[i].thread);
+        wait_until_idle(s->pool->machine->lane[i].forward);
+    }
     watch(NULL);
 }
 
@@ -287,7 +291,9 @@ void execute(struct step *s, uint32_t number)
 {
     CHECK(s->ready, "list %s has not been finished", s->name);
     wait_iteration(s, s->number[number & 1]);
+    pthread_mutex_lock(&slots_lock);
     s->number[number & 1] = number;
+    pthread_mutex_unlock(&slots_lock);
     if (execution.serial) {
         wait_iteration(s, s->number[(number & 1) ^ 1]);
         execute_serial(s, number);

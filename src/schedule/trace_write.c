@@ -3,6 +3,7 @@
  * Nothing is synchronised with a reader but the order of the stores (see the layout in trace.h).  The pages belong to
  * the file, not to the process: what was stored is there for readers however the process ends.
  */
+#include "../file/file.h"
 #include "trace.h"
 
 #include <errno.h>
@@ -112,6 +113,7 @@ struct trace_writer *trace_create(const char *path, const struct trace_tables *t
     struct trace_writer *w = allocate(1, sizeof *w);
     *w = (struct trace_writer){.size = file_size(&h, h.capacity), .capacity = h.capacity, .n_tasks = h.n_tasks};
     char *temporary = format_string("%s.tmp-%ld", path, (long)getpid());
+    remove_strays(path);
     w->fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(errno));

@@ -96,7 +96,7 @@ void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n
     int32_t *tokens = allocate(n + (size_t)s->count, sizeof *tokens);
     for (size_t i = 0; i < n; i++)
         print_token(out, tokenizer, tokens[i] = given[i]);
-    for (int i = 0; i < s->count; i++, n++) {
+    for (int i = 0; i < s->count && !interrupted(); i++, n++) {
         const float *logits = next_logits(t, tokens, n, (uint32_t)i + 1);
         check_logits(logits, t->config.vocab, n);
         tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), s, (uint64_t)i);

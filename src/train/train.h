@@ -128,8 +128,9 @@ void free_trainer(struct trainer *t);
 void run_step(struct trainer *t, uint32_t number);
 /* Waits for it and returns what it reported. */
 const struct result *step_result(struct trainer *t, uint32_t number);
-/* Mean loss over the validation split, or its first `batches` batches (0: all). */
-double evaluate(struct trainer *t, int64_t batches);
+/* Mean loss over the validation split, or its first `batches` batches (0: all).  `between`, unless NULL, is called
+ * after every round. */
+double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context);
 double tokens_per_step(const struct trainer *t);
 /* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
 char *describe_shape(const struct trainer *t);

@@ -234,6 +234,8 @@ static void dress_training(struct trainer *t, struct step **all, size_t n)
         pace_training(t);
     if (s->delay_seed >= 0)
         start_delays(t->train, (uint64_t)s->delay_seed);
+    if (s->save) /* --trace and --log may lie in it */
+        try_folder(s->save);
     if (s->trace)
         trace_training(t, all, n);
 }
@@ -319,15 +321,18 @@ const struct result *step_result(struct trainer *t, uint32_t number)
     return &t->result[number & 3];
 }
 
-double evaluate(struct trainer *t, int64_t batches)
+double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context)
 {
     size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->ranks * t->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
     t->eval_sum[0] = (struct losses){0};
-    for (size_t i = 1; i <= rounds; i++)
+    for (size_t i = 1; i <= rounds; i++) {
         execute(t->eval, (uint32_t)i);
+        if (between)
+            between(context);
+    }
     drain(t->eval);
     const struct losses *all = &t->eval_sum[rounds & 1];
     return all->n ? all->sum / (double)all->n : NAN;
