@@ -259,8 +259,8 @@ void trace_export(const char *path, const char *chrome, uint32_t first, uint32_t
     put_arrows(&c);
     put(&c, "\n]}\n");
     close_chrome(&c);
-    printf("wrote %s, steps %" PRIu32 " to %" PRIu32 ": open it at ui.perfetto.dev\n", chrome,
-           MAX(first, t->first_step), MIN(last, t->last_step));
+    print_line(stdout, "wrote %s, steps %" PRIu32 " to %" PRIu32 ": open it at ui.perfetto.dev", chrome,
+               MAX(first, t->first_step), MIN(last, t->last_step));
     free(c.slices);
     trace_free(t);
 }

@@ -32,7 +32,7 @@ static void try_folder(const char *folder)
 
 static void save(struct trainer *t, uint32_t step)
 {
-    char *path = format_string("%s/model.safetensors", t->settings->save);
+    char *path = saved_model(t->settings);
     char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
     make_folder(t->settings->save);
     save_model(t->model, path, tokenizer, step);
