@@ -1,5 +1,5 @@
 /* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
-#include "../src/base/base.h"
+#include "../src/file/file.h"
 #include "child.h"
 
 #include <math.h>
@@ -327,7 +327,43 @@ static void parse(void *argument)
     free(words);
 }
 
-static void parse_config_file(void *path) { parse_config(&table, TRAIN, path); }
+static void test_printable(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+        bool lines;
+    } cases[] = {
+        {"plain \t text", "plain \t text", false},
+        {"gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80", "gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80",
+         false},
+        {"\033[31m", "?[31m", false},
+        {"a\nyard: b\r", "a?yard: b?", false},
+        {"a\nb\r\033", "a\nb??", true},
+        {"\xC2\x9B, \x9B, \x7F", "??, ?, ?", false}, /* CSI as a character, as a byte; delete */
+        {"cut \xE2\x82", "cut ??", false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = make_printable(copy_string(cases[i].text), cases[i].lines);
+        assert_string_equal(text, cases[i].shown);
+        free(text);
+    }
+}
+
+static void say_foreign(void *text) { fail(EXIT_FAILED, "it says %s", (char *)text); }
+
+static void test_sentences_are_printable(void **state)
+{
+    (void)state;
+    expect_refusal(say_foreign, "\033]0;x\007\nyard: all is well", EXIT_FAILED, "it says ?]0;x??yard: all is well\n");
+}
+
+static void parse_config_file(void *path)
+{
+    char *text = read_text(path);
+    parse_config(&table, TRAIN, path, text);
+    free(text);
+}
 
 static void test_options_both_spellings(void **state)
 {
@@ -403,7 +439,7 @@ static void test_options_config_file_then_command_line(void **state)
         "# a comment\n\n batch = 16  # more\r\nlr=0.5\nserial = true\ndata = a b#c.txt\nprompt = x\n"
         "overlap = plan";
     char *path = copy_string(write_file("run.conf", config, sizeof config - 1));
-    parse_config(&table, TRAIN, path);
+    parse_config_file(path);
     assert_int_equal(batch, 16);
     assert_true(rate == 0.5 && serial);
     assert_string_equal(data, "a b#c.txt");
@@ -439,7 +475,7 @@ static void test_options_config_refusals(void **state)
         expect_refusal(parse_config_file, (void *)path, 2, wrong[i].part);
     }
     expect_refusal(parse_config_file, (void *)temp_path("none.conf"), 4, "none.conf: No such file");
-    expect_refusal(parse_config_file, "/tmp", 4, "cannot read the config file /tmp");
+    expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
 }
 
 static void test_options_as_text(void **state)
@@ -504,6 +540,8 @@ int main(void)
         cmocka_unit_test_setup(test_options_both_spellings, reset),
         cmocka_unit_test_setup(test_options_values_may_look_odd, reset),
         cmocka_unit_test_setup(test_options_refusals, reset),
+        cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_sentences_are_printable),
         cmocka_unit_test_setup(test_options_config_file_then_command_line, reset),
         cmocka_unit_test_setup(test_options_config_refusals, reset),
         cmocka_unit_test_setup(test_options_as_text, reset),

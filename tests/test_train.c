@@ -637,7 +637,7 @@ static void test_save_then_init_and_sample(void **state)
 {
     (void)state;
     const char *folder = temp_path("saved"), *a = temp_path("first.jsonl"), *b = temp_path("second.jsonl");
-    const char *more[] = {"", "--untied"};
+    const char *more[] = {"", "--untied --overwrite"};
     for (size_t i = 0; i < COUNT(more); i++) {
         struct ran r =
             run_yard("train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",

@@ -33,6 +33,8 @@ _Noreturn void fail(enum exit_code code, const char *format, ...) PRINTF_LIKE(2,
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
 void warn(const char *format, ...) PRINTF_LIKE(1, 2);
 void note(const char *format, ...) PRINTF_LIKE(1, 2);
+/* printf for a line of results that quotes paths, files or drivers: made printable, as those above are. */
+void print_line(FILE *out, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Functions to run when fail() or a signal ends the program (removing temporary files); the last registered runs first.
  * They call only what is allowed in a signal handler. */
 void on_fail(void (*cleanup)(void *), void *argument);
@@ -89,6 +91,13 @@ bool parse_int(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);
 /* `text` without the white space around it: cut at its end, in place, and its first character is returned. */
 char *trim(char *text);
+/* Decode the character at `text`, of which `left` bytes are there; its length, or 0 when it is invalid: a stray or
+ * missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
+enum { CODE_POINTS = 0x110000 };
+size_t utf8_decode(const char *text, size_t left, uint32_t *character);
+/* In place: what a terminal would obey instead of show, and what is not UTF-8, becomes '?'.  '\t' stays, and '\n' where
+ * there may be several `lines`.  Returns `text`. */
+char *make_printable(char *text, bool lines);
 /* Edit distance, for "did you mean". */
 int edit_distance(const char *a, const char *b);
 
@@ -127,13 +136,15 @@ enum option_type {
     OPT_FLOAT, /* a double that ends as a 32-bit float, so nothing between 0 and the smallest of those (FLT_MIN) */
     OPT_BYTES,
     OPT_TEXT,
-    OPT_CHOICE
+    OPT_CHOICE,
+    OPT_INPUT, /* a path that is read, and */
+    OPT_OUTPUT /* one that is written: never "" */
 };
 struct option {
     const char *name; /* without dashes */
     char letter;      /* 'd' also accepts -d; 0 for none */
     enum option_type type;
-    void *value;          /* bool*, int64_t*, double*, double*, size_t*, const char**, const char** */
+    void *value;          /* bool*, int64_t*, double*, double*, size_t*, else const char** */
     const char *argument; /* name of the value in the help, "N"; for OPT_CHOICE "a|b|c", also the allowed values */
     double low, high;     /* inclusive range of numbers; both 0: any */
     const char *group;    /* heading in the help */
@@ -151,8 +162,8 @@ struct option_table {
  * or an option that another command takes. */
 void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                    char ***words, int *n_words);
-/* Options from a config file; errors name file and line. */
-void parse_config(struct option_table *table, unsigned command, const char *path);
+/* Options from the text of a config file, which is cut up; errors name its path and line. */
+void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* The `--name value` lines of the options of `command`, by group, with their defaults, wrapped at 100 columns. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
 struct option *find_option(const struct option_table *table, const char *name);

@@ -14,21 +14,39 @@ struct cleanup {
 static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */
 
-/* One line in one piece, although several threads may be talking. */
-static void say(const char *prefix, const char *format, va_list arguments)
+/* In one piece, although several threads may be talking, and printable, whatever paths and files it quotes.  More lines
+ * than one appear only where the format itself has them. */
+static void say(FILE *out, const char *prefix, const char *format, va_list arguments)
 {
-    flockfile(stderr);
-    fputs(prefix, stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    char short_of_memory[512], *text;
+    va_list again;
+    va_copy(again, arguments);
+    bool whole = vasprintf(&text, format, arguments) >= 0;
+    if (!whole)
+        vsnprintf(text = short_of_memory, sizeof short_of_memory, format, again);
+    va_end(again);
+    flockfile(out);
+    fputs(prefix, out);
+    fputs(make_printable(text, strchr(format, '\n') != NULL), out);
+    fputc('\n', out);
+    funlockfile(out);
+    if (whole)
+        free(text);
+}
+
+void print_line(FILE *out, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(out, "", format, arguments);
+    va_end(arguments);
 }
 
 void warn(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("yard: warning: ", format, arguments);
+    say(stderr, "yard: warning: ", format, arguments);
     va_end(arguments);
 }
 
@@ -36,7 +54,7 @@ void note(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("", format, arguments);
+    say(stderr, "", format, arguments);
     va_end(arguments);
 }
 
@@ -96,7 +114,7 @@ _Noreturn void fail(enum exit_code code, const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     fflush(stdout); /* what came before appears before */
-    say("yard: ", format, arguments);
+    say(stderr, "yard: ", format, arguments);
     va_end(arguments);
 
     for (struct cleanup c; next_cleanup(&c);)

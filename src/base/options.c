@@ -2,7 +2,6 @@
 #include "base.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -80,6 +79,9 @@ static char *expectation(const struct option *o)
         return format_string("one of %s", o->argument);
     case OPT_TEXT:
         return copy_string("a text");
+    case OPT_INPUT:
+    case OPT_OUTPUT:
+        return copy_string("a path");
     case OPT_INT:
     case OPT_DOUBLE:
     case OPT_FLOAT:
@@ -118,6 +120,12 @@ static bool store_value(const struct option *o, const char *text)
         return parse_bytes(text, o->value);
     case OPT_CHOICE:
         if (!is_choice(o->argument, text))
+            return false;
+        *(const char **)o->value = text;
+        return true;
+    case OPT_INPUT:
+    case OPT_OUTPUT:
+        if (!*text)
             return false;
         *(const char **)o->value = text;
         return true;
@@ -160,8 +168,7 @@ char *option_text(const struct option *o)
         return double_text(*(const double *)o->value);
     case OPT_BYTES:
         return format_string("%zu", *(const size_t *)o->value);
-    case OPT_TEXT:
-    case OPT_CHOICE:
+    default:
         break;
     }
     const char *text = *(const char *const *)o->value;
@@ -238,7 +245,6 @@ void parse_options(struct option_table *table, unsigned command, const char *com
 
 /* ---- config file ----------------------------------------------------------------------------------------------- */
 
-/* The text without spaces at both ends; cuts in place. */
 /* A '#' starts a comment at the start of a line or after a space, so that values may contain one. */
 static void cut_comment(char *line)
 {
@@ -272,29 +278,16 @@ static void parse_config_line(struct option_table *table, unsigned command, cons
     char *where = format_string("%s, line %d: %s", path, number, name);
     char *kept = copy_string(value);
     set_option(o, where, kept);
-    if (o->type != OPT_TEXT && o->type != OPT_CHOICE) /* those two point into it */
+    if (o->type < OPT_TEXT) /* texts point into it */
         free(kept);
     free(where);
 }
 
-void parse_config(struct option_table *table, unsigned command, const char *path)
+void parse_config(struct option_table *table, unsigned command, const char *path, char *text)
 {
-    FILE *file = fopen(path, "r");
-    if (!file)
-        fail(EXIT_IO, "cannot open the config file %s: %s", path, strerror(errno));
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t length;
-    for (int number = 1; (length = getline(&line, &cap, file)) >= 0; number++) {
-        if (strlen(line) != (size_t)length)
-            fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file with lines 'name = value'", path,
-                 number);
+    int number = 1;
+    for (char *line; (line = strsep(&text, "\n")); number++)
         parse_config_line(table, command, path, number, line);
-    }
-    if (ferror(file))
-        fail(EXIT_IO, "cannot read the config file %s: %s", path, strerror(errno));
-    free(line);
-    fclose(file);
 }
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */

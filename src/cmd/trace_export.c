@@ -276,8 +276,8 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
     put_arrows(&c);
     put(&c, "\n]}\n");
     close_chrome(&c);
-    printf("wrote %s, steps %" PRIu32 " to %" PRIu32 " of list %s: open it at ui.perfetto.dev\n", chrome,
-           MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
+    print_line(stdout, "wrote %s, steps %" PRIu32 " to %" PRIu32 " of list %s: open it at ui.perfetto.dev", chrome,
+               MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
     free(c.slices);
     trace_free(t);
 }

@@ -9,6 +9,7 @@ static void text_info(cl_device_id id, cl_device_info what, char *out, size_t by
 {
     memset(out, 0, bytes);
     clGetDeviceInfo(id, what, bytes - 1, out, NULL);
+    make_printable(out, false);
 }
 
 static uint64_t number_info(cl_device_id id, cl_device_info what)
@@ -97,6 +98,8 @@ static json_t *platform_json(cl_platform_id id, unsigned number)
     clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
     clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
     clGetDeviceIDs(id, CL_DEVICE_TYPE_ALL, COUNT(devices), devices, &n);
+    make_printable(name, false);
+    make_printable(version, false);
     json_t *list = json_array();
     for (unsigned i = 0; i < n && i < COUNT(devices); i++)
         json_array_append_new(list, device_json(devices[i], number, i));

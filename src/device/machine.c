@@ -63,7 +63,8 @@ static bool read_number(const char **text, unsigned *value)
     if (!isdigit((unsigned char)**text))
         return false;
     char *end;
-    *value = (unsigned)strtoul(*text, &end, 10);
+    unsigned long number = strtoul(*text, &end, 10);
+    *value = (unsigned)MIN(number, 1001ul); /* before it loses its upper bits */
     *text = end;
     return *value <= 1000;
 }
@@ -155,6 +156,7 @@ static void describe_device(struct device *d, unsigned vector)
     cl_device_fp_config fp;
     info(d->cl, CL_DEVICE_TYPE, &type, sizeof type);
     info(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name - 1);
+    make_printable(d->name, false);
     info(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     info(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits, sizeof align_bits);
     info(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);

@@ -19,6 +19,7 @@ struct config {
     int layers, heads, channels, seq_len, vocab; /* L, H, C, T at most, V */
     bool tied;                                   /* the head is the token embedding */
 };
+enum { MAX_LAYERS = 1000 };
 void check_config(const struct config *c); /* refuses impossible sizes */
 
 enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* how tensor parallelism cuts it */

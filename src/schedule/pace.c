@@ -136,6 +136,12 @@ struct pace *start_pacing(struct step *s, const struct simulation *sim, double s
 {
     struct pace *p = allocate(1, sizeof *p);
     p->scale = scale > 0 ? scale : choose_scale(s, sim);
+    if (!(p->scale <= 1e9 && p->scale * sim->period <= 1e6))
+        fail(
+            EXIT_USAGE,
+            "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s: check the file's "
+            "numbers and --pace-scale",
+            sim->period, p->scale);
     p->seconds = allocate(s->n, sizeof *p->seconds);
     p->gaps = allocate(s->n, sizeof *p->gaps);
     for (size_t i = 0; i < s->n; i++) { /* as in the steady step: on a shared link longer than alone */

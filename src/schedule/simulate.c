@@ -293,6 +293,20 @@ static struct simulation *run_simulation(struct simulation *sim, const struct co
     return sim;
 }
 
+/* Eleven days.  Beyond, and below a nanosecond, some number of the file is wrong, and times would not fit their clocks.
+ */
+static void check_total(const struct simulation *sim, const struct costs *c)
+{
+    double total = (double)sim->step->n * c->issue;
+    for (size_t i = 0; i < sim->step->n; i++)
+        total += sim->gaps[i] + sim->seconds[i];
+    if (!(total >= 1e-9 && total <= 1e6))
+        fail(EXIT_USAGE,
+             "%s, with --what-if, makes the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a "
+             "number in it wrong?",
+             c->path, total);
+}
+
 struct simulation *simulate(const struct step *s, const struct costs *c)
 {
     struct simulation *sim = allocate(1, sizeof *sim);
@@ -305,6 +319,7 @@ struct simulation *simulate(const struct step *s, const struct costs *c)
         sim->seconds[i] = task_seconds(c, &s->tasks[i], &source);
         sim->by_source[source]++;
     }
+    check_total(sim, c);
     return run_simulation(sim, c);
 }
 

@@ -118,9 +118,9 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     const struct machine *m = sim->step->pool->machine;
     struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
     char bytes[32], budget[32];
-    fprintf(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled\n",
-            1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
-            sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
+    print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
+               1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
+               sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
     for (int i = 0; i < m->n_lanes; i++)
         fprintf(out, "  %-24s busy %9.3f ms %6.1f%%\n", m->lane[i].name, 1e3 * sim->busy[i],
                 100 * sim->busy[i] / sim->period);

@@ -24,7 +24,7 @@ static void save(struct run *run, uint32_t step)
     struct trainer *t = run->trainer;
     if (!t->settings->save || run->saved == step || run->bad)
         return;
-    char *path = format_string("%s/model.safetensors", t->settings->save);
+    char *path = saved_model(t->settings);
     char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
     make_folder(t->settings->save);
     save_model(t->model, path, tokenizer, step);

@@ -90,9 +90,9 @@ void print_summary(struct progress *p)
            c->layers, c->heads, c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied",
            count_parameters(t->model->params));
     if (t->data)
-        printf("data        %s: %zu tokens (%s) to train, %zu to validate\n",
-               t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
-               kinds[t->data->tokenizer.kind], t->data->val.n);
+        print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
+                   t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
+                   kinds[t->data->tokenizer.kind], t->data->val.n);
     print_memory_line(t);
     printf("step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks, %.3g "
            "GFLOP\n",

@@ -26,19 +26,19 @@ static struct option options[] = {
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), "
      "char (6, 6, 384, 256, 8), gpt2 (12, 12, 768, 1024, 4)",
      BUILD_ALL, false},
-    {"layers", 0, OPT_INT, &s.layers, "N", 1, 1000, MODEL, "transformer layers", BUILD_ALL, false},
+    {"layers", 0, OPT_INT, &s.layers, "N", 1, MAX_LAYERS, MODEL, "transformer layers", BUILD_ALL, false},
     {"heads", 0, OPT_INT, &s.heads, "N", 1, 1000, MODEL, "attention heads; must divide --channels", BUILD_ALL, false},
     {"channels", 0, OPT_INT, &s.channels, "N", 1, 100000, MODEL, "width of the model", BUILD_ALL, false},
     {"seq-len", 0, OPT_INT, &s.seq_len, "N", 1, 1000000, MODEL, "tokens per sequence", BUILD_ALL, false},
     {"untied", 0, OPT_FLAG, &s.untied, NULL, 0, 0, MODEL,
      "the head has weights of its own (default: the token embedding)", BUILD_ALL, false},
-    {"init", 0, OPT_TEXT, &s.init, "FILE", 0, 0, MODEL,
+    {"init", 0, OPT_INPUT, &s.init, "FILE", 0, 0, MODEL,
      "start from an llm.c checkpoint or safetensors with GPT-2 names; brings its own sizes", CMD_TRAIN | CMD_PLAN,
      false},
-    {"config", 0, OPT_TEXT, &s.config, "FILE", 0, 0, MODEL, "lines `option = value`; options on the command line win",
+    {"config", 0, OPT_INPUT, &s.config, "FILE", 0, 0, MODEL, "lines `option = value`; options on the command line win",
      BUILD_ALL, false},
 
-    {"data", 0, OPT_TEXT, &s.data, "PATH", 0, 0, DATA,
+    {"data", 0, OPT_INPUT, &s.data, "PATH", 0, 0, DATA,
      "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources)",
      BUILD_ALL, false},
     {"vocab", 0, OPT_INT, &s.vocab, "N", 1, 1e6, DATA,
@@ -47,7 +47,7 @@ static struct option options[] = {
     {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes|chars", 0, 0, DATA, "what a token of text is", BUILD_ALL, false},
     {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", BUILD_ALL,
      false},
-    {"val-data", 0, OPT_TEXT, &s.val_data, "PATH", 0, 0, DATA, "validation data (default: the end of --data)",
+    {"val-data", 0, OPT_INPUT, &s.val_data, "PATH", 0, 0, DATA, "validation data (default: the end of --data)",
      BUILD_ALL, false},
     {"val-share", 0, OPT_DOUBLE, &s.val_share, "X", 0, 0.9, DATA, "share of the data kept for validation", BUILD_ALL,
      false},
@@ -114,13 +114,15 @@ static struct option options[] = {
      CMD_TRAIN | CMD_CHECK, false},
     {"delay-seed", 0, OPT_INT, &s.delay_seed, "N", -1, 9e15, LOOKING,
      "delay the end of tasks at random: the weights must not change (-1: no delays)", CMD_TRAIN, false},
-    {"trace", 0, OPT_TEXT, &s.trace, "FILE", 0, 0, LOOKING,
+    {"trace", 0, OPT_OUTPUT, &s.trace, "FILE", 0, 0, LOOKING,
      "record what ran when (plan: what is simulated); see `yard trace --help`", CMD_TRAIN | CMD_PLAN, false},
-    {"log", 0, OPT_TEXT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
-    {"save", 0, OPT_TEXT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
+    {"log", 0, OPT_OUTPUT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
+    {"save", 0, OPT_OUTPUT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
      false},
     {"save-every", 0, OPT_INT, &s.save_every, "N", 0, 1e9, LOOKING, "also every N steps (0: only at the end)",
      CMD_TRAIN, false},
+    {"overwrite", 0, OPT_FLAG, &s.overwrite, NULL, 0, 0, LOOKING,
+     "--save may replace a model of other sizes, or the file of --init", CMD_TRAIN, false},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "N", 0, 1e6, LOOKING, "tokens of text shown at the end", CMD_TRAIN,
      false},
     {"watchdog", 0, OPT_DOUBLE, &s.watchdog, "SECONDS", 0, 1e6, LOOKING,
@@ -137,23 +139,23 @@ static struct option options[] = {
 
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, 0, 0, PREDICTING,
      "predict the step on a virtual clock; needs --profile or --hardware", CMD_PLAN, false},
-    {"profile", 0, OPT_TEXT, &s.profile, "FILE", 0, 0, PREDICTING, "task times that `yard profile` measured", CMD_PLAN,
+    {"profile", 0, OPT_INPUT, &s.profile, "FILE", 0, 0, PREDICTING, "task times that `yard profile` measured", CMD_PLAN,
      false},
-    {"hardware", 0, OPT_TEXT, &s.hardware, "FILE", 0, 0, PREDICTING,
+    {"hardware", 0, OPT_INPUT, &s.hardware, "FILE", 0, 0, PREDICTING,
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed",
      CMD_PLAN, false},
     {"what-if", 0, OPT_TEXT, &s.what_if, "WORDS", 0, 0, PREDICTING,
      "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\"", CMD_PLAN, false},
-    {"pace", 0, OPT_TEXT, &s.pace, "FILE", 0, 0, PREDICTING,
+    {"pace", 0, OPT_INPUT, &s.pace, "FILE", 0, 0, PREDICTING,
      "pad every task of a real run to its predicted end, by a profile or a hardware description", CMD_TRAIN, false},
     {"pace-scale", 0, OPT_FLOAT, &s.pace_scale, "X", 0, 1e9, PREDICTING,
      "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
      "ms)",
      CMD_TRAIN, false},
-    {"output", 'o', OPT_TEXT, &s.output, "FILE", 0, 0, PREDICTING, "the profile to write", CMD_PROFILE, false},
+    {"output", 'o', OPT_OUTPUT, &s.output, "FILE", 0, 0, PREDICTING, "the profile to write", CMD_PROFILE, false},
 
-    {"from", 0, OPT_TEXT, &s.from, "DIR|FILE", 0, 0, SAMPLING, "what --save wrote, or any file that --init takes",
+    {"from", 0, OPT_INPUT, &s.from, "DIR|FILE", 0, 0, SAMPLING, "what --save wrote, or any file that --init takes",
      CMD_SAMPLE, false},
     {"prompt", 0, OPT_TEXT, &s.prompt, "TEXT", 0, 0, SAMPLING, "text to continue", CMD_SAMPLE, false},
     {"count", 0, OPT_INT, &s.count, "N", 1, 1e7, SAMPLING, "tokens to add", CMD_SAMPLE, false},
@@ -211,6 +213,8 @@ static void set_defaults(void)
         options[i].given = false;
 }
 
+char *saved_model(const struct settings *settings) { return format_string("%s/model.safetensors", settings->save); }
+
 bool was_given(const char *option) { return find_option(&table, option)->given; }
 
 /* The preset fills in what neither command line nor config file gave. */
@@ -253,6 +257,8 @@ static void derive(void)
         fail(EXIT_USAGE, "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
     if (s.pace && s.delay_seed >= 0)
         fail(EXIT_USAGE, "--pace and --delay-seed both decide when tasks end: leave one out");
+    if (s.pace_scale != 0 && s.pace_scale < 1e-9)
+        fail(EXIT_USAGE, "--pace-scale must be 0 or 1e-9 to 1e9");
     if (s.stop_after && !s.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (s.stop_after > s.steps)
@@ -338,21 +344,55 @@ static const char *name_of(enum command command)
     return "";
 }
 
-/* --config is looked for first: what the command line gives is parsed after it and wins. */
+/* --config is looked for first: what the command line gives is parsed after it and wins.  As with every option, the
+ * last one counts. */
 static const char *find_config(int argc, char **argv)
 {
-    for (int i = 0; i < argc; i++) {
+    const char *found = NULL;
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strncmp(argv[i], "--config=", 9) == 0)
-            return argv[i] + 9;
+            found = argv[i] + 9;
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
-            return argv[i + 1];
+            found = argv[i + 1];
     }
-    return NULL;
+    return found;
+}
+
+static void apply_config(enum command command, const char *path)
+{
+    claim_input("--config", path);
+    char *text = read_text(path);
+    parse_config(&table, (unsigned)command, path, text);
+    free(text);
+    if (was_given("config"))
+        fail(EXIT_USAGE, "%s: a config file cannot name another one with `config = ...`: copy its lines here", path);
+}
+
+/* Before any file is opened for writing.  What lies in folders is added where they are listed. */
+static void claim_files(enum command command)
+{
+    for (size_t i = 0; i < COUNT(options); i++) {
+        const struct option *o = &options[i];
+        if ((o->type != OPT_INPUT && o->type != OPT_OUTPUT) || !(o->commands & command) || !*(const char **)o->value)
+            continue;
+        char *who = format_string("--%s", o->name);
+        if (o->type == OPT_INPUT)
+            claim_input(who, *(const char **)o->value);
+        else
+            claim_output(who, *(const char **)o->value, NULL);
+        free(who);
+    }
+    if (s.save) {
+        char *model = saved_model(&s);
+        claim_output("--save", model, s.overwrite ? "--init" : NULL);
+        free(model);
+    }
 }
 
 struct settings *parse_settings(enum command command, int argc, char **argv, char ***words, int *n_words)
 {
     set_defaults();
+    begin_claims();
     if (command == CMD_CHECK) { /* the reference's optimizer */
         s.beta2 = 0.95;
         s.eps = 1e-5;
@@ -365,8 +405,9 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
     }
     const char *config = command & BUILD_ALL ? find_config(argc, argv) : NULL;
     if (config)
-        parse_config(&table, (unsigned)command, config);
+        apply_config(command, config);
     parse_options(&table, (unsigned)command, name_of(command), argc, argv, words, n_words);
+    claim_files(command);
     apply_preset();
     if (s.init)
         apply_init();
@@ -375,6 +416,18 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
 }
 
 /* ---- the log's record ------------------------------------------------------------------------------------------ */
+
+/* JSON is UTF-8; a path need not be. */
+static json_t *text_json(const char *text)
+{
+    json_t *value = text ? json_string(text) : json_null();
+    if (value)
+        return value;
+    char *copy = make_printable(copy_string(text), false);
+    value = json_string(copy);
+    free(copy);
+    return value;
+}
 
 static json_t *value_json(const struct option *o)
 {
@@ -388,11 +441,9 @@ static json_t *value_json(const struct option *o)
         return json_real(*(double *)o->value);
     case OPT_BYTES:
         return json_integer((json_int_t) * (size_t *)o->value);
-    case OPT_TEXT:
-    case OPT_CHOICE:
-        return *(const char **)o->value ? json_string(*(const char **)o->value) : json_null();
+    default:
+        return text_json(*(const char **)o->value);
     }
-    return json_null();
 }
 
 json_t *settings_json(enum command command)

@@ -53,6 +53,7 @@ struct settings {
     int64_t delay_seed; /* -1: no delays */
     bool time_tasks;    /* queues carry times without a trace: not an option */
     const char *trace, *log, *save;
+    bool overwrite; /* what is there already, whatever it is */
     int64_t save_every, sample_tokens;
     double watchdog;
     /* yard sample */
@@ -69,6 +70,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
 struct settings *default_settings(void);
 json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
 bool was_given(const char *option);
+char *saved_model(const struct settings *s); /* the file that --save DIR writes; the caller frees it */
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 

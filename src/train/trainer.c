@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *describe_shape(const struct trainer *t)
 {
@@ -36,11 +37,15 @@ static void parse_mesh(const char *mesh, int axis[3])
     axis[0] = axis[1] = axis[2] = 1;
     for (const char *at = mesh; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char *end = NULL;
+        long n = 0;
         for (int i = 0; i < 3; i++)
-            if (strncmp(at, names[i], 3) == 0)
-                axis[i] = (int)strtol(at + 3, &end, 10);
-        if (!end || end == at + 3 || (*end && *end != ','))
-            fail(EXIT_USAGE, "--mesh %s: expected dp=A,pp=B,tp=C with numbers; an omitted axis is 1", mesh);
+            if (strncmp(at, names[i], 3) == 0) {
+                n = strtol(at + 3, &end, 10);
+                axis[i] = (int)MIN(n, 1000000L);
+            }
+        if (!end || n < 1 || n > 1000000 || (*end && *end != ','))
+            fail(EXIT_USAGE, "--mesh %s: expected dp=A,pp=B,tp=C with numbers from 1 to 1000000; an omitted axis is 1",
+                 mesh);
     }
 }
 
@@ -70,6 +75,11 @@ static void set_batch(struct trainer *t)
     }
     t->micro_batch = micro;
     t->micros = t->batch / unit;
+    if ((double)t->micros * t->ranks * t->config.layers > 1e5)
+        fail(EXIT_USAGE,
+             "--batch %d in micro-batches of %d, for %d layers, is a list of millions of tasks: use a larger "
+             "--micro-batch",
+             t->batch, micro, t->config.layers);
     if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
         (double)micro * t->config.heads * t->seq * t->seq > 2e9)
         fail(EXIT_USAGE, "--micro-batch %d makes a tensor of more than 2^31 elements: use a smaller one", micro);
@@ -188,6 +198,31 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     free(title);
 }
 
+/* fail() calls this when the file that would be replaced cannot be read. */
+static void hint_at_overwrite(void *path)
+{
+    note("--save would replace %s; --overwrite does so, whatever it is", (char *)path);
+}
+
+/* A model of other sizes is another model: it is not replaced unless that is asked for. */
+static void check_saved(const struct settings *s, const struct config *ours)
+{
+    char *path = s->save && !s->overwrite ? saved_model(s) : NULL;
+    if (path && access(path, F_OK) == 0) {
+        on_fail(hint_at_overwrite, path);
+        struct config c = read_config(path);
+        cancel_on_fail(hint_at_overwrite, path);
+        if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
+            c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
+            fail(
+                EXIT_USAGE,
+                "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
+                "another folder, or add --overwrite",
+                path, c.layers, c.heads, c.channels, c.seq_len, c.vocab, c.tied ? "tied" : "untied");
+    }
+    free(path);
+}
+
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
     struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
@@ -196,6 +231,8 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
     struct dataset *data = data_wanted ? open_data(s, s->init ? c.vocab : 0) : NULL;
     if (data && !s->init)
         c.vocab = data->vocab;
+    check_config(&c);
+    check_saved(s, &c);
     if (data && data->val.n == 0)
         lists &= ~(unsigned)LIST_EVAL;
     return new_trainer_for(s, &c, data, lists, plan_only);
