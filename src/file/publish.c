@@ -97,11 +97,11 @@ struct writer *open_writer(const char *path)
     w->path = copy_string(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
     remove_strays(path);
+    on_fail(remove_temporary, w); /* before there is one: a signal may come at any moment */
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
              strerror(errno));
-    on_fail(remove_temporary, w);
     return w;
 }
 
