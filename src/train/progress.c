@@ -154,8 +154,21 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
 
 /* ---- behind the last step -------------------------------------------------------------------------------------- */
 
-/* FLOP/s of fused multiply-adds now, of all devices together; logical devices are one, and measured once. */
-static double probe_devices(const struct trainer *t, double seconds)
+enum { TRIES = 9 };
+
+/* FLOP/s of fused multiply-adds now: the middle of some tries, since one may fall into a moment that others took. */
+static double probe_device(struct device *d)
+{
+    double rate[TRIES];
+    struct probe *probe = open_probe(d);
+    for (int i = 0; i < TRIES; i++)
+        rate[i] = run_probe(probe, 0.03);
+    close_probe(probe);
+    return trace_median(rate, TRIES);
+}
+
+/* Of all devices together; logical devices are one, and measured once. */
+static double probe_devices(const struct trainer *t)
 {
     double sum = 0;
     for (int i = 0; i < t->machine->n_devices; i++) {
@@ -163,10 +176,7 @@ static double probe_devices(const struct trainer *t, double seconds)
         bool measured = false;
         for (int k = 0; k < i; k++)
             measured |= t->machine->device[k].cl == d->cl;
-        struct probe *probe = measured ? NULL : open_probe(d);
-        sum += measured ? 0 : run_probe(probe, seconds);
-        if (probe)
-            close_probe(probe);
+        sum += measured ? 0 : probe_device(d);
     }
     return sum;
 }
@@ -175,14 +185,13 @@ static double probe_devices(const struct trainer *t, double seconds)
 void show_rate(const struct progress *p)
 {
     enum { LONG_MS = 10000 };
-    const double probed = 0.3; /* seconds */
     if (p->total_ms < LONG_MS || execution.serial || p->trainer->train->wrapper)
         return;
-    double ms = p->total_ms / (p->counted - 1), rate = p->flops / ms * 1e3, peak = probe_devices(p->trainer, probed);
+    double ms = p->total_ms / (p->counted - 1), rate = p->flops / ms * 1e3, peak = probe_devices(p->trainer);
     printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1, ms,
            tokens_per_step(p->trainer) / ms * 1e3, rate / 1e9);
-    printf("            = %.0f%% of %.4g GFLOP/s, the rate of fused multiply-adds, measured now for %.1f s\n",
-           100 * rate / peak, peak / 1e9, probed);
+    printf("            = %.0f%% of %.4g GFLOP/s, the rate of fused multiply-adds, measured now (middle of %d)\n",
+           100 * rate / peak, peak / 1e9, TRIES);
 }
 
 void free_progress(struct progress *p)
