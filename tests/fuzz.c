@@ -11,23 +11,13 @@
 #include "support_paper.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <time.h>
 
 #define FOLDER "build/fuzz/"
+#define DATA "tests/data/"
 #define SERVER "data/hardware/server.txt"
-enum { HANG_SECONDS = 30, MOST_WORDS = 12, START = 2048 };
-
-/* Sanitizers end with a signal, so that their exit codes are not taken for ours.  Whoever asks for too much memory gets
- * none, as elsewhere. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
-}
-const char *__ubsan_default_options(void);
-const char *__ubsan_default_options(void) { return "abort_on_error=1:print_stacktrace=1"; }
+enum { HANG_SECONDS = 30, MOST_WORDS = 16, START = 2048 };
 
 /* ---- readers that no command runs without a device -------------------------------------------------------------- */
 
@@ -49,18 +39,6 @@ static int read_tensors(int n, char **words)
     return 0;
 }
 
-static int read_checkpoint(int n, char **words)
-{
-    (void)n;
-    size_t count;
-    struct llmc_model *m = open_llmc_model(words[0]);
-    free(read_llmc_tensor(m, "wte", 0, &count));
-    free(read_llmc_tensor(m, "fcprojw", m->layers - 1, &count));
-    free(read_llmc_tensor(m, "lnfb", 0, &count));
-    close_llmc_model(m);
-    return 0;
-}
-
 static int predict(int n, char **words)
 {
     (void)n;
@@ -72,88 +50,54 @@ static int predict(int n, char **words)
     return 0;
 }
 
-/* ---- seeds ------------------------------------------------------------------------------------------------------- */
-
-static const char profile_text[] = "device = some device\ndriver = 1.0\nengine = own\nunits = 2\nvector = 8\n"
-                                   "shape = small # and round\nlink upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
-                                   "gap compute = 1e-7\nissue = 1e-6\nmemory work = 4096\n"
-                                   "task mlp.fc compute = 1000 100 400\ntask ln1 compute = 5000.5 900 4e3\n"
-                                   "task batch.upload upload = 3000 0 800\ntask batch.prepare cpu = 2e3 0 100\n";
-static const char config_text[] = "# sizes\nlayers = 2\nheads = 2\nchannels=32\nseq-len = 16 # short\nbatch = 4\n"
-                                  "micro-batch = 2\nuntied = true\ntokens = chars\nval-share = 0.25\nlr = 1e-3\n"
-                                  "eps = 1e-8\nseed = 7\ndevice-mem = 512M\nhost-mem = 8G\ngemm = own\nbeta2 = 0.99\n";
-static const char text_text[] = "The quick brown fox, gr\xC3\xBC\xC3\x9F Gott \xE2\x82\xAC \xF0\x9F\x98\x80 jumps.\n"
-                                "Over the lazy dog, and over it again: so that there are enough characters here.\n";
-
-/* A model of a few kilobytes, most of them header, with a tokenizer. */
-static void write_model(const char *path)
+/* The words of a text into argv, which ends with NULL; how many.  They are never freed: children use them. */
+static int split(const char *text, char *argv[MOST_WORDS + 1])
 {
-    struct params *p = new_params(&(struct config){2, 2, 4, 8, 70, true});
-    struct st_writer *w = new_st_writer(path);
-    static const float zeros[1024];
-    st_metadata(w, "config", "{\"n_layer\": 2, \"n_head\": 2}");
-    st_metadata(w, "yard.tokenizer", "chars a 20 41 42 43 61 62 63 20ac 1f600");
-    for (int i = 0; i < p->n; i++) {
-        const struct param *x = &p->param[i];
-        st_declare(w, x->name, DTYPE_F32, x->rank, (int64_t[]){x->shape[x->conv1d], x->shape[!x->conv1d]});
-    }
-    st_begin(w);
-    for (int i = 0; i < p->n; i++)
-        st_write(w, zeros, 4 * (size_t)(p->param[i].shape[0] * p->param[i].shape[1]));
-    st_publish(w);
-    free_params(p);
+    int n = 0;
+    char *rest = copy_string(text);
+    for (char *word; n < MOST_WORDS && (word = strsep(&rest, " "));)
+        argv[n++] = word;
+    argv[n] = NULL;
+    return n;
 }
 
-static void write_seed(const char *path, const char *text)
-{
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    publish(w);
-}
-
-static void make_seeds(void *unused)
+static void make_trace(void *unused)
 {
     (void)unused;
-    write_seed(FOLDER "seed.profile", profile_text);
-    write_seed(FOLDER "seed.config", config_text);
-    write_seed(FOLDER "seed.text", text_text);
-    write_model(FOLDER "seed.model");
-    cmd_plan(7, (char *[]){"--model", "tiny", "--simulate", "--hardware", SERVER, "--trace", FOLDER "seed.trace"});
+    char *words[MOST_WORDS + 1];
+    cmd_plan(split("--model tiny --simulate --hardware " SERVER " --trace " FOLDER "seed.trace", words), words);
 }
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 
-#define PLAN "--simulate", "--model", "tiny", "--val-share", "0", "--hardware"
+#define PLAN "--simulate --model tiny --val-share 0 --hardware " SERVER " "
 static const struct format {
     const char *seed, *file; /* the mutated file is called so */
     int (*run)(int argc, char **argv);
-    const char *words[MOST_WORDS]; /* "@" stands for the file */
-    int every;                     /* 1: each round; 0 is 1 */
+    const char *words; /* "@" stands for the file */
+    uint32_t every;    /* so many rounds it is tried: some take long */
 } formats[] = {
-    {"tests/data/gpt2-tiny.safetensors", "tensors", read_tensors, {"@"}, 0},
-    {FOLDER "seed.model", "model", read_tensors, {"@"}, 0},
-    {FOLDER "seed.model",
-     "model",
-     cmd_plan,
-     {"--simulate", "--hardware", SERVER, "--data", "README.md", "--init", "@"},
-     0},
-    {"tests/data/llmc-tiny.bin", "checkpoint.bin", read_checkpoint, {"@"}, 0},
-    {"tests/data/llmc-tiny.bin", "checkpoint.bin", cmd_plan, {"--simulate", "--hardware", SERVER, "--init", "@"}, 0},
-    {"tests/data/llmc-tokens.bin", "shard.bin", cmd_plan, {PLAN, SERVER, "--data", "@"}, 0},
-    {FOLDER "seed.text", "text", cmd_plan, {PLAN, SERVER, "--data", "@", "--tokens", "chars"}, 0},
-    {FOLDER "seed.trace", "trace", cmd_trace, {"summary", "@"}, 0},
-    {FOLDER "seed.trace", "trace", cmd_trace, {"summary", "--json", "@"}, 0},
-    {FOLDER "seed.trace", "trace", cmd_trace, {"export", "@", "--chrome", FOLDER "chrome.json"}, 0},
-    {FOLDER "seed.trace", "trace", cmd_trace, {"diff", FOLDER "seed.trace", "@"}, 0},
-    {FOLDER "seed.profile", "profile", predict, {"@"}, 0},
-    {SERVER, "hardware", cmd_plan, {"--simulate", "--model", "tiny", "--mesh", "dp=2", "--hardware", "@"}, 0},
-    {FOLDER "seed.config", "config", cmd_plan, {PLAN, SERVER, "--config", "@"}, 0},
-    {"tests/data/gpt2-tiny.safetensors", "reference", cmd_check, {"--serial", "@"}, 50},
+    {DATA "gpt2-tiny.safetensors", "tensors", read_tensors, "@", 1},
+    {DATA "chars.safetensors", "model", read_tensors, "@", 1},
+    {DATA "chars.safetensors", "model", cmd_plan, "--simulate --hardware " SERVER " --data README.md --init @", 1},
+    {DATA "llmc-tiny.bin", "checkpoint.bin", cmd_plan, "--simulate --hardware " SERVER " --init @", 1},
+    {DATA "llmc-tokens.bin", "shard.bin", cmd_plan, PLAN "--data @", 1},
+    {DATA "text.txt", "text", cmd_plan, PLAN "--tokens chars --data @", 1},
+    {FOLDER "seed.trace", "trace", cmd_trace, "summary @", 1},
+    {FOLDER "seed.trace", "trace", cmd_trace, "summary --json @", 1},
+    {FOLDER "seed.trace", "trace", cmd_trace, "export @ --chrome " FOLDER "chrome.json", 1},
+    {FOLDER "seed.trace", "trace", cmd_trace, "diff " FOLDER "seed.trace @", 1},
+    {DATA "profile.txt", "profile", predict, "@", 1},
+    {SERVER, "hardware", cmd_plan, "--simulate --model tiny --mesh dp=2 --hardware @", 1},
+    {DATA "config.txt", "config", cmd_plan, PLAN "--config @", 1},
+    {DATA "gpt2-tiny.safetensors", "reference", cmd_check, "--serial @", 50},
 };
 
 /* ---- mutating ---------------------------------------------------------------------------------------------------- */
 
 struct file {
+    const struct format *format;
+    char *path;
     unsigned char *bytes;
     size_t n;
     uint64_t seed, drawn; /* of its random numbers */
@@ -173,183 +117,139 @@ static void replace_part(struct file *f, size_t at, size_t old, const void *new,
 {
     unsigned char *bytes = allocate(f->n - old + n, 1);
     memcpy(bytes, f->bytes, at);
-    memcpy(bytes + at, new, n);
+    if (n)
+        memcpy(bytes + at, new, n);
     memcpy(bytes + at + n, f->bytes + at + old, f->n - at - old);
     free(f->bytes);
     f->bytes = bytes;
     f->n += n - old;
 }
 
+/* An aligned one becomes 0, or a power of two, or one off it. */
 static void change_integer(struct file *f)
 {
-    static const uint64_t odd[] = {0,
-                                   1,
-                                   0x7F,
-                                   0xFF,
-                                   0x7FFFFFFF,
-                                   0x80000000,
-                                   0xFFFFFFFF,
-                                   UINT64_MAX,
-                                   1ull << 63,
-                                   (1ull << 32) + 1,
-                                   0x7FF0ull << 48,
-                                   1000000007};
     size_t width = (size_t)1 << draw(f, 4), at = place_in(f) / width * width;
-    uint64_t value = odd[draw(f, COUNT(odd))];
+    uint64_t value = ((uint64_t)1 << draw(f, 64)) + draw(f, 3) - 1;
     if (at + width <= f->n)
         memcpy(f->bytes + at, &value, width);
 }
 
-/* The next number written in digits becomes another; where bytes are counted, one of the same length. */
+/* The next number that is written in digits becomes another; where bytes are counted, one of the same length. */
 static void change_number(struct file *f)
 {
-    static const char *const odd[] = {"0",
-                                      "-1",
-                                      "1e-320",
-                                      "1e300",
-                                      "nan",
-                                      "inf",
-                                      "2147483648",
-                                      "4294967297",
-                                      "1000000",
-                                      "18446744073709551617",
-                                      "99999999999999999999",
-                                      "0x10",
-                                      "1e-12",
-                                      "",
-                                      "1.5",
-                                      "7"};
+    char *odd[MOST_WORDS + 1];
+    int n_odd = split("0 -1 1e-320 1e300 nan inf 2147483648 4294967297 1000000 18446744073709551617 1.5 0x10", odd);
     size_t at = place_in(f), end;
     while (at < f->n && !isdigit(f->bytes[at]))
         at++;
     for (end = at; end < f->n && (isdigit(f->bytes[end]) || f->bytes[end] == '.' || f->bytes[end] == 'e');)
         end++;
-    const char *number = odd[draw(f, COUNT(odd))];
+    const char *number = odd[draw(f, (size_t)n_odd)];
     if (draw(f, 2))
         replace_part(f, at, end - at, number, strlen(number));
     else
         for (size_t i = at; i < end; i++)
             f->bytes[i] = (unsigned char)('0' + draw(f, 10));
+    free(odd[0]);
 }
 
 static void mutate(struct file *f)
 {
     for (size_t times = 1 + draw(f, 4); times && f->n; times--) {
-        size_t at = place_in(f), n = 1 + draw(f, MIN(f->n - at, 64)), from = draw(f, f->n - n + 1);
-        unsigned char byte = (unsigned char)draw(f, 256), *copy;
-        switch (draw(f, 9)) {
-        case 0:
+        size_t at = place_in(f), n = 1 + draw(f, MIN(f->n - at, 64)), from = draw(f, f->n - n + 1), what = draw(f, 9);
+        unsigned char byte = (unsigned char)draw(f, 256), part[64];
+        memcpy(part, f->bytes + from, n);
+        if (what == 0)
             f->bytes[at] ^= (unsigned char)(1 << draw(f, 8));
-            break;
-        case 1:
-            f->bytes[at] = byte;
-            break;
-        case 2:
-            f->n = at;
-            break;
-        case 3: /* a part moves */
-            memmove(f->bytes + at, f->bytes + from, n);
-            break;
-        case 4: /* a part doubles, or two are in another's way */
-            copy = memcpy(allocate(n, 1), f->bytes + from, n);
-            replace_part(f, at, 0, copy, n);
-            free(copy);
-            break;
-        case 5:
+        else if (what == 1)
             replace_part(f, at, n, &byte, draw(f, 2));
-            break;
-        case 6:
+        else if (what == 2)
+            replace_part(f, at, f->n - at, NULL, 0); /* cut */
+        else if (what == 3)
+            replace_part(f, at, n, part, n); /* a part stands in another's place, */
+        else if (what == 4)
+            replace_part(f, at, 0, part, n); /* or in its way */
+        else if (what < 7)
             change_number(f);
-            break;
-        default:
+        else
             change_integer(f);
-        }
     }
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static struct { /* what is run */
-    const struct format *format;
-    const char *path;
-} now;
-
-static void run_reader(void *unused)
+static void run_reader(void *file)
 {
-    (void)unused;
-    char *words[MOST_WORDS + 1] = {NULL};
-    int n = 0;
-    for (; n < MOST_WORDS && now.format->words[n]; n++)
-        words[n] = copy_string(strcmp(now.format->words[n], "@") == 0 ? now.path : now.format->words[n]);
+    const struct file *f = file;
+    char *words[MOST_WORDS + 1];
+    int n = split(f->format->words, words);
+    for (int i = 0; i < n; i++)
+        if (strcmp(words[i], "@") == 0)
+            words[i] = f->path;
     dup2(2, 1);
     alarm(HANG_SECONDS);
-    int code = now.format->run(n, words);
+    int code = f->format->run(n, words);
     fflush(stdout);
     _exit(code);
 }
 
-/* What is wrong with how a child ended, or NULL. */
-static const char *finding(const struct outcome *o)
+/* What is wrong with how a child ended, or NULL.  A text that fills its buffer may be cut. */
+static const char *finding(struct outcome *o)
 {
-    bool sentence = false;
-    for (const char *at = o->text; (at = strstr(at, "yard: ")); at++)
-        sentence |= at == o->text || at[-1] == '\n';
-    char *printable = make_printable(copy_string(o->text), true);
-    bool raw =
-        strlen(o->text) + 8 < sizeof o->text && strcmp(printable, o->text) != 0; /* (not cut within a character) */
-    free(printable);
+    bool whole = strlen(o->text) < sizeof o->text - 1, sentence = strncmp(o->text, "yard: ", 6) == 0;
+    sentence |= strstr(o->text, "\nyard: ") != NULL;
     if (o->signal)
         return o->signal == SIGALRM ? "it hangs" : strsignal(o->signal);
     if (o->code != EXIT_OK && o->code != EXIT_FAILED && o->code != EXIT_USAGE && o->code != EXIT_IO)
         return "an exit code outside the contract";
-    if (o->code != EXIT_OK && !sentence && strlen(o->text) + 8 < sizeof o->text)
+    if (o->code != EXIT_OK && !sentence && whole)
         return "an error without a sentence";
-    return raw ? "raw control characters" : NULL;
+    char *shown = make_printable(copy_string(o->text), true);
+    bool same = strcmp(shown, o->text) == 0 || !whole;
+    free(shown);
+    return same ? NULL : "raw control characters";
 }
 
-static bool try_file(const struct format *format, struct file *f, int codes[5])
+/* true: something was found */
+static bool try_file(struct file *f, int codes[5])
 {
-    char *path = format_string(FOLDER "%s", format->file),
-         *kept = format_string(FOLDER "finding-%u-%s", f->number, format->file);
-    size_t n;
-    f->bytes = (unsigned char *)read_whole(format->seed, &n);
-    f->n = n;
+    char *kept = format_string(FOLDER "finding-%u-%s", f->number, f->format->file);
+    f->path = format_string(FOLDER "%s", f->format->file);
+    f->bytes = (unsigned char *)read_whole(f->format->seed, &f->n);
     mutate(f);
-    FILE *out = fopen(path, "wb");
-    CHECK(out && fwrite(f->bytes, 1, f->n, out) == f->n && fclose(out) == 0, "cannot write %s", path);
-    now.format = format, now.path = path;
-    struct outcome o = run_child(run_reader, NULL);
+    FILE *out = fopen(f->path, "wb");
+    CHECK(out && fwrite(f->bytes, 1, f->n, out) == f->n && fclose(out) == 0, "cannot write %s", f->path);
+    struct outcome o = run_child(run_reader, f);
     const char *wrong = finding(&o);
-    if (wrong && rename(path, kept) == 0)
-        printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, format->words[0], o.text);
-    if (!wrong)
+    if (wrong) {
+        rename(f->path, kept);
+        printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, f->format->words, o.text);
+    } else
         codes[o.code]++;
-    fflush(stdout);
-    free(path), free(kept), free(f->bytes);
+    free(f->path), free(kept), free(f->bytes);
     return wrong;
 }
 
 int main(int argc, char **argv)
 {
-    int64_t seconds = 60, files = INT32_MAX, seed = 1;
-    if (argc > 4 || (argc > 1 && !parse_int(argv[1], &seconds)) || (argc > 2 && !parse_int(argv[2], &files)) ||
-        (argc > 3 && !parse_int(argv[3], &seed)))
-        fail(EXIT_USAGE, "fuzz SECONDS FILES SEED");
-    make_folder(FOLDER);
-    if (run_child(make_seeds, NULL).code != 0)
-        fail(EXIT_FAILED, "the valid files could not be made");
+    int64_t seconds, files, seed;
     int tried[COUNT(formats)] = {0}, codes[5] = {0}, found = 0;
     uint32_t number = 0, rounds = 0;
+    if (argc != 4 || !parse_int(argv[1], &seconds) || !parse_int(argv[2], &files) || !parse_int(argv[3], &seed))
+        fail(EXIT_USAGE, "fuzz SECONDS FILES SEED");
+    make_folder(FOLDER);
+    if (run_child(make_trace, NULL).code != 0)
+        fail(EXIT_FAILED, "the trace could not be made");
     for (time_t end = time(NULL) + seconds; number < files && time(NULL) < end; rounds++)
-        for (size_t k = 0; k < COUNT(formats) && number < files && time(NULL) < end; k++)
-            if (rounds % (uint32_t)MAX(formats[k].every, 1) == 0) {
-                found += try_file(&formats[k], &(struct file){.seed = (uint64_t)seed, .number = number++}, codes);
+        for (size_t k = 0; k < COUNT(formats) && number < files; k++)
+            if (rounds % formats[k].every == 0) {
+                found +=
+                    try_file(&(struct file){.format = &formats[k], .seed = (uint64_t)seed, .number = number++}, codes);
                 tried[k]++;
             }
     for (size_t k = 0; k < COUNT(formats); k++)
-        printf("%6d of %-14s through %s\n", tried[k], formats[k].file, formats[k].words[0]);
-    printf("%u files mutated with seed %lld: %d still valid, %d damaged (1), %d refused (2), %d unreadable (4); %d "
-           "findings\n",
+        printf("%6d of %-14s through %s\n", tried[k], formats[k].file, formats[k].words);
+    printf("%u files, seed %lld: %d still valid, %d damaged (1), %d refused (2), %d unreadable (4); %d findings\n",
            number, (long long)seed, codes[0], codes[1], codes[2], codes[4], found);
     return found > 0;
 }
