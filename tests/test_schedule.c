@@ -109,7 +109,7 @@ static struct journey new_journey(host_function *make, void *context)
 
 static void end_journey(struct journey *j)
 {
-    free_step(j->step);
+    drain(j->step), free_step(j->step);
     free_pool(j->pool);
     close_used(j->machine);
 }
@@ -736,7 +736,7 @@ static struct world *new_world(struct machine *m, uint64_t seed)
 
 static void free_world(struct world *w)
 {
-    free_step(w->step);
+    drain(w->step), free_step(w->step);
     free_pool(w->pool);
     free(w);
 }

@@ -140,6 +140,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     finish_steps(pool, &list, 1);
     struct timing timing = time_list(b, list, flops_of(s));
     end_build(&build);
+    drain(list);
     free_step(list);
     free_model(model);
     free_pool(pool);

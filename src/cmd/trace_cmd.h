@@ -2,7 +2,7 @@
 #ifndef TRACE_CMD_H
 #define TRACE_CMD_H
 
-#include "../schedule/trace.h"
+#include "../trace/trace.h"
 
 void trace_summary(const char *path, const char *list, size_t top, bool json);          /* trace_summary.c */
 void trace_export(const char *path, const char *chrome, uint32_t first, uint32_t last); /* trace_export.c */

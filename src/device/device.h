@@ -62,7 +62,7 @@ struct context {
 };
 
 struct device;
-struct host_thread; /* schedule/hostlane.c */
+struct host_thread; /* run/hostlane.c */
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */

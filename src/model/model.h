@@ -11,7 +11,7 @@
 #define MODEL_H
 
 #include "../file/file.h"
-#include "../schedule/schedule.h"
+#include "../run/run.h"
 
 /* ---- params.c: configuration and the table of parameters ------------------------------------------------------- */
 
@@ -149,7 +149,7 @@ void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
 void end_build(struct build *b);
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
-/* Add a kernel task on the device's compute lane.  args: see schedule.h's IN, OUT, INT... */
+/* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
     launch((b), name, file, function, grid, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
 struct task *launch(struct build *b, const char *name, const char *file, const char *function, struct grid grid,

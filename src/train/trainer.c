@@ -171,7 +171,7 @@ static void pace_training(struct trainer *t)
 {
     char seconds[32];
     struct simulation *sim = simulate(t->train, t->costs);
-    start_pacing(t->train, sim, t->settings->pace_scale);
+    start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
          pace_scale(t->train->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->wrapper)));
@@ -286,7 +286,7 @@ void free_trainer(struct trainer *t)
         stop_pacing(t->train);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
-            free_step(all[i]);
+            drain(all[i]), free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i].thread);
         stop_thread(&t->machine->lane[i].forward);

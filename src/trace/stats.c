@@ -1,4 +1,4 @@
-/* trace_stats.c - steps, lane use and critical path of a trace: what `yard trace` prints and the viewer shows. */
+/* stats.c - steps, lane use and critical path of a trace: what `yard trace` prints and the viewer shows. */
 #include "trace.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
  * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
  * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
  */
-#include "schedule.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <string.h>

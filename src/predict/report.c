@@ -1,5 +1,5 @@
-/* simulate_print.c - a simulation for people, as JSON, and as a trace like a real one. */
-#include "simulate.h"
+/* report.c - a simulation for people, as JSON, and as a trace like a real one. */
+#include "predict.h"
 
 #include <stdlib.h>
 #include <string.h>

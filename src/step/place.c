@@ -6,7 +6,7 @@
  * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
  * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
  */
-#include "schedule.h"
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -183,52 +183,4 @@ void place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
         place_device(p, &p->machine->device[d], check_only);
     for (size_t i = 0; i < n; i++)
         find_peaks(p, steps[i]);
-}
-
-/* ---- kernels and their arguments ------------------------------------------------------------------------------- */
-
-static cl_int set_argument(cl_kernel kernel, cl_uint i, const struct arg *a)
-{
-    cl_mem buffer = a->kind == ARG_TENSOR && a->tensor ? tensor_buffer(a->tensor) : NULL;
-    switch (a->kind) {
-    case ARG_TENSOR:
-        return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
-    case ARG_INT:
-        return clSetKernelArg(kernel, i, sizeof a->i, &a->i);
-    case ARG_FLOAT:
-        return clSetKernelArg(kernel, i, sizeof a->f, &a->f);
-    case ARG_LOCAL:
-        return clSetKernelArg(kernel, i, (size_t)a->i, NULL);
-    }
-    return CL_INVALID_VALUE;
-}
-
-static void set_arguments(struct task *t)
-{
-    t->kernel = make_kernel(t->lane->device, t->file, t->function);
-    for (int i = 0; i < t->n_args; i++) {
-        cl_int code = set_argument(t->kernel, (cl_uint)i, &t->args[i]);
-        if (code != CL_SUCCESS)
-            fail(EXIT_FAILED,
-                 "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same "
-                 "arguments?",
-                 t->name, i, t->function, t->file, cl_error_name(code));
-    }
-}
-
-void finish_steps(struct pool *p, struct step *const *steps, size_t n)
-{
-    place(p, steps, n, false);
-    for (size_t k = 0; k < n; k++) {
-        struct step *s = steps[k];
-        depend(s, true);
-        for (size_t i = 0; i < s->n; i++)
-            if (s->tasks[i].file)
-                set_arguments(&s->tasks[i]);
-        for (int parity = 0; parity < 2; parity++) {
-            s->slots[parity] = allocate(s->n, sizeof *s->slots[parity]);
-            s->foreign[parity] = allocate(s->n * (size_t)p->machine->n_contexts, sizeof(cl_event));
-        }
-        s->ready = true;
-    }
 }

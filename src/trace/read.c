@@ -1,4 +1,4 @@
-/* trace_read.c - the reader's half of trace.h.
+/* read.c - the reader's half of trace.h.
  *
  * The file is somebody else's: it may be cut short, made up, or written to at this moment.  It is read, never mapped
  * (a mapped file that shrinks kills its reader), each part is checked before anything is derived from it, and what is

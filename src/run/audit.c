@@ -5,7 +5,7 @@
  * (or no longer what was declared read); what it reads undeclared is NaN and shows in what it writes.  Everything it
  * did not declare to write is then put back.  The fill is all one bits: a NaN as a float, -1 as an integer.
  */
-#include "schedule.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* task.c - adding tasks to a list, and how kernels and copies are issued. */
-#include "schedule.h"
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@ struct step *new_step(struct pool *p, const char *name)
 
 void free_step(struct step *s)
 {
-    drain(s);
+    CHECK(s->number[0] == 0 && s->number[1] == 0, "list %s is freed while iterations %u and %u are in flight", s->name,
+          s->number[0], s->number[1]);
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = &s->tasks[i];
         if (t->kernel)

@@ -1,7 +1,7 @@
 /* costs.c - how long tasks take: profiles (measured) and hardware descriptions (modelled).  The formats are in
  * simulate.h; a person can edit both.
  */
-#include "simulate.h"
+#include "predict.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  Seconds are
  * counted by the thread's own waking, so a stop in a debugger does not trip it.
  */
-#include "schedule.h"
+#include "run.h"
 
 #include <time.h>
 
