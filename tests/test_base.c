@@ -18,16 +18,19 @@ static void fail_again(void *unused)
 static void fail_with_cleanups(void *unused)
 {
     (void)unused;
-    on_fail(say_cleanup, "first");
-    on_fail(say_cleanup, "cancelled");
-    on_fail(say_cleanup, "last");
-    cancel_on_fail(say_cleanup, "cancelled");
+    struct cleanup first = {say_cleanup, "first", NULL}, last = {say_cleanup, "last", NULL},
+                   cancelled = {say_cleanup, "cancelled", NULL};
+    on_fail(&first);
+    on_fail(&cancelled);
+    on_fail(&last);
+    cancel_on_fail(&cancelled);
     fail(EXIT_NO_DEVICE, "no device %d", 7);
 }
 
 static void fail_in_cleanup(void *unused)
 {
-    on_fail(fail_again, NULL);
+    struct cleanup again = {fail_again, NULL, NULL};
+    on_fail(&again);
     fail_with_cleanups(unused);
 }
 

@@ -37,7 +37,7 @@ static int close_machines(void **state)
 
 /* ---- running one kernel ----------------------------------------------------------------------------------------- */
 
-enum { GUARD_WORDS = 64, MOST_BUFFERS = 8, BLOCK = 4096 };
+enum { GUARD_WORDS = 64, MOST_BUFFERS = 8 };
 static const uint32_t guard_word = 0x5AFEC0DE;
 
 struct value { /* an argument: an array of the host with its elements, or a number */

@@ -33,9 +33,15 @@ _Noreturn void fail(enum exit_code code, const char *format, ...) PRINTF_LIKE(2,
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
 void warn(const char *format, ...) PRINTF_LIKE(1, 2);
 void note(const char *format, ...) PRINTF_LIKE(1, 2);
-/* Functions to run when fail() ends the program (removing temporary files); the last registered runs first. */
-void on_fail(void (*cleanup)(void *), void *argument);
-void cancel_on_fail(void (*cleanup)(void *), void *argument);
+/* What to run when fail() ends the program (removing temporary files); the last registered runs first.  The struct is
+ * its owner's, and lives until it is cancelled. */
+struct cleanup {
+    void (*run)(void *);
+    void *argument;
+    struct cleanup *next;
+};
+void on_fail(struct cleanup *c);
+void cancel_on_fail(struct cleanup *c);
 
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
 #define CHECK(condition, ...) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
@@ -61,6 +67,7 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b))) /* of qsort: -1, 0, 1 */
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 

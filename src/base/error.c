@@ -5,12 +5,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-struct cleanup {
-    void (*run)(void *);
-    void *argument;
-    struct cleanup *next;
-};
-
 static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */
 
@@ -40,39 +34,34 @@ void note(const char *format, ...)
     va_end(arguments);
 }
 
-void on_fail(void (*cleanup)(void *), void *argument)
+void on_fail(struct cleanup *c)
 {
-    struct cleanup *c = allocate(1, sizeof *c);
     pthread_mutex_lock(&cleanups_lock);
-    *c = (struct cleanup){cleanup, argument, cleanups};
+    c->next = cleanups;
     cleanups = c;
     pthread_mutex_unlock(&cleanups_lock);
 }
 
-void cancel_on_fail(void (*cleanup)(void *), void *argument)
+void cancel_on_fail(struct cleanup *c)
 {
     pthread_mutex_lock(&cleanups_lock);
     struct cleanup **link = &cleanups;
-    while (*link && ((*link)->run != cleanup || (*link)->argument != argument))
+    while (*link && *link != c)
         link = &(*link)->next;
-    struct cleanup *found = *link;
-    if (found)
-        *link = found->next;
+    if (*link)
+        *link = c->next;
     pthread_mutex_unlock(&cleanups_lock);
-    free(found);
 }
 
 /* Take the first cleanup off the list, so that none runs twice. */
-static bool next_cleanup(struct cleanup *taken)
+static struct cleanup *next_cleanup(void)
 {
     pthread_mutex_lock(&cleanups_lock);
     struct cleanup *first = cleanups;
-    if (first) {
-        *taken = *first;
+    if (first)
         cleanups = first->next;
-    }
     pthread_mutex_unlock(&cleanups_lock);
-    return first != NULL;
+    return first;
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
@@ -91,8 +80,8 @@ _Noreturn void fail(enum exit_code code, const char *format, ...)
     say("yard: ", format, arguments);
     va_end(arguments);
 
-    for (struct cleanup c; next_cleanup(&c);)
-        c.run(c.argument);
+    for (struct cleanup *c; (c = next_cleanup());)
+        c->run(c->argument);
     fflush(NULL);
     _Exit((int)code);
 }

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 enum { WORST = 10 };
 
 /* A task that ran, and its median time. */
@@ -112,9 +110,9 @@ static double makespan(const struct trace *t, uint32_t list)
 
 static struct side read_side(const char *path, const char *list)
 {
-    struct side side = {.path = path, .trace = open_in_modelled_time(path)};
+    struct side side = {.path = path, .trace = trace_open_modelled(path)};
     const struct trace *t = side.trace;
-    uint32_t chosen = choose_list(t, path, list);
+    uint32_t chosen = trace_list(t, path, list);
     struct sample *samples = collect_samples(t);
     side.timed = allocate(t->n_records, sizeof *side.timed);
     side.alone = allocate(t->n_records, sizeof *side.alone);

@@ -17,8 +17,6 @@
 
 #include "../file/file.h"
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 /* A record as it is drawn: on a lane each slice starts where the one before ended or later.  Measured times of an
  * in-order queue can miss that by a few nanoseconds. */
 struct slice {
@@ -243,7 +241,7 @@ static void put_arrows(struct chrome *c)
 
 void trace_export(const char *path, const char *chrome, uint32_t first, uint32_t last)
 {
-    struct trace *t = open_in_modelled_time(path);
+    struct trace *t = trace_open_modelled(path);
     if (t->n_records && (first > t->last_step || last < t->first_step))
         fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", none that --steps asks for", path,
              t->first_step, t->last_step);

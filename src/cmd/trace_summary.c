@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 /* Tasks of one name, over the counted steps. */
 struct row {
     const char *name;
@@ -161,9 +159,9 @@ static void measure_path(struct summary *m, const uint32_t *number, size_t n_nam
 
 static struct summary summarise(const char *path, const char *list)
 {
-    struct summary m = {.path = path, .trace = open_in_modelled_time(path)};
+    struct summary m = {.path = path, .trace = trace_open_modelled(path)};
     const struct trace *t = m.trace;
-    m.steps = trace_steps_of(t, choose_list(t, path, list));
+    m.steps = trace_steps_of(t, trace_list(t, path, list));
     m.use = allocate(t->header.n_lanes, sizeof *m.use);
     if (m.steps.counted) {
         size_t n_names;

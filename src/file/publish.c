@@ -33,7 +33,7 @@ static _Noreturn void write_failed(const struct writer *w, const char *what)
 
 static void free_writer(struct writer *w)
 {
-    cancel_on_fail(remove_temporary, w);
+    cancel_on_fail(&w->cleanup);
     free((char *)w->path);
     free((char *)w->temporary);
     free(w);
@@ -52,7 +52,8 @@ struct writer *open_writer(const char *path)
     if (w->fd < 0)
         fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
              strerror(errno));
-    on_fail(remove_temporary, w);
+    w->cleanup = (struct cleanup){remove_temporary, w, NULL};
+    on_fail(&w->cleanup);
     return w;
 }
 

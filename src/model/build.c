@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in cl/common.cl. */
-enum { BLOCK = 4096, COLUMN_BLOCK = 64 };
-
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
     return wanted != GEMM_AUTO ? wanted : d->is_cpu ? GEMM_OWN : GEMM_CLBLAST;
@@ -66,7 +63,7 @@ struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(
 struct grid column_blocks(const struct build *b, size_t n)
 {
     size_t width = b->device->work_group * b->device->vector;
-    return groups(b, ceil_div(n, MAX(width, (size_t)COLUMN_BLOCK)));
+    return groups(b, ceil_div(n, MAX(width, (size_t)LEAST_COLUMN_BLOCK)));
 }
 
 struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)

@@ -10,6 +10,7 @@
 #ifndef MODEL_H
 #define MODEL_H
 
+#include "../../cl/shared.h" /* defines: BLOCK, CONTROL_*, STATE_* */
 #include "../file/file.h"
 #include "../run/run.h"
 

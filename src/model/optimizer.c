@@ -14,8 +14,6 @@
 
 #include <stdlib.h>
 
-enum { NORM_BLOCK = 4096 }; /* as in cl/norm.cl */
-
 static void on_rank(struct build *b, int rank, int unit)
 {
     b->replica = &b->model->replica[rank];

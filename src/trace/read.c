@@ -181,8 +181,6 @@ static void read_records(struct reader *file, struct trace *t)
     t->n_lost = t->header.head - n;
 }
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 /* Within a step the order of the list breaks ties: it is an order in which the tasks could run. */
 static int by_start(const void *left, const void *right)
 {

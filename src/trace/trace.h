@@ -124,6 +124,10 @@ void trace_free(struct trace *t);
 
 /* Times of a paced trace become modelled ones (x pace_scale, from start_ns), so that it compares with the others. */
 void trace_to_modelled_time(struct trace *t);
+struct trace *trace_open_modelled(const char *path);
+const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
+/* Index of the task list: the one named, or without a name the first that has records. */
+uint32_t trace_list(const struct trace *t, const char *path, const char *name);
 
 /* The steps of one task list.  The first warms up (compilation, caches): it does not count when there are more, nor
  * do steps at the end that are not whole. */

@@ -20,30 +20,13 @@
 
 /* ---- the control block ----------------------------------------------------------------------------------------- */
 
-/* As in cl/common.cl; the derived ones are computed in double precision, adamw.cl says why. */
-enum control {
-    CONTROL_LR,
-    CONTROL_BETA1,
-    CONTROL_BETA2,
-    CONTROL_EPS,
-    CONTROL_WEIGHT_DECAY,
-    CONTROL_CORRECTION1,
-    CONTROL_CORRECTION2,
-    CONTROL_CLIP,
-    CONTROL_ONE_MINUS_BETA1,
-    CONTROL_ONE_MINUS_BETA2,
-    CONTROL_DECAY,
-    CONTROL_STEP_SIZE,
-    CONTROL_INV_SQRT_CORRECTION2,
-    CONTROL_FLOATS = 16
-};
-
+/* The derived ones are computed in double precision, adamw.cl says why. */
 static void fill_control(const struct trainer *t, uint32_t number, float *c)
 {
     const struct settings *s = t->settings;
     double lr = learning_rate(&t->rate, number);
     double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
-    memset(c, 0, CONTROL_FLOATS * sizeof *c);
+    memset(c, 0, CONTROL_SIZE * sizeof *c);
     c[CONTROL_LR] = (float)lr;
     c[CONTROL_BETA1] = (float)s->beta1;
     c[CONTROL_BETA2] = (float)s->beta2;
@@ -68,7 +51,7 @@ static void prepare_control(void *context, const struct task *task, uint32_t num
 
 static void add_control(struct trainer *t)
 {
-    t->control = new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_FLOATS));
+    t->control = new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
     t->control->persistent = true;
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
     add_access(task, t->control, ACCESS_WRITE);
@@ -89,9 +72,9 @@ static void report(void *context, const struct task *task, uint32_t number)
     for (int r = 0; r < t->ranks; r++)
         sum += total[r * UNIT_ALIGN];
     t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
-                                            .norm = state[0],
+                                            .norm = state[STATE_NORM],
                                             .lr = learning_rate(&t->rate, number),
-                                            .halted = state[2] != 0,
+                                            .halted = state[STATE_HALTED] != 0,
                                             .ended_ns = now_ns()};
 }
 
@@ -99,7 +82,7 @@ static void add_report(struct trainer *t)
 {
     struct device *host = t->machine->host;
     t->totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
-    t->state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(4));
+    t->state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
     t->totals->persistent = t->state->persistent = true;
     struct tensor **part = allocate((size_t)t->ranks, sizeof *part);
     for (int r = 0; r < t->ranks; r++) {

@@ -339,7 +339,7 @@ void explain_not_finite(struct trainer *t, uint32_t number, const struct result 
     const char *unchanged = r->halted ? "no parameter was changed by this step; " : "";
     const char *hint = "try a smaller --lr, more --warmup or --clip 1";
     drain(t->train);
-    write_tensor(t->model->replica[0].state, (float[4]){0});
+    write_tensor(t->model->replica[0].state, (float[STATE_SIZE]){0});
     if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s", number,
