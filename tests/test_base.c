@@ -44,6 +44,51 @@ static void test_fail_cleans_up_in_reverse(void **state)
     assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
 }
 
+static void count_cleanup(void *count) { ++*(int *)count; }
+
+static void fail_in_depth(void *count)
+{
+    struct cleanup c = {count_cleanup, count, NULL};
+    on_fail(&c);
+    fail(EXIT_IO, "no %s", "luck");
+}
+
+static void attempt_in_depth(void *count)
+{
+    struct cleanup c = {count_cleanup, count, NULL};
+    on_fail(&c);
+    struct problem *p = attempt(fail_in_depth, count);
+    assert_string_equal(p->sentence, "no luck");
+    free(p);
+    assert_int_equal(*(int *)count, 1); /* what was registered before is kept */
+    fail(EXIT_USAGE, "again");
+}
+
+static void must_not(void *unused)
+{
+    (void)unused;
+    must(new_problem(EXIT_NO_DEVICE, "no device"));
+}
+
+static void do_nothing(void *unused) { (void)unused; }
+
+/* An attempt turns fail() into a problem, runs the cleanups of its own time, and may be made within another. */
+static void test_attempt(void **state)
+{
+    (void)state;
+    int count = 0;
+    struct problem *p = attempt(attempt_in_depth, &count);
+    assert_int_equal(p->code, EXIT_USAGE);
+    assert_string_equal(p->sentence, "again");
+    assert_int_equal(count, 2);
+    free(p);
+    assert_null(attempt(do_nothing, NULL));
+    must(NULL);
+    struct outcome o = run_child(must_not, NULL);
+    assert_int_equal(o.code, EXIT_NO_DEVICE);
+    assert_string_equal(o.text, "yard: no device\n");
+}
+
 static void break_invariant(void *unused)
 {
     (void)unused;
@@ -478,6 +523,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fail_cleans_up_in_reverse),
+        cmocka_unit_test(test_attempt),
         cmocka_unit_test(test_check_prints_both_values_and_aborts),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_append_zeroes_each_new_element),

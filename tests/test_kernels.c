@@ -645,7 +645,7 @@ static void check_product(struct machine *m, struct product *p, enum gemm_engine
     p->g.c.tensor = product_tensor(pool, "c", p->c.n);
     p->g.bias = product_tensor(pool, "bias", (size_t)p->s.n);
     gemm(&b, "product", &p->g);
-    finish_steps(pool, &s, 1);
+    must(finish_steps(pool, &s, 1));
     write_tensor(p->g.a.tensor, p->va), write_tensor(p->g.b.tensor, p->vb);
     write_tensor(p->g.c.tensor, p->vc), write_tensor(p->g.bias, p->bias);
     execute(s, 1);

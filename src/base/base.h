@@ -43,6 +43,19 @@ struct cleanup {
 void on_fail(struct cleanup *c);
 void cancel_on_fail(struct cleanup *c);
 
+/* Library functions that a user's mistake can make fail return NULL, or a problem: the sentence and the exit code it
+ * deserves.  Commands end the program with it; callers that have another way drop it. */
+struct problem {
+    enum exit_code code;
+    char sentence[];
+};
+struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Fail with it, unless it is NULL. */
+void must(struct problem *p);
+/* Run work(argument); where it calls fail() on this thread, what it registered with on_fail() since is run, and the
+ * problem comes back instead of the end of the program. */
+struct problem *attempt(void (*work)(void *), void *argument);
+
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
 #define CHECK(condition, ...) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)

@@ -138,7 +138,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
                                   operand_tensor(pool, d, "c", most));
     start_micro_batch(&build, 0, 0, 1, 1);
     gemm(&build, s->name, &g);
-    finish_steps(pool, &list, 1);
+    must(finish_steps(pool, &list, 1));
     struct timing timing = time_list(b, list, flops_of(s));
     end_build(&build);
     drain(list);

@@ -242,7 +242,7 @@ static struct table *task_table(const struct summary *m)
 
 static struct table *path_table(const struct summary *m)
 {
-    static const struct column columns[] = {{"critical path of the median step", "name", CELL_TEXT, 32, 0},
+    static const struct column columns[] = {{"critical path", "name", CELL_TEXT, 32, 0},
                                             {"hops", "hops", CELL_COUNT, 8, 0},
                                             {"ms", "ms", CELL_FIXED, 21, 3},
                                             {"share", "share", CELL_SHARE, 6, 0}};
@@ -313,6 +313,7 @@ static void print_path(const struct summary *m, const struct table *t)
     enum { TOP = 12 };
     size_t others = 0;
     double ns = 0;
+    printf("\ncritical path of step %" PRIu32 ", whose period is the median", m->critical.step);
     print_heading(stdout, t);
     for (size_t i = 0; i < t->n; i++)
         if (i < TOP || m->parts[i].waiting)

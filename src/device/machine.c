@@ -138,6 +138,7 @@ static void describe_device(struct device *d)
 {
     cl_device_type type;
     cl_uint align_bits, units;
+    cl_bool unified;
     cl_ulong memory, most, local;
     cl_device_fp_config fp;
     info(d->cl, CL_DEVICE_TYPE, &type, sizeof type);
@@ -148,7 +149,9 @@ static void describe_device(struct device *d)
     info(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &most, sizeof most);
     info(d->cl, CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
     info(d->cl, CL_DEVICE_SINGLE_FP_CONFIG, &fp, sizeof fp);
+    info(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
     d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
+    d->uses_ram = d->is_cpu || unified;
     d->units = units;
     d->alignment = MAX(align_bits / 8, 512u); /* 512 is NVIDIA's: the same layout everywhere */
     d->memory = memory;
@@ -322,7 +325,7 @@ static void open_host(struct machine *m, size_t budget)
     struct device *h = m->host = &m->device[m->n_devices];
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     h->index = m->n_devices;
-    h->is_host = h->is_cpu = true;
+    h->is_host = h->is_cpu = h->uses_ram = true;
     snprintf(h->id, sizeof h->id, "host");
     snprintf(h->name, sizeof h->name, "host");
     h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
@@ -350,10 +353,9 @@ struct machine *open_machine(const struct machine_options *options)
         d->budget = options->device_memory ? options->device_memory : d->memory;
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             add_lane(m, d, kind);
-        if (m->profiling)
-            calibrate_clock(d);
     }
     open_host(m, options->host_memory);
+    calibrate_clocks(m);
     return m;
 }
 

@@ -24,7 +24,6 @@ void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
 {
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
-    b->engine = choose_engine(b->device, b->engine);
     b->micro = micro;
     b->batch = batch;
     b->seq = seq;

@@ -156,13 +156,14 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
 
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    if (b->engine == GEMM_CLBLAST)
+    enum gemm_engine engine = choose_engine(b->device, b->engine);
+    if (engine == GEMM_CLBLAST)
         clblast_gemm(b, name, g);
     else
         own_gemm(b, name, g);
     struct task *t = &b->step->tasks[b->step->n - 1];
     t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
-    if (g->causal != CAUSAL_NONE && b->engine == GEMM_OWN)
+    if (g->causal != CAUSAL_NONE && engine == GEMM_OWN)
         t->flops /= 2; /* what is above the diagonal is left out */
 }

@@ -134,7 +134,7 @@ struct build {
     struct model *model;
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
-    enum gemm_engine engine; /* never GEMM_AUTO */
+    enum gemm_engine engine; /* wanted: each device has its own answer to GEMM_AUTO */
     int layer, micro;        /* stamped on tasks */
     bool backward_wanted;    /* operations go on the tape */
     int batch, seq;          /* B, T of this micro-batch */

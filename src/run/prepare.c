@@ -32,9 +32,11 @@ static void set_arguments(struct task *t)
     }
 }
 
-void finish_steps(struct pool *p, struct step *const *steps, size_t n)
+struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n)
 {
-    place(p, steps, n, false);
+    struct problem *wrong = place(p, steps, n, false);
+    if (wrong)
+        return wrong;
     for (size_t k = 0; k < n; k++) {
         struct step *s = steps[k];
         depend(s, true);
@@ -47,4 +49,5 @@ void finish_steps(struct pool *p, struct step *const *steps, size_t n)
         }
         s->ready = true;
     }
+    return NULL;
 }

@@ -18,8 +18,8 @@
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
 
-/* place + depend + kernels and their arguments. */
-void finish_steps(struct pool *p, struct step *const *steps, size_t n);
+/* place + depend + kernels and their arguments.  NULL, or place()'s problem. */
+struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 

@@ -194,9 +194,9 @@ void add_move(struct step *s, const char *name, struct tensor *to, struct tensor
  * `wait`, `notify` and `flush` are set. */
 void depend(struct step *s, bool with_addresses);
 
-/* Lifetimes, then addresses for all tensors that the lists use, persistent ones first.  Fails with EXIT_USAGE, naming
- * task, tensor and bytes, when a device's budget is too small.  check_only: place, but allocate nothing. */
-void place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
+/* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
+ * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */
+struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
 
 /* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */
 

@@ -70,6 +70,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
         return;
     settle(run, step);
     drain(t->train);
+    calibrate_clocks(t->machine);
     if (saving) /* first: who interrupts may do it twice */
         save(t, step);
     if (evaluation)

@@ -220,7 +220,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
 
 static void place_only(struct trainer *t, struct step **all, size_t n)
 {
-    place(t->pool, all, n, true);
+    must(place(t->pool, all, n, true));
     for (size_t i = 0; i < n; i++)
         depend(all[i], true);
 }
@@ -263,7 +263,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         place_only(t, all, n);
         return t;
     }
-    finish_steps(t->pool, all, n);
+    must(finish_steps(t->pool, all, n));
     dress_training(t, all, n);
     return t;
 }
