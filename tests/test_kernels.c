@@ -639,7 +639,7 @@ static void check_product(struct machine *m, struct product *p, enum gemm_engine
 {
     struct pool *pool = new_pool(m);
     struct step *s = new_step(pool, "product");
-    struct build b = {.step = s, .device = device, .engine = engine, .layer = -1};
+    struct build b = {.step = s, .device = device, .engine = engine};
     p->g.a.tensor = product_tensor(pool, "a", p->a.n);
     p->g.b.tensor = product_tensor(pool, "b", p->b.n);
     p->g.c.tensor = product_tensor(pool, "c", p->c.n);

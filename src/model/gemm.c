@@ -142,8 +142,6 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
     struct clblast_call *call = allocate(1, sizeof *call);
     *call = (struct clblast_call){*g, clblast_work(b, g)};
     struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, call);
-    t->layer = b->layer;
-    t->micro = b->micro;
     t->span = true;
     add_access(t, g->c.tensor, keeps_old(g) || g->start == START_BIAS ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(t, g->a.tensor, ACCESS_READ);

@@ -135,7 +135,6 @@ struct build {
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
     enum gemm_engine engine; /* wanted: each device has its own answer to GEMM_AUTO */
-    int layer, micro;        /* stamped on tasks */
     bool backward_wanted;    /* operations go on the tape */
     int batch, seq;          /* B, T of this micro-batch */
     struct op *tape;

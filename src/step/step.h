@@ -111,6 +111,27 @@ typedef void host_function(void *context, const struct task *task, uint32_t numb
 /* Issues the task's commands to its lane's queue; *done gets the event of the last one. */
 typedef void issue_function(const struct task *task, cl_uint n_wait, const cl_event *wait, cl_event *done);
 
+/* What a task is for: passes and printers ask for this, never for names. */
+enum role {
+    ROLE_OTHER,
+    ROLE_FORWARD,
+    ROLE_BACKWARD,
+    ROLE_REDUCE, /* sums gradients over ranks */
+    ROLE_NORM,
+    ROLE_UPDATE,
+    ROLE_BROADCAST, /* sends what an update made */
+    ROLE_SEND,      /* between pipeline stages */
+    ROLE_FEED,      /* brings batches and settings in */
+    ROLE_REPORT,    /* takes results out */
+    ROLES
+};
+extern const char *const role_name[ROLES]; /* as in step files */
+struct stamp {
+    int layer; /* -1: none */
+    int micro; /* micro-batch, -1: none */
+    enum role role;
+};
+
 enum { MAX_ACCESS = 12, MAX_ARGS = 40 };
 enum edge_kind { EDGE_DATA, EDGE_REUSE }; /* from tensors, or because two tensors share bytes */
 struct edge {                             /* listed at the consumer */
@@ -123,6 +144,7 @@ struct task {
     char name[40]; /* "mlp.fc" */
     int layer;     /* -1: none */
     int micro;     /* micro-batch, -1: none */
+    enum role role;
     struct lane *lane;
     double flops;
     size_t bytes; /* read and written */
@@ -162,6 +184,7 @@ struct step {
     struct pool *pool;
     struct task *tasks;
     size_t n, cap;
+    struct stamp stamp;                        /* put on every task that is added */
     size_t peak[MAX_DEVICES + 1][MEM_CLASSES]; /* set by place: most bytes of a class held at a time */
     size_t high[MAX_DEVICES + 1];              /* and of all together */
 
@@ -186,7 +209,7 @@ struct task *add_host(struct step *s, struct lane *lane, const char *name, host_
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, int layer);
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 

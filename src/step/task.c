@@ -4,11 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const role_name[ROLES] = {"other",  "forward",   "backward", "reduce", "norm",
+                                      "update", "broadcast", "send",     "feed",   "report"};
+
 struct step *new_step(struct pool *p, const char *name)
 {
     struct step *s = allocate(1, sizeof *s);
     snprintf(s->name, sizeof s->name, "%s", name);
     s->pool = p;
+    s->stamp = (struct stamp){-1, -1, ROLE_OTHER};
     return s;
 }
 
@@ -39,7 +43,9 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     struct task *t = APPEND(s->tasks, s->n, s->cap);
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
-    t->layer = t->micro = -1;
+    t->layer = s->stamp.layer;
+    t->micro = s->stamp.micro;
+    t->role = s->stamp.role;
     return t;
 }
 
@@ -107,18 +113,18 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return t;
 }
 
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, int layer)
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)
 {
     struct device *source = from->device, *target = to->device;
     if (source->context == target->context) {
-        add_copy(s, source->lane[LANE_DOWNLOAD], name, to, from)->layer = layer;
+        add_copy(s, source->lane[LANE_DOWNLOAD], name, to, from);
         return;
     }
     struct tensor *staged =
         new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
     staged->persistent = true; /* bytes of its own: shared ones would let one move wait for another */
-    add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from)->layer = layer;
-    add_copy(s, target->lane[LANE_UPLOAD], name, to, staged)->layer = layer;
+    add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from);
+    add_copy(s, target->lane[LANE_UPLOAD], name, to, staged);
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */

@@ -98,8 +98,8 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     f->host = new_batch(t, t->machine->host, n, t->config.vocab);
     f->device = new_batch(t, d, n, t->config.vocab);
     f->host.all->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
+    s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_CPU], "batch.prepare", prepare, f);
-    task->micro = f->micro;
     add_access(task, f->host.all, ACCESS_WRITE);
-    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, f->host.all)->micro = f->micro;
+    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, f->host.all);
 }

@@ -53,6 +53,7 @@ static void add_control(struct trainer *t)
 {
     t->control = new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
     t->control->persistent = true;
+    t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
     add_access(task, t->control, ACCESS_WRITE);
     for (int r = 0; r < t->ranks; r++) {
@@ -84,6 +85,7 @@ static void add_report(struct trainer *t)
     t->totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
     t->state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
     t->totals->persistent = t->state->persistent = true;
+    t->train->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     struct tensor **part = allocate((size_t)t->ranks, sizeof *part);
     for (int r = 0; r < t->ranks; r++) {
         part[r] = new_view(t->pool, t->totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
@@ -158,6 +160,7 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
         add_batch(t, t->eval, f, prepare_evaluation, n);
         start_micro_batch(&b, r, 0, t->micro_batch, t->seq);
         struct tensor *losses = cross_entropy(&b, gpt_forward(&b, &f->device), &f->device, NULL, 1);
+        t->eval->stamp = (struct stamp){-1, -1, ROLE_REPORT};
         t->eval_losses[r] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
         add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", t->eval_losses[r], losses);
     }
@@ -182,6 +185,7 @@ void build_sample(struct trainer *t, enum gemm_engine engine)
     LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(hidden),
            IN(t->sample_feed->device.targets), INT(t->config.channels));
     struct tensor *logits = linear(&b, "head", row, b.replica->other[HEAD], (struct weight){0});
+    t->sample->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
     add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", t->sample_logits, logits);
