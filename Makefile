@@ -81,7 +81,7 @@ build/packages: ; @$(PACKAGES) build && mkdir -p build && touch $@
 build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
--include $(OBJECTS:.o=.d) $(TESTS:=.d) $(SUPPORT:.o=.d)
+-include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 
@@ -96,10 +96,10 @@ test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
 
 # A test is a program of its own: its file, the helpers of tests/, and all of the trainer but main.
-$(TESTS): %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+$(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(TESTS:=.o) $(SUPPORT): | build/packages-tests
-.SECONDARY: $(TESTS:=.o)
+$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(SUPPORT): | build/packages-tests
+.SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char
@@ -107,9 +107,16 @@ bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 debug: ## build ./yard-debug with -O0 -g3, for gdb
 	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
 
+ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= \
+       OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 asan: ## build ./yard-asan with AddressSanitizer and UBSan, and run the test programs with them
-	@$(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= test \
-	    OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+	+@$(ASAN) test
+
+SECONDS = 60
+FILES   = 1000000
+SEED    = 1
+fuzz: ## mutated files of all formats through the readers under ASan: a minute, or SECONDS=, FILES=, SEED=
+	+@$(ASAN) build/asan/tests/fuzz && build/asan/tests/fuzz $(SECONDS) $(FILES) $(SEED)
 
 oclgrind: $(YARD) | build/packages-oclgrind ## run every kernel under oclgrind: races, stray or uninitialised accesses
 	@tests/run.sh build/tests tests/oclgrind.sh
@@ -133,6 +140,6 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test bench debug asan oclgrind tidy format format-check deps clean help FORCE
+.PHONY: demo test bench debug asan fuzz oclgrind tidy format format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

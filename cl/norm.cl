@@ -12,8 +12,9 @@
  * upper half of the lanes is added to the lower until one is left.  A CPU keeps them in vectors, a GPU in work-items:
  * the additions are the same, and so are the bits.
  *
- * A norm that is not finite (a diverged run, a broken kernel) sets `halted`, and from then on adamw changes nothing:
- * the parameters are still those from before the bad step, so it can be replayed under a debugger.  The host clears it.
+ * A norm or a loss that is not finite (a diverged run, a broken kernel) sets `halted`, and from then on adamw changes
+ * nothing: the parameters are still those from before the bad step, so it can be replayed under a debugger.  The host
+ * clears it.
  */
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -50,7 +51,8 @@ KERNEL void norm_blocks(__global float *partial,    /* (ceil(n / NORM_BLOCK)) */
  * so that thousands of blocks lose no more than a single addition does. */
 KERNEL void norm_finish(__global float *state,                       /* (4) */
                         const __global float *partial,               /* (n_blocks) */
-                        int n_blocks, const __global float *control) /* (16) */
+                        int n_blocks, const __global float *control, /* (16) */
+                        const __global float *losses, int n_losses)  /* the loss's sums; 0 between them */
 {
     if (get_local_id(0) != 0)
         return;
@@ -65,6 +67,9 @@ KERNEL void norm_finish(__global float *state,                       /* (4) */
     float clip = control[CONTROL_CLIP];
     state[STATE_NORM] = norm;
     state[STATE_SCALE] = clip > 0 && norm > clip ? clip / norm : 1.0f;
-    if (!isfinite(norm))
+    bool sound = isfinite(norm);
+    for (int i = 0; i < n_losses; i++)
+        sound = sound && isfinite(losses[i]);
+    if (!sound)
         state[STATE_HALTED] = 1.0f; /* never reset here: the host does that */
 }

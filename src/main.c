@@ -39,16 +39,18 @@ static _Noreturn void fail_unknown(const char *name)
     fail(EXIT_USAGE, "there is no command '%s'; `yard --help` lists them", name);
 }
 
-/* Output that could not be written is an error too: a full disk behind `> file`. */
+/* Output that could not be written is an error too: a full disk behind `> file`.  An interrupted run may have lost the
+ * terminal that it wrote to. */
 static int finish(int code)
 {
-    if (fflush(stdout) || ferror(stdout))
+    if ((fflush(stdout) || ferror(stdout)) && code != EXIT_INTERRUPTED)
         fail(EXIT_IO, "cannot write to the standard output: is the disk full?");
     return code;
 }
 
 int main(int argc, char **argv)
 {
+    prepare_process();
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_commands(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_OK;

@@ -67,6 +67,17 @@ refuse 2 'seq-len' train --seq-len -1
 refuse 2 'val-share' train --val-share 0.95
 refuse 2 'lr' train --lr nan
 refuse 2 'beta1' train --beta1 1.5
+# numbers are judged as the 32-bit floats that they become
+train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
+for option in lr lr-min clip weight-decay beta1 pace-scale; do
+    train 2 "--$option takes" "--$option" 1e-50
+done
+train 2 'beta1' --beta1 0.99999999
+train 2 'beta2' --beta2 1
+refuse 2 'temperature' sample --temperature 1e-50
+refuse 2 'eps' check tests/data/gpt2-tiny.safetensors --eps 1e-50
+printf 'eps = 1e-50\n' >"$TMP/config"
+refuse 2 'line 1: eps takes' train --config "$TMP/config"
 refuse 2 'device-mem' train --device-mem 12Q
 refuse 2 'schedule' train --schedule sine
 refuse 2 'gemm' train --gemm fast
@@ -76,6 +87,9 @@ refuse 2 "'extra'" train extra
 refuse 2 "'extra'" plan extra
 refuse 2 "'extra'" devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
+refuse 2 '--data README.md brings its own vocabulary' plan --vocab 99 --data README.md
+refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
+refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 train 2 '--stop-after 9 is behind the last step, 2' --stop-after 9
 train 2 'warm-up' --warmup 2
@@ -190,6 +204,29 @@ export OCL_ICD_VENDORS
 refuse 3 'no OpenCL driver is installed' devices
 train 3 'no OpenCL driver is installed'
 unset OCL_ICD_VENDORS
+if "$YARD" devices | grep -q 'Portable Computing Language'; then
+    POCL_DEVICES= # PoCL then offers none
+    export POCL_DEVICES
+    refuse 3 'offer no device' devices
+    refuse 3 'offer no device' devices --json
+    grep -q '"devices":\[\]' "$TMP/out"
+    result $? 'devices --json prints its empty list too'
+    unset POCL_DEVICES
+    cache=${POCL_CACHE_DIR-}
+    for POCL_CACHE_DIR in "$TMP/short.txt" "$TMP/short.txt/x"; do # not below a regular file, not even as root
+        export POCL_CACHE_DIR
+        train 4 "cannot keep compiled kernels in $POCL_CACHE_DIR "
+    done
+    refuse 3 'set POCL_CACHE_DIR to a folder' devices --json
+    unset POCL_CACHE_DIR
+    (unset XDG_CACHE_HOME; HOME=$TMP/short.txt exec "$YARD" plan --model tiny) >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 4 ] && grep -q "$TMP/short.txt/.cache/pocl/kcache" "$TMP/err"
+    result $? 'an unusable HOME is named'
+    POCL_CACHE_DIR=$cache # empty: as if it was not set
+    export POCL_CACHE_DIR
+    "$YARD" devices >"$TMP/out" 2>"$TMP/err"
+    result $? 'an empty POCL_CACHE_DIR is none'
+fi
 unharmed 'wrong devices'
 
 # ---- files that cannot be written -----------------------------------------------------------------------------------
@@ -202,9 +239,204 @@ refuse 4 "$TMP/short.txt" train --model tiny --steps 2 --sample-tokens 0 --val-b
 [ -c /dev/full ] && train 4 'is the disk full?' --log /dev/full
 unharmed 'files that cannot be written'
 
+# ---- one file twice -------------------------------------------------------------------------------------------------
+
+st=tests/data/gpt2-tiny.safetensors
+cp $st "$TMP/init.safetensors"
+cp data/hardware/server.txt "$TMP/server"
+cp "$TMP/short.txt" "$TMP/mixed/c.txt" && rm "$TMP/mixed/b.bin"
+cp README.md "$TMP/text.txt"
+ln "$TMP/init.safetensors" "$TMP/hard"
+ln -s init.safetensors "$TMP/soft"
+ln -s new.log "$TMP/dangling"
+printf 'steps = 2\n' >"$TMP/config"
+"$YARD" plan --model tiny --simulate --hardware "$TMP/server" --trace "$TMP/planned" >"$TMP/out" 2>"$TMP/err"
+result $? 'a plan is traced'
+cp -r cl "$TMP/cl"
+inputs=$(cat "$TMP/init.safetensors" "$TMP/server" "$TMP"/mixed/* "$TMP/text.txt" "$TMP/config" "$TMP/planned" "$TMP/cl/gelu.cl" | cksum)
+for output in --log --trace; do
+    refuse 2 "$output $TMP/init.safetensors would overwrite what --init reads" train --init "$TMP/init.safetensors" $output "$TMP/init.safetensors"
+    refuse 2 'would overwrite what --init reads' train --init "$TMP/init.safetensors" $output "$TMP/hard"
+    refuse 2 'would overwrite what --init reads' train --init "$TMP/soft" $output "$TMP/init.safetensors"
+    refuse 2 'would overwrite what --data reads' train $output "$TMP/text.txt" --data "$TMP/text.txt"
+    refuse 2 'would overwrite what --data reads' train $output "$TMP/mixed/c.txt" --data "$TMP/mixed"
+    refuse 2 'would overwrite what --data reads' train $output "$TMP/mixed/c.txt" --data "$TMP/mix*/*.txt"
+    refuse 2 'would overwrite what --val-data reads' train $output "$TMP/text.txt" --val-data "$TMP/text.txt"
+    refuse 2 'would overwrite what --config reads' train $output "$TMP/config" --config "$TMP/config"
+    refuse 2 'would overwrite what --pace reads' train $output "$TMP/server" --pace "$TMP/server"
+    train 2 'would overwrite what' $output "$saved"
+    refuse 2 "$output takes a path, not \"\"" train $output ''
+done
+train 2 'would overwrite what --trace writes' --log "$TMP/x" --trace "$TMP/x"
+train 2 'would overwrite what --trace writes' --log "$TMP/./new.log" --trace "$TMP/dangling"
+train 2 'would overwrite what --trace writes' --log "$TMP/nothing/../new.log" --trace "$TMP//new.log"
+refuse 2 'would overwrite what' train --save "$TMP/new" --log "$TMP/new/model.safetensors"
+YARD_KERNELS=$TMP/cl
+export YARD_KERNELS
+refuse 2 'would overwrite what the kernel compiler reads' train --model tiny --steps 1 --trace "$TMP/cl/gelu.cl"
+unset YARD_KERNELS
+refuse 2 'would overwrite what --init reads' train --init "$saved" --save "$TMP/saved"
+refuse 2 'would overwrite what --data reads' profile -o "$TMP/text.txt" --data "$TMP/text.txt"
+refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config "$TMP/config"
+refuse 2 'would overwrite what --hardware reads' plan --simulate --hardware "$TMP/server" --trace "$TMP/server"
+refuse 2 'would overwrite what --profile reads' plan --simulate --profile "$TMP/server" --trace "$TMP/server"
+refuse 2 'would overwrite what yard trace reads' trace export "$TMP/planned" --chrome "$TMP/planned"
+for option in --save --init --config --data --val-data --pace; do
+    refuse 2 "$option takes a path, not \"\"" train $option ''
+done
+printf 'log =\n' >"$TMP/empty.conf"
+refuse 2 'log takes a path, not ""' train --config "$TMP/empty.conf"
+refuse 2 'yard check takes a path, not ""' check ''
+refuse 2 'yard trace takes a path, not ""' trace summary ''
+[ "$inputs" = "$(cat "$TMP/init.safetensors" "$TMP/server" "$TMP"/mixed/* "$TMP/text.txt" "$TMP/config" "$TMP/planned" "$TMP/cl/gelu.cl" | cksum)" ] &&
+    [ ! -e "$TMP/x" ] && [ ! -e "$TMP/new.log" ] && [ ! -e "$TMP/new" ]
+result $? 'no input was touched, no output begun'
+unharmed 'outputs onto inputs'
+refuse 2 'is another model (2 layers, 2 heads, 32 channels, seq-len 32, vocabulary 256, tied head)' train --model tiny --layers 1 --save "$TMP/saved" --trace "$TMP/x"
+refuse 2 'vocabulary 256' train --model tiny --tokens chars --save "$TMP/saved" --log "$TMP/x"
+[ ! -e "$TMP/x" ]
+result $? 'another model is refused before anything is written'
+unharmed 'another model'
+cp -r "$TMP/saved" "$TMP/other"
+"$YARD" train --model tiny --layers 1 --steps 1 --sample-tokens 0 --val-share 0 --save "$TMP/other" --overwrite >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" train --init "$TMP/other/model.safetensors" --steps 1 --sample-tokens 0 --val-share 0 --save "$TMP/other" --overwrite >"$TMP/out" 2>"$TMP/err"
+result $? '--overwrite replaces another model, and the one that training starts from'
+printf 'no model' >"$TMP/other/model.safetensors"
+refuse 1 'is not a valid safetensors file' train --model tiny --save "$TMP/other"
+grep -q -e 'save would replace it, and --overwrite does' "$TMP/err"
+result $? 'where the file that would be replaced is damaged, --overwrite is named'
+
+# ---- what is no regular file ----------------------------------------------------------------------------------------
+
+mkfifo "$TMP/fifo"
+limit="${limit:+timeout 20}"
+for file in fifo zero folder; do
+    path=$TMP/$file what='is a pipe, such as <(...) makes; it cannot be read twice: write it to a regular file first'
+    [ $file = zero ] && path=/dev/zero what='is a device; expected a regular file'
+    [ $file = folder ] && path=$TMP/nothing what='is a folder; expected a regular file'
+    for option in --init --config --pace; do
+        refuse 4 "$path $what" train --model tiny $option "$path"
+    done
+    [ $file != folder ] && refuse 4 "$path $what" train --model tiny --data "$path"
+    [ $file != folder ] && refuse 4 "$path $what" train --model tiny --val-data "$path"
+    refuse 4 "$path $what" plan --simulate --profile "$path"
+    refuse 4 "$path $what" plan --simulate --hardware "$path"
+    refuse 4 "$path $what" check "$path"
+    [ $file != folder ] && refuse 4 "$path $what" sample --from "$path"
+    refuse 4 "$path $what" trace summary "$path"
+    refuse 4 "$path $what" trace diff "$path" "$path"
+    refuse 4 "$path $what" trace export "$path" --chrome "$TMP/x"
+done
+mkdir "$TMP/piped" && mkfifo "$TMP/piped/a.txt"
+refuse 4 'is a pipe' train --model tiny --data "$TMP/piped"
+if command -v perl >/dev/null; then
+    perl -MIO::Socket::UNIX -e 'chdir shift; IO::Socket::UNIX->new(Local => "socket", Listen => 1)' "$TMP"
+    refuse 4 'is a socket; expected a regular file' check "$TMP/socket"
+fi
+head -c 20000000 /dev/zero >"$TMP/large"
+refuse 2 'expected a text of at most 16 MiB' train --config "$TMP/large"
+refuse 2 'expected a text of at most 16 MiB' plan --simulate --profile "$TMP/large"
+printf 'device = x\nunits = \0\n' >"$TMP/nul"
+refuse 2 'nul, line 2 holds a zero byte' plan --simulate --hardware "$TMP/nul"
+mkdir "$TMP/kernels" && cp cl/*.cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
+YARD_KERNELS=$TMP/kernels
+export YARD_KERNELS
+train 4 'norm.cl is a folder; expected a regular file'
+unset YARD_KERNELS
+unharmed 'inputs that are no files'
+
+# ---- numbers that do not fit ----------------------------------------------------------------------------------------
+
+safetensors() { # FILE HEADER [BYTES]: with so many bytes of data
+    {
+        printf "$(printf '\\%03o\\%03o\\0\\0\\0\\0\\0\\0' $((${#2} % 256)) $((${#2} / 256)))%s" "$2"
+        head -c "${3:-0}" /dev/zero
+    } >"$1"
+}
+tensor() { printf '"%s":{"dtype":"F32","shape":[%s],"data_offsets":[%s]}' "$@"; }
+embeddings="$(tensor wte.weight 4,64 0,1024),$(tensor wpe.weight 4,64 1024,2048)"
+safetensors "$TMP/deep.safetensors" "{$embeddings,$(tensor h.9999.x 1 2048,2052)}" 2052
+safetensors "$TMP/gap.safetensors" "{$embeddings,$(tensor h.999.x 1 2048,2052)}" 2052
+safetensors "$TMP/wrap.safetensors" "{$embeddings,$(tensor h.4294967296.x 1 2048,2052)}" 2052
+safetensors "$TMP/rows.safetensors" "{$(tensor wte.weight 4,0 0,0),$(tensor wpe.weight 2147483653,0 0,0)}"
+sed 's/"n_head\\": 4/"n_head\\": 4294967300/' $st >"$TMP/heads.safetensors"
+refuse 1 'tensor h.9999.x is of a layer beyond the 1000' train --init "$TMP/deep.safetensors"
+refuse 1 'tensor h.4294967296.x is of a layer beyond the 1000' train --init "$TMP/wrap.safetensors"
+refuse 1 'has no tensor h.0.' train --init "$TMP/gap.safetensors"
+refuse 1 'wpe.weight has shape [2147483653, 0], expected two dimensions below 2^31' check "$TMP/rows.safetensors"
+refuse 2 'expected P:D' train -d 4294967296:0
+refuse 2 'expected P:D' train -d 0:4294967296
+refuse 2 'expected P:D' train -d 0:0x4294967297
+refuse 2 'expected dp=A' train --mesh dp=4294967297
+refuse 2 'expected dp=A' train --mesh dp=-1
+refuse 2 'expected dp=A' plan --simulate --hardware data/hardware/server.txt --mesh dp=18446744073709551617
+refuse 2 'millions of tasks' plan --simulate --hardware data/hardware/server.txt --batch 1000000 --micro-batch 1
+hardware() { # LINE ['part']: the description with this line instead of its own
+    sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"
+    refuse 2 "${2:-$1\`: unknown name, or a value that is out of range}" plan --model tiny --simulate --hardware "$TMP/server"
+}
+for line in 'bandwidth = 1e-320' 'bandwidth = 1e300' 'flops = 1e-320' 'efficiency = 1e-320' 'efficiency = 2' 'launch = 1e300' \
+    'link upload = 1e-320 0' 'link upload = 1e9 1e300' 'link upload = 1e9 nan' 'devices_per_link = 4294967296' \
+    'devices = 4294967297' 'host_bandwidth = 1e-320' 'memory = 99999999999999999999G' 'memory = 0'; do
+    hardware "$line"
+done
+hardware 'bandwidth = 1' 'makes the tasks of a step take'
+for word in cpu=1e-320 device=1e-320 link=1e300 'cpu=1e-5 cpu=1e-5' device=nan mem=0; do
+    refuse 2 'expected words such as' plan --model tiny --simulate --hardware data/hardware/server.txt --what-if "$word"
+done
+for scale in 1e-320 1e-12; do
+    refuse 2 '--pace-scale must be 0 or 1e-9 to 1e9' train --model tiny --pace data/hardware/server.txt --pace-scale $scale
+done
+sed 's/^bandwidth = [^#]*/bandwidth = 1e6 /' data/hardware/server.txt >"$TMP/server"
+train 2 'is longer than 1e6 s' --pace "$TMP/server" --pace-scale 1e9
+unharmed 'numbers that do not fit'
+
+# ---- config files ---------------------------------------------------------------------------------------------------
+
+printf 'steps = 1\nlog = %s\n' "$TMP/log" >"$TMP/first"
+printf 'layers = 1\n' >"$TMP/second"
+"$YARD" train --model tiny --val-share 0 --sample-tokens 0 --steps 1 --config "$TMP/first" --config "$TMP/second" --log "$TMP/log" >"$TMP/out" 2>"$TMP/err" &&
+    grep -q '"layers": *1,' "$TMP/log" && grep -q '"config": *"[^"]*/second"' "$TMP/log"
+result $? 'of two config files the last counts, and is logged'
+printf 'config = x\n' >"$TMP/config"
+refuse 2 'a config file cannot name another one' train --config "$TMP/config"
+
+# ---- what a terminal would obey -------------------------------------------------------------------------------------
+
+escape=$(printf '\033]0;owned\007\302\233')
+nothing_raw() { # NAME: what was printed has neither controls nor what is not UTF-8
+    ! cat "$TMP/out" "$TMP/err" | tr -d '\n\t' | grep -q "$(printf '[\001-\037\177]\|\302\233\|\377')"
+    result $? "no escape sequence reaches the terminal: $1"
+}
+foreign() { # CODE WORDS...
+    code=$1
+    shift
+    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq "$code" ] && grep -q -F '?' "$TMP/out" "$TMP/err"
+    result $? "foreign text in $1 $2 is shown with question marks"
+    nothing_raw "$1 $2"
+}
+foreign 4 check "$TMP/$escape"
+foreign 4 check "$TMP/$(printf '\377')"
+foreign 2 train "--$escape"
+printf '%s = 1\n' "$escape" >"$TMP/config"
+foreign 2 train --config "$TMP/config"
+sed "s/^hardware = .*/hardware = a$escape/" data/hardware/server.txt >"$TMP/$escape"
+foreign 0 plan --model tiny --simulate --print --hardware "$TMP/$escape" --trace "$TMP/escape.trace"
+foreign 0 trace export "$TMP/escape.trace" --chrome "$TMP/$escape.json"
+cp "$TMP/escape.trace" "$TMP/$escape"
+foreign 0 trace diff "$TMP/escape.trace" "$TMP/$escape"
+cp README.md "$TMP/$escape"
+foreign 0 train --model tiny --steps 1 --sample-tokens 0 --val-share 0 --data "$TMP/$escape"
+sed "s/wte\.weight/$(printf 'wte\033\033eight')/;s/\[67, 48\]/[48, 67]/" $st >"$TMP/names.safetensors"
+"$YARD" check "$TMP/names.safetensors" >"$TMP/out" 2>"$TMP/err"
+nothing_raw 'the name of a tensor'
+cp $st "$TMP/$escape"
+"$YARD" check --json "$TMP/$escape" >"$TMP/out" 2>"$TMP/err"
+nothing_raw 'check --json'
+
 # ---- kernels --------------------------------------------------------------------------------------------------------
 
-cp -r cl "$TMP/cl"
 YARD_KERNELS=$TMP/cl
 export YARD_KERNELS
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)

@@ -99,7 +99,7 @@ for need in $missing; do echo "  - $(what_is "$need")"; done
 
 no_package()
 {
-    echo "$1 Please install it, then type make again; README.md has the names that we know."
+    echo "$1 Please install it, then type make again; tutorials/reference-systems.md has the names that we know."
     exit 1
 }
 

@@ -1,5 +1,5 @@
 /* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
-#include "../src/base/base.h"
+#include "../src/file/file.h"
 #include "child.h"
 
 #include <math.h>
@@ -154,6 +154,18 @@ static void test_format_bytes(void **state)
     assert_string_equal(format_bytes(out, 12595.2), "12.3 KiB");
     assert_string_equal(format_bytes(out, 1.5 * (1 << 30)), "1.50 GiB");
     assert_string_equal(format_bytes(out, 1048575), "1.00 MiB");
+}
+
+static void test_format_number(void **state)
+{
+    (void)state;
+    char out[32];
+    assert_string_equal(format_number(out, 5.48781, 4), "5.4878");
+    assert_string_equal(format_number(out, -999999.4, 0), "-999999");
+    assert_string_equal(format_number(out, 190269026897756160.0, 4), "1.903e+17");
+    assert_string_equal(format_number(out, NAN, 3), "nan");
+    assert_string_equal(format_number(out, -NAN, 3), "nan");
+    assert_string_equal(format_number(out, -INFINITY, 3), "-inf");
 }
 
 static void test_format_seconds(void **state)
@@ -363,7 +375,43 @@ static void parse(void *argument)
     free(words);
 }
 
-static void parse_config_file(void *path) { parse_config(&table, TRAIN, path); }
+static void test_printable(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+        bool lines;
+    } cases[] = {
+        {"plain \t text", "plain \t text", false},
+        {"gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80", "gr\xC3\xBC\xC3\x9F, \xE2\x82\xAC, \xF0\x9F\x98\x80",
+         false},
+        {"\033[31m", "?[31m", false},
+        {"a\nyard: b\r", "a?yard: b?", false},
+        {"a\nb\r\033", "a\nb??", true},
+        {"\xC2\x9B, \x9B, \x7F", "??, ?, ?", false}, /* CSI as a character, as a byte; delete */
+        {"cut \xE2\x82", "cut ??", false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = make_printable(copy_string(cases[i].text), cases[i].lines);
+        assert_string_equal(text, cases[i].shown);
+        free(text);
+    }
+}
+
+static void say_foreign(void *text) { fail(EXIT_FAILED, "it says %s", (char *)text); }
+
+static void test_sentences_are_printable(void **state)
+{
+    (void)state;
+    expect_refusal(say_foreign, "\033]0;x\007\nyard: all is well", EXIT_FAILED, "it says ?]0;x??yard: all is well\n");
+}
+
+static void parse_config_file(void *path)
+{
+    char *text = read_text(path);
+    parse_config(&table, TRAIN, path, text);
+    free(text);
+}
 
 static void test_options_both_spellings(void **state)
 {
@@ -439,7 +487,7 @@ static void test_options_config_file_then_command_line(void **state)
         "# a comment\n\n batch = 16  # more\r\nlr=0.5\nserial = true\ndata = a b#c.txt\nprompt = x\n"
         "overlap = plan";
     char *path = copy_string(write_file("run.conf", config, sizeof config - 1));
-    parse_config(&table, TRAIN, path);
+    parse_config_file(path);
     assert_int_equal(batch, 16);
     assert_true(rate == 0.5 && serial);
     assert_string_equal(data, "a b#c.txt");
@@ -475,7 +523,7 @@ static void test_options_config_refusals(void **state)
         expect_refusal(parse_config_file, (void *)path, 2, wrong[i].part);
     }
     expect_refusal(parse_config_file, (void *)temp_path("none.conf"), 4, "none.conf: No such file");
-    expect_refusal(parse_config_file, "/tmp", 4, "cannot read the config file /tmp");
+    expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
 }
 
 static void test_options_as_text(void **state)
@@ -528,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_append_zeroes_each_new_element),
         cmocka_unit_test(test_format_bytes),
+        cmocka_unit_test(test_format_number),
         cmocka_unit_test(test_format_seconds),
         cmocka_unit_test(test_parse_bytes),
         cmocka_unit_test(test_parse_numbers),
@@ -540,6 +589,8 @@ int main(void)
         cmocka_unit_test_setup(test_options_both_spellings, reset),
         cmocka_unit_test_setup(test_options_values_may_look_odd, reset),
         cmocka_unit_test_setup(test_options_refusals, reset),
+        cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_sentences_are_printable),
         cmocka_unit_test_setup(test_options_config_file_then_command_line, reset),
         cmocka_unit_test_setup(test_options_config_refusals, reset),
         cmocka_unit_test_setup(test_options_as_text, reset),

@@ -4,6 +4,8 @@
 #include "support_paper.h"
 
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 /* ---- reading them ---------------------------------------------------------------------------------------------- */
 
@@ -38,6 +40,22 @@ static void test_a_profile_is_read(void **state)
     assert_memory_equal(copy->peak_memory, c->peak_memory, sizeof c->peak_memory);
     assert_string_equal(copy->driver, "1.0");
     free_costs(copy), free_costs(c);
+}
+
+static void write_to_full_disk(void *path)
+{
+    struct costs *c = read_costs(path);
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){400, 400});
+    write_profile(path, c, c->shape);
+}
+
+static void test_a_profile_appears_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    const char *path = write_file("whole.txt", profile_text, strlen(profile_text));
+    expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "what was at that path before is untouched");
+    free_costs(read_costs(path));
 }
 
 /* One line of a good file is replaced: the mistake is named with file and line. */
@@ -222,13 +240,15 @@ static void test_what_if(void **state)
 static void check_print(void *changed)
 {
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
-    struct device d = {.name = "some device", .units = 2};
+    struct device d = {.name = "some device", .units = 2, .vector = 8};
     free(c->driver);
     c->driver = copy_string(""); /* as of a device without a driver */
     if (strcmp(changed, "device") == 0)
         snprintf(d.name, sizeof d.name, "another");
     if (strcmp(changed, "units") == 0)
         d.units = 4;
+    if (strcmp(changed, "vector") == 0)
+        d.vector = 4;
     check_fingerprint(c, &d, strcmp(changed, "engine") ? "own" : "clblast");
     free_costs(c);
 }
@@ -238,6 +258,7 @@ static void test_another_fingerprint_is_refused(void **state)
     (void)state;
     expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", this run has \"another\"");
     expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", this run has \"4\"");
+    expect_refusal(check_print, (void *)"vector", EXIT_USAGE, "vector \"8\", this run has \"4\"");
     expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", this run has \"clblast\"");
     assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
 }
@@ -246,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_profile_is_read),
+        cmocka_unit_test(test_a_profile_appears_whole_or_not_at_all),
         cmocka_unit_test(test_bad_lines_are_named),
         cmocka_unit_test(test_bad_lines_of_hardware),
         cmocka_unit_test(test_missing_lines_are_named),

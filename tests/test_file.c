@@ -739,6 +739,8 @@ static void test_publish_replaces(void **state)
     }
 }
 
+static void open_and_abandon(void *path) { abandon(open_writer(path)); }
+
 static void test_unfinished_writes_leave_the_old_file(void **state)
 {
     (void)state;
@@ -752,6 +754,12 @@ static void test_unfinished_writes_leave_the_old_file(void **state)
     assert_int_equal(run_child(write_then_die, (void *)path).signal, SIGKILL);
     assert_true(holds(path, "old"));
     assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
+    char *living = format_string("%s.tmp-%ld", path, (long)getppid()), *other = format_string("%s.tmp-x", path);
+    fclose(fopen(living, "w")), fclose(fopen(other, "w"));
+    assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
+    assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
+    assert_true(access(living, F_OK) == 0 && access(other, F_OK) == 0);
+    free(living), free(other);
 }
 
 enum { VERSION_BYTES = 1 << 18 };
@@ -816,8 +824,59 @@ static void test_full_disk(void **state)
     assert_int_equal(temporaries_of(path), 0);
 }
 
-static void open_and_abandon(void *path) { abandon(open_writer(path)); }
 static void make_it(void *path) { make_folder(path); }
+
+/* ---- claims ------------------------------------------------------------------------------------------------------ */
+
+static const char *claimed[2]; /* what is read or written first, and what is written then */
+static bool first_is_written;
+
+static void claim_both(void *may_replace)
+{
+    if (first_is_written)
+        claim_output("--log", claimed[0], NULL);
+    else
+        claim_input("--init", claimed[0]);
+    claim_output("--save", claimed[1], may_replace);
+}
+
+static void expect_claims(const char *first, const char *second, bool clash)
+{
+    claimed[0] = first, claimed[1] = second;
+    for (int k = 0; k < 2; k++) {
+        first_is_written = k == 1;
+        if (clash)
+            expect_refusal(claim_both, NULL, EXIT_USAGE, "would overwrite what");
+        else
+            assert_int_equal(run_child(claim_both, NULL).code, 0);
+    }
+    first_is_written = false;
+    assert_int_equal(run_child(claim_both, "--init").code, 0); /* the declared exception is one for readers ... */
+    first_is_written = true;
+    assert_int_equal(run_child(claim_both, "--log").code, clash ? EXIT_USAGE : 0); /* ... only */
+}
+
+static void test_claims(void **state)
+{
+    (void)state;
+    char *file = copy_string(write_file("claimed", "x", 1)), *hard = copy_string(temp_path("hard")),
+         *soft = copy_string(temp_path("soft")), *dangling = copy_string(temp_path("dangling")),
+         *loop = copy_string(temp_path("loop"));
+    assert_int_equal(link(file, hard) | symlink("claimed", soft) | symlink("./new/../new/file", dangling), 0);
+    assert_int_equal(symlink("loop", loop), 0);
+    expect_claims(file, file, true);
+    expect_claims(file, hard, true);
+    expect_claims(soft, file, true);
+    expect_claims(file, temp_path("other"), false);
+    expect_claims(temp_path("new"), temp_path("new"), true);
+    expect_claims(temp_path("new/a//b/"), temp_path("./new/./a/b"), true);
+    expect_claims(temp_path("new/a"), temp_path("new/b"), false);
+    expect_claims(temp_path("new"), temp_path("new/b"), false);
+    expect_claims(dangling, dangling, true);
+    expect_claims(loop, loop, true);
+    expect_claims("/dev/null", "/dev/null", false);
+    free(file), free(hard), free(soft), free(dangling), free(loop);
+}
 
 static void test_folders(void **state)
 {
@@ -862,6 +921,7 @@ int main(void)
         cmocka_unit_test(test_unfinished_writes_leave_the_old_file),
         cmocka_unit_test(test_kill_while_publishing),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_claims),
         cmocka_unit_test(test_folders),
     };
     return cmocka_run_group_tests_name("file", tests, NULL, NULL);

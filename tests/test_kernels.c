@@ -434,7 +434,7 @@ static void check_norm(int n, float clip, float *first_shape)
 {
     int n_blocks = (int)blocks_of(n);
     struct twins partial = twins(n_blocks, 1), result = twins(4, 2);
-    float *grad = random_floats((size_t)n, 3), control[16] = {[7] = clip};
+    float *grad = random_floats((size_t)n, 3), control[16] = {[7] = clip}, loss = 0;
     RUN("norm.cl", "norm_blocks", n_blocks, A(partial.ours, n_blocks), A(grad, n), I(n));
     ref_norm_blocks(partial.expected, grad, n);
     expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
@@ -443,7 +443,8 @@ static void check_norm(int n, float clip, float *first_shape)
     if (device->vector == 1 || device->work_group == 1) /* all real devices: the tree is the same on CPU and GPU */
         expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
     result.ours[2] = result.expected[2] = 0;
-    RUN("norm.cl", "norm_finish", 1, A(result.ours, 4), A(partial.expected, n_blocks), I(n_blocks), A(control, 16));
+    RUN("norm.cl", "norm_finish", 1, A(result.ours, 4), A(partial.expected, n_blocks), I(n_blocks), A(control, 16),
+        A(&loss, 1), I(1));
     ref_norm_finish(result.expected, partial.expected, n_blocks, control);
     close_by("norm_finish", &result, 1e-6);
     free(partial.ours), free(partial.expected), free(grad);
@@ -466,12 +467,23 @@ static void test_norm(void **state)
 
 static void check_halting(float bad, int at)
 {
-    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[7] = 1}, good = partial[at];
+    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[7] = 1}, loss[2] = {0}, good = partial[at];
     partial[at] = bad;
-    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
     assert_true(!isfinite(result[0]) && result[2] == 1);
     partial[at] = good; /* a good step after a bad one does not clear it */
-    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16));
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
+    assert_true(result[0] == 2 && result[2] == 1);
+}
+
+/* The norm is 2 all the while. */
+static void check_halting_by_loss(float bad, int at)
+{
+    float result[4] = {0}, partial[3] = {1, 1, 2}, control[16] = {[7] = 1}, loss[2] = {3, 4};
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
+    assert_true(result[0] == 2 && result[2] == 0);
+    loss[at] = bad;
+    RUN("norm.cl", "norm_finish", 1, A(result, 4), A(partial, 3), I(3), A(control, 16), A(loss, 2), I(2));
     assert_true(result[0] == 2 && result[2] == 1);
 }
 
@@ -483,6 +495,8 @@ static void test_norm_halts_on_what_is_not_finite(void **state)
     {
         check_halting(NAN, at);
         check_halting(INFINITY, at);
+        check_halting_by_loss(NAN, at % 2);
+        check_halting_by_loss(-INFINITY, at % 2);
     }
 }
 

@@ -614,10 +614,10 @@ static void test_audit_finds_what_is_not_declared(void **state)
 {
     (void)state;
     expect_case("undeclared-write", 1, "audit: task fill (layer 7) wrote byte 2 of slab 0 on 0:0 (first)", NULL);
-    expect_case("undeclared-read", 1, "audit: task sum", "left NaN in element 0 of tensor third", NULL);
-    expect_case("accumulate-said-write", 1, "audit: task more", "left NaN in element 0 of tensor second", NULL);
+    expect_case("undeclared-read", 1, "audit: task sum", "leaves another element 0 of tensor third", NULL);
+    expect_case("accumulate-said-write", 1, "audit: task more", "leaves another element 0 of tensor second", NULL);
     expect_case("accumulate-said-read", 1, "audit: task more", "wrote byte", "(second)", NULL);
-    expect_case("half-written", 1, "audit: task fill", "left NaN in element 60 of tensor first", NULL);
+    expect_case("half-written", 1, "audit: task fill", "leaves another element 60 of tensor first", NULL);
     expect_case("host-write", 1, "audit: task scribble", "on host (secret)", NULL);
 }
 
@@ -979,10 +979,44 @@ static void case_hang(void)
     end_journey(&j);
 }
 
+static void case_hang_for_ever(void)
+{
+    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    execution.watchdog_seconds = 0.3;
+    struct journey j = new_journey(wait_at_gate, &gate);
+    finish_steps(j.pool, &j.step, 1);
+    execute(j.step, 1);
+    drain(j.step);
+}
+
+/* The issuing thread does not come back from the driver. */
+static void issue_for_ever(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+{
+    (void)t, (void)n_wait, (void)wait, (void)done;
+    for (;;)
+        pause();
+}
+
+static void case_driver_hangs(void)
+{
+    execution.watchdog_seconds = 0.3;
+    struct journey j = new_journey(no_work, NULL);
+    add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL);
+    finish_steps(j.pool, &j.step, 1);
+    execute(j.step, 1);
+}
+
 static void test_watchdog_speaks(void **state)
 {
     (void)state;
     expect_case("hang", 0, "no task of list journey has ended for a while", "lane host cpu: task 0 make", NULL);
+}
+
+static void test_watchdog_gives_up(void **state)
+{
+    (void)state;
+    expect_case("hang-for-ever", 1, "lane host cpu: task 0 make", "5 times --watchdog: the run is given up", NULL);
+    expect_case("driver-hangs", 1, "the driver has not come back", "5 times --watchdog: the run is given up", NULL);
 }
 
 static const struct test_case cases[] = {
@@ -999,6 +1033,8 @@ static const struct test_case cases[] = {
     {"failed-event", case_failed_event},
     {"failed-event-serial", case_failed_event_serial},
     {"hang", case_hang},
+    {"hang-for-ever", case_hang_for_ever},
+    {"driver-hangs", case_driver_hangs},
 };
 
 int main(int argc, char **argv)
@@ -1025,6 +1061,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_failed_event_names_its_task),
         cmocka_unit_test(test_frontier_names_what_is_stuck),
         cmocka_unit_test(test_watchdog_speaks),
+        cmocka_unit_test(test_watchdog_gives_up),
     };
     this_test = argv[0];
     if (argc > 1)

@@ -422,7 +422,7 @@ static void test_an_edge_less_never_takes_longer(void **state)
             struct simulation *less = simulate_durations(p.step, seconds);
             for (size_t k = 0; k < SIMULATED_STEPS * p.step->n; k++)
                 assert_true(less->moments[k].end <= all->moments[k].end);
-            shorter += less->moments[3 * p.step->n - 1].end < all->moments[3 * p.step->n - 1].end;
+            shorter += less->period < all->period;
             free_simulation(less);
             edge->wait = true;
             dropped++;

@@ -363,7 +363,7 @@ static void test_damaged_headers_are_refused(void **state)
 {
     (void)state;
     DAMAGE(HEADER(magic), char, 'X');
-    DAMAGE(HEADER(version), uint32_t, 2);
+    DAMAGE(HEADER(version), uint32_t, 1);
     DAMAGE(HEADER(kind), uint32_t, 3);
     DAMAGE(HEADER(n_lanes), uint32_t, UINT32_MAX);
     DAMAGE(HEADER(n_lanes), uint32_t, 1000);
@@ -374,7 +374,7 @@ static void test_damaged_headers_are_refused(void **state)
     DAMAGE(HEADER(n_lists), uint32_t, 9);
     DAMAGE(HEADER(n_lists), uint32_t, 1);
     DAMAGE(HEADER(lanes_at), uint64_t, 0);
-    DAMAGE(HEADER(lanes_at), uint64_t, 449);
+    DAMAGE(HEADER(lanes_at), uint64_t, 513);
     DAMAGE(HEADER(tasks_at), uint64_t, UINT64_MAX - 63);
     DAMAGE(HEADER(edges_at), uint64_t, (uint64_t)1 << 62);
     DAMAGE(HEADER(records_at), uint64_t, UINT64_MAX - 63);
@@ -780,7 +780,7 @@ static void test_chrome_slices_of_a_lane_do_not_overlap(void **state)
     (void)state;
     json_t *root = exported(make_untidy(), temp_path("untidy.json.gz"), "1:");
     struct events e = collect(root);
-    assert_int_equal(e.n_x, COUNT(example) + 6);
+    assert_int_equal(e.n_x, COUNT(example) - 1 + 6); /* one is of an evaluation */
     int64_t lane_end[8] = {0}, last = 0;
     for (size_t i = 0; i < e.n_x; i++) {
         assert_true(e.x[i].start >= last);
@@ -842,6 +842,28 @@ static void test_chrome_shows_the_steps_asked_for(void **state)
     near(number_at(args, "GFLOP/s"), 150);
     near(number_at(args, "layer"), 0);
     json_decref(root);
+}
+
+/* Lists count their steps each for itself. */
+static void test_chrome_shows_one_list(void **state)
+{
+    (void)state;
+    char *path = (char *)make_example("a.trace"), *out = (char *)temp_path("list.json");
+    static const struct {
+        char *list;
+        size_t n;
+        const char *says;
+    } shown[] = {{"train", COUNT(example) - 1, "of list train"}, {"eval", 1, "of list eval"}};
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        char *text = output_of(COMMAND("export", path, "--chrome", out, "--list", shown[i].list), 0);
+        assert_non_null(strstr(text, shown[i].says));
+        json_t *root = json_load_file(out, JSON_REJECT_DUPLICATES, NULL);
+        assert_int_equal(collect(root).n_x, shown[i].n);
+        json_decref(root);
+        free(text);
+    }
+    expect_refusal(run_in_child, COMMAND("export", path, "--chrome", out, "--list", "eval", "--steps", "99:"),
+                   EXIT_USAGE, "of list eval, none that --steps asks for");
 }
 
 static void test_chrome_keeps_nanoseconds(void **state)
@@ -927,6 +949,7 @@ int main(void)
         cmocka_unit_test(test_chrome_slices_of_a_lane_do_not_overlap),
         cmocka_unit_test(test_chrome_arrows_join_their_slices),
         cmocka_unit_test(test_chrome_shows_the_steps_asked_for),
+        cmocka_unit_test(test_chrome_shows_one_list),
         cmocka_unit_test(test_chrome_keeps_nanoseconds),
         cmocka_unit_test(test_usage_mistakes_get_a_sentence),
         cmocka_unit_test(test_help_names_every_option),

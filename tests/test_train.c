@@ -263,19 +263,64 @@ static void test_a_bad_step_changes_nothing(void **state)
     free_trainer(t);
 }
 
+/* An infinite loss with gradients that are finite: the fault of a kernel that someone has changed. */
+static void test_a_bad_loss_changes_nothing(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("kernels");
+    char *line = format_string("cp -r cl '%s' && sed -i 's/total.0. = sum/total[0] = sum + INFINITY/' '%s/loss.cl'",
+                               folder, folder);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    setenv("YARD_KERNELS", folder, 1);
+    const char *devices[] = {"0:0", two};
+    for (size_t i = 0; i < COUNT(devices); i++) {
+        struct trainer *t = open_trainer(&(struct variant){.devices = devices[i]});
+        struct state before = read_state(t, 0);
+        run_step(t, 1), run_step(t, 2);
+        const struct result *r = step_result(t, 1);
+        assert_true(r->halted && isfinite(r->norm) && !isfinite(r->loss));
+        drain(t->train);
+        struct state after = read_state(t, 0);
+        expect_same_bits("state after a bad loss", after.values, before.values, before.n);
+        free(before.values), free(after.values);
+        free_trainer(t);
+    }
+    unsetenv("YARD_KERNELS");
+    free(line);
+}
+
 static void expect_run(const struct ran *r, int code, const char *part)
 {
     if (r->code != code || (!strstr(r->err, part) && !strstr(r->out, part)))
         test_failed("expected exit code %d and \"%s\"; got %d and:\n%s\n%s\n", code, part, r->code, r->out, r->err);
 }
 
-/* A saved model in which a weight of layer 1 is infinite. */
-static void save_poisoned(const char *path, const char *name)
+/* Overwrite n floats of a tensor in a file. */
+static void poke_file(const char *path, const char *name, size_t at, size_t n, float value)
 {
-    struct trainer *t = open_trainer(&(struct variant){0});
-    poke(t, name, 7, INFINITY);
+    struct safetensors *st = open_safetensors(path);
+    const struct st_tensor *tensor = find_tensor(st, name);
+    FILE *f = fopen(path, "r+b");
+    assert_true(f && tensor && at + n <= st_elements(tensor));
+    assert_int_equal(fseek(f, (long)(tensor->offset + at * sizeof value), SEEK_SET), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(fwrite(&value, sizeof value, 1, f), 1);
+    fclose(f);
+    close_safetensors(st);
+}
+
+/* A file with a model of which n floats are `value`; training itself would not save such a thing. */
+static void save_with(const char *path, const struct variant *v, const char *name, size_t at, size_t n, float value)
+{
+    struct trainer *t = open_trainer(v);
     save_model(t->model, path, "bytes", 0);
     free_trainer(t);
+    poke_file(path, name, at, n, value);
+}
+
+static void save_poisoned(const char *path, const char *name)
+{
+    save_with(path, &(struct variant){0}, name, 7, 1, INFINITY);
 }
 
 static void test_the_culprit_is_named(void **state)
@@ -299,8 +344,6 @@ static void test_divergence_stops_the_run(void **state)
                  temp_path("diverged.jsonl"));
     expect_run(&r, 1, "is not finite");
 }
-
-/* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
 
 /* All lines of a log, each of them one JSON object. */
 static json_t *read_log(const char *path)
@@ -327,6 +370,88 @@ static double field(const json_t *line, const char *name)
         test_failed("no number \"%s\" in a line of the log\n", name);
     return json_number_value(value);
 }
+
+/* The loss and the norm are those of the positions that are used: only the look before saving finds the bad one. */
+static void test_a_bad_model_is_not_saved(void **state)
+{
+    (void)state;
+    const char *init = temp_path("bad.safetensors"), *folder = temp_path("good");
+    char *good = format_string("%s/model.safetensors", folder);
+    struct ran r = run_yard("train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'", folder);
+    assert_int_equal(r.code, 0);
+    size_t size, after_size;
+    char *before = read_whole(good, &size);
+    save_with(init, &(struct variant){0}, "wpe.weight", 12 * 32, 1, NAN);
+    static const char *const more[] = {"", "--save-every 1", "--val-share 0", "--serial"};
+    for (size_t i = 0; i < COUNT(more); i++) {
+        r = run_yard("train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --save '%s' %s", init, folder,
+                     more[i]);
+        expect_run(&r, 1, "left values in parameter wpe.weight that are not finite");
+        char *after = read_whole(good, &after_size);
+        assert_int_equal(after_size, size);
+        assert_memory_equal(after, before, size);
+        free(after);
+    }
+    free(before), free(good);
+}
+
+/* A row of the embedding that is so long that its layernorm overflows; only the validation text has its token. */
+static void test_a_bad_validation_loss_fails(void **state)
+{
+    (void)state;
+    char text[500], other[100];
+    memset(text, 'a', sizeof text), memset(other, 'z', sizeof other);
+    const char *data = write_file("a.txt", text, sizeof text), *val = write_file("z.txt", other, sizeof other);
+    char *words = format_string("--data '%s' --val-data '%s' --batch 2 --steps 3 --sample-tokens 0", data, val);
+    static const float values[] = {3e38f, NAN};
+    static const char *const parts[] = {"the validation loss is not finite", "parameter wte.weight"};
+    for (size_t i = 0; i < COUNT(values); i++) {
+        const char *init = temp_path("long.safetensors"), *log = temp_path("val.jsonl");
+        save_with(init, &(struct variant){.untied = true}, "wte.weight", 'z' * 32, 32, values[i]);
+        struct ran r = run_yard("train --init '%s' %s --log '%s'", init, words, log);
+        expect_run(&r, 1, parts[i]);
+        json_t *lines = read_log(log), *line = json_array_get(lines, json_array_size(lines) - 1);
+        assert_int_equal(field(line, "step"), 3);
+        assert_true(json_is_null(json_object_get(line, "val_loss")));
+        json_decref(lines);
+    }
+    free(words);
+}
+
+static void test_a_bad_file_is_named(void **state)
+{
+    (void)state;
+    const char *path = temp_path("poisoned.safetensors");
+    save_poisoned(path, "h.1.ln_2.bias");
+    struct ran r = run_yard("sample --from '%s' --count 5", path);
+    expect_run(&r, 1, "tensor h.1.ln_2.bias holds a value that is infinite");
+    assert_string_equal(r.out, "");
+    save_with(path, &(struct variant){0}, "wte.weight", 0, 32 * 256, 3e38f);
+    r = run_yard("sample --from '%s' --count 5", path);
+    expect_run(&r, 1, "logits are not finite");
+    char *line = format_string("cp tests/data/gpt2-tiny.safetensors '%s'", path);
+    assert_int_equal(system(line), 0); /* NOLINT */
+    poke_file(path, "h.0.mlp.c_fc.weight", 3, 1, NAN);
+    r = run_yard("check '%s'", path);
+    expect_run(&r, 1, "tensor h.0.mlp.c_fc.weight holds a value that is not a number");
+    free(line);
+}
+
+/* What is advised is not so already; before the first update, no setting can help. */
+static void test_advice_follows_the_settings(void **state)
+{
+    (void)state;
+    const char *all = "train --model tiny --steps 60 --lr 1000 --schedule constant";
+    struct ran r = run_yard("%s --clip 0 --warmup 0", all);
+    expect_run(&r, 1, "try a smaller --lr (it is 1000), more --warmup (it is 0), --clip 1 (it is off); `yard check");
+    const char *path = temp_path("poisoned.safetensors");
+    save_poisoned(path, "h.1.ln_2.bias");
+    r = run_yard("train --init '%s' --clip 0 --steps 3", path);
+    expect_run(&r, 1, "is the file that --init names sound? `yard check");
+    assert_null(strstr(r.err, "--clip"));
+}
+
+/* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
 
 /* The last line's validation loss, as it was written. */
 static double last_val_loss(const char *path)
@@ -362,6 +487,97 @@ static void test_log_lines(void **state)
                         field(line, "tokens_per_s") > 0);
     }
     json_decref(lines);
+}
+
+/* When the devices were done with each step, by the trace. */
+static double *device_ends(const struct trace *t, uint32_t steps)
+{
+    double *ends = allocate(steps + 1, sizeof *ends);
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        const struct trace_task *k = &t->tasks[r->task];
+        if (t->lanes[k->lane].kind <= LANE_DOWNLOAD && strcmp(t->header.list[k->list], "train") == 0)
+            ends[r->step] = fmax(ends[r->step], 1e-6 * (double)r->end);
+    }
+    return ends;
+}
+
+/* From the end of a step to the end of the next, not from when the host notices. */
+static void test_steps_are_timed_on_the_device(void **state)
+{
+    (void)state;
+    enum { STEPS = 20 };
+    const char *log = temp_path("timed.jsonl"), *trace = temp_path("timed.trace");
+    static const char *const modes[] = {"", "--serial", "-d 0:0x2"};
+    for (size_t m = 0; m < COUNT(modes); m++) {
+        struct ran r =
+            run_yard("train --model tiny --steps %d --val-share 0 --sample-tokens 0 --log '%s' --trace '%s' %s", STEPS,
+                     log, trace, modes[m]);
+        assert_int_equal(r.code, 0);
+        json_t *lines = read_log(log);
+        struct trace *t = trace_open(trace);
+        double *ends = device_ends(t, STEPS);
+        assert_non_null(strstr(t->header.model, m == 2 ? " on 2 devices" : " on 1 device")); /* all of the text */
+        for (uint32_t i = 2; i <= STEPS; i++) {
+            const json_t *line = json_array_get(lines, i);
+            double ms = field(line, "ms");
+            if (fabs(ms - (ends[i] - ends[i - 1])) > 1e-4)
+                test_failed("%s: step %u took %.6f ms, its device %.6f\n", modes[m], i, ms, ends[i] - ends[i - 1]);
+            assert_true(fabs(field(line, "tokens_per_s") * ms / 1e3 / (4 * 32) - 1) < 1e-6);
+        }
+        free(ends);
+        trace_free(t);
+        json_decref(lines);
+    }
+}
+
+/* What show(p) prints; the caller frees it. */
+static char *printed(struct progress *p, void (*show)(struct progress *p))
+{
+    const char *path = temp_path("printed");
+    size_t n;
+    fflush(stdout);
+    int saved = dup(STDOUT_FILENO);
+    assert_non_null(freopen(path, "w", stdout));
+    show(p);
+    fflush(stdout);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+    return read_whole(path, &n);
+}
+
+static void show_two_long_steps(struct progress *p)
+{
+    struct result r = {190269026897756160.0, -NAN, 1e-3, false, now_ns()};
+    for (uint32_t i = 1; i <= 3; i++, r.ended_ns += 3000000000)
+        show_step(p, i, &r);
+    show_rate(p);
+}
+
+static void show_a_long_step(struct progress *p)
+{
+    struct result r = {1, 1, 1e-3, false, now_ns() + 10000000000};
+    show_step(p, 4, &r);
+    show_rate(p);
+}
+
+/* Behind ten seconds: the mean, and its share of what the device does at that moment. */
+static void test_long_runs_end_with_their_rate(void **state)
+{
+    (void)state;
+    struct trainer *t = open_trainer(&(struct variant){0});
+    struct progress *p = new_progress(t, json_object());
+    char *text = printed(p, show_two_long_steps);
+    assert_null(strstr(text, "rate"));
+    assert_non_null(strstr(text, "loss 1.903e+17  norm    nan  "));
+    assert_null(strstr(text, "peak"));
+    free(text);
+    text = printed(p, show_a_long_step);
+    assert_non_null(strstr(text, "rate        3 steps behind the first: mean "));
+    assert_non_null(strstr(text, "the rate of fused multiply-adds, measured now for 0.3 s\n"));
+    free(text);
+    free_progress(p);
+    free_trainer(t);
 }
 
 /* The preset, then the config file, then the command line. */
@@ -421,7 +637,7 @@ static void test_save_then_init_and_sample(void **state)
 {
     (void)state;
     const char *folder = temp_path("saved"), *a = temp_path("first.jsonl"), *b = temp_path("second.jsonl");
-    const char *more[] = {"", "--untied"};
+    const char *more[] = {"", "--untied --overwrite"};
     for (size_t i = 0; i < COUNT(more); i++) {
         struct ran r =
             run_yard("train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",
@@ -595,7 +811,7 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     s->val_data = write_file("validation.txt", text, (size_t)bytes);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
     set_constant_model(t, b);
-    double ours = evaluate(t, 0), expected = loss_by_hand(t, b);
+    double ours = evaluate(t, 0, NULL, NULL), expected = loss_by_hand(t, b);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     free_trainer(t);
@@ -623,12 +839,80 @@ static void test_evaluation_changes_nothing(void **state)
     for (uint32_t number = 1; number <= 6; number++) {
         run_step(t, number);
         drain(t->train);
-        evaluate(t, 1);
+        evaluate(t, 1, NULL, NULL);
     }
     struct state evaluated = read_state(t, 0);
     expect_same_bits("with evaluations", evaluated.values, plain.values, plain.n);
     free(plain.values), free(evaluated.values);
     free_trainer(t);
+}
+
+/* ---- the width of vectors --------------------------------------------------------------------------------------- */
+
+static char *trained_bytes(const char *words, unsigned width, size_t *n)
+{
+    const char *folder = temp_path("width"), *log = temp_path("width.jsonl");
+    struct ran r = run_yard("train --model tiny --steps 3 --val-batches 1 --sample-tokens 0 --save '%s' --log '%s' %s",
+                            folder, log, words);
+    char *path = format_string("%s/model.safetensors", folder), *line = format_string("vectors of %u float", width);
+    expect_run(&r, 0, line);
+    json_t *lines = read_log(log);
+    assert_int_equal(field(json_object_get(json_array_get(lines, 0), "run"), "vector"), width);
+    json_decref(lines);
+    struct safetensors *st = open_safetensors(path);
+    assert_int_equal(atoi(find_metadata(st, "yard.vector")), width);
+    close_safetensors(st);
+    r = run_yard("sample --from '%s' --count 3", folder);
+    assert_int_equal(r.code, 0);
+    char *bytes = read_whole(path, n);
+    free(path), free(line);
+    return bytes;
+}
+
+/* Of each width the device can do: what --vector gives is what a device of that width gives (YARD_VEC stands for one),
+ * and no two widths give the same. */
+static void test_bits_follow_the_vector_width(void **state)
+{
+    (void)state;
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    unsigned own = m->device[0].vector;
+    close_machine(m);
+    static const unsigned widths[] = {1, 4, 8, 16};
+    char *before = NULL;
+    size_t n, size;
+    for (size_t i = 0; i < COUNT(widths) && widths[i] <= own; i++) {
+        char words[32], width[8];
+        snprintf(words, sizeof words, "--vector %u", widths[i]);
+        snprintf(width, sizeof width, "%u", widths[i]);
+        char *asked = trained_bytes(words, widths[i], &size);
+        setenv("YARD_VEC", width, 1);
+        char *native = trained_bytes("", widths[i], &n);
+        unsetenv("YARD_VEC");
+        assert_int_equal(n, size);
+        assert_memory_equal(asked, native, n);
+        size_t floats = n - 4 * 34688; /* what is behind the header */
+        if (before && memcmp(asked + floats, before, n - floats) == 0)
+            test_failed("width %u gives the bits of the width before it\n", widths[i]);
+        free(before), free(native);
+        before = memcpy(allocate(n - floats, 1), asked + floats, n - floats);
+        free(asked);
+    }
+    free(before);
+}
+
+static void test_impossible_widths_are_refused(void **state)
+{
+    (void)state;
+    struct ran r = run_yard("train --model tiny --vector 3");
+    expect_run(&r, 2, "--vector 3: the kernels know vectors of 1, 4, 8 and 16 floats");
+    r = run_yard("train --model tiny --vector 32");
+    expect_run(&r, 2, "--vector takes a whole number from 0 to 16");
+    setenv("YARD_VEC", "4", 1);
+    r = run_yard("train --model tiny --vector 8");
+    unsetenv("YARD_VEC");
+    expect_run(&r, 2, "computes with vectors of 4 floats; take that or fewer");
+    r = run_yard("plan --hardware data/hardware/server.txt --vector 4");
+    expect_run(&r, 2, "--vector: the devices of data/hardware/server.txt are on paper");
 }
 
 /* ---- the plan --------------------------------------------------------------------------------------------------- */
@@ -641,10 +925,39 @@ static void test_plan_as_data(void **state)
     json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
     const json_t *tasks = json_object_get(json_array_get(json_object_get(plan, "lists"), 0), "tasks");
     assert_true(json_array_size(tasks) > 100);
-    assert_non_null(json_object_get(json_array_get(json_object_get(plan, "memory"), 0), "peak"));
+    const json_t *memory = json_object_get(plan, "memory");
+    assert_non_null(json_object_get(json_array_get(memory, 0), "peak"));
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
+    assert_true(field(json_array_get(memory, 2), "budget") == bytes);
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    if (m->device[0].is_cpu) /* of two shares */
+        assert_true(fabs(field(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
+    close_machine(m);
     json_decref(plan);
     r = run_yard("plan --model tiny --verify");
     expect_run(&r, 0, "every conflict is ordered");
+}
+
+/* The last task of the sample list brings one token's logits to the host: 4 bytes per word of the vocabulary. */
+static void expect_vocabulary(const char *options, int vocab)
+{
+    struct ran r = run_yard("plan --layers 1 --hardware data/hardware/server.txt --json %s", options);
+    json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *tasks = json_object_get(json_array_get(json_object_get(plan, "lists"), 1), "tasks");
+    const json_t *last = json_array_get(tasks, json_array_size(tasks) - 1);
+    const json_t *logits = json_array_get(json_object_get(last, "accesses"), 0);
+    assert_string_equal(json_string_value(json_object_get(logits, "tensor")), "logits.host");
+    assert_int_equal(json_integer_value(json_object_get(logits, "bytes")), 4 * vocab);
+    json_decref(plan);
+}
+
+static void test_vocabulary(void **state)
+{
+    (void)state;
+    expect_vocabulary("--model gpt2", 50257);
+    expect_vocabulary("--model gpt2 --vocab 99", 99);
+    expect_vocabulary("--model nano", 256);
+    expect_vocabulary("--model gpt2 --data tests/data/llmc-tokens.bin", 123);
 }
 
 static void test_devices_as_data(void **state)
@@ -656,10 +969,14 @@ static void test_devices_as_data(void **state)
     assert_true(json_array_size(platforms) > 0);
     const json_t *device = json_array_get(json_object_get(json_array_get(platforms, 0), "devices"), 0);
     assert_string_equal(json_string_value(json_object_get(device, "id")), "0:0");
+    assert_true(field(device, "vector_width") >= 1 && field(device, "kernel_vector") >= 1);
     assert_true(field(device, "memory") >= field(device, "max_allocation") && field(device, "units") >= 1);
-    json_decref(all);
     r = run_yard("devices");
     expect_run(&r, 0, "-d 0:0");
+    bool exact = json_is_true(json_object_get(device, "correctly_rounded_divide_sqrt"));
+    expect_run(&r, 0,
+               exact ? "are correctly rounded: AdamW gives the bits" : "NOT correctly rounded: AdamW's bits differ");
+    json_decref(all);
 }
 
 /* The memory that the plan foretells is the memory that the run takes. */
@@ -703,9 +1020,16 @@ int main(void)
         cmocka_unit_test(test_every_list_verifies),
         cmocka_unit_test(test_verify_needs_every_wait_of_training),
         cmocka_unit_test(test_a_bad_step_changes_nothing),
+        cmocka_unit_test(test_a_bad_loss_changes_nothing),
         cmocka_unit_test(test_the_culprit_is_named),
+        cmocka_unit_test(test_a_bad_model_is_not_saved),
+        cmocka_unit_test(test_a_bad_validation_loss_fails),
+        cmocka_unit_test(test_a_bad_file_is_named),
+        cmocka_unit_test(test_advice_follows_the_settings),
         cmocka_unit_test(test_divergence_stops_the_run),
         cmocka_unit_test(test_log_lines),
+        cmocka_unit_test(test_steps_are_timed_on_the_device),
+        cmocka_unit_test(test_long_runs_end_with_their_rate),
         cmocka_unit_test(test_precedence_of_options),
         cmocka_unit_test(test_a_diverged_log_has_null),
         cmocka_unit_test(test_stop_after),
@@ -715,8 +1039,11 @@ int main(void)
         cmocka_unit_test(test_interrupt_saves),
         cmocka_unit_test(test_evaluation_goes_over_the_whole_split),
         cmocka_unit_test(test_evaluation_changes_nothing),
+        cmocka_unit_test(test_bits_follow_the_vector_width),
+        cmocka_unit_test(test_impossible_widths_are_refused),
         cmocka_unit_test(test_devices_as_data),
         cmocka_unit_test(test_plan_as_data),
+        cmocka_unit_test(test_vocabulary),
         cmocka_unit_test(test_predicted_memory_is_what_is_allocated),
     };
     two = two_devices();

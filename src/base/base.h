@@ -23,7 +23,7 @@ enum exit_code {
     EXIT_USAGE = 2,         /* unknown or impossible options or configuration, does not fit in memory */
     EXIT_NO_DEVICE = 3,     /* no OpenCL device or driver */
     EXIT_IO = 4,            /* disk full, no permission, no such file */
-    EXIT_INTERRUPTED = 130, /* stopped by Ctrl-C; state saved where --save was given */
+    EXIT_INTERRUPTED = 130, /* stopped by a signal; state saved where --save was given */
 };
 
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
@@ -33,8 +33,10 @@ _Noreturn void fail(enum exit_code code, const char *format, ...) PRINTF_LIKE(2,
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
 void warn(const char *format, ...) PRINTF_LIKE(1, 2);
 void note(const char *format, ...) PRINTF_LIKE(1, 2);
-/* What to run when fail() ends the program (removing temporary files); the last registered runs first.  The struct is
- * its owner's, and lives until it is cancelled. */
+/* printf for a line of results that quotes paths, files or drivers: made printable, as those above are. */
+void print_line(FILE *out, const char *format, ...) PRINTF_LIKE(2, 3);
+/* What to run when fail() or a signal ends the program (removing temporary files); the last registered runs first.  The
+ * struct is its owner's, and lives until it is cancelled.  It calls only what is allowed in a signal handler. */
 struct cleanup {
     void (*run)(void *);
     void *argument;
@@ -42,6 +44,7 @@ struct cleanup {
 };
 void on_fail(struct cleanup *c);
 void cancel_on_fail(struct cleanup *c);
+void clean_up_in_handler(void); /* runs them; the program ends behind it */
 
 /* Library functions that a user's mistake can make fail return NULL, or a problem: the sentence and the exit code it
  * deserves.  Commands end the program with it; callers that have another way drop it. */
@@ -60,6 +63,15 @@ struct problem *attempt(void (*work)(void *), void *argument);
 #define CHECK(condition, ...) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
     PRINTF_LIKE(4, 5);
+
+/* ---- process.c ------------------------------------------------------------------------------------------------- */
+
+/* First of all in main(): descriptors 0 to 2 are open, SIGXFSZ is ignored, and SIGINT, SIGTERM and SIGHUP end the
+ * program with a sentence and EXIT_INTERRUPTED. */
+void prepare_process(void);
+/* From here on the first of these signals makes interrupted() true, and only the second ends the program. */
+void defer_interrupts(void);
+bool interrupted(void);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
@@ -86,6 +98,8 @@ static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / u
 
 /* ---- text.c ---------------------------------------------------------------------------------------------------- */
 
+/* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
+char *format_number(char out[32], double x, int places);
 /* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
 char *format_bytes(char out[32], double bytes);
 /* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
@@ -96,6 +110,13 @@ bool parse_int(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);
 /* `text` without the white space around it: cut at its end, in place, and its first character is returned. */
 char *trim(char *text);
+/* Decode the character at `text`, of which `left` bytes are there; its length, or 0 when it is invalid: a stray or
+ * missing continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
+enum { CODE_POINTS = 0x110000 };
+size_t utf8_decode(const char *text, size_t left, uint32_t *character);
+/* In place: what a terminal would obey instead of show, and what is not UTF-8, becomes '?'.  '\t' stays, and '\n' where
+ * there may be several `lines`.  Returns `text`. */
+char *make_printable(char *text, bool lines);
 /* Edit distance, for "did you mean". */
 int edit_distance(const char *a, const char *b);
 
@@ -127,14 +148,24 @@ uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
  * `--name value` and `--name=value`; OPT_FLAG takes no value (`--no-name` is not offered).
  * A config file has lines `name = value`, the same names, '#' starts a comment.
  * Precedence is the order of calls: the caller applies preset, then config file, then command line. */
-enum option_type { OPT_FLAG, OPT_INT, OPT_DOUBLE, OPT_BYTES, OPT_TEXT, OPT_CHOICE };
+enum option_type {
+    OPT_FLAG,
+    OPT_INT,
+    OPT_DOUBLE,
+    OPT_FLOAT, /* a double that ends as a 32-bit float, so nothing between 0 and the smallest of those (FLT_MIN) */
+    OPT_BYTES,
+    OPT_TEXT,
+    OPT_CHOICE,
+    OPT_INPUT, /* a path that is read, and */
+    OPT_OUTPUT /* one that is written: never "" */
+};
 struct option {
     const char *name; /* without dashes */
     char letter;      /* 'd' also accepts -d; 0 for none */
     enum option_type type;
-    void *value;          /* bool*, int64_t*, double*, size_t*, const char**, const char** */
+    void *value;          /* bool*, int64_t*, double*, double*, size_t*, else const char** */
     const char *argument; /* name of the value in the help, "N"; for OPT_CHOICE "a|b|c", also the allowed values */
-    double low, high;     /* inclusive range of OPT_INT and OPT_DOUBLE; both 0: any */
+    double low, high;     /* inclusive range of numbers; both 0: any */
     const char *group;    /* heading in the help */
     const char *help;     /* one or more lines */
     unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
@@ -150,8 +181,8 @@ struct option_table {
  * or an option that another command takes. */
 void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                    char ***words, int *n_words);
-/* Options from a config file; errors name file and line. */
-void parse_config(struct option_table *table, unsigned command, const char *path);
+/* Options from the text of a config file, which is cut up; errors name its path and line. */
+void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* The `--name value` lines of the options of `command`, by group, with their defaults, wrapped at 100 columns. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
 struct option *find_option(const struct option_table *table, const char *name);

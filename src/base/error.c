@@ -9,21 +9,39 @@
 static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */
 
-/* One line in one piece, although several threads may be talking. */
-static void say(const char *prefix, const char *format, va_list arguments)
+/* In one piece, although several threads may be talking, and printable, whatever paths and files it quotes.  More lines
+ * than one appear only where the format itself has them. */
+static void say(FILE *out, const char *prefix, const char *format, va_list arguments)
 {
-    flockfile(stderr);
-    fputs(prefix, stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    char short_of_memory[512], *text;
+    va_list again;
+    va_copy(again, arguments);
+    bool whole = vasprintf(&text, format, arguments) >= 0;
+    if (!whole)
+        vsnprintf(text = short_of_memory, sizeof short_of_memory, format, again);
+    va_end(again);
+    flockfile(out);
+    fputs(prefix, out);
+    fputs(make_printable(text, strchr(format, '\n') != NULL), out);
+    fputc('\n', out);
+    funlockfile(out);
+    if (whole)
+        free(text);
+}
+
+void print_line(FILE *out, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(out, "", format, arguments);
+    va_end(arguments);
 }
 
 void warn(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("yard: warning: ", format, arguments);
+    say(stderr, "yard: warning: ", format, arguments);
     va_end(arguments);
 }
 
@@ -31,7 +49,7 @@ void note(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("", format, arguments);
+    say(stderr, "", format, arguments);
     va_end(arguments);
 }
 
@@ -93,6 +111,7 @@ static struct problem *make_problem(enum exit_code code, const char *format, va_
         _Exit((int)code);
     p->code = code;
     vsnprintf(p->sentence, n, format, arguments);
+    make_printable(p->sentence, strchr(format, '\n') != NULL);
     return p;
 }
 
@@ -105,12 +124,6 @@ struct problem *new_problem(enum exit_code code, const char *format, ...)
     return p;
 }
 
-void must(struct problem *p)
-{
-    if (p)
-        fail(p->code, "%s", p->sentence);
-}
-
 struct problem *attempt(void (*work)(void *), void *argument)
 {
     struct attempt a = {.before = cleanups, .outer = attempting};
@@ -119,6 +132,14 @@ struct problem *attempt(void (*work)(void *), void *argument)
         work(argument);
     attempting = a.outer;
     return a.problem;
+}
+
+void clean_up_in_handler(void)
+{
+    if (pthread_mutex_trylock(&cleanups_lock) != 0)
+        return; /* the list is being changed: what is left behind the next writer of that file removes */
+    for (const struct cleanup *c = cleanups; c; c = c->next)
+        c->run(c->argument);
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
@@ -131,10 +152,19 @@ static _Noreturn void end_program(const struct problem *p)
     failing = true;
     pthread_mutex_lock(&one_failure);
     fflush(stdout); /* what came before appears before */
-    note("yard: %s", p->sentence);
+    fprintf(stderr, "yard: %s\n", p->sentence);
     run_cleanups(NULL);
     fflush(NULL);
     _Exit((int)p->code);
+}
+
+static _Noreturn void fail_with(struct problem *p)
+{
+    if (!attempting)
+        end_program(p);
+    attempting->problem = p;
+    run_cleanups(attempting->before);
+    longjmp(attempting->back, 1);
 }
 
 _Noreturn void fail(enum exit_code code, const char *format, ...)
@@ -143,11 +173,13 @@ _Noreturn void fail(enum exit_code code, const char *format, ...)
     va_start(arguments, format);
     struct problem *p = make_problem(code, format, arguments);
     va_end(arguments);
-    if (!attempting)
-        end_program(p);
-    attempting->problem = p;
-    run_cleanups(attempting->before);
-    longjmp(attempting->back, 1);
+    fail_with(p);
+}
+
+void must(struct problem *p)
+{
+    if (p)
+        fail_with(p);
 }
 
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)

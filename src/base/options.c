@@ -2,7 +2,8 @@
 #include "base.h"
 
 #include <ctype.h>
-#include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,11 +61,15 @@ static bool in_range(const struct option *o, double value)
     return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
 }
 
+/* Smaller ones are 0 on some devices, and all below 1e-45 are: then an eps divides by 0, and a clip is none. */
+static bool holds_as_float(double value) { return value == 0 || fabs(value) >= (double)FLT_MIN; }
+
 /* What the option takes, as the middle of a sentence.  The caller frees it. */
 static char *expectation(const struct option *o)
 {
     bool any = o->low == 0 && o->high == 0;
     const char *number = o->type == OPT_INT ? "a whole number" : "a number";
+    const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
     switch (o->type) {
     case OPT_FLAG:
         return copy_string("true or false");
@@ -74,11 +79,15 @@ static char *expectation(const struct option *o)
         return format_string("one of %s", o->argument);
     case OPT_TEXT:
         return copy_string("a text");
+    case OPT_INPUT:
+    case OPT_OUTPUT:
+        return copy_string("a path");
     case OPT_INT:
     case OPT_DOUBLE:
+    case OPT_FLOAT:
         break;
     }
-    return any ? copy_string(number) : format_string("%s from %.12g to %.12g", number, o->low, o->high);
+    return any ? copy_string(number) : format_string("%s from %.10g to %.10g%s", number, o->low, o->high, not_tiny);
 }
 
 static bool parse_flag(const char *text, bool *value)
@@ -102,7 +111,8 @@ static bool store_value(const struct option *o, const char *text)
         *(int64_t *)o->value = whole;
         return true;
     case OPT_DOUBLE:
-        if (!parse_double(text, &number) || !in_range(o, number))
+    case OPT_FLOAT:
+        if (!parse_double(text, &number) || !in_range(o, number) || (o->type == OPT_FLOAT && !holds_as_float(number)))
             return false;
         *(double *)o->value = number;
         return true;
@@ -110,6 +120,12 @@ static bool store_value(const struct option *o, const char *text)
         return parse_bytes(text, o->value);
     case OPT_CHOICE:
         if (!is_choice(o->argument, text))
+            return false;
+        *(const char **)o->value = text;
+        return true;
+    case OPT_INPUT:
+    case OPT_OUTPUT:
+        if (!*text)
             return false;
         *(const char **)o->value = text;
         return true;
@@ -148,11 +164,11 @@ char *option_text(const struct option *o)
     case OPT_INT:
         return format_string("%lld", (long long)*(const int64_t *)o->value);
     case OPT_DOUBLE:
+    case OPT_FLOAT:
         return double_text(*(const double *)o->value);
     case OPT_BYTES:
         return format_string("%zu", *(const size_t *)o->value);
-    case OPT_TEXT:
-    case OPT_CHOICE:
+    default:
         break;
     }
     const char *text = *(const char *const *)o->value;
@@ -229,7 +245,6 @@ void parse_options(struct option_table *table, unsigned command, const char *com
 
 /* ---- config file ----------------------------------------------------------------------------------------------- */
 
-/* The text without spaces at both ends; cuts in place. */
 /* A '#' starts a comment at the start of a line or after a space, so that values may contain one. */
 static void cut_comment(char *line)
 {
@@ -263,29 +278,16 @@ static void parse_config_line(struct option_table *table, unsigned command, cons
     char *where = format_string("%s, line %d: %s", path, number, name);
     char *kept = copy_string(value);
     set_option(o, where, kept);
-    if (o->type != OPT_TEXT && o->type != OPT_CHOICE) /* those two point into it */
+    if (o->type < OPT_TEXT) /* texts point into it */
         free(kept);
     free(where);
 }
 
-void parse_config(struct option_table *table, unsigned command, const char *path)
+void parse_config(struct option_table *table, unsigned command, const char *path, char *text)
 {
-    FILE *file = fopen(path, "r");
-    if (!file)
-        fail(EXIT_IO, "cannot open the config file %s: %s", path, strerror(errno));
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t length;
-    for (int number = 1; (length = getline(&line, &cap, file)) >= 0; number++) {
-        if (strlen(line) != (size_t)length)
-            fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file with lines 'name = value'", path,
-                 number);
+    int number = 1;
+    for (char *line; (line = strsep(&text, "\n")); number++)
         parse_config_line(table, command, path, number, line);
-    }
-    if (ferror(file))
-        fail(EXIT_IO, "cannot read the config file %s: %s", path, strerror(errno));
-    free(line);
-    fclose(file);
 }
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */

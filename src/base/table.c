@@ -32,7 +32,7 @@ void add_row(struct table *t, const struct cell *cells)
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
-static void format_number(char out[64], const struct column *c, double x)
+static void format_cell(char out[64], const struct column *c, double x)
 {
     bool absent = !isfinite(x) || (c->kind == CELL_RATE && x == 0) || (c->kind == CELL_COUNT && x < 0);
     if (absent)
@@ -44,7 +44,7 @@ static void format_number(char out[64], const struct column *c, double x)
     else if (c->kind == CELL_SHARE || c->kind == CELL_CHANGE)
         snprintf(out, 64, c->kind == CELL_SHARE ? "%.1f%%" : "%+.2f%%", 100 * x);
     else
-        snprintf(out, 64, "%.*f", c->decimals, x);
+        format_number(out, x, c->decimals);
 }
 
 /* Columns stand two blanks apart; no blanks behind the last. */
@@ -77,7 +77,7 @@ static void print_row(FILE *out, const struct table *t, const struct cell *row)
         if (!c->heading)
             continue;
         if (c->kind != CELL_TEXT)
-            format_number(number, c, row[i].number);
+            format_cell(number, c, row[i].number);
         print_cell(out, t, i, c->kind == CELL_TEXT ? row[i].text : number);
     }
     fputc('\n', out);

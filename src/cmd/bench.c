@@ -315,10 +315,12 @@ static void open_bench(struct bench *b, struct settings *s)
     struct machine_options o = {.devices = s->devices,
                                 .device_memory = s->device_memory,
                                 .host_memory = s->host_memory,
+                                .vector = (unsigned)s->vector,
                                 .oversubscribe = s->oversubscribe};
     b->settings = s;
     b->gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    b->config = (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
+    b->config =
+        (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
     check_config(&b->config);
     b->machine = open_machine(&o);
     execution.watchdog_seconds = 0;

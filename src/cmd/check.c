@@ -35,7 +35,7 @@ static double relative_error(const float *ours, const float *reference, size_t n
 static void report(struct checker *c, const char *name, double error)
 {
     if (!c->json)
-        printf("%-36s %9.2e\n", name, error);
+        printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
     json_object_set_new(c->errors, name, isfinite(error) ? json_real(error) : json_null());
     if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst, and stays */
         c->worst = error;
@@ -136,6 +136,9 @@ static void set_file_batch(struct settings *s, const struct safetensors *file, s
     const struct st_tensor *tokens = find_tensor(file, "tokens"), *targets = find_tensor(file, "targets");
     if (tokens->shape[0] != targets->shape[0] || tokens->shape[1] != targets->shape[1])
         fail(EXIT_FAILED, "%s: tokens and targets have different shapes", file->file->path);
+    if (tokens->shape[0] < 1 || tokens->shape[1] < 1 || tokens->shape[0] > 1000000)
+        fail(EXIT_FAILED, "%s: tokens have %lld rows of %lld, expected 1 to 1000000 rows of at least 1",
+             file->file->path, (long long)tokens->shape[0], (long long)tokens->shape[1]);
     s->batch = tokens->shape[0];
     s->seq_len = tokens->shape[1];
 }
@@ -144,7 +147,7 @@ static void set_file_batch(struct settings *s, const struct safetensors *file, s
 static void set_optimizer(struct settings *s, int64_t steps)
 {
     s->schedule = "constant";
-    s->steps = MAX(steps, 1);
+    s->steps = steps;
     s->warmup = 0;
     s->clip = 0;
 }
@@ -157,13 +160,15 @@ static void finish(struct checker *c, double tolerance)
              c->file->file->path);
     bool passed = c->worst <= tolerance;
     if (c->json) {
-        json_t *all = json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", c->file->file->path, "tolerance", tolerance,
-                                "worst", isfinite(c->worst) ? json_real(c->worst) : json_null(), "worst_tensor",
-                                c->worst_name, "passed", passed, "errors", c->errors);
+        char *path = make_printable(copy_string(c->file->file->path), false);
+        json_t *all = json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", path, "tolerance", tolerance, "worst",
+                                isfinite(c->worst) ? json_real(c->worst) : json_null(), "worst_tensor", c->worst_name,
+                                "passed", passed, "errors", c->errors);
         print_json(all);
+        free(path);
     } else
         printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED",
-               json_object_size(c->errors), c->worst_name, c->worst, tolerance);
+               json_object_size(c->errors), c->worst_name, fabs(c->worst), tolerance);
 }
 
 int cmd_check(int argc, char **argv)
@@ -173,12 +178,16 @@ int cmd_check(int argc, char **argv)
     struct settings *s = parse_settings(CMD_CHECK, argc, argv, &words, &n_words);
     if (n_words != 1)
         fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors");
+    claim_input("yard check", words[0]);
     struct config config = read_config(words[0]);
     struct checker c = {.file = open_safetensors(words[0]), .errors = json_object(), .json = s->json};
     const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
     struct fixed_batch batch;
     set_file_batch(s, c.file, &batch, config.vocab);
-    set_optimizer(s, trajectory ? (int64_t)st_elements(trajectory) : 1);
+    size_t steps = trajectory ? st_elements(trajectory) : 1;
+    if (steps < 1 || steps > 1000000)
+        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", words[0], steps);
+    set_optimizer(s, (int64_t)steps);
     if (s->seq_len > config.seq_len)
         fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", words[0], config.seq_len);
     c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
@@ -186,6 +195,7 @@ int cmd_check(int argc, char **argv)
         fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
     c.trainer->fixed = &batch;
     init_from_file(c.trainer->model, words[0]);
+    refuse_bad_parameters(c.trainer->model, words[0]);
     run_steps(&c);
     finish(&c, s->tolerance);
     int code = c.worst <= s->tolerance ? EXIT_OK : EXIT_FAILED;

@@ -16,8 +16,8 @@ static int show_verdict(struct trainer *t)
     else
         fprintf(stderr,
                 "verify: %zu tasks of the train list, and those of the others: every read sees the right value, every "
-                "conflict is "
-                "ordered\n",
+                "conflict is ordered,\n"
+                "        provided that tasks touch what they declare (train --serial --audit checks that)\n",
                 t->train->n);
     int code = wrong ? EXIT_FAILED : EXIT_OK;
     free(wrong);
@@ -51,6 +51,7 @@ static void show(struct trainer *t)
         json_decref(plan);
     } else if (s->print || (!s->verify && !s->simulate)) {
         print_step(stdout, t->train);
+        print_map(stdout, t->pool, t->train);
         print_memory(stdout, t->pool, lists, n);
     }
     if (sim) {

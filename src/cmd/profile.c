@@ -146,6 +146,7 @@ int cmd_profile(int argc, char **argv)
     struct settings *s = parse_settings(CMD_PROFILE, argc, argv, &words, &n_words);
     if (n_words || !s->output)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
+    abandon(open_writer(s->output)); /* better to learn now than after the trial that it cannot be written */
     s->time_tasks = true;
     struct collected collected = {.n = 0};
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, false);

@@ -30,6 +30,7 @@ int cmd_sample(int argc, char **argv)
     struct dataset *vocabulary = open_vocabulary(path, c.vocab);
     struct trainer *t = new_trainer_for(s, &c, vocabulary, LIST_SAMPLE, false);
     init_from_file(t->model, path);
+    refuse_bad_parameters(t->model, path);
     sample_text(t, stdout, s->prompt,
                 &(struct sampling){s->temperature, (int)s->top_k, (uint64_t)s->seed, (int)s->count});
     free_trainer(t);

@@ -1,4 +1,5 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
+#include "../file/file.h"
 #include "trace_cmd.h"
 
 #include <inttypes.h>
@@ -15,12 +16,12 @@ static struct {
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
 static struct option options[] = {
-    {"list", 0, OPT_TEXT, &given.list, "NAME", 0, 0, "What", "only this task list (\"train\", \"eval\", ...)",
-     SUMMARY | DIFF, false},
+    {"list", 0, OPT_TEXT, &given.list, "NAME", 0, 0, "What",
+     "only this task list: train, eval ... (default: the first that has run)", SUMMARY | EXPORT | DIFF, false},
     {"top", 0, OPT_INT, &given.top, "N", 1, 1e6, "What", "rows of the table of tasks", SUMMARY, false},
     {"steps", 0, OPT_TEXT, &given.steps, "A:B", 0, 0, "What",
      "only the steps A to B; A: is from A on, :B up to B, A alone is one step", EXPORT, false},
-    {"chrome", 0, OPT_TEXT, &given.chrome, "FILE", 0, 0, "Output",
+    {"chrome", 0, OPT_OUTPUT, &given.chrome, "FILE", 0, 0, "Output",
      "where to write; compressed when the name ends in .gz", EXPORT, false},
     {"json", 0, OPT_FLAG, &given.json, NULL, 0, 0, "Output",
      "one JSON object on stdout instead of tables; shares are 0 to 1", SUMMARY | DIFF, false},
@@ -66,8 +67,9 @@ static int run_export(char **files)
     uint32_t first, last;
     if (!given.chrome)
         fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
+    claim_output("--chrome", given.chrome, NULL);
     parse_steps(given.steps, &first, &last);
-    trace_export(files[0], given.chrome, first, last);
+    trace_export(files[0], given.chrome, given.list, first, last);
     return EXIT_OK;
 }
 
@@ -131,6 +133,9 @@ static int run_word(const struct word *w, int argc, char **argv)
     given.top = 12;
     parse_options(&table, w->bit, full_name, argc, argv, &files, &n);
     int code = EXIT_OK;
+    begin_claims();
+    for (int i = 0; i < n; i++)
+        claim_input("yard trace", files[i]);
     if (given.help)
         print_word(w);
     else if (n != w->n_files)

@@ -4,8 +4,9 @@
 
 #include "../trace/trace.h"
 
-void trace_summary(const char *path, const char *list, size_t top, bool json);          /* trace_summary.c */
-void trace_export(const char *path, const char *chrome, uint32_t first, uint32_t last); /* trace_export.c */
-int trace_diff(const char *path_a, const char *path_b, const char *list, bool json);    /* trace_diff.c */
+/* trace_summary.c, trace_export.c, trace_diff.c; list NULL: the first that has run */
+void trace_summary(const char *path, const char *list, size_t top, bool json);
+void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last);
+int trace_diff(const char *path_a, const char *path_b, const char *list, bool json);
 
 #endif

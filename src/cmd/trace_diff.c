@@ -258,8 +258,10 @@ static void print_alone(const struct side *side, const char *name)
 static void print_diff(const struct diff *d, const struct table *worst)
 {
     char text[32];
-    printf("A        %s (%s), step %.3f ms\n", d->a.path, trace_kind_name(d->a.trace), d->a.makespan_ns / 1e6);
-    printf("B        %s (%s), step %.3f ms\n", d->b.path, trace_kind_name(d->b.trace), d->b.makespan_ns / 1e6);
+    print_line(stdout, "A        %s (%s), step %.3f ms", d->a.path, trace_kind_name(d->a.trace),
+               d->a.makespan_ns / 1e6);
+    print_line(stdout, "B        %s (%s), step %.3f ms", d->b.path, trace_kind_name(d->b.trace),
+               d->b.makespan_ns / 1e6);
     printf("step     %s (B/A - 1)\n", percent(text, makespan_error(d)));
     const char *mean = percent(text, d->mape);
     printf("tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B\n", d->n,

@@ -80,7 +80,8 @@ static void close_chrome(struct chrome *c)
 
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
-static void make_slices(struct chrome *c, uint32_t first, uint32_t last)
+/* Lists have step numbers of their own, so one list is shown. */
+static void make_slices(struct chrome *c, uint32_t list, uint32_t first, uint32_t last)
 {
     const struct trace *t = c->trace;
     uint64_t *lane_end = allocate(t->header.n_lanes, sizeof *lane_end);
@@ -89,7 +90,7 @@ static void make_slices(struct chrome *c, uint32_t first, uint32_t last)
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         uint64_t *before = &lane_end[t->tasks[r->task].lane];
-        if (r->step < first || r->step > last)
+        if (t->tasks[r->task].list != list || r->step < first || r->step > last)
             continue;
         uint64_t start = MAX(r->start, *before);
         *before = MAX(r->end, start);
@@ -239,14 +240,30 @@ static void put_arrows(struct chrome *c)
     trace_index_free(index);
 }
 
-void trace_export(const char *path, const char *chrome, uint32_t first, uint32_t last)
+/* The steps that have records of the list; both 0 when none has. */
+static void find_steps(const struct trace *t, uint32_t list, uint32_t *first, uint32_t *last)
+{
+    *first = *last = 0;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        if (t->tasks[r->task].list != list)
+            continue;
+        *first = *first ? MIN(*first, r->step) : r->step;
+        *last = MAX(*last, r->step);
+    }
+}
+
+void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last)
 {
     struct trace *t = trace_open_modelled(path);
-    if (t->n_records && (first > t->last_step || last < t->first_step))
-        fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", none that --steps asks for", path,
-             t->first_step, t->last_step);
+    uint32_t chosen = trace_list(t, path, list), has_first, has_last;
+    find_steps(t, chosen, &has_first, &has_last);
+    if (t->n_records && (first > has_last || last < has_first))
+        fail(EXIT_USAGE,
+             "the trace %s holds the steps %" PRIu32 " to %" PRIu32 " of list %s, none that --steps asks for", path,
+             has_first, has_last, t->header.list[chosen]);
     struct chrome c = {.trace = t, .path = chrome};
-    make_slices(&c, first, last);
+    make_slices(&c, chosen, first, last);
     open_chrome(&c);
     put(&c, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
     put_json(&c, json_pack("{s:s, s:s, s:I}", "model", t->header.model, "kind", trace_kind_name(t), "lost_records",
@@ -257,8 +274,8 @@ void trace_export(const char *path, const char *chrome, uint32_t first, uint32_t
     put_arrows(&c);
     put(&c, "\n]}\n");
     close_chrome(&c);
-    printf("wrote %s, steps %" PRIu32 " to %" PRIu32 ": open it at ui.perfetto.dev\n", chrome,
-           MAX(first, t->first_step), MIN(last, t->last_step));
+    print_line(stdout, "wrote %s, steps %" PRIu32 " to %" PRIu32 " of list %s: open it at ui.perfetto.dev", chrome,
+               MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
     free(c.slices);
     trace_free(t);
 }

@@ -14,6 +14,7 @@ static void refuse_words(char **words, int n)
 static void resolve(struct settings *s, const struct trainer *t)
 {
     s->micro_batch = t->micro_batch;
+    s->vector = vector_width(t->machine);
     if (!s->devices)
         s->devices = t->machine->device[0].id;
     if (!s->mesh)
@@ -26,6 +27,7 @@ int cmd_train(int argc, char **argv)
     int n_words;
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &words, &n_words);
     refuse_words(words, n_words);
+    s->time_tasks = true; /* for the ends of steps */
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
     resolve(s, t);
     if (s->init)

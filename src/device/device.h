@@ -85,7 +85,7 @@ struct device {
     struct context *context;          /* NULL for the host */
     cl_device_id cl, root;            /* root: the device a sub-device was cut from, else the same */
     unsigned units;                   /* compute units (cores) */
-    unsigned vector;                  /* native vector width of float: VEC of the kernels */
+    unsigned vector;                  /* floats per vector, VEC of the kernels: bits depend on it */
     unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
@@ -108,6 +108,7 @@ struct machine {
     int n_lanes;
     bool profiling;   /* queues carry timestamps */
     bool separate;    /* each device has a context of its own */
+    unsigned vector;  /* as the options say */
     size_t allocated; /* bytes asked of OpenCL for slabs, guards included */
 };
 
@@ -117,15 +118,32 @@ struct machine_options {
     const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
     size_t device_memory, host_memory; /* budgets in bytes; 0: what the device has */
     bool profiling, oversubscribe;
-    bool separate; /* a context for each device, as GPUs have: moves are staged through the host */
+    bool separate;   /* a context for each device, as GPUs have: moves are staged through the host */
+    unsigned vector; /* floats per vector in all kernels, at most what a device has; 0: what each has */
 };
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *m);
+/* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the
+ * driver's exp and log do. */
+unsigned vector_width(const struct machine *m);
 /* One line for people: "2 x pthread-... (sub-devices, 1 unit each)". */
 char *describe_machine(const struct machine *m);
+/* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
+unsigned own_vector_width(cl_device_id id);
 /* Every platform and device as `yard devices` shows them. */
 void list_devices(FILE *out, bool json);
+
+/* ---- platforms.c ----------------------------------------------------------------------------------------------- */
+
+enum { MAX_PLATFORMS = 16 };
+/* The drivers here; how many, at most MAX_PLATFORMS. */
+cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS]);
+/* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
+ * for compiled kernels. */
+void check_kernel_cache(cl_platform_id platform, enum exit_code code);
+/* Says why none of the n drivers has a device: `code` as above, else EXIT_NO_DEVICE. */
+_Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
 
 /* ---- kernels.c ------------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "device.h"
 
 #include "../base/embedded.h"
+#include "../file/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +15,13 @@
 
 /* ---- finding the source ---------------------------------------------------------------------------------------- */
 
-static char *read_text(const char *path)
+/* NULL when nothing of that name is there. */
+static char *read_kernels(const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
+    if (access(path, F_OK) != 0)
         return NULL;
-    fseek(f, 0, SEEK_END);
-    long size = ftell(f);
-    rewind(f);
-    char *text = allocate((size_t)MAX(size, 0) + 1, 1);
-    size_t got = fread(text, 1, (size_t)MAX(size, 0), f);
-    text[got] = '\0';
-    fclose(f);
-    return text;
+    claim_input("the kernel compiler", path);
+    return read_text(path);
 }
 
 static const char *embedded_source(const char *file)
@@ -55,13 +50,13 @@ static char *kernel_source(const char *file, char **path)
 {
     const char *folder = getenv("YARD_KERNELS");
     *path = folder ? format_string("%s/%s", folder, file) : format_string("cl/%s", file);
-    char *text = read_text(*path);
+    char *text = read_kernels(*path);
     if (!text && folder)
         fail(EXIT_IO, "YARD_KERNELS: cannot read %s", *path);
     if (!text) {
         free(*path);
         *path = beside_binary(file);
-        text = read_text(*path);
+        text = read_kernels(*path);
     }
     if (!text) {
         free(*path);
@@ -86,6 +81,9 @@ void build_options(const struct device *d, char out[512])
 
 static _Noreturn void fail_with_log(struct device *d, cl_program program, const char *path, cl_int code)
 {
+    cl_platform_id platform;
+    CL(clGetDeviceInfo(d->cl, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
+    check_kernel_cache(platform, EXIT_IO);
     size_t bytes = 0;
     clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     char *log = allocate(bytes + 1, 1);

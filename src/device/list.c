@@ -9,6 +9,7 @@ static void text_info(cl_device_id id, cl_device_info what, char *out, size_t by
 {
     memset(out, 0, bytes);
     clGetDeviceInfo(id, what, bytes - 1, out, NULL);
+    make_printable(out, false);
 }
 
 static uint64_t number_info(cl_device_id id, cl_device_info what)
@@ -48,12 +49,13 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
     text_info(id, CL_DRIVER_VERSION, driver, sizeof driver);
     snprintf(spec, sizeof spec, "%u:%u", platform, device);
     uint64_t fp = number_info(id, CL_DEVICE_SINGLE_FP_CONFIG);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:I}", "id", spec, "name",
-                     name, "type", type_name(id), "version", version, "driver", driver, "memory",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:b, s:b, s:b, s:I}", "id", spec,
+                     "name", name, "type", type_name(id), "version", version, "driver", driver, "memory",
                      (json_int_t)number_info(id, CL_DEVICE_GLOBAL_MEM_SIZE), "max_allocation",
                      (json_int_t)number_info(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE), "units",
                      (json_int_t)number_info(id, CL_DEVICE_MAX_COMPUTE_UNITS), "vector_width",
-                     (json_int_t)number_info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT), "alignment",
+                     (json_int_t)number_info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT), "kernel_vector",
+                     (int)own_vector_width(id), "alignment",
                      (json_int_t)number_info(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, "sub_devices",
                      (json_int_t)number_info(id, CL_DEVICE_PARTITION_MAX_SUB_DEVICES), "correctly_rounded_divide_sqrt",
                      (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma", (fp & CL_FP_FMA) != 0, "timer_valid",
@@ -62,11 +64,6 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
 }
 
 static json_int_t field(const json_t *d, const char *name) { return json_integer_value(json_object_get(d, name)); }
-static const char *yes_no(const json_t *d, const char *name)
-{
-    return json_is_true(json_object_get(d, name)) ? "yes" : "NO";
-}
-
 static void print_device(FILE *out, const json_t *d)
 {
     char memory[32], most[32];
@@ -77,15 +74,17 @@ static void print_device(FILE *out, const json_t *d)
     fprintf(out, "      memory %s, one allocation at most %s, base address alignment %lld bytes\n",
             format_bytes(memory, (double)field(d, "memory")), format_bytes(most, (double)field(d, "max_allocation")),
             (long long)field(d, "alignment"));
-    fprintf(out, "      %lld compute units, vectors of %lld floats, ", (long long)field(d, "units"),
-            (long long)field(d, "vector_width"));
+    fprintf(out, "      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
+            (long long)field(d, "units"), (long long)field(d, "vector_width"), (long long)field(d, "kernel_vector"));
     if (field(d, "sub_devices") > 1)
         fprintf(out, "can be cut: -d %s/2 up to /%lld\n", json_string_value(json_object_get(d, "id")),
                 (long long)field(d, "sub_devices"));
     else
         fprintf(out, "cannot be cut; -d %sx2 makes logical devices\n", json_string_value(json_object_get(d, "id")));
-    fprintf(out, "      correctly rounded divide and square root: %s (AdamW gives the CPU's bits)\n",
-            yes_no(d, "correctly_rounded_divide_sqrt"));
+    fprintf(out, "      divide and square root are %s\n",
+            json_is_true(json_object_get(d, "correctly_rounded_divide_sqrt"))
+                ? "correctly rounded: AdamW gives the bits of the host's"
+                : "NOT correctly rounded: AdamW's bits differ from the host's");
     fprintf(out, "      times of commands: %s, resolution %lld ns\n",
             json_is_true(json_object_get(d, "timer_valid")) ? "valid" : "NOT VALID, traces use host times",
             (long long)field(d, "timer_resolution_ns"));
@@ -99,6 +98,8 @@ static json_t *platform_json(cl_platform_id id, unsigned number)
     clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
     clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
     clGetDeviceIDs(id, CL_DEVICE_TYPE_ALL, COUNT(devices), devices, &n);
+    make_printable(name, false);
+    make_printable(version, false);
     json_t *list = json_array();
     for (unsigned i = 0; i < n && i < COUNT(devices); i++)
         json_array_append_new(list, device_json(devices[i], number, i));
@@ -108,15 +109,15 @@ static json_t *platform_json(cl_platform_id id, unsigned number)
 
 void list_devices(FILE *out, bool json)
 {
-    cl_platform_id platforms[16];
-    cl_uint n = 0;
-    if (clGetPlatformIDs(COUNT(platforms), platforms, &n) != CL_SUCCESS || n == 0)
-        fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint n = get_platforms(platforms);
+    size_t devices = 0;
     json_t *list = json_array();
-    for (unsigned p = 0; p < n && p < COUNT(platforms); p++)
+    for (unsigned p = 0; p < n; p++)
         json_array_append_new(list, platform_json(platforms[p], p));
     json_t *all = json_pack("{s:o}", "platforms", list), *platform, *device;
     size_t i, k;
+    json_array_foreach(list, i, platform) devices += json_array_size(json_object_get(platform, "devices"));
     if (json) {
         json_dumpf(all, out, JSON_COMPACT);
         fputc('\n', out);
@@ -128,4 +129,6 @@ void list_devices(FILE *out, bool json)
             json_array_foreach(json_object_get(platform, "devices"), k, device) print_device(out, device);
         }
     json_decref(all);
+    if (devices == 0)
+        fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
-enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
+enum { MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
 
 static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
 {
@@ -26,15 +26,6 @@ static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
 struct selection { /* one comma-separated part of -d */
     unsigned platform, device, pieces, shares;
 };
-
-static cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
-{
-    cl_uint n = 0;
-    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);
-    if (code != CL_SUCCESS || n == 0)
-        fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
-    return MIN(n, (cl_uint)MAX_PLATFORMS);
-}
 
 static cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
 {
@@ -63,8 +54,7 @@ static struct selection default_selection(void)
         }
     }
     if (!found)
-        fail(EXIT_NO_DEVICE,
-             "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+        fail_without_device(platforms, n, EXIT_IO);
     return first;
 }
 
@@ -73,7 +63,8 @@ static bool read_number(const char **text, unsigned *value)
     if (!isdigit((unsigned char)**text))
         return false;
     char *end;
-    *value = (unsigned)strtoul(*text, &end, 10);
+    unsigned long number = strtoul(*text, &end, 10);
+    *value = (unsigned)MIN(number, 1001ul); /* before it loses its upper bits */
     *text = end;
     return *value <= 1000;
 }
@@ -96,10 +87,14 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id devices[MAX_PER_PLATFORM];
     cl_uint n = get_platforms(platforms);
+    if (n == 0)
+        fail_without_device(platforms, n, EXIT_IO);
     if (s->platform >= n)
         fail(EXIT_NO_DEVICE, "-d %u:%u: OpenCL platforms here: %u, numbered from 0; run `yard devices`", s->platform,
              s->device, n);
     cl_uint count = get_devices(platforms[s->platform], devices);
+    if (count == 0)
+        check_kernel_cache(platforms[s->platform], EXIT_IO);
     if (s->device >= count)
         fail(EXIT_NO_DEVICE, "-d %u:%u: devices of platform %u: %u, numbered from 0; run `yard devices`", s->platform,
              s->device, s->platform, count);
@@ -110,16 +105,29 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
 /* ---- one device ------------------------------------------------------------------------------------------------ */
 
 /* The kernels know vectors of 16, 8, 4 and 1 floats.  GPUs are scalar; YARD_VEC and YARD_WG force another shape. */
-static unsigned kernel_vector(cl_device_id id, bool is_cpu)
+unsigned own_vector_width(cl_device_id id)
 {
     cl_uint native;
+    cl_device_type type;
     info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &native, sizeof native);
+    info(id, CL_DEVICE_TYPE, &type, sizeof type);
     const char *forced = getenv("YARD_VEC");
     if (forced)
         native = (cl_uint)atoi(forced);
-    else if (!is_cpu)
+    else if (!(type & CL_DEVICE_TYPE_CPU))
         native = 1;
     return native >= 16 ? 16 : native >= 8 ? 8 : native >= 4 ? 4 : 1;
+}
+
+static unsigned kernel_vector(const struct device *d, unsigned wanted)
+{
+    unsigned own = own_vector_width(d->cl);
+    if (wanted != 0 && wanted != 1 && wanted != 4 && wanted != 8 && wanted != 16)
+        fail(EXIT_USAGE, "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats", wanted);
+    if (wanted > own)
+        fail(EXIT_USAGE, "--vector %u: %s computes with vectors of %u float%s; take that or fewer", wanted, d->name,
+             own, own == 1 ? "" : "s");
+    return wanted ? wanted : own;
 }
 
 static unsigned kernel_work_group(cl_device_id id, bool is_cpu)
@@ -134,7 +142,13 @@ static unsigned kernel_work_group(cl_device_id id, bool is_cpu)
     return (unsigned)power;
 }
 
-static void describe_device(struct device *d)
+static size_t host_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+}
+
+static void describe_device(struct device *d, unsigned vector)
 {
     cl_device_type type;
     cl_uint align_bits, units;
@@ -143,6 +157,7 @@ static void describe_device(struct device *d)
     cl_device_fp_config fp;
     info(d->cl, CL_DEVICE_TYPE, &type, sizeof type);
     info(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name - 1);
+    make_printable(d->name, false);
     info(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     info(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits, sizeof align_bits);
     info(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
@@ -153,12 +168,12 @@ static void describe_device(struct device *d)
     d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
     d->uses_ram = d->is_cpu || unified;
     d->units = units;
-    d->alignment = MAX(align_bits / 8, 512u); /* 512 is NVIDIA's: the same layout everywhere */
-    d->memory = memory;
+    d->alignment = MAX(align_bits / 8, 512u);               /* 512 is NVIDIA's: the same layout everywhere */
+    d->memory = d->is_cpu ? host_memory() / 4 * 3 : memory; /* drivers' own guesses for CPUs change from run to run */
     d->max_allocation = most;
     d->local_memory = local;
     d->correct_divide = (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
-    d->vector = kernel_vector(d->cl, d->is_cpu);
+    d->vector = kernel_vector(d, vector);
     d->work_group = kernel_work_group(d->cl, d->is_cpu);
     d->tile_rows = d->vector == 16 ? 8 : d->vector == 1 ? 4 : 6; /* gemm.cl says why */
     d->tile_vectors = d->vector == 1 ? 4 : 2;
@@ -172,7 +187,7 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
     d->index = m->n_devices++;
     d->cl = id;
     d->root = root;
-    describe_device(d);
+    describe_device(d, m->vector);
     return d;
 }
 
@@ -323,14 +338,13 @@ static void add_lane(struct machine *m, struct device *d, enum lane_kind kind)
 static void open_host(struct machine *m, size_t budget)
 {
     struct device *h = m->host = &m->device[m->n_devices];
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     h->index = m->n_devices;
     h->is_host = h->is_cpu = h->uses_ram = true;
     snprintf(h->id, sizeof h->id, "host");
     snprintf(h->name, sizeof h->name, "host");
     h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     h->alignment = HOST_ALIGNMENT;
-    h->memory = pages > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 4;
+    h->memory = host_memory();
     h->max_allocation = h->memory;
     h->budget = budget ? budget : h->memory;
     add_lane(m, h, LANE_CPU);
@@ -343,6 +357,7 @@ struct machine *open_machine(const struct machine_options *options)
     struct machine *m = allocate(1, sizeof *m);
     m->profiling = options->profiling;
     m->separate = options->separate;
+    m->vector = options->vector;
     select_devices(m, options->devices);
     if (!options->oversubscribe)
         check_core_budget(m);
@@ -396,18 +411,36 @@ static unsigned count_cores(const struct machine *m)
     return cores;
 }
 
+unsigned vector_width(const struct machine *m)
+{
+    for (int i = 1; i < m->n_devices; i++)
+        if (m->device[i].vector != m->device[0].vector)
+            return 0;
+    return m->device[0].vector;
+}
+
+/* "; vectors of 16 floats": where bits are compared, it must be the same. */
+static char *describe_vectors(const struct machine *m)
+{
+    unsigned width = vector_width(m);
+    if (width == 0)
+        return copy_string("; vectors of unlike widths");
+    return format_string("; vectors of %u float%s", width, width == 1 ? "" : "s");
+}
+
 char *describe_machine(const struct machine *m)
 {
     const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
     const char *plural = d->units == 1 ? "" : "s";
     unsigned used = count_cores(m);
     char *cores = used ? format_string("; %u of the host's %u cores compute", used, m->host->units) : copy_string("");
-    char *text;
+    char *vectors = describe_vectors(m), *text;
     if (m->n_devices == 1)
-        text = format_string("%s (%s, %u unit%s%s)", d->name, d->id, d->units, plural, cores);
+        text = format_string("%s (%s, %u unit%s%s%s)", d->name, d->id, d->units, plural, cores, vectors);
     else
-        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s)", m->n_devices, d->id, last->id, d->name,
-                             d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores);
+        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s%s)", m->n_devices, d->id, last->id, d->name,
+                             d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores, vectors);
+    free(vectors);
     free(cores);
     return text;
 }

@@ -11,17 +11,33 @@
 /* All formats here are little endian, and so are all machines with OpenCL; a swap would be code that nobody runs. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assume a little endian machine");
 
+enum { MAX_TEXT = 16 << 20 };
+
+static void check_regular(const char *path, mode_t mode)
+{
+    if (S_ISFIFO(mode))
+        fail(EXIT_IO, "%s is a pipe, such as <(...) makes; it cannot be read twice: write it to a regular file first",
+             path);
+    if (!S_ISREG(mode))
+        fail(EXIT_IO, "%s is a %s; expected a regular file", path,
+             S_ISDIR(mode)    ? "folder"
+             : S_ISSOCK(mode) ? "socket"
+                              : "device");
+}
+
+/* What is no regular file is not opened at all: that alone can wait for a writer or wind a tape back.  O_NONBLOCK:
+ * should one come between, nothing waits. */
 struct reader *open_reader(const char *path)
 {
     struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (stat(path, &status) == 0)
+        check_regular(path, status.st_mode);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         fail(EXIT_IO, "cannot open %s: %s; check the path and its permissions", path, strerror(errno));
     if (fstat(fd, &status) != 0)
         fail(EXIT_IO, "cannot examine %s: %s", path, strerror(errno));
-    if (!S_ISREG(status.st_mode))
-        fail(EXIT_IO, "%s is a %s; expected a regular file", path,
-             S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+    check_regular(path, status.st_mode);
     struct reader *r = allocate(1, sizeof *r);
     *r = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
     return r;
@@ -61,5 +77,25 @@ char *read_whole(const char *path, size_t *size)
     char *text = allocate(*size + 1, 1);
     read_at(r, text, *size, 0);
     close_reader(r);
+    return text;
+}
+
+char *read_text(const char *path)
+{
+    char size_text[32];
+    struct reader *r = open_reader(path);
+    size_t n = (size_t)r->size;
+    if (r->size > MAX_TEXT)
+        fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
+             format_bytes(size_text, (double)r->size));
+    char *text = allocate(n + 1, 1);
+    read_at(r, text, n, 0);
+    close_reader(r);
+    int line = 1;
+    for (size_t i = 0; i < n; i++) {
+        line += text[i] == '\n';
+        if (!text[i])
+            fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file", path, line);
+    }
     return text;
 }

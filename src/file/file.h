@@ -22,11 +22,24 @@ void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* al
 void close_reader(struct reader *r);
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
 char *read_whole(const char *path, size_t *size);
+/* The same for a small text that a person writes: one with a zero byte or above 16 MiB is refused. */
+char *read_text(const char *path);
+
+/* ---- claims.c: what the command reads and writes --------------------------------------------------------------- */
+
+/* Enter the file `path` under the name of who reads or writes it, "--log".  Ends the program (EXIT_USAGE) when the path
+ * is empty, or when an output is a file that was entered before.  To be called before the first output is opened.
+ * `may_replace`: an output may be the file that this reader entered, as it is read whole before it is replaced whole;
+ * NULL: nobody's. */
+void begin_claims(void); /* nothing is claimed: a command begins */
+void claim_input(const char *who, const char *path);
+void claim_output(const char *who, const char *path, const char *may_replace);
 
 /* ---- publish.c: write beside, sync, rename --------------------------------------------------------------------- */
 
 /* Atomic publish: write `<path>.tmp-<pid>`, fsync it, rename it over `path`, fsync the folder.  A crash or fail() at
- * any moment leaves the old file or the new one, never a part (fail() removes the temporary). */
+ * any moment leaves the old file or the new one, never a part.  fail() and signals remove the temporary; what SIGKILL
+ * or a power cut leaves, the next open_writer() for that path removes. */
 struct writer {
     const char *path, *temporary;
     int fd;
@@ -39,6 +52,10 @@ void publish(struct writer *w); /* sync + rename + sync folder; frees w */
 void abandon(struct writer *w); /* remove the temporary; frees w */
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
+/* The same, and a file can be written there: better to learn that now than after the training. */
+void try_folder(const char *path);
+/* Remove `<path>.tmp-<pid>` of processes that are no more. */
+void remove_strays(const char *path);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 
@@ -57,6 +74,7 @@ struct safetensors {
     struct reader *file;
     size_t n;
     struct st_tensor *tensors; /* in order of offset */
+    struct st_tensor **by_name;
     size_t n_metadata;
     char **metadata_keys, **metadata_values;
 };

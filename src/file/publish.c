@@ -1,6 +1,7 @@
 /* publish.c - files that appear whole or not at all.
  *
- *     write  <path>.tmp-<pid>     a crash here leaves the old file and a stray temporary
+ *     write  <path>.tmp-<pid>     a crash here leaves the old file and a stray temporary,
+ *                                 which the next writer of that path removes
  *     fsync  the temporary        its bytes are on the disk before its name is
  *     rename it over <path>       atomic: a reader sees the old file or the new one
  *     fsync  the folder           the new name is on the disk as well
@@ -10,11 +11,57 @@
 #endif
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define TEMPORARY ".tmp-"
+
+/* The folder that holds `path`.  The caller frees it. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return copy_string(".");
+    int n = (int)(slash - path);
+    return format_string("%.*s", MAX(n, 1), path); /* "/file" is in "/" */
+}
+
+/* ---- temporaries ----------------------------------------------------------------------------------------------- */
+
+/* Is `name` one of ours for `target`, of a process that is no more?  A number that another process has by now counts as
+ * alive, and so does one that we may not signal. */
+static bool is_stray(const char *name, const char *target)
+{
+    size_t n = strlen(target);
+    int64_t pid;
+    if (strncmp(name, target, n) != 0 || strncmp(name + n, TEMPORARY, strlen(TEMPORARY)) != 0)
+        return false;
+    const char *number = name + n + strlen(TEMPORARY);
+    bool digits = number[0] != '\0' && number[strspn(number, "0123456789")] == '\0';
+    return digits && parse_int(number, &pid) && pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) != 0 &&
+           errno == ESRCH;
+}
+
+void remove_strays(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = folder_of(path);
+    DIR *entries = opendir(folder);
+    for (const struct dirent *e; entries && (e = readdir(entries));) {
+        struct stat status;
+        if (is_stray(e->d_name, slash ? slash + 1 : path) &&
+            fstatat(dirfd(entries), e->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
+            unlinkat(dirfd(entries), e->d_name, 0); /* somebody else's may stay */
+    }
+    if (entries)
+        closedir(entries);
+    free(folder);
+}
 
 /* fail() calls this with the writer whose temporary must go. */
 static void remove_temporary(void *writer)
@@ -26,7 +73,8 @@ static void remove_temporary(void *writer)
 static _Noreturn void write_failed(const struct writer *w, const char *what)
 {
     const char *reason = strerror(errno);
-    const char *advice = errno == ENOSPC || errno == EDQUOT ? "; free some space or choose another disk" : "";
+    const char *advice =
+        errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? "; free some space or choose another disk" : "";
     fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes%s; what was at that path before is untouched", what, w->path,
          reason, (unsigned long long)w->offset, advice);
 }
@@ -47,7 +95,8 @@ struct writer *open_writer(const char *path)
              S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
     struct writer *w = allocate(1, sizeof *w);
     w->path = copy_string(path);
-    w->temporary = format_string("%s.tmp-%ld", path, (long)getpid());
+    w->temporary = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
+    remove_strays(path);
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
@@ -79,16 +128,6 @@ static int sync_file(int fd)
         return 0;
 #endif
     return fsync(fd);
-}
-
-/* The folder that holds `path`.  The caller frees it. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return copy_string(".");
-    int n = (int)(slash - path);
-    return format_string("%.*s", MAX(n, 1), path); /* "/file" is in "/" */
 }
 
 static void sync_folder_of(const struct writer *w)
@@ -143,4 +182,14 @@ void make_folder(const char *path)
     if (part[0])
         make_one_folder(part);
     free(part);
+}
+
+void try_folder(const char *path)
+{
+    char *file = format_string("%s/.try", path);
+    make_folder(path);
+    struct writer *w = open_writer(file);
+    write_bytes(w, "", 1);
+    abandon(w);
+    free(file);
 }

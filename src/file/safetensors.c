@@ -47,16 +47,9 @@ static _Noreturn void refuse(const char *path, const char *reason)
     fail(EXIT_FAILED, "%s is not a valid safetensors file: %s; get a fresh copy or write it anew", path, reason);
 }
 
-/* Names come from the file: print at most 80 bytes of one, and no control characters.  The result is never freed: it
- * is wanted only where the program ends. */
-static const char *shown(const char *name)
-{
-    char *copy = format_string("%.80s%s", name, strlen(name) > 80 ? "..." : "");
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    return copy;
-}
+/* Names come from the file: print at most 80 bytes of one.  The result is never freed: it is wanted only where the
+ * program ends. */
+static const char *shown(const char *name) { return format_string("%.80s%s", name, strlen(name) > 80 ? "..." : ""); }
 
 /* Skip the string that starts at text[i]; its closing quote, or n when there is none. */
 static size_t string_end(const char *text, size_t i, size_t n)
@@ -224,6 +217,20 @@ static int by_offset(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* empty ones first: they end where the next begins */
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(struct st_tensor *const *)a)->name, (*(struct st_tensor *const *)b)->name);
+}
+
+/* A file may hold a hundred thousand of them. */
+static void index_names(struct safetensors *st)
+{
+    st->by_name = allocate(st->n, sizeof(struct st_tensor *));
+    for (size_t i = 0; i < st->n; i++)
+        st->by_name[i] = &st->tensors[i];
+    qsort(st->by_name, st->n, sizeof(struct st_tensor *), by_name);
+}
+
 /* Sorted by offset, the tensors must cover the data exactly once. */
 static void check_tiling(struct safetensors *st, uint64_t data)
 {
@@ -281,6 +288,7 @@ struct safetensors *open_safetensors(const char *path)
     }
     qsort(st->tensors, st->n, sizeof *st->tensors, by_offset);
     check_tiling(st, 8 + (uint64_t)length);
+    index_names(st);
     json_decref(header);
     free(text);
     return st;
@@ -296,17 +304,21 @@ void close_safetensors(struct safetensors *st)
     }
     free(st->metadata_keys);
     free(st->metadata_values);
+    free(st->by_name);
     free(st->tensors);
     close_reader(st->file);
     free(st);
 }
 
+static int name_of_tensor(const void *name, const void *entry)
+{
+    return strcmp(name, (*(struct st_tensor *const *)entry)->name);
+}
+
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name)
 {
-    for (size_t i = 0; i < st->n; i++)
-        if (strcmp(st->tensors[i].name, name) == 0)
-            return &st->tensors[i];
-    return NULL;
+    struct st_tensor *const *found = bsearch(name, st->by_name, st->n, sizeof *found, name_of_tensor);
+    return found ? *found : NULL;
 }
 
 const char *find_metadata(const struct safetensors *st, const char *key)

@@ -57,10 +57,12 @@ static void own_gemm(struct build *b, const char *name, const struct gemm *g)
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
 
-struct clblast_call {
-    struct gemm g;
-    struct tensor *work; /* NULL: the library needs none, or allocates its own */
-};
+enum { ACCESS_C, ACCESS_A, ACCESS_B, ACCESS_WORK }; /* a call's tensors; without WORK, CLBlast makes do or allocates */
+
+static cl_mem buffer_of(const struct task *t, int access)
+{
+    return access < t->n_access ? tensor_buffer(t->access[access].tensor) : NULL;
+}
 
 static void check_clblast(CLBlastStatusCode code, const struct task *t)
 {
@@ -71,16 +73,15 @@ static void check_clblast(CLBlastStatusCode code, const struct task *t)
 
 static CLBlastTranspose transposed(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
-static void issue_single(const struct task *t, const struct clblast_call *call, cl_event *done)
+static void issue_single(const struct task *t, const struct gemm *g, cl_event *done)
 {
-    const struct gemm *g = &call->g;
     cl_command_queue queue = t->lane->queue;
-    check_clblast(CLBlastSgemmWithTempBuffer(
-                      CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN), transposed(g->form == GEMM_NT),
-                      (size_t)g->m, (size_t)g->n, (size_t)g->k, 1.0f, tensor_buffer(g->a.tensor), g->a.base,
-                      (size_t)g->a.ld, tensor_buffer(g->b.tensor), g->b.base, (size_t)g->b.ld,
-                      g->start == START_ZERO ? 0.0f : 1.0f, tensor_buffer(g->c.tensor), g->c.base, (size_t)g->c.ld,
-                      &queue, done, call->work ? tensor_buffer(call->work) : NULL),
+    check_clblast(CLBlastSgemmWithTempBuffer(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
+                                             transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n, (size_t)g->k,
+                                             1.0f, buffer_of(t, ACCESS_A), g->a.base, (size_t)g->a.ld,
+                                             buffer_of(t, ACCESS_B), g->b.base, (size_t)g->b.ld,
+                                             g->start == START_ZERO ? 0.0f : 1.0f, buffer_of(t, ACCESS_C), g->c.base,
+                                             (size_t)g->c.ld, &queue, done, buffer_of(t, ACCESS_WORK)),
                   t);
 }
 
@@ -93,10 +94,10 @@ static void issue_batched(const struct task *t, const struct gemm *g, cl_event *
         check_clblast(
             CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
                                        transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n, (size_t)g->k, 1.0f,
-                                       tensor_buffer(g->a.tensor), g->a.base + (size_t)i * g->a.outer, (size_t)g->a.ld,
-                                       g->a.inner, tensor_buffer(g->b.tensor), g->b.base + (size_t)i * g->b.outer,
+                                       buffer_of(t, ACCESS_A), g->a.base + (size_t)i * g->a.outer, (size_t)g->a.ld,
+                                       g->a.inner, buffer_of(t, ACCESS_B), g->b.base + (size_t)i * g->b.outer,
                                        (size_t)g->b.ld, g->b.inner, g->start == START_ZERO ? 0.0f : 1.0f,
-                                       tensor_buffer(g->c.tensor), g->c.base + (size_t)i * g->c.outer, (size_t)g->c.ld,
+                                       buffer_of(t, ACCESS_C), g->c.base + (size_t)i * g->c.outer, (size_t)g->c.ld,
                                        g->c.inner, (size_t)g->heads, &queue, i == g->batch - 1 ? done : NULL),
             t);
 }
@@ -104,13 +105,13 @@ static void issue_batched(const struct task *t, const struct gemm *g, cl_event *
 /* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels. */
 static void issue_clblast(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
-    const struct clblast_call *call = t->context;
+    const struct gemm *g = t->context;
     if (n_wait)
         CL(clEnqueueBarrierWithWaitList(t->lane->queue, n_wait, wait, NULL));
-    if (call->g.batch * call->g.heads > 1)
-        issue_batched(t, &call->g, done);
+    if (g->batch * g->heads > 1)
+        issue_batched(t, g, done);
     else
-        issue_single(t, call, done);
+        issue_single(t, g, done);
 }
 
 static struct tensor *clblast_work(struct build *b, const struct gemm *g)
@@ -139,15 +140,17 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
     if (g->start == START_BIAS)
         LAUNCH(b, bias_name, "elementwise.cl", "bias_rows", groups(b, (size_t)g->m), OUT(g->c.tensor), IN(g->bias),
                INT(g->m), INT(g->n));
-    struct clblast_call *call = allocate(1, sizeof *call);
-    *call = (struct clblast_call){*g, clblast_work(b, g)};
+    struct gemm *call = allocate(1, sizeof *call);
+    *call = *g;
+    call->a.tensor = call->b.tensor = call->c.tensor = call->bias = NULL; /* the task's access list has them */
+    struct tensor *work = clblast_work(b, g);
     struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, call);
     t->span = true;
     add_access(t, g->c.tensor, keeps_old(g) || g->start == START_BIAS ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(t, g->a.tensor, ACCESS_READ);
     add_access(t, g->b.tensor, ACCESS_READ);
-    if (call->work)
-        add_access(t, call->work, ACCESS_WRITE);
+    if (work)
+        add_access(t, work, ACCESS_WRITE);
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */

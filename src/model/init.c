@@ -38,6 +38,41 @@ void init_random(struct model *m, uint64_t seed)
     }
 }
 
+/* ---- are they numbers? ----------------------------------------------------------------------------------------- */
+
+static bool all_finite(const float *values, size_t n, float *bad)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(values[i])) {
+            *bad = values[i];
+            return false;
+        }
+    return true;
+}
+
+const char *find_bad_parameter(struct model *m, float *value)
+{
+    const char *bad = NULL;
+    for (int i = 0; i < m->params->n && !bad; i++) {
+        size_t n = elements_of(&m->params->param[i]);
+        float *values = allocate(n, sizeof *values);
+        read_param(m, i, values);
+        if (!all_finite(values, n, value))
+            bad = m->params->param[i].name;
+        free(values);
+    }
+    return bad;
+}
+
+void refuse_bad_parameters(struct model *m, const char *path)
+{
+    float value;
+    const char *name = find_bad_parameter(m, &value);
+    if (name)
+        fail(EXIT_FAILED, "%s: tensor %s holds a value that is %s: the file is damaged, or its training diverged", path,
+             name, isnan(value) ? "not a number" : "infinite");
+}
+
 /* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */
 
 void transpose(float *to, const float *from, int64_t rows, int64_t columns)
@@ -78,18 +113,30 @@ static void check_shape(const struct safetensors *st, const struct st_tensor *t,
          format_shape(found, t->rank, t->shape), format_shape(expected, rank, shape));
 }
 
+/* 12 for "h.12.attn.c_attn.bias"; -1: of no layer. */
+static long layer_of(const char *name)
+{
+    char *end;
+    if (strncmp(name, "transformer.", 12) == 0)
+        name += 12;
+    if (strncmp(name, "h.", 2) != 0 || name[2] < '0' || name[2] > '9')
+        return -1;
+    long layer = strtol(name + 2, &end, 10);
+    return *end == '.' ? layer : -1;
+}
+
 /* The highest N of h.N.*, plus one: a layer of which some tensor is missing is then named, not left out. */
 static int count_layers(const struct safetensors *st)
 {
-    int layers = 0, n;
+    long layers = 0;
     for (size_t i = 0; i < st->n; i++) {
-        const char *name = st->tensors[i].name;
-        if (strncmp(name, "transformer.", 12) == 0)
-            name += 12;
-        if (sscanf(name, "h.%d.", &n) == 1 && n >= 0 && n < 10000)
-            layers = MAX(layers, n + 1);
+        long layer = layer_of(st->tensors[i].name);
+        if (layer >= MAX_LAYERS)
+            fail(EXIT_FAILED, "%s: tensor %.80s is of a layer beyond the %d that a model may have", st->file->path,
+                 st->tensors[i].name, MAX_LAYERS);
+        layers = MAX(layers, layer + 1);
     }
-    return layers;
+    return (int)layers;
 }
 
 /* Heads are not in the tensors' shapes: from the metadata {"n_head": H}, else 64 channels each as in GPT-2. */
@@ -99,27 +146,54 @@ static int find_heads(const struct safetensors *st, int channels)
     const char *field = config ? strstr(config, "\"n_head\"") : NULL;
     if (!field && config)
         field = strstr(config, "\"heads\"");
-    int heads = field && strchr(field, ':') ? atoi(strchr(field, ':') + 1) : channels / 64;
-    if (heads < 1 || channels % heads)
+    long heads = field && strchr(field, ':') ? strtol(strchr(field, ':') + 1, NULL, 10) : channels / 64;
+    if (heads < 1 || heads > channels || channels % heads)
         fail(EXIT_FAILED,
              "%s: cannot tell how many heads its %d channels make: metadata \"config\" should hold "
              "{\"n_head\": N}",
              st->file->path, channels);
-    return heads;
+    return (int)heads;
+}
+
+/* The tensor of a parameter, in the shape that the table of parameters gives it. */
+static const struct st_tensor *expect_tensor(const struct safetensors *st, const struct param *p)
+{
+    const struct st_tensor *t = need_named(st, p->name);
+    check_shape(st, t, p->rank, p->conv1d ? p->shape[1] : p->shape[0], p->conv1d ? p->shape[0] : p->shape[1]);
+    return t;
+}
+
+/* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
+static void check_tensors(const struct safetensors *st, const struct config *c)
+{
+    check_config(c);
+    struct params *p = new_params(c);
+    for (int i = 0; i < p->n; i++)
+        expect_tensor(st, &p->param[i]);
+    free_params(p);
+}
+
+static const struct st_tensor *need_embedding(const struct safetensors *st, const char *name)
+{
+    char shape[128];
+    const struct st_tensor *t = need_named(st, name);
+    if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", st->file->path, name,
+             format_shape(shape, t->rank, t->shape));
+    return t;
 }
 
 static struct config read_safetensors_config(const char *path)
 {
     struct safetensors *st = open_safetensors(path);
-    const struct st_tensor *wte = need_named(st, "wte.weight"), *wpe = need_named(st, "wpe.weight");
-    if (wte->rank != 2 || wpe->rank != 2)
-        fail(EXIT_FAILED, "%s: wte.weight and wpe.weight must be matrices", path);
+    const struct st_tensor *wte = need_embedding(st, "wte.weight"), *wpe = need_embedding(st, "wpe.weight");
     struct config c = {.layers = count_layers(st),
                        .channels = (int)wte->shape[1],
                        .vocab = (int)wte->shape[0],
                        .seq_len = (int)wpe->shape[0]};
     c.heads = find_heads(st, c.channels);
     c.tied = !find_tensor(st, "lm_head.weight");
+    check_tensors(st, &c);
     close_safetensors(st);
     return c;
 }
@@ -129,13 +203,11 @@ static void load_safetensors(struct model *m, const char *path)
     struct safetensors *st = open_safetensors(path);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        const struct st_tensor *t = need_named(st, p->name);
+        const struct st_tensor *t = expect_tensor(st, p);
         float *values = allocate(elements_of(p), sizeof *values), *file = allocate(elements_of(p), sizeof *file);
-        int64_t rows = p->conv1d ? p->shape[1] : p->shape[0], columns = p->conv1d ? p->shape[0] : p->shape[1];
-        check_shape(st, t, p->rank, rows, columns);
         read_floats(st, t, file);
         if (p->conv1d)
-            transpose(values, file, rows, columns);
+            transpose(values, file, p->shape[1], p->shape[0]);
         write_param(m, i, p->conv1d ? values : file);
         free(values);
         free(file);
@@ -158,10 +230,11 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
     struct st_writer *w = new_st_writer(path);
     char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
                                  c->layers, c->heads, c->channels, c->seq_len, c->vocab);
-    char *number = format_string("%u", step);
+    char *number = format_string("%u", step), *vector = format_string("%u", vector_width(m->pool->machine));
     st_metadata(w, "format", "pt"); /* what transformers expects to find */
     st_metadata(w, "config", config);
     st_metadata(w, "yard.step", number);
+    st_metadata(w, "yard.vector", vector); /* the bits depend on it; 0: of devices with unlike widths */
     st_metadata(w, "yard.tokenizer", tokenizer);
     declare_params(w, m->params);
     st_begin(w);
@@ -176,8 +249,7 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
         free(file);
     }
     st_publish(w);
-    free(config);
-    free(number);
+    free(config), free(number), free(vector);
 }
 
 /* ---- llm.c ----------------------------------------------------------------------------------------------------- */
@@ -186,6 +258,7 @@ static struct config read_llmc_config(const char *path)
 {
     struct llmc_model *f = open_llmc_model(path);
     struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
+    check_config(&c);
     close_llmc_model(f);
     return c;
 }

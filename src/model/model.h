@@ -20,6 +20,7 @@ struct config {
     int layers, heads, channels, seq_len, vocab; /* L, H, C, T at most, V */
     bool tied;                                   /* the head is the token embedding */
 };
+enum { MAX_LAYERS = 1000 };
 void check_config(const struct config *c); /* refuses impossible sizes */
 
 enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* how tensor parallelism cuts it */
@@ -122,6 +123,10 @@ void transpose(float *to, const float *from, int64_t rows, int64_t columns);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
 struct config read_config(const char *path);
 void init_from_file(struct model *m, const char *path);
+/* The name of the first parameter with an element that is not finite, and that element; NULL: there is none. */
+const char *find_bad_parameter(struct model *m, float *value);
+/* Fails with EXIT_FAILED when a file gave such a parameter. */
+void refuse_bad_parameters(struct model *m, const char *path);
 /* All parameters as safetensors with Hugging Face's GPT-2 names, published atomically. */
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
 
@@ -241,7 +246,9 @@ struct tensor *gpt_hidden(struct build *b, const struct batch *batch);  /* (N, C
 
 /* ---- optimizer.c ----------------------------------------------------------------------------------------------- */
 
-/* After the last micro-batch: sum the ranks' gradients at their owners, take the norm, update, send parameters back. */
-void add_update(struct build *b);
+/* After the last micro-batch: sum the ranks' gradients at their owners, take the norm, update, send parameters back.
+ * losses (ranks * UNIT_ALIGN), on rank 0: the others' rank_loss (1) are moved to it, at rank * UNIT_ALIGN; its own lies
+ * there. */
+void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
 
 #endif

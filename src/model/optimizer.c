@@ -4,7 +4,8 @@
  * norm) is owned by rank u % ranks, which alone keeps its Adam state.  Per unit:
  *
  *     reduce   the other ranks' gradients travel to the owner, which sums them in rank order
- *     norm     the owner takes sums of squares over fixed blocks; rank 0 adds them up in table order
+ *     norm     the owner takes sums of squares over fixed blocks; rank 0 adds them up in table order, and halts the
+ *              update when the norm or a rank's loss is not finite
  *     update   the owner runs AdamW
  *     send     the new parameters travel to the other ranks
  *
@@ -75,7 +76,15 @@ static struct tensor *new_partials(struct build *b, size_t *part)
     return t;
 }
 
-static void add_norm(struct build *b, struct tensor **sum)
+static void gather_losses(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
+{
+    for (int rank = 1; rank < b->model->n_ranks; rank++) {
+        struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)rank * UNIT_ALIGN, SHAPE(1));
+        add_move(b->step, "loss.move", part, rank_loss[rank]);
+    }
+}
+
+static void add_norm(struct build *b, struct tensor **sum, struct tensor *losses)
 {
     int n_units = b->model->params->n_units;
     size_t *part = allocate((size_t)n_units, sizeof *part);
@@ -94,7 +103,7 @@ static void add_norm(struct build *b, struct tensor **sum)
     }
     on_rank(b, 0, 0, ROLE_NORM);
     LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), IN(partials),
-           INT(count_elements(partials)), IN(b->replica->control));
+           INT(count_elements(partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
     for (int rank = 1; rank < b->model->n_ranks; rank++)
         add_move(b->step, "norm.send", b->model->replica[rank].state, b->replica->state);
     free(part);
@@ -115,14 +124,15 @@ static void update_unit(struct build *b, int unit, struct tensor *sum)
             add_move(b->step, "send.param", b->model->replica[rank].value[unit], r->value[unit]);
 }
 
-void add_update(struct build *b)
+void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     int n_units = b->model->params->n_units;
     struct tensor **sum = allocate((size_t)n_units, sizeof *sum);
     sum_tied(b);
     for (int u = n_units; u-- > 0;) /* in the order in which backward finishes them */
         sum[u] = reduce_unit(b, u);
-    add_norm(b, sum);
+    gather_losses(b, losses, rank_loss);
+    add_norm(b, sum, losses);
     for (int u = 0; u < n_units; u++) /* in the order in which the next forward needs them */
         update_unit(b, u, sum[u]);
     free(sum);

@@ -56,6 +56,8 @@ void check_config(const struct config *c)
              "a model needs at least 1 layer, head, channel, position and token; got %d layers, %d heads, %d "
              "channels, seq-len %d, vocabulary %d",
              c->layers, c->heads, c->channels, c->seq_len, c->vocab);
+    if (c->layers > MAX_LAYERS)
+        fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MAX_LAYERS);
     if (c->channels % c->heads)
         fail(EXIT_USAGE,
              "--channels %d is not a multiple of --heads %d: every head takes an equal part; try --heads %d",

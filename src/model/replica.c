@@ -22,9 +22,14 @@ static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum
     return t;
 }
 
-static struct tensor *param_view(struct model *m, struct tensor *unit, const struct param *p)
+static struct weight views_of(struct model *m, const struct replica *r, const struct param *p)
 {
-    return unit ? new_view(m->pool, unit, p->name, p->offset, p->rank, p->shape) : NULL;
+    char *grad = format_string("grad.%s", p->name);
+    struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
+    struct weight w = {new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
+                       of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL};
+    free(grad);
+    return w;
 }
 
 static struct weight *role_of(const struct model *m, struct replica *r, int param)
@@ -42,8 +47,7 @@ static struct weight *role_of(const struct model *m, struct replica *r, int para
 static void make_views(struct model *m, struct replica *r)
 {
     for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        r->by_param[i] = (struct weight){param_view(m, r->value[p->unit], p), param_view(m, r->grad[p->unit], p)};
+        r->by_param[i] = views_of(m, r, &m->params->param[i]);
         *role_of(m, r, i) = r->by_param[i];
     }
     if (m->params->config.tied)
@@ -85,7 +89,7 @@ static void make_replica(struct model *m, int rank)
         return;
     if (c->tied) {
         r->lookup_grad =
-            new_tensor(m->pool, r->device, MEM_GRADIENTS, "wte.lookup.grad", FLOAT32, SHAPE(c->vocab, c->channels));
+            new_tensor(m->pool, r->device, MEM_GRADIENTS, "grad.wte.lookup", FLOAT32, SHAPE(c->vocab, c->channels));
         r->lookup_grad->persistent = true;
     }
     r->control = small_tensor(m, r, "control", CONTROL_SIZE);

@@ -1,6 +1,7 @@
 /* costs.c - how long tasks take: profiles (measured) and hardware descriptions (modelled).  The formats are in
- * simulate.h; a person can edit both.
+ * predict.h; a person can edit both.
  */
+#include "../file/file.h"
 #include "predict.h"
 
 #include <errno.h>
@@ -12,31 +13,39 @@ const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "model
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
+/* What numbers may be: so far apart that any machine fits, and near enough that no time overflows. */
+struct range {
+    double low, high; /* low itself is allowed where it is above 0 */
+};
+static const struct range per_second = {1, 1e30}, seconds = {0, 1e3}, share = {1e-6, 1}, factors = {1e-6, 1e6};
+enum { MOST = 1000000 /* devices, units ... */ };
+
 enum field_type { TEXT, WHOLE, REAL, BYTES };
 static const struct field {
     const char *name;
     enum field_type type;
     size_t offset;
-    char needed_by; /* 'p'rofile, 'h'ardware, or neither: ' ' */
+    char needed_by;            /* 'p'rofile, 'h'ardware, or neither: ' ' */
+    const struct range *range; /* of a REAL */
 } fields[] = {
-    {"device", TEXT, offsetof(struct costs, device), 'p'},
-    {"driver", TEXT, offsetof(struct costs, driver), 'p'},
-    {"engine", TEXT, offsetof(struct costs, engine), 'p'},
-    {"shape", TEXT, offsetof(struct costs, shape), 'p'},
-    {"units", WHOLE, offsetof(struct costs, units), 'p'},
-    {"vector", WHOLE, offsetof(struct costs, vector), 'p'},
-    {"issue", REAL, offsetof(struct costs, issue), ' '},
-    {"hardware", TEXT, offsetof(struct costs, name), 'h'},
-    {"devices", WHOLE, offsetof(struct costs, devices), 'h'},
-    {"devices_per_link", WHOLE, offsetof(struct costs, link_share), 'h'},
-    {"flops", REAL, offsetof(struct costs, flops), 'h'},
-    {"efficiency", REAL, offsetof(struct costs, efficiency), 'h'},
-    {"bandwidth", REAL, offsetof(struct costs, bandwidth), 'h'},
-    {"launch", REAL, offsetof(struct costs, launch), 'h'},
-    {"host_bandwidth", REAL, offsetof(struct costs, host_bandwidth), 'h'},
-    {"host_launch", REAL, offsetof(struct costs, host_launch), 'h'},
-    {"memory", BYTES, offsetof(struct costs, memory), 'h'},
-    {"host_memory", BYTES, offsetof(struct costs, host_memory), 'h'},
+    {"device", TEXT, offsetof(struct costs, device), 'p', NULL},
+    {"driver", TEXT, offsetof(struct costs, driver), 'p', NULL},
+    {"engine", TEXT, offsetof(struct costs, engine), 'p', NULL},
+    {"shape", TEXT, offsetof(struct costs, shape), 'p', NULL},
+    {"units", WHOLE, offsetof(struct costs, units), 'p', NULL},
+    {"vector", WHOLE, offsetof(struct costs, vector), 'p', NULL},
+    {"issue", REAL, offsetof(struct costs, issue), ' ', &seconds},
+    {"hardware", TEXT, offsetof(struct costs, name), 'h', NULL},
+    {"devices", WHOLE, offsetof(struct costs, devices), 'h', NULL},
+    {"devices_per_link", WHOLE, offsetof(struct costs, link_share), 'h', NULL},
+    {"flops", REAL, offsetof(struct costs, flops), 'h', &per_second},
+    {"efficiency", REAL, offsetof(struct costs, efficiency), 'h', &share},
+    {"bandwidth", REAL, offsetof(struct costs, bandwidth), 'h', &per_second},
+    {"launch", REAL, offsetof(struct costs, launch), 'h', &seconds},
+    {"host_bandwidth", REAL, offsetof(struct costs, host_bandwidth), 'h', &per_second},
+    {"host_launch", REAL, offsetof(struct costs, host_launch), 'h', &seconds},
+    {"memory", BYTES, offsetof(struct costs, memory), 'h', NULL},
+    {"host_memory", BYTES, offsetof(struct costs, host_memory), 'h', NULL},
 };
 
 struct place_in_file {
@@ -45,10 +54,17 @@ struct place_in_file {
     uint64_t seen; /* bit per field */
 };
 
-static _Noreturn void fail_line(const struct place_in_file *at, const char *what)
+static _Noreturn void fail_line(const struct place_in_file *at, const char *key, const char *value)
 {
-    fail(EXIT_USAGE, "%s, line %d: %s; simulate.h and data/hardware show the format", at->path, at->line, what);
+    fail(EXIT_USAGE,
+         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; predict.h and data/hardware "
+         "show the "
+         "format",
+         at->path, at->line, key, value);
 }
+
+static bool within(double x, const struct range *r) { return x > 0 && x >= r->low && x <= r->high; }
+static bool within_or_0(double x, const struct range *r) { return x == 0 || within(x, r); }
 
 static bool set_field(struct costs *c, const struct field *f, const char *value)
 {
@@ -56,12 +72,12 @@ static bool set_field(struct costs *c, const struct field *f, const char *value)
     switch (f->type) {
     case TEXT:
         free(*(char **)to);
-        *(char **)to = copy_string(value);
+        *(char **)to = make_printable(copy_string(value), false);
         return *value != '\0';
     case WHOLE:
-        return parse_int(value, to) && *(int64_t *)to > 0;
+        return parse_int(value, to) && *(int64_t *)to > 0 && *(int64_t *)to <= MOST;
     case REAL:
-        return parse_double(value, to) && isfinite(*(double *)to) && *(double *)to > 0;
+        return parse_double(value, to) && within(*(double *)to, f->range);
     case BYTES:
         return parse_bytes(value, to) && *(size_t *)to > 0;
     }
@@ -76,12 +92,12 @@ static int lane_by_name(const char *name)
     return -1;
 }
 
-/* Exactly n finite numbers. */
+/* Exactly n numbers from 0 to 1e30. */
 static bool read_numbers(const char *text, int n, double *number)
 {
     for (int i = 0; i < n; i++) {
         int used = 0;
-        if (sscanf(text, "%lf%n", &number[i], &used) != 1 || !isfinite(number[i]))
+        if (sscanf(text, "%lf%n", &number[i], &used) != 1 || !(number[i] >= 0 && number[i] <= per_second.high))
             return false;
         text += used;
     }
@@ -94,7 +110,7 @@ static bool read_task(struct costs *c, const char *key, const char *value)
     double number[3];
     struct task_cost t = {.ns = 0};
     if (sscanf(key, "task %39s %15s", t.name, lane) != 2 || lane_by_name(lane) < 0 || !read_numbers(value, 3, number) ||
-        !(number[0] > 0 && number[1] >= 0 && number[2] >= 0))
+        !(number[0] > 0))
         return false;
     t.ns = number[0], t.flops = number[1], t.bytes = number[2];
     t.lane = (enum lane_kind)lane_by_name(lane);
@@ -108,7 +124,7 @@ static bool read_link(struct costs *c, const char *key, const char *value)
     double number[2];
     if (sscanf(key, "link %15s", lane) != 1 || lane_by_name(lane) < 0)
         return false;
-    if (!read_numbers(value, 2, number) || !(number[0] > 0 && number[1] >= 0))
+    if (!read_numbers(value, 2, number) || !within(number[0], &per_second) || !within_or_0(number[1], &seconds))
         return false;
     c->link[lane_by_name(lane)] = (struct lane_speed){number[0], number[1]};
     return true;
@@ -117,14 +133,14 @@ static bool read_link(struct costs *c, const char *key, const char *value)
 static bool read_gap(struct costs *c, const char *key, const char *value)
 {
     int lane = lane_by_name(key + 4);
-    return lane >= 0 && read_numbers(value, 1, &c->gap[lane]) && c->gap[lane] >= 0;
+    return lane >= 0 && read_numbers(value, 1, &c->gap[lane]) && within_or_0(c->gap[lane], &seconds);
 }
 
 static bool read_memory(struct costs *c, const char *key, const char *value)
 {
     for (int i = 0; i < MEM_CLASSES; i++)
         if (strcmp(key + 7, memory_class_name[i]) == 0)
-            return parse_double(value, &c->peak_memory[i]);
+            return read_numbers(value, 1, &c->peak_memory[i]);
     return false;
 }
 
@@ -137,7 +153,7 @@ static void read_line(struct costs *c, struct place_in_file *at, char *line)
     if (!*key)
         return;
     if (!equals)
-        fail_line(at, "expected `name = value`");
+        fail(EXIT_USAGE, "%s, line %d: expected `name = value`, found \"%.60s\"", at->path, at->line, key);
     *equals = '\0';
     key = trim(key);
     char *value = trim(equals + 1);
@@ -157,7 +173,7 @@ static void read_line(struct costs *c, struct place_in_file *at, char *line)
                 at->seen |= UINT64_C(1) << i;
             }
     if (!good)
-        fail_line(at, "unknown name, or a value that is out of range");
+        fail_line(at, key, value);
 }
 
 static void check_complete(const struct costs *c, const struct place_in_file *at)
@@ -172,26 +188,17 @@ static void check_complete(const struct costs *c, const struct place_in_file *at
 
 struct costs *read_costs(const char *path)
 {
-    FILE *f = fopen(path, "r");
-    if (!f)
-        fail(EXIT_IO, "cannot open %s: %s; `yard profile -o FILE` writes one, data/hardware has descriptions", path,
-             strerror(errno));
     struct costs *c = allocate(1, sizeof *c);
     struct place_in_file at = {.path = path};
-    char *line = NULL;
-    size_t cap = 0;
-    errno = 0;
+    char *text = read_text(path), *rest = text;
     *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
-    while (getline(&line, &cap, f) >= 0) {
+    for (char *line; (line = strsep(&rest, "\n"));) {
         at.line++;
         read_line(c, &at, line);
     }
-    if (ferror(f))
-        fail(EXIT_IO, "cannot read %s: %s", path, strerror(errno));
     c->measured = c->name == NULL;
     check_complete(c, &at);
-    free(line);
-    fclose(f);
+    free(text);
     return c;
 }
 
@@ -213,21 +220,28 @@ static void check_text(const struct costs *c, const char *field, const char *pro
              c->path, field, profile, now);
 }
 
+static void check_number(const struct costs *c, const char *field, int64_t profile, unsigned now)
+{
+    char a[32], b[32];
+    snprintf(a, sizeof a, "%lld", (long long)profile);
+    snprintf(b, sizeof b, "%u", now);
+    check_text(c, field, a, b);
+}
+
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
 {
-    char driver[128] = "", units[32], profiled[32];
+    char driver[128] = "";
     if (!c->measured)
         return;
     if (d->cl)
         clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
     if (d->is_share)
         warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
-    snprintf(units, sizeof units, "%u", d->units);
-    snprintf(profiled, sizeof profiled, "%lld", (long long)c->units);
     check_text(c, "device", c->device, d->name);
     check_text(c, "driver", c->driver, driver);
     check_text(c, "engine", c->engine, engine);
-    check_text(c, "units", profiled, units);
+    check_number(c, "units", c->units, d->units);
+    check_number(c, "vector", c->vector, d->vector);
 }
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
@@ -328,12 +342,10 @@ static bool apply_word(struct costs *c, struct machine *m, const char *word)
     if (!scale)
         return false;
     const char *number = strchr(word, '=') + 1;
-    if (sscanf(number, "%lf%n", &factor, &used) != 1 || !(factor > 0) || !isfinite(factor))
-        return false;
-    if (number[used] && strcmp(number + used, "x") != 0)
+    if (sscanf(number, "%lf%n", &factor, &used) != 1 || (number[used] && strcmp(number + used, "x") != 0))
         return false;
     *scale *= factor;
-    return true;
+    return within(factor, &factors) && within(*scale, &factors);
 }
 
 void apply_what_if(struct costs *c, struct machine *m, const char *text)
@@ -341,17 +353,17 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
     char *words = copy_string(text), *save = NULL;
     for (char *word = strtok_r(words, " ,", &save); word; word = strtok_r(NULL, " ,", &save))
         if (!apply_word(c, m, word))
-            fail(EXIT_USAGE, "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G", word);
+            fail(EXIT_USAGE,
+                 "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, with factors of 1e-6 to "
+                 "1e6",
+                 word);
     free(words);
 }
 
 /* ---- writing a profile ----------------------------------------------------------------------------------------- */
 
-void write_profile(const char *path, const struct costs *c, const char *shape)
+static void print_profile(FILE *f, const struct costs *c, const char *shape)
 {
-    FILE *f = fopen(path, "w");
-    if (!f)
-        fail(EXIT_IO, "cannot write %s: %s", path, strerror(errno));
     fprintf(f, "# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan --simulate --profile` "
                "reads it.\n");
     fprintf(f, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\n", c->device, c->driver,
@@ -372,6 +384,19 @@ void write_profile(const char *path, const struct costs *c, const char *shape)
     for (size_t i = 0; i < c->n_tasks; i++)
         fprintf(f, "task %s %s = %.0f %.0f %.0f\n", c->tasks[i].name, lane_kind_name[c->tasks[i].lane], c->tasks[i].ns,
                 c->tasks[i].flops, c->tasks[i].bytes);
-    if (ferror(f) || fclose(f))
-        fail(EXIT_IO, "cannot write %s: is the disk full?", path);
+}
+
+void write_profile(const char *path, const struct costs *c, const char *shape)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        print_profile(f, c, shape);
+    if (!f || fclose(f))
+        fail(EXIT_IO, "cannot write %s: %s", path, strerror(errno));
+    struct writer *w = open_writer(path);
+    write_bytes(w, text, n);
+    publish(w);
+    free(text);
 }

@@ -59,8 +59,8 @@ struct costs *read_costs(const char *path);
 void free_costs(struct costs *c);
 /* Apply "link=2x cpu=0.5x device=1.5x mem=8G"; memory applies to the machine's budgets. */
 void apply_what_if(struct costs *c, struct machine *m, const char *text);
-/* A profile of another device, driver, engine or number of units is refused, naming the field and both values; another
- * shape is allowed: its tasks are scaled. */
+/* A profile of another device, driver, engine, number of units or vector width is refused, naming the field and both
+ * values; another shape is allowed: its tasks are scaled. */
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
 /* Seconds that the task takes alone. */
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
@@ -71,7 +71,8 @@ struct machine *virtual_machine(const struct costs *c, int n_devices);
 
 /* ---- simulate.c ------------------------------------------------------------------------------------------------ */
 
-enum { SIMULATED_STEPS = 3 };
+/* The last but one is the steady state, which is reported: one is needed behind it, whose batch shares the links. */
+enum { SIMULATED_STEPS = 4, STEADY_STEP = SIMULATED_STEPS - 2 };
 struct moment { /* one task in one simulated step: seconds */
     double start, end;
     int32_t blocker; /* node that it waited for last (SIMULATED_STEPS * n nodes), -1: none */
@@ -83,18 +84,18 @@ struct simulation {
     double *steady;         /* [n] in the steady step: on a shared link longer than alone */
     double *gaps;           /* [n] between the lane's turn and the task's start */
     size_t by_source[COST_SOURCES];
-    double period;                /* steady step time: end of the last step - end of the one before */
+    double period;                /* end of the steady step - end of the one before */
     double busy[MAX_LANES];       /* seconds per steady step */
     size_t peak[MAX_DEVICES + 1]; /* bytes live at once, over time */
 };
-/* Runs three iterations on a virtual clock: lanes in order, shared links by processor sharing. */
+/* Runs SIMULATED_STEPS iterations on a virtual clock: lanes in order, shared links by processor sharing. */
 struct simulation *simulate(const struct step *s, const struct costs *c);
 /* The same with given durations (seconds, per task) and no shared links. */
 struct simulation *simulate_durations(const struct step *s, const double *seconds);
 void free_simulation(struct simulation *sim);
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
 json_t *simulation_json(const struct simulation *sim);
-/* The simulated steps as a trace, like a real one. */
+/* The simulated steps up to the steady one as a trace, like a real one. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
 
 #endif

@@ -37,13 +37,13 @@ static const struct task *task_of(const struct simulation *sim, int node)
     return &sim->step->tasks[node % (int)sim->step->n];
 }
 
-static size_t last_iteration(const struct simulation *sim) { return (SIMULATED_STEPS - 1) * sim->step->n; }
+static size_t steady_iteration(const struct simulation *sim) { return STEADY_STEP * sim->step->n; }
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
 static int last_to_end(const struct simulation *sim)
 {
-    size_t first = last_iteration(sim), best = first;
+    size_t first = steady_iteration(sim), best = first;
     for (size_t i = first; i < first + sim->step->n; i++)
         if (sim->moments[i].end > sim->moments[best].end)
             best = i;
@@ -72,7 +72,7 @@ static size_t critical_path(const struct simulation *sim, struct total *totals)
 /* A gap on a lane is the blocker's: the task that ended last of those that the next one waited for. */
 static size_t find_waits(const struct simulation *sim, struct total *totals)
 {
-    size_t n = 0, first = last_iteration(sim);
+    size_t n = 0, first = steady_iteration(sim);
     double lane_end[MAX_LANES];
     for (int i = 0; i < MAX_LANES; i++)
         lane_end[i] = -1;
@@ -141,9 +141,9 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     const struct machine *m = sim->step->pool->machine;
     struct table *lanes = lane_table(sim), *path = path_table(sim);
     char bytes[32], budget[32];
-    fprintf(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled\n",
-            1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
-            sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
+    print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
+               1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
+               sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
     print_heading(out, lanes);
     print_rows(out, lanes, 0, lanes->n);
     for (int d = 0; d <= m->n_devices; d++)
@@ -179,7 +179,7 @@ void write_simulation(const struct simulation *sim, const char *path, const char
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
     struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, model, TRACE_SIMULATED, 1);
-    for (size_t node = 0; node < SIMULATED_STEPS * s->n; node++) {
+    for (size_t node = 0; node < (STEADY_STEP + 1) * s->n; node++) {
         const struct moment *m = &sim->moments[node];
         uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
         trace_end(w, trace_begin(w, (uint32_t)(node / s->n) + 1, (uint32_t)(node % s->n), start), start, end, 0);

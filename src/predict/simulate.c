@@ -1,6 +1,6 @@
 /* simulate.c - the cyclic list on a virtual clock.
  *
- * Three iterations are run, and the last one, which is the steady state, is reported.  The rules are execute()'s own:
+ * Four iterations are run, and the third, which is the steady state, is reported.  The rules are execute()'s own:
  * a lane runs its tasks in list order; a task starts when the one before it on its lane and all that it waits for have
  * ended, and not before the iteration two back has ended, nor before the host has issued it.  A link that devices share
  * is shared evenly by the copies that are on it (processor sharing): each of k copies goes at 1/k of its speed.
@@ -247,10 +247,10 @@ static double end_of(const struct simulation *sim, int iteration)
 static void sum_up(struct simulation *sim)
 {
     const struct step *s = sim->step;
-    sim->period = end_of(sim, SIMULATED_STEPS - 1) - end_of(sim, SIMULATED_STEPS - 2);
+    sim->period = end_of(sim, STEADY_STEP) - end_of(sim, STEADY_STEP - 1);
     sim->steady = allocate(s->n, sizeof *sim->steady);
     for (size_t i = 0; i < s->n; i++) {
-        const struct moment *m = &sim->moments[(SIMULATED_STEPS - 1) * s->n + i];
+        const struct moment *m = &sim->moments[STEADY_STEP * s->n + i];
         sim->steady[i] = m->end - m->start;
         sim->busy[s->tasks[i].lane->index] += sim->steady[i];
     }
@@ -295,6 +295,20 @@ static struct simulation *run_simulation(struct simulation *sim, const struct co
     return sim;
 }
 
+/* Eleven days.  Beyond, and below a nanosecond, some number of the file is wrong, and times would not fit their clocks.
+ */
+static void check_total(const struct simulation *sim, const struct costs *c)
+{
+    double total = (double)sim->step->n * c->issue;
+    for (size_t i = 0; i < sim->step->n; i++)
+        total += sim->gaps[i] + sim->seconds[i];
+    if (!(total >= 1e-9 && total <= 1e6))
+        fail(EXIT_USAGE,
+             "%s, with --what-if, makes the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a "
+             "number in it wrong?",
+             c->path, total);
+}
+
 struct simulation *simulate(const struct step *s, const struct costs *c)
 {
     struct simulation *sim = allocate(1, sizeof *sim);
@@ -307,6 +321,7 @@ struct simulation *simulate(const struct step *s, const struct costs *c)
         sim->seconds[i] = task_seconds(c, &s->tasks[i], &source);
         sim->by_source[source]++;
     }
+    check_total(sim, c);
     return run_simulation(sim, c);
 }
 

@@ -59,6 +59,22 @@ static void report_times(struct step *s, uint32_t number)
     }
 }
 
+/* When the devices were done with the iteration: the last end of their lanes, each being in order. */
+static uint64_t last_end(struct step *s, uint32_t number)
+{
+    uint64_t seen = now_ns(), last = 0;
+    bool known[MAX_LANES] = {false};
+    for (size_t i = s->n; i-- > 0;) {
+        const struct lane *lane = s->tasks[i].lane;
+        if (lane->device->is_host || known[lane->index])
+            continue;
+        known[lane->index] = true;
+        task_times(&s->tasks[i], slot_of(s, number, i), seen);
+        last = MAX(last, slot_of(s, number, i)->end);
+    }
+    return last;
+}
+
 static void release_slots(struct step *s, uint32_t number)
 {
     pthread_mutex_lock(&slots_lock);
@@ -102,6 +118,7 @@ void wait_iteration(struct step *s, uint32_t number)
         if (execution.trace || execution.observe)
             report_times(s, number);
     }
+    s->ended[number & 3] = last_end(s, number);
     release_slots(s, number);
 }
 
@@ -118,6 +135,10 @@ void drain(struct step *s)
     uint32_t a = s->number[0], b = s->number[1];
     wait_iteration(s, MIN(a, b));
     wait_iteration(s, MAX(a, b));
+    for (int i = 0; i < s->pool->machine->n_lanes; i++) { /* an event may end before the job that waited for it */
+        wait_until_idle(s->pool->machine->lane[i].thread);
+        wait_until_idle(s->pool->machine->lane[i].forward);
+    }
     watch(NULL);
 }
 
@@ -239,14 +260,22 @@ void run_alone(struct step *s, uint32_t number, size_t i)
     slot->work = NULL;
 }
 
+static void run_audited(struct audit *a, uint32_t number, size_t i)
+{
+    char *wrong = audit_task(a, number, i);
+    if (wrong)
+        fail(EXIT_FAILED, "audit: %s", wrong);
+}
+
 static void execute_serial(struct step *s, uint32_t number)
 {
+    struct audit *audit = execution.audit ? open_audit(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
         struct slot *slot = slot_of(s, number, i);
         if (execution.trace)
             slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, now_ns());
-        if (execution.audit)
-            audit_task(s, number, i);
+        if (audit)
+            run_audited(audit, number, i);
         else
             run_alone(s, number, i);
         if (execution.trace)
@@ -254,13 +283,17 @@ static void execute_serial(struct step *s, uint32_t number)
         if (execution.observe)
             execution.observe(execution.observe_context, s, &s->tasks[i], number, slot->start, slot->end);
     }
+    if (audit)
+        close_audit(audit);
 }
 
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->ready, "list %s has not been finished", s->name);
     wait_iteration(s, s->number[number & 1]);
+    pthread_mutex_lock(&slots_lock);
     s->number[number & 1] = number;
+    pthread_mutex_unlock(&slots_lock);
     if (execution.serial) {
         wait_iteration(s, s->number[(number & 1) ^ 1]);
         execute_serial(s, number);

@@ -18,7 +18,7 @@ struct host_thread {
     pthread_cond_t changed;
     struct job *jobs; /* a queue: from `head` to `n` */
     size_t head, n, cap;
-    bool stop;
+    bool busy, stop; /* busy: a job has been taken and not finished */
 };
 
 /* Wait for each event (they may be of several contexts); a failed one's status, else CL_COMPLETE. */
@@ -61,13 +61,16 @@ static void run_job(struct job *job)
 static bool next_job(struct host_thread *t, struct job *job)
 {
     pthread_mutex_lock(&t->lock);
+    t->busy = false;
+    pthread_cond_broadcast(&t->changed);
     while (t->head == t->n && !t->stop)
         pthread_cond_wait(&t->changed, &t->lock);
-    bool got = t->head < t->n;
-    if (got)
+    t->busy = t->head < t->n;
+    if (t->busy)
         *job = t->jobs[t->head++];
     if (t->head == t->n)
         t->head = t->n = 0;
+    bool got = t->busy;
     pthread_mutex_unlock(&t->lock);
     return got;
 }
@@ -126,8 +129,18 @@ void submit_job(struct host_thread **thread, const char *name, const struct job 
     pthread_mutex_lock(&(*thread)->lock);
     drop_taken(*thread);
     *APPEND((*thread)->jobs, (*thread)->n, (*thread)->cap) = own;
-    pthread_cond_signal(&(*thread)->changed);
+    pthread_cond_broadcast(&(*thread)->changed);
     pthread_mutex_unlock(&(*thread)->lock);
+}
+
+void wait_until_idle(struct host_thread *t)
+{
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->lock);
+    while (t->busy || t->head < t->n)
+        pthread_cond_wait(&t->changed, &t->lock);
+    pthread_mutex_unlock(&t->lock);
 }
 
 void stop_thread(struct host_thread **thread)
@@ -136,7 +149,7 @@ void stop_thread(struct host_thread **thread)
         return;
     pthread_mutex_lock(&(*thread)->lock);
     (*thread)->stop = true;
-    pthread_cond_signal(&(*thread)->changed);
+    pthread_cond_broadcast(&(*thread)->changed);
     pthread_mutex_unlock(&(*thread)->lock);
     pthread_join((*thread)->thread, NULL);
     pthread_mutex_destroy(&(*thread)->lock);

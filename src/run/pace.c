@@ -142,6 +142,12 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
 {
     struct pace *p = allocate(1, sizeof *p);
     p->scale = scale > 0 ? scale : choose_scale(s, seconds, period);
+    if (!(p->scale <= 1e9 && p->scale * period <= 1e6))
+        fail(
+            EXIT_USAGE,
+            "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s: check the file's "
+            "numbers and --pace-scale",
+            period, p->scale);
     p->seconds = copy_array(seconds, s->n);
     p->gaps = copy_array(gaps, s->n);
     for (int parity = 0; parity < 2; parity++)

@@ -3,18 +3,19 @@
 
 #include <stdlib.h>
 
-static cl_int set_argument(cl_kernel kernel, cl_uint i, const struct arg *a)
+static cl_int set_argument(const struct task *t, cl_uint i)
 {
-    cl_mem buffer = a->kind == ARG_TENSOR && a->tensor ? tensor_buffer(a->tensor) : NULL;
+    const struct arg *a = &t->args[i];
+    cl_mem buffer = a->kind == ARG_TENSOR && a->i >= 0 ? tensor_buffer(t->access[a->i].tensor) : NULL;
     switch (a->kind) {
     case ARG_TENSOR:
-        return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
+        return clSetKernelArg(t->kernel, i, sizeof buffer, &buffer);
     case ARG_INT:
-        return clSetKernelArg(kernel, i, sizeof a->i, &a->i);
+        return clSetKernelArg(t->kernel, i, sizeof a->i, &a->i);
     case ARG_FLOAT:
-        return clSetKernelArg(kernel, i, sizeof a->f, &a->f);
+        return clSetKernelArg(t->kernel, i, sizeof a->f, &a->f);
     case ARG_LOCAL:
-        return clSetKernelArg(kernel, i, (size_t)a->i, NULL);
+        return clSetKernelArg(t->kernel, i, (size_t)a->i, NULL);
     }
     return CL_INVALID_VALUE;
 }
@@ -23,7 +24,7 @@ static void set_arguments(struct task *t)
 {
     t->kernel = make_kernel(t->lane->device, t->file, t->function);
     for (int i = 0; i < t->n_args; i++) {
-        cl_int code = set_argument(t->kernel, (cl_uint)i, &t->args[i]);
+        cl_int code = set_argument(t, (cl_uint)i);
         if (code != CL_SUCCESS)
             fail(EXIT_FAILED,
                  "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same "

@@ -45,7 +45,8 @@ void wait_iteration(struct step *s, uint32_t number);
 void run_alone(struct step *s, uint32_t number, size_t i);
 /* Wait until all that was issued has ended, without collecting it. */
 void wait_lanes(struct step *s);
-/* Wait for everything issued; after it, another list may run and tensors may be read. */
+/* Wait for everything issued, and until no thread reads the list any more: after it, another list may run, tensors may
+ * be read, and the list may be freed. */
 void drain(struct step *s);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
@@ -59,6 +60,7 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
     cl_event *wait, *complete; /* retained by submit_job, released when done */
 };
 void submit_job(struct host_thread **thread, const char *name, const struct job *job);
+void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
 void stop_thread(struct host_thread **thread);
 
 /* ---- watchdog.c, audit.c, blame.c ------------------------------------------------------------------------------ */
@@ -66,14 +68,18 @@ void stop_thread(struct host_thread **thread);
 /* The watchdog's lock: held while slots change. */
 extern pthread_mutex_t slots_lock;
 /* Watch this list (a thread is started when execution.watchdog_seconds > 0): when no task ends for that long, print the
- * frontier.  NULL: nothing runs. */
+ * frontier; after five times as long, end the program with EXIT_FAILED.  NULL: nothing runs. */
 void watch(struct step *s);
 /* What is stuck: per lane the first task that has not ended and the edges it waits for. */
 void print_frontier(FILE *out, struct step *s);
 
-/* Run one task alone in memory filled with NaN but for its declared reads; fails with a sentence when it writes what it
- * has not declared, or writes a NaN that it can only have read undeclared. */
-void audit_task(struct step *s, uint32_t number, size_t i);
+/* Checks what tasks declare, while nothing else runs: open, audit tasks in list order, close. */
+struct audit *open_audit(struct step *s);
+/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
+ * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
+ * stays as before the task. */
+char *audit_task(struct audit *a, uint32_t number, size_t i);
+void close_audit(struct audit *a);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  false: nothing found. */

@@ -1,16 +1,19 @@
 /* watchdog.c - a hang explains itself.
  *
  * A thread looks five times a second how many tasks have ended.  When none has for execution.watchdog_seconds, it
- * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  Seconds are
- * counted by the thread's own waking, so a stop in a debugger does not trip it.
+ * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  After five
+ * times as long it ends the program.  Seconds are counted by the thread's own waking, so a stop in a debugger does not
+ * trip it.
  */
 #include "run.h"
 
 #include <time.h>
 
-static struct step *volatile watched;
+static struct step *watched; /* guarded by slots_lock, as is the next */
+static double patience;
 static bool started;
 #define LOOK_SECONDS 0.2
+enum { GIVE_UP = 5 }; /* times the patience */
 
 static bool has_ended(const struct slot *slot)
 {
@@ -69,47 +72,70 @@ void print_frontier(FILE *out, struct step *s)
     fprintf(out, "  run with --serial to step through the tasks one by one\n");
 }
 
-/* Seconds since a task of the watched list last ended; 0 when nothing is under way.  Called with the lock held. */
-static double count_quiet(double quiet, size_t *last)
+/* What the thread remembers from look to look. */
+struct look {
+    double patience;     /* execution.watchdog_seconds; 0: off */
+    size_t ended;        /* tasks that had ended */
+    double quiet, spoke; /* seconds since one of them ended; and when it last said something */
+};
+
+/* Has no task of the watched list ended since the last look, although some are under way?  Called with the lock held.
+ */
+static bool stands_still(struct look *l)
 {
-    size_t unfinished = 0, ended = watched ? count_ended(watched, &unfinished) : 0;
-    quiet = unfinished && ended == *last ? quiet + LOOK_SECONDS : 0;
-    *last = ended;
-    return quiet;
+    size_t unfinished = 0, before = l->ended;
+    l->patience = patience;
+    l->ended = watched ? count_ended(watched, &unfinished) : 0;
+    return unfinished && l->ended == before;
+}
+
+static void speak(struct look *l, bool issuing)
+{
+    if (issuing)
+        note("the driver has not come back from issuing a task for %.0f s", l->quiet);
+    else
+        print_frontier(stderr, watched);
+    l->spoke = l->quiet;
+    if (l->quiet > (GIVE_UP - 0.5) * l->patience)
+        fail(EXIT_FAILED,
+             "no task has ended for %.0f s, %d times --watchdog: the run is given up; what was saved before is whole.\n"
+             "  If a task takes that long here, use a larger --watchdog; if the driver hangs, --serial or another -d",
+             l->quiet, GIVE_UP);
+}
+
+/* Without the lock, the issuing thread is inside execute(), in a call that does not return. */
+static void look_once(struct look *l)
+{
+    bool got = pthread_mutex_trylock(&slots_lock) == 0;
+    if (got && !stands_still(l))
+        l->quiet = l->spoke = 0;
+    else
+        l->quiet += LOOK_SECONDS;
+    if (l->patience > 0 && l->quiet >= l->spoke + l->patience)
+        speak(l, !got);
+    if (got)
+        pthread_mutex_unlock(&slots_lock);
 }
 
 static void *watchdog_main(void *unused)
 {
     (void)unused;
-    size_t last = 0;
-    double quiet = 0, locked = 0; /* locked: the issuing thread is inside execute(), in a call that does not return */
+    struct look look = {.patience = execution.watchdog_seconds};
     for (;;) {
         nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * LOOK_SECONDS)}, NULL);
-        bool got = pthread_mutex_trylock(&slots_lock) == 0;
-        locked = got ? 0 : locked + LOOK_SECONDS;
-        if (got)
-            quiet = count_quiet(quiet, &last);
-        if (execution.watchdog_seconds > 0 && locked >= execution.watchdog_seconds) {
-            note("the driver has not come back from issuing a task for %.0f s", locked);
-            locked = 0;
-        }
-        if (got && watched && execution.watchdog_seconds > 0 && quiet >= execution.watchdog_seconds) {
-            print_frontier(stderr, watched);
-            quiet = 0;
-        }
-        if (got)
-            pthread_mutex_unlock(&slots_lock);
+        look_once(&look);
     }
     return NULL;
 }
 
 void watch(struct step *s)
 {
+    pthread_mutex_lock(&slots_lock);
+    watched = s;
+    patience = execution.watchdog_seconds;
+    pthread_mutex_unlock(&slots_lock);
     if (s && !started && execution.watchdog_seconds > 0) {
         pthread_t thread;
         started = pthread_create(&thread, NULL, watchdog_main, NULL) == 0 && pthread_detach(thread) == 0;
     }
-    pthread_mutex_lock(&slots_lock);
-    watched = s;
-    pthread_mutex_unlock(&slots_lock);
 }

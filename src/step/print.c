@@ -34,29 +34,116 @@ static void print_number(FILE *out, int n, int width)
         fprintf(out, " %*d", width, n);
 }
 
+/* Was the tensor touched in this mode by an access before k? */
+static bool seen_before(const struct task *t, int k, enum access_mode mode)
+{
+    for (int i = 0; i < k; i++)
+        if (t->access[i].tensor == t->access[k].tensor && (t->access[i].mode & mode))
+            return true;
+    return false;
+}
+
+/* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
+static void print_accesses(FILE *out, const struct task *t, enum access_mode mode)
+{
+    const char *comma = "";
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor;
+        if (!(t->access[i].mode & mode) || seen_before(t, i, mode))
+            continue;
+        bool here = x->device == t->lane->device;
+        fprintf(out, "%s%s%s%s", comma, x->name, here ? "" : "@", here ? "" : x->device->id);
+        comma = ", ";
+    }
+    if (!*comma)
+        fputc('-', out);
+}
+
+static void print_task(FILE *out, size_t number, const struct task *t)
+{
+    fprintf(out, "%5zu  %-22s", number, t->name);
+    print_number(out, t->layer, 5);
+    print_number(out, t->micro, 5);
+    fprintf(out, "  %-16s %10.2f %9.3f  ", t->lane->name, t->flops / 1e6, (double)t->bytes / (1 << 20));
+    print_edges(out, t);
+    fprintf(out, "%9s", "");
+    print_accesses(out, t, ACCESS_READ);
+    fprintf(out, " -> ");
+    print_accesses(out, t, ACCESS_WRITE);
+    fputc('\n', out);
+}
+
 void print_step(FILE *out, const struct step *s)
 {
     double flops = 0;
-    fprintf(out, "list %s: %zu tasks. waits: task numbers; ' of the step before; ~ only because bytes are reused\n",
+    fprintf(out,
+            "list %s: %zu tasks, each with what it reads -> writes\n"
+            "waits: task numbers; ' of the step before; ~ only because bytes are reused\n",
             s->name, s->n);
     fprintf(out, "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n", "#", "task", "layer", "micro", "lane", "MFLOP",
             "MiB");
     for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = &s->tasks[i];
-        fprintf(out, "%5zu  %-22s", i, t->name);
-        print_number(out, t->layer, 5);
-        print_number(out, t->micro, 5);
-        fprintf(out, "  %-16s %10.2f %9.3f  ", t->lane->name, t->flops / 1e6, (double)t->bytes / (1 << 20));
-        print_edges(out, t);
-        flops += t->flops;
+        print_task(out, i, &s->tasks[i]);
+        flops += s->tasks[i].flops;
     }
     fprintf(out, "%zu tasks, %.3f GFLOP in matrix products\n", s->n, flops / 1e9);
 }
 
+/* ---- the memory map -------------------------------------------------------------------------------------------- */
+
+/* By device, then what is kept, then by address, then by time. */
+static int map_order(const void *a, const void *b)
+{
+    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (x->device != y->device)
+        return x->device->index - y->device->index;
+    if (x->persistent != y->persistent)
+        return y->persistent - x->persistent;
+    if (x->slab != y->slab)
+        return x->slab - y->slab;
+    if (x->address != y->address)
+        return x->address < y->address ? -1 : 1;
+    return x->first - y->first;
+}
+
+static void print_place(FILE *out, const struct tensor *t)
+{
+    fprintf(out, "%-18s %4d %12zu %12zu  %-11s ", t->device->id, t->slab, t->address, t->bytes,
+            memory_class_name[t->class]);
+    if (t->persistent)
+        fprintf(out, " %11s", "kept");
+    else
+        fprintf(out, " %5d %5d", t->first, t->last);
+    fprintf(out, "  %s\n", t->name);
+}
+
+void print_map(FILE *out, const struct pool *p, const struct step *s)
+{
+    struct tensor **order = allocate(p->n, sizeof *order);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        struct tensor *t = p->tensors[i];
+        if (t->root == t && t->slab >= 0 && (t->persistent || t->step == s))
+            order[n++] = t;
+    }
+    if (n)
+        qsort(order, n, sizeof *order, map_order);
+    fprintf(out,
+            "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step\n"
+            "%-18s %4s %12s %12s  %-11s  %5s %5s  tensor\n",
+            s->name, "device", "slab", "address", "bytes", "class", "first", "last");
+    for (size_t i = 0; i < n; i++)
+        print_place(out, order[i]);
+    free(order);
+}
+
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
 {
-    fprintf(out, "\nmemory, MiB at the peak of each class; together: most bytes live at once\n%-18s %-6s", "device",
-            "list");
+    fprintf(
+        out,
+        "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
+        "budget: --device-mem, --host-mem, else the memory there is; of CPUs three quarters of the host's\n%-18s %-6s",
+        "device", "list");
     for (int c = 0; c < MEM_CLASSES; c++)
         fprintf(out, " %11s", memory_class_name[c]);
     fprintf(out, " %11s %11s\n", "together", "budget");

@@ -82,19 +82,17 @@ struct access {
     enum access_mode mode;
 };
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_FLOAT, ARG_LOCAL };
-struct arg { /* of a kernel; a tensor argument is also an access */
+struct arg { /* of a kernel */
     enum arg_kind kind;
-    struct tensor *tensor;
-    enum access_mode mode;
-    int32_t i;
+    struct access given; /* what add_kernel() is handed and moves into the task's access list */
+    int32_t i;           /* of a task's tensor argument: its index there, -1 for NO_TENSOR */
     float f;
 };
-#define IN(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_READ})
-#define OUT(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_WRITE})
-#define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = ACCESS_BOTH})
+#define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
+#define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
+#define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_BOTH}})
 /* Adds to what is there, or starts anew: the first micro-batch of a gradient only writes. */
-#define ACCUMULATE(t, more)                                                                                            \
-    ((struct arg){.kind = ARG_TENSOR, .tensor = (t), .mode = (more) ? ACCESS_BOTH : ACCESS_WRITE})
+#define ACCUMULATE(t, more) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (more) ? ACCESS_BOTH : ACCESS_WRITE}})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)}) /* local memory */
@@ -106,7 +104,8 @@ struct grid { /* NDRange: work-items in all and per group; local[0] 0 leaves the
 
 struct task;
 struct step;
-/* Work of the host: `number` is the iteration (from 1 in training).  Runs on the lane's thread. */
+/* Work of the host: `number` is the iteration (from 1 in training).  Runs on the lane's thread.  Tensors are those of
+ * task->access; what it leaves elsewhere follows from them and `number`, since an audit runs it several times. */
 typedef void host_function(void *context, const struct task *task, uint32_t number);
 /* Issues the task's commands to its lane's queue; *done gets the event of the last one. */
 typedef void issue_function(const struct task *task, cl_uint n_wait, const cl_event *wait, cl_event *done);
@@ -147,8 +146,8 @@ struct task {
     enum role role;
     struct lane *lane;
     double flops;
-    size_t bytes; /* read and written */
-    struct access access[MAX_ACCESS];
+    size_t bytes;                     /* read and written */
+    struct access access[MAX_ACCESS]; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
     issue_function *issue;       /* NULL on host lanes */
@@ -192,6 +191,7 @@ struct step {
     struct slot *slots[2];
     cl_event *foreign[2]; /* [task * n_contexts + context]: user events that stand for `done` elsewhere */
     uint32_t number[2];   /* iteration held by each parity; 0: none */
+    uint64_t ended[4];    /* by iteration & 3, once it is collected: its last end on a device, on the host's clock */
     bool ready;
     struct pace *wrapper;                                         /* pace.c: pads or delays the end of every task */
     void (*finish)(struct step *s, uint32_t number, size_t task); /* of the wrapper; NULL: none */
@@ -223,8 +223,9 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
 
 /* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */
 
-/* yard plan: the list as a table with edges, then the memory map per device; or the same as JSON. */
+/* yard plan: the list with edges and accesses, where its tensors lie and when, then bytes per device; or as JSON. */
 void print_step(FILE *out, const struct step *s);
+void print_map(FILE *out, const struct pool *p, const struct step *s);
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n);
 json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n);
 

@@ -52,6 +52,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
 {
     CHECK(t->n_access < MAX_ACCESS, "task %s has more than %d tensors", t->name, MAX_ACCESS);
+    CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", t->name, tensor->name);
     t->access[t->n_access++] = (struct access){tensor, mode};
     t->bytes += tensor->bytes * (mode == ACCESS_BOTH ? 2 : 1);
 }
@@ -63,6 +64,24 @@ static void issue_kernel(const struct task *t, cl_uint n_wait, const cl_event *w
     const struct grid *g = &t->grid;
     CL(clEnqueueNDRangeKernel(t->lane->queue, t->kernel, (cl_uint)g->dims, NULL, g->global,
                               g->local[0] ? g->local : NULL, n_wait, wait, done));
+}
+
+/* Argument k moves its tensor to the access list: what is bound is what is declared. */
+static void declare_argument(struct task *t, int k)
+{
+    struct arg *a = &t->args[k];
+    struct tensor *x = a->given.tensor;
+    if (a->kind != ARG_TENSOR)
+        return;
+    CHECK((x != NULL) == (a->given.mode != ACCESS_NONE),
+          "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
+          t->name, t->function, k, x ? x->name : "no tensor");
+    CHECK(!x || x->device == t->lane->device, "task %s on %s takes tensor %s of device %s", t->name, t->lane->name,
+          x->name, x->device->id);
+    a->i = x ? t->n_access : -1;
+    if (x)
+        add_access(t, x, a->given.mode);
+    a->given = (struct access){0};
 }
 
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
@@ -77,11 +96,7 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
     memcpy(t->args, args, (size_t)n_args * sizeof *args);
     t->n_args = n_args;
     for (int i = 0; i < n_args; i++)
-        if (args[i].kind == ARG_TENSOR && args[i].tensor) {
-            CHECK(args[i].tensor->device == lane->device, "task %s on %s takes tensor %s of device %s", name,
-                  lane->name, args[i].tensor->name, args[i].tensor->device->id);
-            add_access(t, args[i].tensor, args[i].mode);
-        }
+        declare_argument(t, i);
     return t;
 }
 

@@ -25,7 +25,7 @@
 #include "../base/base.h"
 #include "../base/lane.h"
 
-enum { TRACE_VERSION = 1, TRACE_MAX_LANES = 4096 };
+enum { TRACE_VERSION = 2, TRACE_MAX_LANES = 4096 };
 #define TRACE_MAGIC "YARDTRC1"
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
@@ -44,7 +44,7 @@ struct trace_header {
     uint64_t closed_ns; /* clock when it was closed; 0: the run goes on, or it was killed */
     double pace_scale;  /* modelled seconds per second shown; 1 for real */
     char list[8][24];   /* names of the task lists: "train", "eval", ... */
-    char model[96];     /* one line for people: model, batch, devices */
+    char model[192];    /* one line for people: model, batch, devices */
 };
 struct trace_lane {
     char name[40];   /* "0:0 compute" */

@@ -3,6 +3,7 @@
  * Nothing is synchronised with a reader but the order of the stores (see the layout in trace.h).  The pages belong to
  * the file, not to the process: what was stored is there for readers however the process ends.
  */
+#include "../file/file.h"
 #include "trace.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 /* The structs are the file's layout: no compiler may pad them otherwise. */
-_Static_assert(sizeof(struct trace_header) == 392 && offsetof(struct trace_header, head) == 72, "trace_header");
+_Static_assert(sizeof(struct trace_header) == 488 && offsetof(struct trace_header, head) == 72, "trace_header");
 _Static_assert(sizeof(struct trace_lane) == 128, "trace_lane");
 _Static_assert(sizeof(struct trace_task) == 88, "trace_task");
 _Static_assert(sizeof(struct trace_edge) == 8, "trace_edge");
@@ -112,6 +113,7 @@ struct trace_writer *trace_create(const char *path, const struct trace_tables *t
     struct trace_writer *w = allocate(1, sizeof *w);
     *w = (struct trace_writer){.size = file_size(&h, h.capacity), .capacity = h.capacity, .n_tasks = h.n_tasks};
     char *temporary = format_string("%s.tmp-%ld", path, (long)getpid());
+    remove_strays(path);
     w->fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(errno));

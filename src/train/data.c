@@ -101,6 +101,8 @@ static struct sources find_sources(const char *given)
     else
         list_glob(&s);
     qsort(s.paths, s.n, sizeof *s.paths, by_name);
+    for (size_t i = 0; i < s.n; i++)
+        claim_input("--data", s.paths[i]);
     check_same_kind(&s);
     return s;
 }

@@ -5,17 +5,45 @@
 
 /* ---- batches --------------------------------------------------------------------------------------------------- */
 
-/* One tensor that is uploaded at once, with four views: tokens (N), targets (N), order (N), start (V+1). */
-static struct batch new_batch(struct trainer *t, struct device *d, int n, int vocab)
+/* One tensor that is uploaded at once, in four sections: tokens (N), targets (N), order (N), start (V+1). */
+struct sections { /* where they begin, in elements, and where the last one ends */
+    size_t tokens, targets, order, start, end;
+};
+
+static struct sections sections_of(int n, int vocab)
 {
     size_t section = round_up((size_t)n, UNIT_ALIGN), starts = round_up((size_t)vocab + 1, UNIT_ALIGN);
-    struct batch b;
-    b.all = new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)(3 * section + starts)));
-    b.tokens = new_view(t->pool, b.all, "batch.tokens", 0, SHAPE(n));
-    b.targets = new_view(t->pool, b.all, "batch.targets", section, SHAPE(n));
-    b.order = new_view(t->pool, b.all, "batch.order", 2 * section, SHAPE(n));
-    b.start = new_view(t->pool, b.all, "batch.start", 3 * section, SHAPE(vocab + 1));
-    return b;
+    return (struct sections){0, section, 2 * section, 3 * section, 3 * section + starts};
+}
+
+static struct tensor *new_batch(struct trainer *t, struct device *d, int n)
+{
+    struct sections at = sections_of(n, t->config.vocab);
+    return new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)at.end));
+}
+
+static struct batch view_batch(struct trainer *t, struct tensor *all, int n)
+{
+    struct sections at = sections_of(n, t->config.vocab);
+    return (struct batch){.all = all,
+                          .tokens = new_view(t->pool, all, "batch.tokens", at.tokens, SHAPE(n)),
+                          .targets = new_view(t->pool, all, "batch.targets", at.targets, SHAPE(n)),
+                          .order = new_view(t->pool, all, "batch.order", at.order, SHAPE(n)),
+                          .start = new_view(t->pool, all, "batch.start", at.start, SHAPE(t->config.vocab + 1))};
+}
+
+struct words { /* the sections on the host */
+    int32_t *tokens, *targets, *order, *start;
+};
+
+/* The batch that the task writes, all zeros: sections are padded. */
+static struct words clear_batch(const struct feed *f, const struct task *task)
+{
+    struct tensor *all = task->access[0].tensor;
+    struct sections at = sections_of(f->n, f->trainer->config.vocab);
+    int32_t *word = tensor_memory(all);
+    memset(word, 0, all->bytes);
+    return (struct words){word + at.tokens, word + at.targets, word + at.order, word + at.start};
 }
 
 /* Without data: tokens by the counter, so that a benchmark is the same everywhere. */
@@ -42,25 +70,21 @@ static void fill_window(const struct trainer *t, uint32_t number, int sample, in
         random_window(t, number, sample, tokens, targets);
 }
 
-static void finish_batch(const struct trainer *t, const struct batch *host)
+static void finish_batch(const struct feed *f, const struct words *w)
 {
-    int n = (int)count_elements(host->tokens);
-    sort_positions(tensor_memory(host->tokens), n, t->config.vocab, tensor_memory(host->order),
-                   tensor_memory(host->start));
+    sort_positions(w->tokens, f->n, f->trainer->config.vocab, w->order, w->start);
 }
 
 void prepare_batch(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
     struct feed *f = context;
     struct trainer *t = f->trainer;
-    int32_t *tokens = tensor_memory(f->host.tokens), *targets = tensor_memory(f->host.targets);
-    memset(tensor_memory(f->host.all), 0, f->host.all->bytes); /* sections are padded */
+    struct words w = clear_batch(f, task);
     for (int i = 0; i < t->micro_batch; i++) {
         int sample = f->rank * t->micros * t->micro_batch + f->micro * t->micro_batch + i;
-        fill_window(t, number, sample, tokens + i * t->seq, targets + i * t->seq);
+        fill_window(t, number, sample, w.tokens + i * t->seq, w.targets + i * t->seq);
     }
-    finish_batch(t, &f->host);
+    finish_batch(f, &w);
 }
 
 size_t first_window(const struct trainer *t, int rank, uint32_t number)
@@ -71,35 +95,33 @@ size_t first_window(const struct trainer *t, int rank, uint32_t number)
 /* Evaluation: iteration i takes the next micro_batch windows for each rank; what is left over stays zero. */
 void prepare_evaluation(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
     struct feed *f = context;
     struct trainer *t = f->trainer;
+    struct words w = clear_batch(f, task);
     size_t first = first_window(t, f->rank, number), n = validation_windows(t->data, t->seq);
-    int32_t *tokens = tensor_memory(f->host.tokens), *targets = tensor_memory(f->host.targets);
-    memset(tensor_memory(f->host.all), 0, f->host.all->bytes);
     for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++)
-        validation_window(t->data, first + (size_t)i, t->seq, tokens + i * t->seq, targets + i * t->seq);
-    finish_batch(t, &f->host);
+        validation_window(t->data, first + (size_t)i, t->seq, w.tokens + i * t->seq, w.targets + i * t->seq);
+    finish_batch(f, &w);
 }
 
 void prepare_sample(void *context, const struct task *task, uint32_t number)
 {
-    (void)task, (void)number;
+    (void)number;
     struct feed *f = context;
-    struct trainer *t = f->trainer;
-    memset(tensor_memory(f->host.all), 0, f->host.all->bytes);
-    memcpy(tensor_memory(f->host.tokens), t->sample_tokens, f->host.tokens->bytes);
-    *(int32_t *)tensor_memory(f->host.targets) = t->sample_position;
+    struct words w = clear_batch(f, task);
+    memcpy(w.tokens, f->trainer->sample_tokens, (size_t)f->n * sizeof *w.tokens);
+    w.targets[0] = f->trainer->sample_position;
 }
 
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n)
 {
     struct device *d = t->model->replica[f->rank].device;
-    f->host = new_batch(t, t->machine->host, n, t->config.vocab);
-    f->device = new_batch(t, d, n, t->config.vocab);
-    f->host.all->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
+    struct tensor *host = new_batch(t, t->machine->host, n);
+    host->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
+    f->n = n;
+    f->device = view_batch(t, new_batch(t, d, n), n);
     s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_CPU], "batch.prepare", prepare, f);
-    add_access(task, f->host.all, ACCESS_WRITE);
-    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, f->host.all);
+    add_access(task, host, ACCESS_WRITE);
+    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, host);
 }

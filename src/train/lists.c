@@ -44,77 +44,91 @@ static void fill_control(const struct trainer *t, uint32_t number, float *c)
 
 static void prepare_control(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
-    struct trainer *t = context;
-    fill_control(t, number, tensor_memory(t->control));
+    fill_control(context, number, tensor_memory(task->access[0].tensor));
 }
 
 static void add_control(struct trainer *t)
 {
-    t->control = new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
-    t->control->persistent = true;
+    struct tensor *control =
+        new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
+    control->persistent = true;
     t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
-    add_access(task, t->control, ACCESS_WRITE);
+    add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->ranks; r++) {
         struct replica *replica = &t->model->replica[r];
-        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, t->control);
+        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, control);
     }
+}
+
+/* The sum of its losses on every rank: those on rank 0 are a view of `losses`, where the others' are gathered. */
+static struct tensor *add_losses(struct trainer *t)
+{
+    struct device *first = t->model->replica[0].device;
+    struct tensor *losses =
+        new_tensor(t->pool, first, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->ranks * UNIT_ALIGN));
+    losses->persistent = true; /* what lies between the sums stays 0 */
+    t->rank_total = allocate((size_t)t->ranks, sizeof *t->rank_total);
+    t->rank_total[0] = new_view(t->pool, losses, "loss.total", 0, SHAPE(1));
+    for (int r = 1; r < t->ranks; r++)
+        t->rank_total[r] = new_tensor(t->pool, t->model->replica[r].device, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+    return losses;
 }
 
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
+/* Reads the ranks' loss sums, then the state of rank 0. */
 static void report(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
     struct trainer *t = context;
-    const float *total = tensor_memory(t->totals), *state = tensor_memory(t->state);
+    const float *state = tensor_memory(task->access[t->ranks].tensor);
     double sum = 0;
     for (int r = 0; r < t->ranks; r++)
-        sum += total[r * UNIT_ALIGN];
+        sum += *(const float *)tensor_memory(task->access[r].tensor);
     t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
                                             .norm = state[STATE_NORM],
                                             .lr = learning_rate(&t->rate, number),
-                                            .halted = state[STATE_HALTED] != 0,
-                                            .ended_ns = now_ns()};
+                                            .halted = state[STATE_HALTED] != 0};
 }
 
 static void add_report(struct trainer *t)
 {
     struct device *host = t->machine->host;
-    t->totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
-    t->state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
-    t->totals->persistent = t->state->persistent = true;
+    struct tensor *totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
+    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
+    totals->persistent = state->persistent = true;
     t->train->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     struct tensor **part = allocate((size_t)t->ranks, sizeof *part);
     for (int r = 0; r < t->ranks; r++) {
-        part[r] = new_view(t->pool, t->totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
+        part[r] = new_view(t->pool, totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
         add_copy(t->train, t->model->replica[r].device->lane[LANE_DOWNLOAD], "report.loss", part[r], t->rank_total[r]);
     }
     struct replica *first = &t->model->replica[0];
-    add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", t->state, first->state);
+    add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
     for (int r = 0; r < t->ranks; r++)
         add_access(task, part[r], ACCESS_READ);
-    add_access(task, t->state, ACCESS_READ);
+    add_access(task, state, ACCESS_READ);
     free(part);
 }
 
+/* Reads the losses of each rank, and goes on from the sum of the iteration before. */
 static void report_evaluation(void *context, const struct task *task, uint32_t number)
 {
-    (void)task;
     struct trainer *t = context;
     size_t n = validation_windows(t->data, t->seq);
+    struct losses all = t->eval_sum[(number - 1) & 1];
     for (int r = 0; r < t->ranks; r++) {
-        const float *losses = tensor_memory(t->eval_losses[r]);
+        const float *losses = tensor_memory(task->access[r].tensor);
         size_t first = first_window(t, r, number);
         for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++) {
             int counted = validation_count(t->data, first + (size_t)i, t->seq);
             for (int k = t->seq - counted; k < t->seq; k++)
-                t->eval_sum += losses[i * t->seq + k];
-            t->eval_counted += (uint64_t)counted;
+                all.sum += losses[i * t->seq + k];
+            all.n += (uint64_t)counted;
         }
     }
+    t->eval_sum[number & 1] = all;
 }
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
@@ -125,10 +139,8 @@ void build_train(struct trainer *t, enum gemm_engine engine)
     struct build b = new_build(t->train, t->model, engine, true);
     int n = t->micro_batch * t->seq;
     t->feeds = allocate((size_t)(t->ranks * t->micros), sizeof *t->feeds);
-    t->rank_total = allocate((size_t)t->ranks, sizeof *t->rank_total);
     add_control(t);
-    for (int r = 0; r < t->ranks; r++)
-        t->rank_total[r] = new_tensor(t->pool, t->model->replica[r].device, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+    struct tensor *losses = add_losses(t);
     for (int micro = 0; micro < t->micros; micro++)
         for (int r = 0; r < t->ranks; r++) {
             struct feed *f = &t->feeds[micro * t->ranks + r];
@@ -141,7 +153,7 @@ void build_train(struct trainer *t, enum gemm_engine engine)
             cross_entropy(&b, logits, &f->device, t->rank_total[r], tokens_per_step(t));
             backward(&b);
         }
-    add_update(&b);
+    add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);
 }
@@ -151,9 +163,8 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
     t->eval = new_step(t->pool, "eval");
     struct build b = new_build(t->eval, t->model, engine, false);
     int n = t->micro_batch * t->seq;
-    struct task *task;
+    struct tensor **host = allocate((size_t)t->ranks, sizeof *host);
     t->eval_feeds = allocate((size_t)t->ranks, sizeof *t->eval_feeds);
-    t->eval_losses = allocate((size_t)t->ranks, sizeof *t->eval_losses);
     for (int r = 0; r < t->ranks; r++) {
         struct feed *f = &t->eval_feeds[r];
         *f = (struct feed){.trainer = t, .rank = r};
@@ -161,13 +172,14 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
         start_micro_batch(&b, r, 0, t->micro_batch, t->seq);
         struct tensor *losses = cross_entropy(&b, gpt_forward(&b, &f->device), &f->device, NULL, 1);
         t->eval->stamp = (struct stamp){-1, -1, ROLE_REPORT};
-        t->eval_losses[r] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
-        add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", t->eval_losses[r], losses);
+        host[r] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+        add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", host[r], losses);
     }
-    task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
+    struct task *task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
     for (int r = 0; r < t->ranks; r++)
-        add_access(task, t->eval_losses[r], ACCESS_READ);
+        add_access(task, host[r], ACCESS_READ);
     end_build(&b);
+    free(host);
 }
 
 /* One sequence on rank 0; only the last token's hidden row goes through the head. */

@@ -2,49 +2,36 @@
  *
  * A step is issued while the one before it still runs, so its result is shown one step late, and the device never waits
  * for the host.  Before anything reads the model (an evaluation, a save, the end) everything in flight is awaited.
+ *
+ * Who interrupts gets the step in flight, then the model saved, then its validation loss; who interrupts again ends the
+ * run at once, and has the model if it was saved by then.
  */
 #include "train.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int signal_number)
-{
-    (void)signal_number;
-    if (interrupted)
-        _Exit(EXIT_INTERRUPTED); /* twice: now */
-    interrupted = 1;
-}
-
-/* Better to learn now than after the training that nothing can be written there. */
-static void try_folder(const char *folder)
-{
-    char *path = format_string("%s/.try", folder);
-    make_folder(folder);
-    struct writer *w = open_writer(path);
-    write_bytes(w, "", 1);
-    abandon(w);
-    free(path);
-}
-
-static void save(struct trainer *t, uint32_t step)
-{
-    char *path = format_string("%s/model.safetensors", t->settings->save);
-    char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
-    make_folder(t->settings->save);
-    save_model(t->model, path, tokenizer, step);
-    free(path);
-    free(tokenizer);
-}
 
 struct run {
     struct trainer *trainer;
     struct progress *progress;
-    uint32_t shown; /* results up to this step have been shown */
+    uint32_t shown;            /* results up to this step have been shown */
+    uint32_t saved, evaluated; /* the last steps of which the model was */
+    const char *bad;           /* a parameter that is not finite: such a model is not saved */
 };
+
+static void save(struct run *run, uint32_t step)
+{
+    struct trainer *t = run->trainer;
+    if (!t->settings->save || run->saved == step || run->bad)
+        return;
+    char *path = saved_model(t->settings);
+    char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
+    make_folder(t->settings->save);
+    save_model(t->model, path, tokenizer, step);
+    run->saved = step;
+    free(path);
+    free(tokenizer);
+}
 
 /* Show all results up to `step`, waiting for those that have not ended. */
 static void settle(struct run *run, uint32_t step)
@@ -59,22 +46,43 @@ static void settle(struct run *run, uint32_t step)
 
 static bool due(int64_t every, uint32_t step) { return every > 0 && step % (uint64_t)every == 0; }
 
+/* Who interrupts an evaluation need not wait for its end to have the model. */
+static void save_when_interrupted(void *context)
+{
+    struct run *run = context;
+    if (!interrupted())
+        return;
+    drain(run->trainer->eval);
+    save(run, run->shown);
+}
+
+static bool run_evaluation(struct run *run, uint32_t step)
+{
+    double loss = evaluate(run->trainer, run->trainer->settings->val_batches, save_when_interrupted, run);
+    show_evaluation(run->progress, step, loss);
+    run->evaluated = step;
+    return isfinite(loss);
+}
+
 /* What happens between two steps, with nothing in flight. */
 static void between_steps(struct run *run, uint32_t step, bool last)
 {
     struct trainer *t = run->trainer;
     const struct settings *s = t->settings;
-    bool evaluation = t->eval && (last || due(s->val_every, step));
+    bool evaluation = t->eval && run->evaluated != step && (last || due(s->val_every, step));
     bool saving = s->save && (last || due(s->save_every, step));
-    if (!evaluation && !saving)
+    if (!evaluation && !saving && !last)
         return;
     settle(run, step);
     drain(t->train);
     calibrate_clocks(t->machine);
+    float value;
+    run->bad = find_bad_parameter(t->model, &value);
     if (saving) /* first: who interrupts may do it twice */
-        save(t, step);
-    if (evaluation)
-        show_evaluation(run->progress, step, evaluate(t, s->val_batches));
+        save(run, step);
+    bool sound = !evaluation || run_evaluation(run, step);
+    if (run->bad || !sound)
+        explain_bad_model(t, step, run->bad);
 }
 
 static void check_guards(const struct trainer *t)
@@ -101,9 +109,11 @@ static void train(struct run *run, uint32_t last)
     for (uint32_t step = 1; step <= last; step++) {
         run_step(run->trainer, step);
         settle(run, step - 1);
-        if (interrupted)
+        if (interrupted())
             last = step;
         between_steps(run, step, step == last);
+        if (interrupted() && step < last)
+            between_steps(run, last = step, true);
     }
     settle(run, last);
     drain(run->trainer->train);
@@ -112,19 +122,17 @@ static void train(struct run *run, uint32_t last)
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    struct run run = {t, new_progress(t, settings_json(CMD_TRAIN)), 0};
-    signal(SIGINT, interrupt);
-    signal(SIGTERM, interrupt);
-    if (s->save)
-        try_folder(s->save);
+    struct run run = {t, new_progress(t, settings_json(CMD_TRAIN)), 0, 0, 0, NULL};
     print_summary(run.progress);
+    defer_interrupts();
     train(&run, (uint32_t)(s->stop_after ? s->stop_after : s->steps));
     check_guards(t);
+    if (!interrupted())
+        show_rate(run.progress);
     free_progress(run.progress);
-    if (interrupted) {
+    if (!interrupted())
+        show_sample(t);
+    if (interrupted())
         note("interrupted after step %u%s", run.shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
-        return EXIT_INTERRUPTED;
-    }
-    show_sample(t);
-    return EXIT_OK;
+    return interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
 }

@@ -10,17 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SMOOTHED = 20 }; /* steps until the average is one */
 struct progress {
     struct trainer *trainer;
     FILE *log;
     bool colour;
     uint32_t steps;
     int width;         /* digits of steps */
-    double peak;       /* measured FLOP/s of all devices together; 0: not measured */
     double flops;      /* per step */
     uint64_t last_ns;  /* end of the step before */
     double average_ms; /* of recent steps, for the time left */
+    double total_ms;   /* of all steps but the first, which compiles the kernels */
     uint32_t counted;
 };
 
@@ -47,20 +46,6 @@ static FILE *open_log(const char *path)
 }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
-
-/* Of all devices together; logical devices are one, and measured once. */
-static double measure_peaks(const struct trainer *t)
-{
-    double sum = 0;
-    for (int i = 0; i < t->machine->n_devices; i++) {
-        struct device *d = &t->machine->device[i];
-        bool measured = false;
-        for (int k = 0; k < i; k++)
-            measured |= t->machine->device[k].cl == d->cl;
-        sum += measured ? 0 : measure_fma_peak(d, 0.25);
-    }
-    return sum;
-}
 
 struct progress *new_progress(struct trainer *t, json_t *run)
 {
@@ -105,19 +90,14 @@ void print_summary(struct progress *p)
            c->layers, c->heads, c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied",
            count_parameters(t->model->params));
     if (t->data)
-        printf("data        %s: %zu tokens (%s) to train, %zu to validate\n",
-               t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
-               kinds[t->data->tokenizer.kind], t->data->val.n);
+        print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
+                   t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
+                   kinds[t->data->tokenizer.kind], t->data->val.n);
     print_memory_line(t);
-    printf("step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks\n",
+    printf("step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks, %.3g "
+           "GFLOP\n",
            t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
-           t->ranks == 1 ? "" : "each of ", t->ranks, t->ranks == 1 ? "" : "s", t->train->n);
-    fflush(stdout);
-    if (!execution.serial) {
-        p->peak = measure_peaks(t);
-        printf("peak        %.0f GFLOP/s of fused multiply-adds, measured; a step needs %.2f GFLOP\n", p->peak / 1e9,
-               p->flops / 1e9);
-    }
+           t->ranks == 1 ? "" : "each of ", t->ranks, t->ranks == 1 ? "" : "s", t->train->n, p->flops / 1e9);
     printf("\n");
     fflush(stdout);
     free(devices);
@@ -134,25 +114,15 @@ static void print_time_left(const struct progress *p, uint32_t number)
         printf("  %s left", format_seconds(left, seconds));
 }
 
-/* Share of the measured peak, smoothed.  Neighbours on the machine can only lower what was measured at the start, so a
- * training step that is faster raises it. */
-static double share_of_peak(struct progress *p)
-{
-    double rate = p->flops / (p->average_ms * 1e-3);
-    if (p->counted > SMOOTHED)
-        p->peak = fmax(p->peak, rate);
-    return fmin(rate / p->peak, 1);
-}
-
 static void print_step_line(struct progress *p, uint32_t number, const struct result *r, double ms)
 {
     const char *dim = p->colour ? "\033[2m" : "", *bold = p->colour ? "\033[1m" : "", *off = p->colour ? "\033[0m" : "";
-    printf("step %*u/%u  %sloss %.4f%s  norm %6.3f  lr %.1e  %s%6.1f ms  %5.0f tok/s%s", p->width, number, p->steps,
-           bold, r->loss, off, r->norm, r->lr, dim, ms, tokens_per_step(p->trainer) / p->average_ms * 1e3, off);
+    char loss[32], norm[32], time[32];
+    printf("step %*u/%u  %sloss %s%s  norm %6s  lr %.1e  %s%6s ms  %5.0f tok/s%s", p->width, number, p->steps, bold,
+           format_number(loss, r->loss, 4), off, format_number(norm, r->norm, 3), r->lr, dim,
+           format_number(time, ms, 1), tokens_per_step(p->trainer) / p->average_ms * 1e3, off);
     if (p->trainer->settings->pace)
         printf("  paced");
-    else if (p->peak > 0)
-        printf("  %2.0f%% peak", 100 * share_of_peak(p));
     print_time_left(p, number);
     printf("\n");
     fflush(stdout);
@@ -160,9 +130,10 @@ static void print_step_line(struct progress *p, uint32_t number, const struct re
 
 void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
-    double ms = (double)(r->ended_ns - p->last_ns) * 1e-6, tokens_per_s = tokens_per_step(p->trainer) / ms * 1e3;
+    double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6,
+           tokens_per_s = tokens_per_step(p->trainer) / ms * 1e3;
     p->last_ns = r->ended_ns;
-    p->counted++;
+    p->total_ms += p->counted++ ? ms : 0;
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
     print_step_line(p, number, r, ms);
     write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_or_null(r->loss),
@@ -173,10 +144,45 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
 void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
     const char *bold = p->colour ? "\033[1;36m" : "", *off = p->colour ? "\033[0m" : "";
-    printf("step %*u/%u  %svalidation loss %.4f%s\n", p->width, number, p->steps, bold, loss, off);
+    char text[32];
+    printf("step %*u/%u  %svalidation loss %s%s\n", p->width, number, p->steps, bold, format_number(text, loss, 4),
+           off);
     fflush(stdout);
     write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_or_null(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
+}
+
+/* ---- behind the last step -------------------------------------------------------------------------------------- */
+
+/* FLOP/s of fused multiply-adds now, of all devices together; logical devices are one, and measured once. */
+static double probe_devices(const struct trainer *t, double seconds)
+{
+    double sum = 0;
+    for (int i = 0; i < t->machine->n_devices; i++) {
+        struct device *d = &t->machine->device[i];
+        bool measured = false;
+        for (int k = 0; k < i; k++)
+            measured |= t->machine->device[k].cl == d->cl;
+        struct probe *probe = measured ? NULL : open_probe(d);
+        sum += measured ? 0 : run_probe(probe, seconds);
+        if (probe)
+            close_probe(probe);
+    }
+    return sum;
+}
+
+/* The rate is compared with one of the same minute, since that of a machine with other users goes up and down. */
+void show_rate(const struct progress *p)
+{
+    enum { LONG_MS = 10000 };
+    const double probed = 0.3; /* seconds */
+    if (p->total_ms < LONG_MS || execution.serial || p->trainer->train->wrapper)
+        return;
+    double ms = p->total_ms / (p->counted - 1), rate = p->flops / ms * 1e3, peak = probe_devices(p->trainer, probed);
+    printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1, ms,
+           tokens_per_step(p->trainer) / ms * 1e3, rate / 1e9);
+    printf("            = %.0f%% of %.4g GFLOP/s, the rate of fused multiply-adds, measured now for %.1f s\n",
+           100 * rate / peak, peak / 1e9, probed);
 }
 
 void free_progress(struct progress *p)

@@ -80,14 +80,25 @@ static void print_token(FILE *out, const struct tokenizer *tokenizer, int32_t to
     fflush(out);
 }
 
+static void check_logits(const float *logits, int vocab, size_t position)
+{
+    for (int i = 0; i < vocab; i++)
+        if (!isfinite(logits[i]))
+            fail(EXIT_FAILED,
+                 "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
+                 "as those of a run that diverged",
+                 position);
+}
+
 void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s)
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
     int32_t *tokens = allocate(n + (size_t)s->count, sizeof *tokens);
     for (size_t i = 0; i < n; i++)
         print_token(out, tokenizer, tokens[i] = given[i]);
-    for (int i = 0; i < s->count; i++, n++) {
+    for (int i = 0; i < s->count && !interrupted(); i++, n++) {
         const float *logits = next_logits(t, tokens, n, (uint32_t)i + 1);
+        check_logits(logits, t->config.vocab, n);
         tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), s, (uint64_t)i);
         print_token(out, tokenizer, tokens[n]);
     }

@@ -1,6 +1,7 @@
 /* settings.c - the one table of options: parsing, --help, presets, config file and the log's record follow from it. */
 #include "train.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,30 +19,35 @@ static struct settings s; /* the table points into it; one command runs in a pro
 #define SAMPLING "Sampling"
 #define PREDICTING "Predicting"
 
+#define BELOW_1 (1 - FLT_EPSILON / 2) /* the largest float below 1 */
+
 static struct option options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "tiny|nano|char|gpt2", 0, 0, MODEL,
      "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), "
      "char (6, 6, 384, 256, 8), gpt2 (12, 12, 768, 1024, 4)",
      BUILD_ALL, false},
-    {"layers", 0, OPT_INT, &s.layers, "N", 1, 1000, MODEL, "transformer layers", BUILD_ALL, false},
+    {"layers", 0, OPT_INT, &s.layers, "N", 1, MAX_LAYERS, MODEL, "transformer layers", BUILD_ALL, false},
     {"heads", 0, OPT_INT, &s.heads, "N", 1, 1000, MODEL, "attention heads; must divide --channels", BUILD_ALL, false},
     {"channels", 0, OPT_INT, &s.channels, "N", 1, 100000, MODEL, "width of the model", BUILD_ALL, false},
     {"seq-len", 0, OPT_INT, &s.seq_len, "N", 1, 1000000, MODEL, "tokens per sequence", BUILD_ALL, false},
     {"untied", 0, OPT_FLAG, &s.untied, NULL, 0, 0, MODEL,
      "the head has weights of its own (default: the token embedding)", BUILD_ALL, false},
-    {"init", 0, OPT_TEXT, &s.init, "FILE", 0, 0, MODEL,
+    {"init", 0, OPT_INPUT, &s.init, "FILE", 0, 0, MODEL,
      "start from an llm.c checkpoint or safetensors with GPT-2 names; brings its own sizes", CMD_TRAIN | CMD_PLAN,
      false},
-    {"config", 0, OPT_TEXT, &s.config, "FILE", 0, 0, MODEL, "lines `option = value`; options on the command line win",
+    {"config", 0, OPT_INPUT, &s.config, "FILE", 0, 0, MODEL, "lines `option = value`; options on the command line win",
      BUILD_ALL, false},
 
-    {"data", 0, OPT_TEXT, &s.data, "PATH", 0, 0, DATA,
+    {"data", 0, OPT_INPUT, &s.data, "PATH", 0, 0, DATA,
      "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources)",
      BUILD_ALL, false},
+    {"vocab", 0, OPT_INT, &s.vocab, "N", 1, 1e6, DATA,
+     "without --data tokens are random numbers below N; with --model gpt2 50257 unless N is given",
+     CMD_PLAN | CMD_BENCH | CMD_PROFILE, false},
     {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes|chars", 0, 0, DATA, "what a token of text is", BUILD_ALL, false},
     {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", BUILD_ALL,
      false},
-    {"val-data", 0, OPT_TEXT, &s.val_data, "PATH", 0, 0, DATA, "validation data (default: the end of --data)",
+    {"val-data", 0, OPT_INPUT, &s.val_data, "PATH", 0, 0, DATA, "validation data (default: the end of --data)",
      BUILD_ALL, false},
     {"val-share", 0, OPT_DOUBLE, &s.val_share, "X", 0, 0.9, DATA, "share of the data kept for validation", BUILD_ALL,
      false},
@@ -56,8 +62,8 @@ static struct option options[] = {
     {"steps", 0, OPT_INT, &s.steps, "N", 1, 1e9, TRAINING, "training steps", CMD_TRAIN | CMD_BENCH, false},
     {"stop-after", 0, OPT_INT, &s.stop_after, "N", 0, 1e9, TRAINING,
      "save and stop after step N; the schedule is still meant for --steps (0: off)", CMD_TRAIN, false},
-    {"lr", 0, OPT_DOUBLE, &s.lr, "X", 0, 1e3, TRAINING, "learning rate", CMD_TRAIN | CMD_CHECK, false},
-    {"lr-min", 0, OPT_DOUBLE, &s.lr_min, "X", -1, 1e3, TRAINING, "where the schedule ends (-1: a tenth of --lr)",
+    {"lr", 0, OPT_FLOAT, &s.lr, "X", 0, 1e3, TRAINING, "learning rate", CMD_TRAIN | CMD_CHECK, false},
+    {"lr-min", 0, OPT_FLOAT, &s.lr_min, "X", -1, 1e3, TRAINING, "where the schedule ends (-1: a tenth of --lr)",
      CMD_TRAIN, false},
     {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine|constant|linear|wsd", 0, 0, TRAINING,
      "course of the learning rate", CMD_TRAIN, false},
@@ -65,14 +71,15 @@ static struct option options[] = {
      "steps over which it rises (-1: a twentieth of --steps, at most 100; none when constant)", CMD_TRAIN, false},
     {"decay-share", 0, OPT_DOUBLE, &s.decay_share, "X", 0, 1, TRAINING, "wsd: share of the steps that decay", CMD_TRAIN,
      false},
-    {"beta1", 0, OPT_DOUBLE, &s.beta1, "X", 0, 1, TRAINING, "AdamW: mean of gradients", CMD_TRAIN | CMD_CHECK, false},
-    {"beta2", 0, OPT_DOUBLE, &s.beta2, "X", 0, 1, TRAINING, "AdamW: mean of squared gradients", CMD_TRAIN | CMD_CHECK,
-     false},
-    {"eps", 0, OPT_DOUBLE, &s.eps, "X", 0, 1, TRAINING, "AdamW: added to the denominator", CMD_TRAIN | CMD_CHECK,
-     false},
-    {"weight-decay", 0, OPT_DOUBLE, &s.weight_decay, "X", 0, 10, TRAINING, "AdamW: decay of matrices",
+    {"beta1", 0, OPT_FLOAT, &s.beta1, "X", 0, BELOW_1, TRAINING, "AdamW: mean of gradients (at 1 it would never learn)",
      CMD_TRAIN | CMD_CHECK, false},
-    {"clip", 0, OPT_DOUBLE, &s.clip, "X", 0, 1e9, TRAINING, "largest norm of the gradient (0: no clipping)", CMD_TRAIN,
+    {"beta2", 0, OPT_FLOAT, &s.beta2, "X", 0, BELOW_1, TRAINING, "AdamW: mean of squared gradients",
+     CMD_TRAIN | CMD_CHECK, false},
+    {"eps", 0, OPT_FLOAT, &s.eps, "X", FLT_MIN, 1, TRAINING, "AdamW: added to the denominator, which may be 0",
+     CMD_TRAIN | CMD_CHECK, false},
+    {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "X", 0, 10, TRAINING, "AdamW: decay of matrices",
+     CMD_TRAIN | CMD_CHECK, false},
+    {"clip", 0, OPT_FLOAT, &s.clip, "X", 0, 1e9, TRAINING, "largest norm of the gradient (0: no clipping)", CMD_TRAIN,
      false},
     {"seed", 0, OPT_INT, &s.seed, "N", 0, 9e15, TRAINING, "of random numbers: initial weights, order of data, sampling",
      BUILD_ALL | CMD_SAMPLE, false},
@@ -85,11 +92,16 @@ static struct option options[] = {
      "coordinates of the devices; this version has data parallelism only (default: dp = all devices)", BUILD_ALL,
      false},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, "BYTES", 0, 0, DEVICES,
-     "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory)",
+     "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory; "
+     "of a CPU three quarters of the host's)",
      RUN_ALL, false},
     {"host-mem", 0, OPT_BYTES, &s.host_memory, "BYTES", 0, 0, DEVICES, "the same for the host", RUN_ALL, false},
     {"gemm", 0, OPT_CHOICE, &s.gemm, "auto|own|clblast", 0, 0, DEVICES,
      "matrix products: our kernel, or CLBlast (auto: ours on CPUs, CLBlast on GPUs)", RUN_ALL, false},
+    {"vector", 0, OPT_INT, &s.vector, "N", 0, 16, DEVICES,
+     "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that). Results depend on it to the last "
+     "bit: for the same bits on unlike CPUs, take the same N there, and the same driver",
+     RUN_ALL, false},
     {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice",
      RUN_ALL, false},
 
@@ -97,51 +109,57 @@ static struct option options[] = {
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
      CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH, false},
     {"audit", 0, OPT_FLAG, &s.audit, NULL, 0, 0, LOOKING,
-     "with --serial: check that every task reads and writes what it declares, and no more (slow)",
+     "with --serial: run every task over three fillings of what it does not declare to read, and compare; proves, for "
+     "the data of this run, that tasks touch what they declare and no more (slow)",
      CMD_TRAIN | CMD_CHECK, false},
     {"delay-seed", 0, OPT_INT, &s.delay_seed, "N", -1, 9e15, LOOKING,
      "delay the end of tasks at random: the weights must not change (-1: no delays)", CMD_TRAIN, false},
-    {"trace", 0, OPT_TEXT, &s.trace, "FILE", 0, 0, LOOKING,
+    {"trace", 0, OPT_OUTPUT, &s.trace, "FILE", 0, 0, LOOKING,
      "record what ran when (plan: what is simulated); see `yard trace --help`", CMD_TRAIN | CMD_PLAN, false},
-    {"log", 0, OPT_TEXT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
-    {"save", 0, OPT_TEXT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
+    {"log", 0, OPT_OUTPUT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
+    {"save", 0, OPT_OUTPUT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
      false},
     {"save-every", 0, OPT_INT, &s.save_every, "N", 0, 1e9, LOOKING, "also every N steps (0: only at the end)",
      CMD_TRAIN, false},
+    {"overwrite", 0, OPT_FLAG, &s.overwrite, NULL, 0, 0, LOOKING,
+     "--save may replace a model of other sizes, or the file of --init", CMD_TRAIN, false},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "N", 0, 1e6, LOOKING, "tokens of text shown at the end", CMD_TRAIN,
      false},
     {"watchdog", 0, OPT_DOUBLE, &s.watchdog, "SECONDS", 0, 1e6, LOOKING,
-     "when no task ends for so long, print what each lane waits for (0: off)", CMD_TRAIN | CMD_BENCH, false},
+     "when no task ends for so long, print what each lane waits for;\nafter five times as long, end the run (0: off)",
+     CMD_TRAIN | CMD_BENCH, false},
     {"json", 0, OPT_FLAG, &s.json, NULL, 0, 0, LOOKING, "one JSON object on stdout and nothing else",
      CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH, false},
     {"print", 0, OPT_FLAG, &s.print, NULL, 0, 0, LOOKING, "the list of tasks and the memory map (default)", CMD_PLAN,
      false},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, 0, 0, LOOKING,
-     "prove that every read sees the right value and every conflict is ordered", CMD_PLAN, false},
+     "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
+     "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)",
+     CMD_PLAN, false},
 
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, 0, 0, PREDICTING,
      "predict the step on a virtual clock; needs --profile or --hardware", CMD_PLAN, false},
-    {"profile", 0, OPT_TEXT, &s.profile, "FILE", 0, 0, PREDICTING, "task times that `yard profile` measured", CMD_PLAN,
+    {"profile", 0, OPT_INPUT, &s.profile, "FILE", 0, 0, PREDICTING, "task times that `yard profile` measured", CMD_PLAN,
      false},
-    {"hardware", 0, OPT_TEXT, &s.hardware, "FILE", 0, 0, PREDICTING,
+    {"hardware", 0, OPT_INPUT, &s.hardware, "FILE", 0, 0, PREDICTING,
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed",
      CMD_PLAN, false},
     {"what-if", 0, OPT_TEXT, &s.what_if, "WORDS", 0, 0, PREDICTING,
      "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\"", CMD_PLAN, false},
-    {"pace", 0, OPT_TEXT, &s.pace, "FILE", 0, 0, PREDICTING,
+    {"pace", 0, OPT_INPUT, &s.pace, "FILE", 0, 0, PREDICTING,
      "pad every task of a real run to its predicted end, by a profile or a hardware description", CMD_TRAIN, false},
-    {"pace-scale", 0, OPT_DOUBLE, &s.pace_scale, "X", 0, 1e9, PREDICTING,
+    {"pace-scale", 0, OPT_FLOAT, &s.pace_scale, "X", 0, 1e9, PREDICTING,
      "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
      "ms)",
      CMD_TRAIN, false},
-    {"output", 'o', OPT_TEXT, &s.output, "FILE", 0, 0, PREDICTING, "the profile to write", CMD_PROFILE, false},
+    {"output", 'o', OPT_OUTPUT, &s.output, "FILE", 0, 0, PREDICTING, "the profile to write", CMD_PROFILE, false},
 
-    {"from", 0, OPT_TEXT, &s.from, "DIR|FILE", 0, 0, SAMPLING, "what --save wrote, or any file that --init takes",
+    {"from", 0, OPT_INPUT, &s.from, "DIR|FILE", 0, 0, SAMPLING, "what --save wrote, or any file that --init takes",
      CMD_SAMPLE, false},
     {"prompt", 0, OPT_TEXT, &s.prompt, "TEXT", 0, 0, SAMPLING, "text to continue", CMD_SAMPLE, false},
     {"count", 0, OPT_INT, &s.count, "N", 1, 1e7, SAMPLING, "tokens to add", CMD_SAMPLE, false},
-    {"temperature", 0, OPT_DOUBLE, &s.temperature, "X", 0, 100, SAMPLING, "0: always the likeliest token", CMD_SAMPLE,
+    {"temperature", 0, OPT_FLOAT, &s.temperature, "X", 0, 100, SAMPLING, "0: always the likeliest token", CMD_SAMPLE,
      false},
     {"top-k", 0, OPT_INT, &s.top_k, "K", 0, 1e6, SAMPLING, "choose among the K likeliest (0: all)", CMD_SAMPLE, false},
 
@@ -154,12 +172,12 @@ static struct option_table table = {options, COUNT(options)};
 
 static const struct preset {
     const char *name;
-    int64_t layers, heads, channels, seq_len, batch;
+    int64_t layers, heads, channels, seq_len, batch, vocab;
 } presets[] = {
-    {"tiny", 2, 2, 32, 32, 4},
-    {"nano", 4, 4, 128, 64, 12},
-    {"char", 6, 6, 384, 256, 8},
-    {"gpt2", 12, 12, 768, 1024, 4},
+    {"tiny", 2, 2, 32, 32, 4, 256},
+    {"nano", 4, 4, 128, 64, 12, 256},
+    {"char", 6, 6, 384, 256, 8, 256},
+    {"gpt2", 12, 12, 768, 1024, 4, 50257},
 };
 
 static void set_defaults(void)
@@ -195,6 +213,8 @@ static void set_defaults(void)
         options[i].given = false;
 }
 
+char *saved_model(const struct settings *settings) { return format_string("%s/model.safetensors", settings->save); }
+
 bool was_given(const char *option) { return find_option(&table, option)->given; }
 
 /* The preset fills in what neither command line nor config file gave. */
@@ -209,6 +229,7 @@ static void apply_preset(void)
         s.channels = was_given("channels") ? s.channels : p->channels;
         s.seq_len = was_given("seq-len") ? s.seq_len : p->seq_len;
         s.batch = was_given("batch") ? s.batch : p->batch;
+        s.vocab = was_given("vocab") ? s.vocab : p->vocab;
     }
 }
 
@@ -218,10 +239,11 @@ static void derive(void)
         s.lr_min = s.lr / 10;
     if (s.warmup < 0)
         s.warmup = strcmp(s.schedule, "constant") == 0 ? 0 : MIN(s.steps / 20, 100);
-    if (s.beta1 >= 1 || s.beta2 >= 1)
-        fail(EXIT_USAGE, "--beta1 and --beta2 must be below 1: at 1 the means never learn");
-    if (s.eps <= 0)
-        fail(EXIT_USAGE, "--eps must be above 0: where a gradient has always been 0, AdamW would divide by it");
+    if (s.vector && s.hardware && !s.devices)
+        fail(EXIT_USAGE, "--vector: the devices of %s are on paper and compute nothing: leave it out, or add -d",
+             s.hardware);
+    if (was_given("vocab") && s.data)
+        fail(EXIT_USAGE, "--vocab: --data %s brings its own vocabulary; leave one of the two out", s.data);
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware)
@@ -235,6 +257,8 @@ static void derive(void)
         fail(EXIT_USAGE, "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
     if (s.pace && s.delay_seed >= 0)
         fail(EXIT_USAGE, "--pace and --delay-seed both decide when tasks end: leave one out");
+    if (s.pace_scale != 0 && s.pace_scale < 1e-9)
+        fail(EXIT_USAGE, "--pace-scale must be 0 or 1e-9 to 1e9");
     if (s.stop_after && !s.save)
         fail(EXIT_USAGE, "--stop-after saves and stops: add --save DIR");
     if (s.stop_after > s.steps)
@@ -245,7 +269,7 @@ static void derive(void)
 /* A file brings its own sizes; only the length of the sequences may be less than it can take. */
 static void apply_init(void)
 {
-    static const char *const fixed[] = {"layers", "heads", "channels", "untied"};
+    static const char *const fixed[] = {"layers", "heads", "channels", "untied", "vocab"};
     for (size_t i = 0; i < COUNT(fixed); i++)
         if (was_given(fixed[i]))
             fail(EXIT_USAGE, "--%s: --init %s brings its own sizes; leave one of the two out", fixed[i], s.init);
@@ -281,10 +305,9 @@ static const struct {
      "Trains a GPT. Without options: a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "yard sample --from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "yard check FILE [options]",
-     "Runs a reference file (tokens, targets, logits, loss, grad.*, trajectory, after.*; see the README) and prints "
-     "the\n"
-     "relative error of every tensor. Exit code 1 when one is above --tolerance. AdamW's constants default to the\n"
-     "reference's: lr 1e-3, betas 0.9 and 0.95, eps 1e-5, weight decay 0.1."},
+     "Runs a reference file (its format: tutorials/reference-files.md) and prints the relative error of every tensor.\n"
+     "Exit code 1 when one is above --tolerance. AdamW's constants default to the reference's: lr 1e-3, betas 0.9 and\n"
+     "0.95, eps 1e-5, weight decay 0.1."},
     {CMD_PLAN, "plan", "yard plan [options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
     {CMD_PROFILE, "profile", "yard profile -o FILE [options]",
@@ -321,35 +344,70 @@ static const char *name_of(enum command command)
     return "";
 }
 
-/* --config is looked for first: what the command line gives is parsed after it and wins. */
+/* --config is looked for first: what the command line gives is parsed after it and wins.  As with every option, the
+ * last one counts. */
 static const char *find_config(int argc, char **argv)
 {
-    for (int i = 0; i < argc; i++) {
+    const char *found = NULL;
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strncmp(argv[i], "--config=", 9) == 0)
-            return argv[i] + 9;
+            found = argv[i] + 9;
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
-            return argv[i + 1];
+            found = argv[i + 1];
     }
-    return NULL;
+    return found;
+}
+
+static void apply_config(enum command command, const char *path)
+{
+    claim_input("--config", path);
+    char *text = read_text(path);
+    parse_config(&table, (unsigned)command, path, text);
+    free(text);
+    if (was_given("config"))
+        fail(EXIT_USAGE, "%s: a config file cannot name another one with `config = ...`: copy its lines here", path);
+}
+
+/* Before any file is opened for writing.  What lies in folders is added where they are listed. */
+static void claim_files(enum command command)
+{
+    for (size_t i = 0; i < COUNT(options); i++) {
+        const struct option *o = &options[i];
+        if ((o->type != OPT_INPUT && o->type != OPT_OUTPUT) || !(o->commands & command) || !*(const char **)o->value)
+            continue;
+        char *who = format_string("--%s", o->name);
+        if (o->type == OPT_INPUT)
+            claim_input(who, *(const char **)o->value);
+        else
+            claim_output(who, *(const char **)o->value, NULL);
+        free(who);
+    }
+    if (s.save) {
+        char *model = saved_model(&s);
+        claim_output("--save", model, s.overwrite ? "--init" : NULL);
+        free(model);
+    }
 }
 
 struct settings *parse_settings(enum command command, int argc, char **argv, char ***words, int *n_words)
 {
     set_defaults();
+    begin_claims();
     if (command == CMD_CHECK) { /* the reference's optimizer */
         s.beta2 = 0.95;
         s.eps = 1e-5;
     }
     if (wants_help(argc, argv)) {
-        s.batch = s.layers = s.heads = s.channels = s.seq_len = 0;
+        s.batch = s.layers = s.heads = s.channels = s.seq_len = s.vocab = 0;
         apply_preset();
         print_page(command);
         exit(EXIT_OK);
     }
     const char *config = command & BUILD_ALL ? find_config(argc, argv) : NULL;
     if (config)
-        parse_config(&table, (unsigned)command, config);
+        apply_config(command, config);
     parse_options(&table, (unsigned)command, name_of(command), argc, argv, words, n_words);
+    claim_files(command);
     apply_preset();
     if (s.init)
         apply_init();
@@ -359,6 +417,18 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
 
 /* ---- the log's record ------------------------------------------------------------------------------------------ */
 
+/* JSON is UTF-8; a path need not be. */
+static json_t *text_json(const char *text)
+{
+    json_t *value = text ? json_string(text) : json_null();
+    if (value)
+        return value;
+    char *copy = make_printable(copy_string(text), false);
+    value = json_string(copy);
+    free(copy);
+    return value;
+}
+
 static json_t *value_json(const struct option *o)
 {
     switch (o->type) {
@@ -367,14 +437,13 @@ static json_t *value_json(const struct option *o)
     case OPT_INT:
         return json_integer(*(int64_t *)o->value);
     case OPT_DOUBLE:
+    case OPT_FLOAT:
         return json_real(*(double *)o->value);
     case OPT_BYTES:
         return json_integer((json_int_t) * (size_t *)o->value);
-    case OPT_TEXT:
-    case OPT_CHOICE:
-        return *(const char **)o->value ? json_string(*(const char **)o->value) : json_null();
+    default:
+        return text_json(*(const char **)o->value);
     }
-    return json_null();
 }
 
 json_t *settings_json(enum command command)

@@ -3,29 +3,9 @@
 
 #include <stdlib.h>
 
-enum { CODE_POINTS = 0x110000, MAX_TOKENS = 65536 }; /* tokens are kept as uint16_t */
+enum { MAX_TOKENS = 65536 }; /* tokens are kept as uint16_t */
 
 /* ---- UTF-8 ----------------------------------------------------------------------------------------------------- */
-
-/* Decode the character at p, of which `left` bytes are there; its length, or 0 when it is invalid: a stray or missing
- * continuation byte, a longer form than needed, a surrogate, or beyond U+10FFFF. */
-static size_t utf8_decode(const unsigned char *p, size_t left, uint32_t *character)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length */
-    size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
-    if (length == 0 || length > left)
-        return 0;
-    uint32_t c = length == 1 ? p[0] : p[0] & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if (p[i] >> 6 != 2)
-            return 0;
-        c = c << 6 | (p[i] & 0x3Fu);
-    }
-    if (c < least[length] || (c >= 0xD800 && c <= 0xDFFF) || c >= CODE_POINTS)
-        return 0;
-    *character = c;
-    return length;
-}
 
 static size_t utf8_encode(uint32_t c, char out[4])
 {
@@ -44,7 +24,7 @@ static size_t utf8_encode(uint32_t c, char out[4])
 static uint32_t next_character(const struct text *text, size_t *at)
 {
     uint32_t c = 0;
-    size_t length = utf8_decode((const unsigned char *)text->bytes + *at, text->n - *at, &c);
+    size_t length = utf8_decode(text->bytes + *at, text->n - *at, &c);
     if (length == 0)
         fail(EXIT_USAGE, "%s is not valid UTF-8 at byte %zu (0x%02X); use --tokens bytes, or convert it to UTF-8",
              text->name, *at, (unsigned)(unsigned char)text->bytes[*at]);

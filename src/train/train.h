@@ -32,6 +32,7 @@ struct settings {
     /* model */
     const char *preset, *init, *config;
     int64_t layers, heads, channels, seq_len;
+    int64_t vocab; /* of random tokens: where there is no data */
     bool untied;
     /* data */
     const char *data, *val_data, *tokens, *order;
@@ -44,6 +45,7 @@ struct settings {
     /* devices */
     const char *devices, *mesh, *gemm;
     size_t device_memory, host_memory;
+    int64_t vector; /* 0: the device's own */
     bool oversubscribe;
     /* running and looking */
     bool serial, audit, json, print, verify, simulate;
@@ -52,6 +54,7 @@ struct settings {
     int64_t delay_seed; /* -1: no delays */
     bool time_tasks;    /* queues carry times without a trace: not an option */
     const char *trace, *log, *save;
+    bool overwrite; /* what is there already, whatever it is */
     int64_t save_every, sample_tokens;
     double watchdog;
     /* yard sample */
@@ -68,18 +71,23 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
 struct settings *default_settings(void);
 json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
 bool was_given(const char *option);
+char *saved_model(const struct settings *s); /* the file that --save DIR writes; the caller frees it */
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 
 struct result { /* of one training step, as the report task leaves it */
     double loss, norm, lr;
     bool halted;
-    uint64_t ended_ns;
+    uint64_t ended_ns; /* its last end on a device (step_result) */
+};
+struct losses {
+    double sum;
+    uint64_t n;
 };
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
-    int rank, micro;
-    struct batch host, device;
+    int rank, micro, n; /* n tokens */
+    struct batch device;
 };
 struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
     int32_t *tokens, *targets;
@@ -91,7 +99,7 @@ struct trainer {
     struct pool *pool;
     struct model *model;
     struct config config;
-    struct dataset *data;            /* NULL: random tokens of a vocabulary of 256 */
+    struct dataset *data;            /* NULL: random tokens */
     const struct fixed_batch *fixed; /* NULL: from data */
     struct rate rate;
     int ranks, micro_batch, micros, batch, seq; /* per rank: micros micro-batches of micro_batch sequences */
@@ -100,14 +108,11 @@ struct trainer {
     struct trace_writer *trace;
 
     struct feed *feeds, *eval_feeds, *sample_feed;
-    struct tensor *control, *totals, *state; /* host: control block, loss sums of the ranks, state of rank 0 */
-    struct tensor **rank_total;              /* (1) per rank */
-    struct tensor *sample_logits;            /* host (V) */
-    struct tensor **eval_losses;             /* host (micro_batch * seq) per rank */
-    int32_t *sample_tokens;                  /* (seq) window for the next sampled token */
+    struct tensor **rank_total;   /* (1) per rank */
+    struct tensor *sample_logits; /* host (V) */
+    int32_t *sample_tokens;       /* (seq) window for the next sampled token */
     int sample_position;
-    double eval_sum; /* summed over an evaluation */
-    uint64_t eval_counted;
+    struct losses eval_sum[2];  /* of an evaluation up to its iteration i, at i & 1 */
     struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
 
     struct result result[4]; /* by step & 3 */
@@ -126,14 +131,17 @@ void free_trainer(struct trainer *t);
 void run_step(struct trainer *t, uint32_t number);
 /* Waits for it and returns what it reported. */
 const struct result *step_result(struct trainer *t, uint32_t number);
-/* Mean loss over the validation split, or its first `batches` batches (0: all). */
-double evaluate(struct trainer *t, int64_t batches);
+/* Mean loss over the validation split, or its first `batches` batches (0: all).  `between`, unless NULL, is called
+ * after every round. */
+double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context);
 double tokens_per_step(const struct trainer *t);
 /* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
 char *describe_shape(const struct trainer *t);
 const char *engine_name(const struct trainer *t); /* of matrix products on device 0: "own" or "clblast" */
 /* Ends the program with the step, layer and task that first made something that is not finite. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
+/* The same where no step shows it: the update of `step` left a parameter (NULL: none) or the validation loss so. */
+_Noreturn void explain_bad_model(const struct trainer *t, uint32_t step, const char *parameter);
 
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
 
@@ -168,6 +176,8 @@ struct progress *new_progress(struct trainer *t, json_t *run);
 void print_summary(struct progress *p);
 void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
+/* Behind a run of some length: its mean rate, and the share of what the devices can do. */
+void show_rate(const struct progress *p);
 void free_progress(struct progress *p);
 
 /* ---- peak.c ---------------------------------------------------------------------------------------------------- */

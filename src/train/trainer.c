@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *describe_shape(const struct trainer *t)
 {
@@ -36,11 +37,15 @@ static void parse_mesh(const char *mesh, int axis[3])
     axis[0] = axis[1] = axis[2] = 1;
     for (const char *at = mesh; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char *end = NULL;
+        long n = 0;
         for (int i = 0; i < 3; i++)
-            if (strncmp(at, names[i], 3) == 0)
-                axis[i] = (int)strtol(at + 3, &end, 10);
-        if (!end || end == at + 3 || (*end && *end != ','))
-            fail(EXIT_USAGE, "--mesh %s: expected dp=A,pp=B,tp=C with numbers; an omitted axis is 1", mesh);
+            if (strncmp(at, names[i], 3) == 0) {
+                n = strtol(at + 3, &end, 10);
+                axis[i] = (int)MIN(n, 1000000L);
+            }
+        if (!end || n < 1 || n > 1000000 || (*end && *end != ','))
+            fail(EXIT_USAGE, "--mesh %s: expected dp=A,pp=B,tp=C with numbers from 1 to 1000000; an omitted axis is 1",
+                 mesh);
     }
 }
 
@@ -70,6 +75,11 @@ static void set_batch(struct trainer *t)
     }
     t->micro_batch = micro;
     t->micros = t->batch / unit;
+    if ((double)t->micros * t->ranks * t->config.layers > 1e5)
+        fail(EXIT_USAGE,
+             "--batch %d in micro-batches of %d, for %d layers, is a list of millions of tasks: use a larger "
+             "--micro-batch",
+             t->batch, micro, t->config.layers);
     if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
         (double)micro * t->config.heads * t->seq * t->seq > 2e9)
         fail(EXIT_USAGE, "--micro-batch %d makes a tensor of more than 2^31 elements: use a smaller one", micro);
@@ -153,6 +163,7 @@ static struct machine *make_machine(struct trainer *t)
                                 .device_memory = s->device_memory,
                                 .host_memory = s->host_memory,
                                 .profiling = times,
+                                .vector = (unsigned)s->vector,
                                 .oversubscribe = s->oversubscribe};
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
     t->costs = file ? read_costs(file) : NULL;
@@ -187,14 +198,47 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     free(title);
 }
 
+struct saved { /* a file that --save would replace */
+    char *path;
+    struct config config;
+};
+
+static void read_saved(void *saved)
+{
+    struct saved *s = saved;
+    s->config = read_config(s->path);
+}
+
+/* A model of other sizes is another model: it is not replaced unless that is asked for. */
+static void check_saved(const struct settings *s, const struct config *ours)
+{
+    struct saved old = {.path = s->save && !s->overwrite ? saved_model(s) : NULL};
+    if (old.path && access(old.path, F_OK) == 0) {
+        struct problem *p = attempt(read_saved, &old);
+        if (p)
+            fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
+        struct config c = old.config;
+        if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
+            c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
+            fail(
+                EXIT_USAGE,
+                "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
+                "another folder, or add --overwrite",
+                old.path, c.layers, c.heads, c.channels, c.seq_len, c.vocab, c.tied ? "tied" : "untied");
+    }
+    free(old.path);
+}
+
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
-    struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, 256, !s->untied};
+    struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
     if (s->init)
         c = read_config(s->init);
     struct dataset *data = data_wanted ? open_data(s, s->init ? c.vocab : 0) : NULL;
     if (data && !s->init)
         c.vocab = data->vocab;
+    check_config(&c);
+    check_saved(s, &c);
     if (data && data->val.n == 0)
         lists &= ~(unsigned)LIST_EVAL;
     return new_trainer_for(s, &c, data, lists, plan_only);
@@ -233,6 +277,8 @@ static void dress_training(struct trainer *t, struct step **all, size_t n)
         pace_training(t);
     if (s->delay_seed >= 0)
         start_delays(t->train, (uint64_t)s->delay_seed);
+    if (s->save) /* --trace and --log may lie in it */
+        try_folder(s->save);
     if (s->trace)
         trace_training(t, all, n);
 }
@@ -302,7 +348,7 @@ void free_trainer(struct trainer *t)
         free_costs(t->costs);
     if (t->data)
         close_dataset(t->data);
-    free(t->feeds), free(t->eval_feeds), free(t->sample_feed), free(t->rank_total), free(t->eval_losses);
+    free(t->feeds), free(t->eval_feeds), free(t->sample_feed), free(t->rank_total);
     free(t->sample_tokens);
     free(t);
 }
@@ -314,41 +360,73 @@ void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_iteration(t->train, number);
+    t->result[number & 3].ended_ns = t->train->ended[number & 3];
     return &t->result[number & 3];
 }
 
-double evaluate(struct trainer *t, int64_t batches)
+double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context)
 {
     size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->ranks * t->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
-    t->eval_sum = 0;
-    t->eval_counted = 0;
-    for (size_t i = 1; i <= rounds; i++)
+    t->eval_sum[0] = (struct losses){0};
+    for (size_t i = 1; i <= rounds; i++) {
         execute(t->eval, (uint32_t)i);
+        if (between)
+            between(context);
+    }
     drain(t->eval);
-    return t->eval_counted ? t->eval_sum / (double)t->eval_counted : NAN;
+    const struct losses *all = &t->eval_sum[rounds & 1];
+    return all->n ? all->sum / (double)all->n : NAN;
 }
 
-/* AdamW is halted by a norm that is not finite, so the bad step can be run again from the same parameters, one task at
- * a time. */
+/* ---- what is not finite ---------------------------------------------------------------------------------------- */
+
+/* What to try, of what is not so already.  Before the first update, no setting of the optimizer can have done it. */
+static char *advise(const struct trainer *t, uint32_t updates)
+{
+    const struct settings *s = t->settings;
+    bool learns = updates > 0 && s->lr > 0;
+    char *smaller = format_string(" try a smaller --lr (it is %g)", s->lr);
+    char *warmup = format_string(", more --warmup (it is %lld)", (long long)s->warmup);
+    char *clip = s->clip > 0 ? format_string(", --clip 1 (it is %g)", s->clip) : copy_string(", --clip 1 (it is off)");
+    char *eps = format_string(", a larger --eps (it is %g)", s->eps);
+    char *text = format_string("%s%s%s%s%s%s `yard check tests/data/gpt2-tiny.safetensors` tests the kernels",
+                               !learns && s->init ? " is the file that --init names sound?" : "", learns ? smaller : "",
+                               learns && s->warmup < 100 && s->warmup < s->steps - 1 ? warmup : "",
+                               learns && (s->clip == 0 || s->clip > 1) ? clip : "", learns && s->eps < 1e-10 ? eps : "",
+                               learns ? ";" : "");
+    free(smaller), free(warmup), free(clip), free(eps);
+    return text;
+}
+
+void explain_bad_model(const struct trainer *t, uint32_t step, const char *parameter)
+{
+    char *advice = advise(t, step);
+    if (parameter)
+        fail(EXIT_FAILED,
+             "step %u: its update left values in parameter %s that are not finite, and nothing is saved;%s", step,
+             parameter, advice);
+    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are;%s", step, advice);
+}
+
+/* AdamW is halted by a norm or loss that is not finite, so the bad step can be run again from the same parameters, one
+ * task at a time. */
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
     struct blame b;
-    const char *unchanged = r->halted ? "no parameter was changed by this step; " : "";
-    const char *hint = "try a smaller --lr, more --warmup or --clip 1";
+    const char *unchanged = r->halted ? " no parameter was changed by this step;" : "";
+    char *advice = advise(t, number - 1);
     drain(t->train);
     write_tensor(t->model->replica[0].state, (float[STATE_SIZE]){0});
     if (!find_not_finite(t->train, number, &b))
-        fail(EXIT_FAILED,
-             "step %u: the loss or the gradient's norm is not finite, but running the step again it is; %s", number,
-             hint);
+        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is;%s",
+             number, advice);
     if (b.before)
         fail(EXIT_FAILED,
-             "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite before the step; %s",
-             number, b.task->layer, b.task->name, b.element, b.tensor->name,
-             t->settings->init ? "is the file that --init names sound?" : hint);
-    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite; %s%s",
-         number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, hint);
+             "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite before the step;%s",
+             number, b.task->layer, b.task->name, b.element, b.tensor->name, advice);
+    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite;%s%s",
+         number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, advice);
 }

@@ -1,0 +1,81 @@
+/* platforms.c - the drivers that OpenCL's loader finds, and why one may offer nothing.
+ *
+ * PoCL, the driver that runs OpenCL on CPUs, keeps compiled kernels in a folder.  It offers no device when it cannot
+ * make this folder, compiles nothing when it cannot write there, and says neither.
+ */
+#include "device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The folder that PoCL takes.  The caller frees it. */
+static char *cache_folder(void)
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"POCL_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/pocl/kcache"}, {"HOME", "/.cache/pocl/kcache"}};
+    for (size_t i = 0; i < COUNT(places); i++) {
+        const char *value = getenv(places[i].variable);
+        if (value && value[0])
+            return format_string("%s%s", value, places[i].below);
+    }
+    return copy_string("/tmp/pocl/kcache");
+}
+
+/* Make the folder, as PoCL does, and see whether files can be made in it: 0, or an errno. */
+static int try_cache(const char *folder)
+{
+    char *part = format_string("%s/.", folder);
+    int made = 0;
+    for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
+        *slash = '\0';
+        made = mkdir(part, 0700) == 0 || errno == EEXIST ? 0 : errno;
+        *slash = '/';
+    }
+    int error = made ? made : access(part, W_OK | X_OK) != 0 ? errno : 0;
+    free(part);
+    return error;
+}
+
+static bool is_pocl(cl_platform_id platform)
+{
+    char name[64] = "";
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
+    return strcmp(name, "Portable Computing Language") == 0;
+}
+
+void check_kernel_cache(cl_platform_id platform, enum exit_code code)
+{
+    char *folder = is_pocl(platform) ? cache_folder() : NULL;
+    int error = folder ? try_cache(folder) : 0;
+    if (error)
+        fail(code,
+             "the OpenCL driver PoCL cannot keep compiled kernels in %s (as POCL_CACHE_DIR, XDG_CACHE_HOME or HOME "
+             "say): "
+             "%s; set POCL_CACHE_DIR to a folder that you may write",
+             folder, strerror(error));
+    free(folder);
+}
+
+cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
+{
+    cl_uint n = 0;
+    const char *cache = getenv("POCL_CACHE_DIR");
+    if (cache && !cache[0])
+        unsetenv("POCL_CACHE_DIR"); /* PoCL aborts on an empty one */
+    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, out, &n);
+    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PLATFORMS) : 0;
+}
+
+_Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)
+{
+    if (n == 0)
+        fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+    for (cl_uint i = 0; i < n; i++)
+        check_kernel_cache(platforms[i], code);
+    fail(EXIT_NO_DEVICE,
+         "the OpenCL drivers here offer no device; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+}

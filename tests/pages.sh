@@ -1,0 +1,93 @@
+#!/bin/sh
+# pages.sh - what README.md and tutorials/ say of this project and can be checked without running it: links, names of
+# files, options and targets, lines of code, and the pages' own length.  walk.sh runs what they show.
+set -u
+LC_ALL=C
+export LC_ALL
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+pages="README.md $(echo tutorials/*.md)"
+number=0 failed=0
+
+result() { # name; what is wrong is in $TMP/wrong
+    number=$((number + 1))
+    if [ -s "$TMP/wrong" ]; then
+        failed=$((failed + 1))
+        echo "not ok $number - $1"
+        sed 's/^/#   /' "$TMP/wrong"
+    else
+        echo "ok $number - $1"
+    fi
+}
+
+# Characters, not bytes: the continuation bytes of UTF-8 do not count.
+awk '{ gsub(/[\200-\277]/, "") } length > 119 { print FILENAME ", line " FNR ": " length " characters" }' \
+    $pages >"$TMP/wrong"
+result 'lines have fewer than 120 characters'
+
+wc -w <README.md | awk '$1 > 1250 { print "README.md has " $1 " words" }' >"$TMP/wrong"
+result 'the README is a front page of about 1,200 words'
+
+for page in $pages; do # links within the project
+    grep -o '](\([^)#]*\)' "$page" | sed 's/](//' | grep -v '^http' | while read -r target; do
+        [ -z "$target" ] || [ -e "$(dirname "$page")/$target" ] || echo "$page: there is no $target"
+    done
+done >"$TMP/wrong"
+result 'links lead somewhere'
+
+for page in tutorials/*.md; do
+    grep -qF "($page)" README.md || echo "README.md does not name $page"
+done >"$TMP/wrong"
+result 'the README names every page'
+
+# `src/...` and the like; a * may stand for anything, and for NAME
+for page in $pages; do
+    grep -oE '`(src|cl|tests|data|tutorials|\.ci)/[^` ]*`' "$page" | tr -d '`' | sed 's/NAME/*/' | while read -r path; do
+        ls -d $path >/dev/null 2>&1 || echo "$page: there is no $path"
+    done
+done >"$TMP/wrong"
+result 'files that are named exist'
+
+sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r file lines; do
+    awk -v said="$lines" -v file="$file" \
+        'END { if (NR < 0.8 * said || NR > 1.25 * said) print file " has " NR " lines, the README says " said }' "$file"
+done >"$TMP/wrong"
+result 'the walk through the code counts its lines right, within a quarter'
+
+for command in $("$YARD" --help | awk '/^  [a-z]/ { print $1 }') 'trace summary' 'trace export' 'trace diff'; do
+    "$YARD" $command --help
+done >"$TMP/help"
+for page in $pages; do
+    grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$page" | sed 's/^[^-]//' | sort -u | while read -r option; do
+        case $option in --args) continue ;; esac # gdb's
+        grep -qE -- "$option( |,|\$)" "$TMP/help" || echo "$page: no command has $option"
+    done
+done >"$TMP/wrong"
+result 'options that are named exist'
+
+for page in $pages; do
+    grep -oE '(`|^    )make [a-z]+' "$page" | sed 's/.*make //' | sort -u | while read -r target; do
+        grep -q "^$target:" Makefile || echo "$page: there is no target $target"
+    done
+done >"$TMP/wrong"
+result 'make targets that are named exist'
+
+# the memory map agrees with the list: the first and the last task that name a tensor, where its name is used once
+"$YARD" plan --model tiny --print >"$TMP/plan"
+awk '/^ *[0-9]+  [a-z]/ { task = $1 }
+     / -> / && /^         / {
+         gsub(/->|,/, " "); gsub(/@[^ ]*/, "")
+         for (i = 1; i <= NF; i++) { if (!($i in first)) first[$i] = task; last[$i] = task } }
+     /^memory map/ { map = 1 }
+     map && $NF in first && $5 == "activations" { uses[$NF]++; begin[$NF] = $6; end[$NF] = $7 }
+     END { for (t in uses) if (uses[t] == 1) { n++
+               if (begin[t] != first[t] || end[t] != last[t])
+                   print t ": tasks " first[t] " to " last[t] ", but the map says " begin[t] " to " end[t] }
+           if (n < 5) print "only " n " tensors could be compared" }' "$TMP/plan" >"$TMP/wrong"
+result 'yard plan: the memory map holds every tensor from its first task to its last'
+
+awk 'length > 110 { print length ": " $0 }' "$TMP/plan" >"$TMP/wrong"
+result 'yard plan fits a terminal'
+
+echo "1..$number"
+[ "$failed" -eq 0 ]

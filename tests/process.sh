@@ -1,0 +1,117 @@
+#!/bin/sh
+# process.sh - what surrounds a run: signals at any moment, closed descriptors, limits, folders that are not there yet.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+number=0
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+failed=0
+
+result() { # ok? name: one line of the report
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $number - $2"
+        sed 's/^/#   /' "$TMP/err" | head -n 8
+    fi
+}
+
+start() { # WORDS...: yard in the background
+    : >"$TMP/out" # or wait_for() might look at what the run before printed
+    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
+    child=$!
+}
+
+wait_for() { # COMMAND: until it succeeds, or the run is over
+    until eval "$1" >/dev/null 2>&1; do
+        kill -0 "$child" 2>/dev/null || return
+        sleep 0.01
+    done
+}
+
+ended() { # CODE 'part of the sentence': how the run in the background went
+    wait "$child"
+    code=$?
+    [ "$code" -eq "$1" ] && grep -qF -- "$2" "$TMP/err"
+}
+
+train='train --model tiny --sample-tokens 0 --val-batches 1'
+trained="grep -q '\"step\":9,' $TMP/log"
+
+# ---- signals ---------------------------------------------------------------------------------------------------------
+
+start $train --steps 100000000 --save "$TMP/set-up"
+wait_for "grep -q ^memory $TMP/out" # the next quarter of a second measures the peak
+kill -INT "$child"
+ended 130 'yard: interrupted' && ! grep -q '^step  *1/' "$TMP/out" && [ -z "$(ls -A "$TMP/set-up")" ]
+result $? 'a signal before the first step ends the run at once'
+
+for signal in INT TERM HUP; do
+    rm -f "$TMP/log"
+    start $train --steps 100000000 --log "$TMP/log" --save "$TMP/$signal"
+    wait_for "$trained"
+    kill -$signal "$child"
+    ended 130 ', saved' && [ "$(ls -A "$TMP/$signal")" = model.safetensors ]
+    result $? "SIG$signal: the step in flight ends, and the model is saved"
+done
+
+rm "$TMP/log" # with a sequence at a time, an evaluation takes thousands of rounds
+start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation"
+wait_for "$trained"
+kill -INT "$child"
+wait_for "[ -f $TMP/evaluation/model.safetensors ]"
+grep -q val_loss "$TMP/log"
+evaluated=$?
+kill -INT "$child"
+ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && [ "$(ls -A "$TMP/evaluation")" = model.safetensors ]
+result $? 'during an evaluation the model is saved at once; a second signal ends the run'
+
+start sample --from "$TMP/INT" --count 1000000
+wait_for "[ -s $TMP/out ]"
+kill -TERM "$child"
+ended 130 'yard: interrupted'
+result $? 'a signal ends yard sample with a sentence'
+
+rm "$TMP/log"
+(trap '' HUP && exec "$YARD" $train --steps 200 --log "$TMP/log") >"$TMP/out" 2>"$TMP/err" </dev/null &
+child=$!
+wait_for "$trained"
+kill -HUP "$child"
+wait "$child"
+result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
+
+# ---- descriptors and limits ------------------------------------------------------------------------------------------
+
+"$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
+[ $? -eq 0 ] && "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err"
+result $? 'with descriptors 0 to 2 closed, no progress gets into the trace'
+
+plan='plan --model tiny --hardware data/hardware/server.txt --print' # no driver, which may have files of its own to write
+(ulimit -f 4 && exec "$YARD" $plan) >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 4 ] && grep -q 'is the disk full?' "$TMP/err"
+result $? 'a limit on the size of files is like a full disk'
+
+# ---- folders and strays ----------------------------------------------------------------------------------------------
+
+"$YARD" $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new" >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors trace ' ]
+result $? 'a trace and a log may lie in the folder that --save makes'
+
+rm "$TMP/log"
+start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
+wait_for "$trained"
+wait_for "ls $TMP/strays/model.safetensors.tmp-*"
+kill -KILL "$child"
+wait "$child" 2>/dev/null
+: >"$TMP/strays/model.safetensors.tmp-$child" # it may have been renamed by then
+: >"$TMP/strays/model.safetensors.tmp-$$"
+: >"$TMP/strays/mine.tmp-$child"
+"$YARD" $train --steps 3 --save "$TMP/strays" >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(ls -A "$TMP/strays" | tr '\n' ' ')" = "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ " ]
+result $? 'what a killed run left behind is removed, and nothing else'
+
+echo "1..$number"
+[ "$failed" -eq 0 ]

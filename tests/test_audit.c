@@ -1,0 +1,285 @@
+/* test_audit.c - a wrong declaration does not stay hidden.
+ *
+ * Every access of every task of the training, evaluation and sampling lists is declared otherwise, one at a time, and
+ * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.
+ */
+#include "support.h"
+
+#include "../src/base/embedded.h"
+
+#include <signal.h>
+#include <strings.h>
+
+/* ---- lists ------------------------------------------------------------------------------------------------------ */
+
+enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
+
+static struct trainer *open_trainer(const char *gemm)
+{
+    struct settings *s = default_settings();
+    s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
+    s->batch = 4, s->micro_batch = 1;
+    s->devices = "0:0x2";
+    s->gemm = gemm;
+    s->serial = true;
+    s->watchdog = 0;
+    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
+    t->sample_position = 4;
+    return t;
+}
+
+/* Whatever was done to it: iteration WARM_UP + 1 is next, with the same state each time. */
+static void start_again(struct trainer *t, struct step *s)
+{
+    init_random(t->model, 1337);
+    clear_optimizer(t->model);
+    for (uint32_t number = 1; s == t->train && number <= WARM_UP; number++)
+        execute(s, number);
+    drain(s);
+}
+
+/* ---- declaring otherwise ---------------------------------------------------------------------------------------- */
+
+static const char *const mode_name[] = {"none", "read", "write", "both"};
+
+struct tally {
+    size_t at_task, at_reader, conservative, declared_twice, listed;
+};
+
+/* What no audit can find, and why. */
+static const struct exception {
+    const char *task;
+    enum access_mode is, said;
+    const char *why;
+} exceptions[] = {
+    {"report", ACCESS_READ, ACCESS_NONE, "what it makes is no tensor: the host's record of the step"},
+    {"eval.report", ACCESS_READ, ACCESS_NONE, "what it makes is no tensor: the host's sum of losses"},
+};
+
+static bool is_listed(const struct task *t, enum access_mode is, enum access_mode said)
+{
+    for (size_t i = 0; i < COUNT(exceptions); i++)
+        if (strcmp(exceptions[i].task, t->name) == 0 && exceptions[i].is == is && exceptions[i].said == said)
+            return true;
+    return false;
+}
+
+/* What task t declares of the bytes of its access k, by all of its accesses. */
+static enum access_mode declared(const struct task *t, int k)
+{
+    const struct tensor *x = t->access[k].tensor;
+    unsigned mode = 0;
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor->root == x->root && t->access[i].tensor->offset == x->offset)
+            mode |= t->access[i].mode;
+    return (enum access_mode)mode;
+}
+
+/* Audits the list from task i of the next iteration to the end of the one after it: what it says first. */
+static char *audit_from(struct audit *a, struct step *s, size_t i, bool *at_once)
+{
+    uint32_t number = WARM_UP + 1;
+    char *wrong = audit_task(a, number, i);
+    *at_once = wrong != NULL;
+    for (size_t n = i + 1; n < 2 * s->n && !wrong; n++)
+        wrong = audit_task(a, number + (n >= s->n), n % s->n);
+    return wrong;
+}
+
+/* Opens an audit in front of task i. */
+static struct audit *audit_before(struct trainer *t, struct step *s, size_t i)
+{
+    start_again(t, s);
+    struct audit *a = open_audit(s);
+    for (size_t k = 0; k < i; k++)
+        assert_null(audit_task(a, WARM_UP + 1, k));
+    return a;
+}
+
+/* Access k of task i, said to be `mode`.  The audit stands before task i, also afterwards. */
+static void say(struct trainer *t, struct step *s, struct audit **a, size_t i, int k, enum access_mode mode,
+                struct tally *tally)
+{
+    struct task *task = &s->tasks[i];
+    enum access_mode is = task->access[k].mode, before = declared(task, k);
+    bool at_once;
+    task->access[k].mode = mode;
+    if (declared(task, k) == before)
+        tally->declared_twice++; /* by another argument */
+    else if ((declared(task, k) & before) == before)
+        tally->conservative++; /* more than is true: more edges, longer lives, the same values */
+    else {
+        char *wrong = audit_from(*a, s, i, &at_once);
+        if (!wrong && !is_listed(task, is, mode))
+            test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", s->name, i,
+                        task->name, task->access[k].tensor->name, mode_name[is], mode_name[mode]);
+        *(!wrong ? &tally->listed : at_once ? &tally->at_task : &tally->at_reader) += 1;
+        free(wrong);
+        task->access[k].mode = is;
+        if (!at_once) { /* tasks behind it have run */
+            close_audit(*a);
+            *a = audit_before(t, s, i);
+        }
+    }
+    task->access[k].mode = is;
+}
+
+/* Does one that declares the same come before it: of another rank, micro-batch, layer or list? */
+static bool is_repeated(const struct task *t)
+{
+    static uint64_t *seen;
+    static size_t n, cap;
+    uint64_t key = hash_bytes(t->name, strlen(t->name), (uint64_t)(t->function != NULL));
+    for (int k = 0; k < t->n_access; k++)
+        key = hash_bytes(&t->access[k].mode, sizeof t->access[k].mode, key);
+    for (size_t i = 0; i < n; i++)
+        if (seen[i] == key)
+            return true;
+    *APPEND(seen, n, cap) = key;
+    return false;
+}
+
+static void say_all(struct trainer *t, struct step *s, struct tally *tally)
+{
+    struct audit *a = audit_before(t, s, 0);
+    for (size_t i = 0; i < s->n; i++) {
+        bool skip = is_repeated(&s->tasks[i]);
+        for (int k = 0; k < s->tasks[i].n_access && !skip; k++)
+            for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
+                if (mode != s->tasks[i].access[k].mode)
+                    say(t, s, &a, i, k, mode, tally);
+        assert_null(audit_task(a, WARM_UP + 1, i));
+    }
+    close_audit(a);
+}
+
+static void test_every_declaration_matters(void **state)
+{
+    (void)state;
+    struct tally n = {0};
+    for (int engine = 0; engine < 2; engine++) {
+        struct trainer *t = open_trainer(engine ? "clblast" : "own");
+        struct step *lists[] = {t->train, t->eval, t->sample};
+        for (size_t i = 0; i < COUNT(lists); i++)
+            say_all(t, lists[i], &n);
+        free_trainer(t);
+    }
+    print_message("# %zu wrong declarations: %zu found at the task, %zu at a reader of what was lost, %zu listed;\n"
+                  "# besides %zu that another argument makes good, %zu that declare more than is true\n",
+                  n.at_task + n.at_reader + n.listed, n.at_task, n.at_reader, n.listed, n.declared_twice,
+                  n.conservative);
+    assert_true(n.at_task > 500);
+}
+
+/* ---- which kernels there are ------------------------------------------------------------------------------------ */
+
+/* In no list: bench.cl is timed by itself, fill serves tests. */
+static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
+
+static bool runs(const struct step *s, const char *kernel)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->tasks[i].function && strcmp(s->tasks[i].function, kernel) == 0)
+            return true;
+    return false;
+}
+
+static bool is_excepted(const char *kernel)
+{
+    for (size_t i = 0; i < COUNT(in_no_list); i++)
+        if (strcmp(in_no_list[i], kernel) == 0)
+            return true;
+    return false;
+}
+
+static void test_every_kernel_is_in_a_list(void **state)
+{
+    (void)state;
+    struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast");
+    const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train};
+    size_t n = 0, left_out = 0;
+    for (const struct embedded_file *f = embedded_kernels; f->name; f++)
+        for (const char *at = f->text; (at = strpbrk(at, "\n")); at++) {
+            char name[64];
+            if (strncasecmp(at, "\nKERNEL ", 8) || sscanf(strstr(at, "void"), "void %63[a-z_0-9]", name) != 1)
+                continue;
+            bool found = false;
+            for (size_t i = 0; i < COUNT(lists); i++)
+                found |= runs(lists[i], name);
+            if (found == is_excepted(name))
+                test_failed("kernel %s of cl/%s: %s\n", name, f->name, found ? "is in a list" : "is in no list");
+            n++, left_out += !found;
+        }
+    print_message("# %zu kernels, %zu of them in no list\n", n, left_out);
+    assert_int_equal(left_out, COUNT(in_no_list));
+    free_trainer(own);
+    free_trainer(clblast);
+}
+
+/* ---- the case that was missed once ------------------------------------------------------------------------------ */
+
+/* adamw that does not declare to read `state`: NaN in its flag `halted` makes it return early, whatever it is given. */
+static struct access *state_of_adamw(struct trainer *t)
+{
+    for (size_t i = t->train->n; i-- > 0;)
+        if (strcmp(t->train->tasks[i].name, "adamw") == 0)
+            for (int k = 0; k < t->train->tasks[i].n_access; k++)
+                if (strcmp(t->train->tasks[i].access[k].tensor->name, "state") == 0)
+                    return &t->train->tasks[i].access[k];
+    return NULL;
+}
+
+static void case_adamw_in_the_list(void)
+{
+    struct trainer *t = open_trainer("own");
+    start_again(t, t->train);
+    state_of_adamw(t)->mode = ACCESS_NONE;
+    char *wrong = verify(t->train, NULL);
+    note("verify: %s", wrong ? wrong : "takes it for true");
+    execution.audit = true;
+    execute(t->train, WARM_UP + 1);
+}
+
+static void build_adamw(bool with_tensor)
+{
+    struct trainer *t = open_trainer("own");
+    struct replica *r = &t->model->replica[0];
+    struct arg state = {.kind = ARG_TENSOR, .given = {r->state, ACCESS_NONE}};
+    struct build b = new_build(t->train, t->model, GEMM_OWN, false);
+    LAUNCH(&b, "adamw", "adamw.cl", "adamw", blocks(&b, 1), INOUT(r->value[0]), INOUT(r->m[0]), INOUT(r->v[0]),
+           IN(r->grad[0]), IN(r->control), with_tensor ? state : IN(NULL), INT(1), INT(1));
+}
+
+static void case_adamw_without_mode(void) { build_adamw(true); }
+static void case_adamw_without_tensor(void) { build_adamw(false); }
+
+static void test_adamw_declares_its_state(void **state)
+{
+    (void)state;
+    const char *sentence = "task adamw, kernel adamw, argument 5 (%s): a tensor takes IN, OUT or INOUT";
+    char *without_mode = format_string(sentence, "state"), *without_tensor = format_string(sentence, "no tensor");
+    expect_case("adamw-without-mode", 128 + SIGABRT, without_mode, NULL);
+    expect_case("adamw-without-tensor", 128 + SIGABRT, without_tensor, NULL);
+    expect_case("adamw-in-the-list", 1, "verify: takes it for true", "audit: task adamw (layer",
+                "it reads something that it does not declare", NULL);
+    free(without_mode), free(without_tensor);
+}
+
+static const struct test_case cases[] = {
+    {"adamw-without-mode", case_adamw_without_mode},
+    {"adamw-without-tensor", case_adamw_without_tensor},
+    {"adamw-in-the-list", case_adamw_in_the_list},
+};
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_declaration_matters),
+        cmocka_unit_test(test_every_kernel_is_in_a_list),
+        cmocka_unit_test(test_adamw_declares_its_state),
+    };
+    this_test = argv[0];
+    if (argc > 1)
+        return run_case(cases, COUNT(cases), argv[1]);
+    return cmocka_run_group_tests_name("audit", tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+#!/bin/sh
+# walk.sh - walks the tutorials as a student would, in a copy of the project: every command in an indented block is run,
+# and every other line of such a block must be in what the commands of its page printed, or in the sources.
+#
+#     plan's output (but of a measured profile): word for word        others: words and form, numbers may differ
+#     a line that ends in "..."                  only its beginning counts; "..." alone stands for what is left out
+#     blocks between ```                         not looked at: pictures, what is typed into a debugger, sample text
+#     <!-- test: COMMAND -->                     what the text tells the student to change by hand
+#
+# Long runs are cut short.  Outputs are compared on PoCL, where they come from; elsewhere commands must only succeed.
+set -u
+LC_ALL=C
+export LC_ALL
+TOP=$(pwd)
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+number=0 failed=0
+
+result() { # name; what is wrong is in $TMP/wrong
+    number=$((number + 1))
+    if [ -s "$TMP/wrong" ]; then
+        failed=$((failed + 1))
+        echo "not ok $number - $1"
+        sed 's/^/#   /' "$TMP/wrong" | head -n 30
+    else
+        echo "ok $number - $1"
+    fi
+}
+
+# ---- the copy: built already, so that make compiles only what is edited ---------------------------------------------
+
+walk=$TMP/walk
+mkdir -p "$walk/build" "$walk/tests"
+cp -Rp Makefile README.md LICENSE cl data src tutorials "$walk"
+cp -Rp tests/data tests/packages.sh "$walk/tests"
+cp -Rp build/src build/embedded.* build/packages "$walk/build"
+case $YARD in /*) program=$YARD ;; *) program=$TOP/$YARD ;; esac
+cd "$walk" || exit 1
+MAKEFLAGS=$(echo "${MAKEFLAGS-}" | sed 's/--jobserver[^ ]*//g') # its own jobs, the same compiler
+export MAKEFLAGS
+make -s build/flags
+find build -type f -exec touch {} +
+cp "$program" yard
+for text in my.txt tinyshakespeare.txt; do cp LICENSE $text; done
+pocl=$(./yard devices | grep -c '^platform 0: Portable Computing Language')
+
+edit() { # FILE SCRIPT...: the original with these changes
+    file=$1
+    shift
+    printf '%s\n' "$@" >"$TMP/script"
+    sed -f "$TMP/script" "$TOP/$file" >"$file"
+}
+
+# ---- a page: commands and the lines that they must print ------------------------------------------------------------
+
+# "run COMMAND" and "say LINE", in the page's order
+read_page() {
+    awk '/^```/ { fenced = !fenced; next }
+         fenced { next }
+         { line = $0; sub(/^ +/, "", line) }
+         more { command = command line }
+         /^<!-- test: / { command = substr($0, 12); more = 1 }
+         /^ +(\.\/yard|cmp|cat|YARD_[A-Z_]*=1|make)/ && !more { command = line; more = 1 }
+         more && sub(/\\$/, "", command) { next }
+         more { sub(/ *-->$/, "", command); sub(/    *[^ ].*$/, "", command); sub(/ +#.*/, "", command)
+                print "run " command; more = 0; next }
+         /^    / && !/^ *\.\.\.$/ { print "say " $0 }' "$1"
+}
+
+shorten() { # fewer steps, no long evaluation
+    case $1 in
+    *'yard train'*)
+        echo "$1" | sed -E 's/--steps ([5-9]|[0-9]{2,})/--steps 4/; s/--warmup [0-9]+/--warmup 2/
+            s/yard train/& --val-batches 1 --sample-tokens 0/' ;;
+    *'yard sample'*) echo "$1 --count 20" ;;
+    'make demo') # without making anything
+        make -n demo STEPS=4 | sed -n '/yard train/,$p' | tr -d '\\' | tr '\n' ' ' | sed 's| ./yard| \&\& ./yard|g; s/$/ --count 20/' ;;
+    *) echo "$1" ;;
+    esac
+}
+
+run_commands() { # of the page in $TMP/page: exact output to $TMP/exact, other output to $TMP/loose
+    : >"$TMP/exact" && : >"$TMP/loose" && : >"$TMP/wrong"
+    sed -n 's/^run //p' "$TMP/page" | while read -r command; do
+        case $command in *'yard bench'* | 'make test') continue ;; esac # they take minutes
+        command=$(shorten "$command")
+        out=$TMP/loose
+        case $command in *--profile*) ;; *'yard plan'*) out=$TMP/exact ;; esac
+        echo "$(date +%S) $command" >>"$TMP/ran"
+        eval "$command" >"$TMP/out" 2>&1 </dev/null
+        code=$?
+        cat "$TMP/out" >>"$out"
+        grep -q '^yard: ' "$TMP/out" || [ $code -eq 0 ] || grep -q '^FAILED' "$TMP/out" ||
+            echo "exit code $code: $command" >>"$TMP/wrong"
+    done
+}
+
+compare() {
+    [ "$pocl" -eq 0 ] && return
+    cat src/*/*.[ch] cl/*.cl >>"$TMP/exact"
+    sed -n 's/^say //p' "$TMP/page" >"$TMP/said"
+    awk 'function squeeze(s) { gsub(/[ \t]+/, " ", s); sub(/^ /, "", s); sub(/ $/, "", s); return s }
+         function loosen(s) { gsub(/[-+]?[0-9][0-9.]*/, "#", s); return s }
+         function found(s, lines, n, whole,   i) {
+             for (i = 1; i <= n; i++)
+                 if (whole ? lines[i] == s : index(lines[i], s) == 1) return 1
+             return 0 }
+         FNR == 1 { file++ }
+         { line = squeeze($0) }
+         file == 1 { exact[++n_exact] = line; next }
+         file == 2 { loose[++n_loose] = loosen(line); next }
+         { whole = !sub(/ ?\.\.\.$/, "", line)
+           if (!found(line, exact, n_exact, whole) && !found(loosen(line), loose, n_loose, whole))
+               print "not printed: " $0 }' "$TMP/exact" "$TMP/loose" "$TMP/said" >>"$TMP/wrong"
+}
+
+for page in README.md tutorials/*.md; do
+    read_page "$page" >"$TMP/page"
+    grep -q '^run ' "$TMP/page" || continue
+    run_commands
+    echo >>"$TMP/loose" # not empty: awk counts files by their first lines
+    compare
+    result "$page"
+done
+[ "$pocl" -gt 0 ] || echo "ok $((number + 1)) - what the pages show # SKIP the first device is not PoCL's"
+echo "1..$number"
+[ "$failed" -eq 0 ]
