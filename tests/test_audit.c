@@ -1,7 +1,8 @@
 /* test_audit.c - a wrong declaration does not stay hidden.
  *
  * Every access of every task of the training, evaluation and sampling lists is declared otherwise, one at a time, and
- * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.
+ * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.  And the
+ * list is the only place that tasks take their tensors from.
  */
 #include "support.h"
 
@@ -96,32 +97,39 @@ static struct audit *audit_before(struct trainer *t, struct step *s, size_t i)
     return a;
 }
 
+/* Task i, which says less than is true since its access k `is` said to be something else.  true: found at once. */
+static bool expect_found(struct audit *a, struct step *s, size_t i, int k, enum access_mode is, struct tally *tally)
+{
+    bool at_once;
+    char *wrong = audit_from(a, s, i, &at_once);
+    const struct access *x = &s->tasks[i].access[k];
+    if (!wrong && !is_listed(&s->tasks[i], is, x->mode))
+        test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", s->name, i,
+                    s->tasks[i].name, x->tensor->name, mode_name[is], mode_name[x->mode]);
+    *(!wrong ? &tally->listed : at_once ? &tally->at_task : &tally->at_reader) += 1;
+    free(wrong);
+    return at_once;
+}
+
 /* Access k of task i, said to be `mode`.  The audit stands before task i, also afterwards. */
 static void say(struct trainer *t, struct step *s, struct audit **a, size_t i, int k, enum access_mode mode,
                 struct tally *tally)
 {
     struct task *task = &s->tasks[i];
     enum access_mode is = task->access[k].mode, before = declared(task, k);
-    bool at_once;
+    bool audited_on = false;
     task->access[k].mode = mode;
     if (declared(task, k) == before)
         tally->declared_twice++; /* by another argument */
     else if ((declared(task, k) & before) == before)
         tally->conservative++; /* more than is true: more edges, longer lives, the same values */
-    else {
-        char *wrong = audit_from(*a, s, i, &at_once);
-        if (!wrong && !is_listed(task, is, mode))
-            test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", s->name, i,
-                        task->name, task->access[k].tensor->name, mode_name[is], mode_name[mode]);
-        *(!wrong ? &tally->listed : at_once ? &tally->at_task : &tally->at_reader) += 1;
-        free(wrong);
-        task->access[k].mode = is;
-        if (!at_once) { /* tasks behind it have run */
-            close_audit(*a);
-            *a = audit_before(t, s, i);
-        }
-    }
+    else
+        audited_on = !expect_found(*a, s, i, k, is, tally);
     task->access[k].mode = is;
+    if (audited_on) {
+        close_audit(*a);
+        *a = audit_before(t, s, i);
+    }
 }
 
 /* Does one that declares the same come before it: of another rank, micro-batch, layer or list? */
@@ -169,6 +177,87 @@ static void test_every_declaration_matters(void **state)
                   n.at_task + n.at_reader + n.listed, n.at_task, n.at_reader, n.listed, n.declared_twice,
                   n.conservative);
     assert_true(n.at_task > 500);
+}
+
+/* ---- addresses come from the access list ------------------------------------------------------------------------ */
+
+static struct tensor *new_matrix(struct pool *p, const char *name)
+{
+    struct tensor *t = new_tensor(p, &p->machine->device[0], MEM_WORK, name, FLOAT32, SHAPE(4, 4));
+    t->persistent = true;
+    return t;
+}
+
+static void fill_matrix(struct tensor *t, float value)
+{
+    float x[16];
+    for (int i = 0; i < 16; i++)
+        x[i] = value;
+    write_tensor(t, x);
+}
+
+/* c = a b^T is built, and the list is told to read d in place of a. */
+static float product_of_another(enum gemm_engine engine)
+{
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    struct pool *p = new_pool(m);
+    struct tensor *a = new_matrix(p, "a"), *b = new_matrix(p, "b"), *c = new_matrix(p, "c"), *d = new_matrix(p, "d");
+    struct model *model = new_model(p, &(struct config){1, 1, 1, 1, 1, true}, 1, false);
+    struct step *s = new_step(p, "product");
+    struct build build = new_build(s, model, engine, false);
+    float result[16];
+    struct gemm g = {GEMM_NT, 4, 4, 4, 1, 1, matrix(a, 4), matrix(b, 4), matrix(c, 4), .start = START_ZERO};
+    gemm(&build, "product", &g);
+    for (int k = 0; k < s->tasks[0].n_access; k++)
+        if (s->tasks[0].access[k].tensor == a)
+            s->tasks[0].access[k].tensor = d;
+    finish_steps(p, &s, 1);
+    fill_matrix(a, 1), fill_matrix(b, 10), fill_matrix(d, 2);
+    execute(s, 1);
+    drain(s);
+    read_tensor(c, result);
+    end_build(&build), free_step(s), free_model(model), free_pool(p), close_machine(m);
+    return result[0];
+}
+
+static void test_a_product_follows_its_list(void **state)
+{
+    (void)state;
+    execution.serial = true;
+    assert_true(product_of_another(GEMM_OWN) == 80);
+    assert_true(product_of_another(GEMM_CLBLAST) == 80);
+}
+
+static void swap_tensors(struct access *a, struct access *b)
+{
+    struct tensor *t = a->tensor;
+    a->tensor = b->tensor, b->tensor = t;
+}
+
+/* Loss of a step; with the first two batches prepared in, and uploaded from, each other's tensor. */
+static double loss_of_a_step(bool exchanged)
+{
+    struct trainer *t = open_trainer("own");
+    struct task *first = NULL, *task = t->train->tasks;
+    start_again(t, t->train);
+    for (size_t i = 0; exchanged && i < t->train->n; i++)
+        if (strcmp(task[i].name, "batch.prepare") == 0 && !first)
+            first = &task[i];
+        else if (strcmp(task[i].name, "batch.prepare") == 0) {
+            swap_tensors(&first[0].access[0], &task[i].access[0]);
+            swap_tensors(&first[1].access[1], &task[i + 1].access[1]);
+            break;
+        }
+    execute(t->train, WARM_UP + 1);
+    double loss = step_result(t, WARM_UP + 1)->loss;
+    free_trainer(t);
+    return loss;
+}
+
+static void test_a_batch_follows_its_list(void **state)
+{
+    (void)state;
+    assert_true(loss_of_a_step(true) == loss_of_a_step(false));
 }
 
 /* ---- which kernels there are ------------------------------------------------------------------------------------ */
@@ -274,8 +363,8 @@ static const struct test_case cases[] = {
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_declaration_matters),
-        cmocka_unit_test(test_every_kernel_is_in_a_list),
+        cmocka_unit_test(test_every_declaration_matters), cmocka_unit_test(test_a_product_follows_its_list),
+        cmocka_unit_test(test_a_batch_follows_its_list),  cmocka_unit_test(test_every_kernel_is_in_a_list),
         cmocka_unit_test(test_adamw_declares_its_state),
     };
     this_test = argv[0];

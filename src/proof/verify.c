@@ -1,4 +1,5 @@
-/* verify.c - proves of a placed list, on its own, that it computes what its order on paper says.
+/* verify.c - proves of a placed list, on its own, that it computes what its order on paper says, provided that tasks
+ * touch what they declare (see audit.c).
  *
  * Values: in list order, every read finds bytes that were last written through the same tensor, in this iteration
  * unless the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.) Order: every two
