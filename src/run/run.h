@@ -41,13 +41,23 @@ extern struct execution execution;
 void execute(struct step *s, uint32_t number);
 /* Wait until iteration `number` (issued, and at most one back) has ended, and collect its times. */
 void wait_iteration(struct step *s, uint32_t number);
-/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself. */
-void run_alone(struct step *s, uint32_t number, size_t i);
 /* Wait until all that was issued has ended, without collecting it. */
 void wait_lanes(struct step *s);
 /* Wait for everything issued, and until no thread reads the list any more: after it, another list may run, tensors may
  * be read, and the list may be freed. */
 void drain(struct step *s);
+
+/* ---- slots.c, serial.c ----------------------------------------------------------------------------------------- */
+
+struct slot *slot_of(struct step *s, uint32_t number, size_t task);
+/* Fails when the event ended with an error, naming the task. */
+void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
+/* Start and end of a finished task, seen to have ended at `seen`, on the host's clock; false: they are approximate. */
+bool task_times(const struct task *t, struct slot *slot, uint64_t seen);
+/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself. */
+void run_alone(struct step *s, uint32_t number, size_t i);
+/* All of an iteration so, audited where that is asked for. */
+void execute_serial(struct step *s, uint32_t number);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
