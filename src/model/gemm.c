@@ -155,6 +155,17 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
+/* Of A, B and C, by the sizes of the product: the tensors may hold more. */
+static double elements_of(const struct gemm *g)
+{
+    double a = (double)g->m * g->k, b = (double)g->k * g->n, c = (double)g->m * g->n;
+    if (g->causal == CAUSAL_A || g->causal == CAUSAL_A_TRANSPOSED)
+        a /= 2;
+    if (g->causal == CAUSAL_OUT)
+        c /= 2;
+    return g->batch * g->heads * (a + b + (g->start == START_OLD ? 2 : 1) * c);
+}
+
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
     enum gemm_engine engine = choose_engine(b->device, b->engine);
@@ -163,6 +174,7 @@ void gemm(struct build *b, const char *name, const struct gemm *g)
     else
         own_gemm(b, name, g);
     struct task *t = &b->step->tasks[b->step->n - 1];
+    set_traffic(t, elements_of(g));
     t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
     if (g->causal != CAUSAL_NONE && engine == GEMM_OWN)

@@ -131,7 +131,6 @@ struct stamp {
     enum role role;
 };
 
-enum { MAX_ACCESS = 12, MAX_ARGS = 40 };
 enum edge_kind { EDGE_DATA, EDGE_REUSE }; /* from tensors, or because two tensors share bytes */
 struct edge {                             /* listed at the consumer */
     uint32_t from;                        /* the producer's position in the list */
@@ -146,8 +145,8 @@ struct task {
     enum role role;
     struct lane *lane;
     double flops;
-    size_t bytes;                     /* read and written */
-    struct access access[MAX_ACCESS]; /* all tensors it touches: addresses are taken from here only */
+    size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
+    struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
     issue_function *issue;       /* NULL on host lanes */
@@ -208,6 +207,8 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
+/* So many elements are read and written in all, of tensors of which it needs only parts. */
+void set_traffic(struct task *t, double elements);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
 

@@ -27,6 +27,7 @@ void free_step(struct step *s)
         if (t->issue)
             free(t->context);
         free(t->args);
+        free(t->access);
         free(t->edges);
     }
     for (int parity = 0; parity < 2; parity++) {
@@ -49,13 +50,26 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     return t;
 }
 
+/* The directions in which the task touches the tensor by what it has declared so far. */
+static unsigned declared(const struct task *t, const struct tensor *tensor)
+{
+    unsigned modes = ACCESS_NONE;
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor == tensor)
+            modes |= t->access[i].mode;
+    return modes;
+}
+
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
 {
-    CHECK(t->n_access < MAX_ACCESS, "task %s has more than %d tensors", t->name, MAX_ACCESS);
     CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", t->name, tensor->name);
+    unsigned more = mode & ~declared(t, tensor);
+    t->bytes += tensor->bytes * ((more & ACCESS_READ ? 1u : 0) + (more & ACCESS_WRITE ? 1u : 0));
+    t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
     t->access[t->n_access++] = (struct access){tensor, mode};
-    t->bytes += tensor->bytes * (mode == ACCESS_BOTH ? 2 : 1);
 }
+
+void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements * ELEMENT_BYTES); }
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 

@@ -194,8 +194,9 @@ void build_sample(struct trainer *t, enum gemm_engine engine)
     start_micro_batch(&b, 0, 0, 1, t->seq);
     struct tensor *hidden = gpt_hidden(&b, &t->sample_feed->device);
     struct tensor *row = activation(&b, "last", SHAPE(1, t->config.channels));
-    LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(hidden),
-           IN(t->sample_feed->device.targets), INT(t->config.channels));
+    set_traffic(LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(hidden),
+                       IN(t->sample_feed->device.targets), INT(t->config.channels)),
+                2.0 * t->config.channels);
     struct tensor *logits = linear(&b, "head", row, b.replica->other[HEAD], (struct weight){0});
     t->sample->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
