@@ -118,6 +118,13 @@ SEED    = 1
 fuzz: ## mutated files of all formats through the readers under ASan: a minute, or SECONDS=, FILES=, SEED=
 	+@$(ASAN) build/asan/tests/fuzz && build/asan/tests/fuzz $(SECONDS) $(FILES) $(SEED)
 
+# The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
+tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it
+	@TEST_TIMEOUT=1200 $(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh \
+	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace' test \
+	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
+FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
 oclgrind: $(YARD) | build/packages-oclgrind ## run every kernel under oclgrind: races, stray or uninitialised accesses
 	@tests/run.sh build/tests tests/oclgrind.sh
 
@@ -134,12 +141,12 @@ deps: ## look for the packages again, install what is missing
 	@rm -f build/packages*; $(PACKAGES) build tests
 
 clean: ## remove all that was made
-	rm -rf build yard yard-debug yard-asan
+	rm -rf build yard yard-debug yard-asan yard-tsan
 
 help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test bench debug asan fuzz oclgrind tidy format format-check deps clean help FORCE
+.PHONY: demo test bench debug asan tsan fuzz oclgrind tidy format format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

@@ -69,7 +69,7 @@ refuse 2 'lr' train --lr nan
 refuse 2 'beta1' train --beta1 1.5
 # numbers are judged as the 32-bit floats that they become
 train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50
-for option in lr lr-min clip weight-decay beta1 pace-scale; do
+for option in lr lr-min clip weight-decay beta1; do
     train 2 "--$option takes" "--$option" 1e-50
 done
 train 2 'beta1' --beta1 0.99999999

@@ -42,7 +42,8 @@ result 'the README names every page'
 
 # `src/...` and the like; a * may stand for anything, and for NAME
 for page in $pages; do
-    grep -oE '`(src|cl|tests|data|tutorials|\.ci)/[^` ]*`' "$page" | tr -d '`' | sed 's/NAME/*/' | while read -r path; do
+    grep -oE '`(src|cl|tests|data|tutorials|\.ci)/[^` ]*`' "$page" | tr -d '`' | sed 's/NAME/*/' |
+        while read -r path; do
         ls -d $path >/dev/null 2>&1 || echo "$page: there is no $path"
     done
 done >"$TMP/wrong"

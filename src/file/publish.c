@@ -97,12 +97,12 @@ struct writer *open_writer(const char *path)
     w->path = copy_string(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
     remove_strays(path);
+    w->cleanup = (struct cleanup){remove_temporary, w, NULL};
+    on_fail(&w->cleanup); /* before there is a temporary: a signal may come at any moment */
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
              strerror(errno));
-    w->cleanup = (struct cleanup){remove_temporary, w, NULL};
-    on_fail(&w->cleanup);
     return w;
 }
 

@@ -149,7 +149,7 @@ static struct option options[] = {
      "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\"", CMD_PLAN, false},
     {"pace", 0, OPT_INPUT, &s.pace, "FILE", 0, 0, PREDICTING,
      "pad every task of a real run to its predicted end, by a profile or a hardware description", CMD_TRAIN, false},
-    {"pace-scale", 0, OPT_FLOAT, &s.pace_scale, "X", 0, 1e9, PREDICTING,
+    {"pace-scale", 0, OPT_DOUBLE, &s.pace_scale, "X", 0, 1e9, PREDICTING,
      "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
      "ms)",
      CMD_TRAIN, false},
