@@ -14,7 +14,7 @@ enum {
 };
 
 /* The control block: what changes from step to step, written by the host before each step (see adamw.cl). */
-enum control {
+enum control_word {
     CONTROL_LR,
     CONTROL_BETA1,
     CONTROL_BETA2,
@@ -32,6 +32,6 @@ enum control {
 };
 
 /* The optimizer's state block: written by norm_finish, read by adamw. */
-enum state { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
+enum state_word { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
 
 #endif

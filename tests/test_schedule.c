@@ -219,7 +219,8 @@ static void test_moves_between_contexts(void **state)
         struct step *s = new_step(p, "move");
         struct tensor *a = new_array(p, &m->device[0], "a", 64, true), *b = new_array(p, &m->device[1], "b", 64, true);
         add_fill(s, "fill", a, 5);
-        add_move(s, "move", b, a, 3);
+        s->stamp.layer = 3;
+        add_move(s, "move", b, a);
         must(finish_steps(p, &s, 1));
         assert_int_equal(m->n_contexts, apart ? 2 : 1);
         assert_int_equal(s->n, apart ? 3 : 2);
@@ -712,7 +713,7 @@ static void add_transport(struct world *w, int to, struct tensor *out, int from,
     else if (from == to)
         add_mix(w, out, a);
     else if (from < 2 && to < 2)
-        add_move(w->step, "move", out, a, -1);
+        add_move(w->step, "move", out, a);
     else
         add_copy(w->step, place_of(w, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
 }
