@@ -6,26 +6,24 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
-/* An fma() takes about 4 cycles and a core starts up to 2 per cycle, so 8 chains keep it busy; 12 leave some slack and,
- * with the two factors, still fit 16 registers. */
-#define CHAINS 12
-
-/* rounds * CHAINS * VEC fma()s per work-item.  With |x| < 1 the numbers neither overflow nor become denormal (those can
- * be slow).  out keeps the compiler from dropping the work.  Global size: some multiple of the number of cores. */
+/* rounds * FMA_CHAINS * VEC fma()s per work-item.  An fma() takes about 4 cycles and a core starts up to 2 per cycle, so
+ * 8 chains keep it busy; 12 leave some slack and, with the two factors, still fit 16 registers.  With |x| < 1 the numbers
+ * neither overflow nor become denormal (those can be slow).  out keeps the compiler from dropping the work.  Global size:
+ * some multiple of the number of cores. */
 kernel void fma_peak(global float *out, /* (global size) */
                      int rounds, float x, float y)
 {
-    vec chain[CHAINS], sum = 0;
+    vec chain[FMA_CHAINS], sum = 0;
 #pragma unroll
-    for (int i = 0; i < CHAINS; i++)
+    for (int i = 0; i < FMA_CHAINS; i++)
         chain[i] = (vec)(float)i;
     for (int r = 0; r < rounds; r++) {
 #pragma unroll
-        for (int i = 0; i < CHAINS; i++)
+        for (int i = 0; i < FMA_CHAINS; i++)
             chain[i] = fma(chain[i], (vec)x, (vec)y);
     }
 #pragma unroll
-    for (int i = 0; i < CHAINS; i++)
+    for (int i = 0; i < FMA_CHAINS; i++)
         sum += chain[i];
     out[get_global_id(0)] = lanes_sum(sum);
 }

@@ -1,5 +1,6 @@
 /*
- * common.cl: what every kernel file shares.  The loader puts this text in front of each other .cl file.
+ * common.cl: what every kernel file shares.  The loader puts shared.h and this text in front of each
+ * other .cl file.
  *
  * One source serves CPUs and GPUs.  Two numbers, given when the program is built, say which:
  *
@@ -37,37 +38,12 @@
 
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 
-/* Elements per work-group in flat (elementwise) kernels: enough to hide the cost of starting a work-group on a CPU,
- * small enough to leave many of them.  Host code mirrors this: groups = ceil(n / BLOCK). */
-#define BLOCK 4096
-
 /* Columns per work-group in kernels that sum down the columns.  Host: groups = ceil(C / COLUMN_BLOCK). */
-#define COLUMN_BLOCK (WG * VEC > 64 ? WG * VEC : 64)
+#define COLUMN_BLOCK (WG * VEC > LEAST_COLUMN_BLOCK ? WG * VEC : LEAST_COLUMN_BLOCK)
 
 /* This work-item's first element of a row, and the distance to its next one. */
 #define FIRST ((int)get_local_id(0) * VEC)
 #define STRIDE (WG * VEC)
-
-/* The control block: what changes from step to step, written by the host before each step (see adamw.cl). */
-enum {
-    CONTROL_LR,
-    CONTROL_BETA1,
-    CONTROL_BETA2,
-    CONTROL_EPS,
-    CONTROL_WEIGHT_DECAY,
-    CONTROL_CORRECTION1,
-    CONTROL_CORRECTION2,
-    CONTROL_CLIP,
-    CONTROL_ONE_MINUS_BETA1,
-    CONTROL_ONE_MINUS_BETA2,
-    CONTROL_DECAY,
-    CONTROL_STEP_SIZE,
-    CONTROL_INV_SQRT_CORRECTION2,
-    CONTROL_SIZE = 16
-};
-
-/* The optimizer's state block: written by norm_finish, read by adamw. */
-enum { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
 
 /* ---- vec: VEC floats -------------------------------------------------------------------------------------------- */
 

@@ -18,7 +18,6 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
-#define NORM_BLOCK 4096
 #define NORM_LANES 256
 
 /* One work-group per NORM_BLOCK elements. */

@@ -303,7 +303,7 @@ cp -r "$TMP/saved" "$TMP/other"
 result $? '--overwrite replaces another model, and the one that training starts from'
 printf 'no model' >"$TMP/other/model.safetensors"
 refuse 1 'is not a valid safetensors file' train --model tiny --save "$TMP/other"
-grep -q -e 'save would replace .*; --overwrite does so' "$TMP/err"
+grep -q -e 'save would replace it, and --overwrite does' "$TMP/err"
 result $? 'where the file that would be replaced is damaged, --overwrite is named'
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ struct task *add_paper(struct paper *p, struct lane *lane, const char *name, str
 
 void finish_paper(struct paper *p)
 {
-    place(p->pool, &p->step, 1, true);
+    must(place(p->pool, &p->step, 1, true));
     depend(p->step, true);
     char *wrong = verify(p->step, NULL);
     if (wrong)

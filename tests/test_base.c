@@ -18,16 +18,19 @@ static void fail_again(void *unused)
 static void fail_with_cleanups(void *unused)
 {
     (void)unused;
-    on_fail(say_cleanup, "first");
-    on_fail(say_cleanup, "cancelled");
-    on_fail(say_cleanup, "last");
-    cancel_on_fail(say_cleanup, "cancelled");
+    struct cleanup first = {say_cleanup, "first", NULL}, last = {say_cleanup, "last", NULL},
+                   cancelled = {say_cleanup, "cancelled", NULL};
+    on_fail(&first);
+    on_fail(&cancelled);
+    on_fail(&last);
+    cancel_on_fail(&cancelled);
     fail(EXIT_NO_DEVICE, "no device %d", 7);
 }
 
 static void fail_in_cleanup(void *unused)
 {
-    on_fail(fail_again, NULL);
+    struct cleanup again = {fail_again, NULL, NULL};
+    on_fail(&again);
     fail_with_cleanups(unused);
 }
 
@@ -39,6 +42,51 @@ static void test_fail_cleans_up_in_reverse(void **state)
     assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
     o = run_child(fail_in_cleanup, NULL);
     assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
+}
+
+static void count_cleanup(void *count) { ++*(int *)count; }
+
+static void fail_in_depth(void *count)
+{
+    struct cleanup c = {count_cleanup, count, NULL};
+    on_fail(&c);
+    fail(EXIT_IO, "no %s", "luck");
+}
+
+static void attempt_in_depth(void *count)
+{
+    struct cleanup c = {count_cleanup, count, NULL};
+    on_fail(&c);
+    struct problem *p = attempt(fail_in_depth, count);
+    assert_string_equal(p->sentence, "no luck");
+    free(p);
+    assert_int_equal(*(int *)count, 1); /* what was registered before is kept */
+    fail(EXIT_USAGE, "again");
+}
+
+static void must_not(void *unused)
+{
+    (void)unused;
+    must(new_problem(EXIT_NO_DEVICE, "no device"));
+}
+
+static void do_nothing(void *unused) { (void)unused; }
+
+/* An attempt turns fail() into a problem, runs the cleanups of its own time, and may be made within another. */
+static void test_attempt(void **state)
+{
+    (void)state;
+    int count = 0;
+    struct problem *p = attempt(attempt_in_depth, &count);
+    assert_int_equal(p->code, EXIT_USAGE);
+    assert_string_equal(p->sentence, "again");
+    assert_int_equal(count, 2);
+    free(p);
+    assert_null(attempt(do_nothing, NULL));
+    must(NULL);
+    struct outcome o = run_child(must_not, NULL);
+    assert_int_equal(o.code, EXIT_NO_DEVICE);
+    assert_string_equal(o.text, "yard: no device\n");
 }
 
 static void break_invariant(void *unused)
@@ -523,6 +571,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fail_cleans_up_in_reverse),
+        cmocka_unit_test(test_attempt),
         cmocka_unit_test(test_check_prints_both_values_and_aborts),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_append_zeroes_each_new_element),

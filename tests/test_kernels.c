@@ -37,7 +37,7 @@ static int close_machines(void **state)
 
 /* ---- running one kernel ----------------------------------------------------------------------------------------- */
 
-enum { GUARD_WORDS = 64, MOST_BUFFERS = 8, BLOCK = 4096 };
+enum { GUARD_WORDS = 64, MOST_BUFFERS = 8 };
 static const uint32_t guard_word = 0x5AFEC0DE;
 
 struct value { /* an argument: an array of the host with its elements, or a number */
@@ -653,13 +653,13 @@ static void check_product(struct machine *m, struct product *p, enum gemm_engine
 {
     struct pool *pool = new_pool(m);
     struct step *s = new_step(pool, "product");
-    struct build b = {.step = s, .device = device, .engine = engine, .layer = -1};
+    struct build b = {.step = s, .device = device, .engine = engine};
     p->g.a.tensor = product_tensor(pool, "a", p->a.n);
     p->g.b.tensor = product_tensor(pool, "b", p->b.n);
     p->g.c.tensor = product_tensor(pool, "c", p->c.n);
     p->g.bias = product_tensor(pool, "bias", (size_t)p->s.n);
     gemm(&b, "product", &p->g);
-    finish_steps(pool, &s, 1);
+    must(finish_steps(pool, &s, 1));
     write_tensor(p->g.a.tensor, p->va), write_tensor(p->g.b.tensor, p->vb);
     write_tensor(p->g.c.tensor, p->vc), write_tensor(p->g.bias, p->bias);
     execute(s, 1);

@@ -3,6 +3,30 @@
 
 #include <math.h>
 
+/* ---- engines ----------------------------------------------------------------------------------------------------- */
+
+/* Unlike devices: each gets the products that suit it. */
+static void test_each_device_has_its_engine(void **state)
+{
+    (void)state;
+    struct costs *costs = read_costs("data/hardware/server.txt");
+    struct machine *m = virtual_machine(costs, 2);
+    m->device[1].is_cpu = true;
+    struct pool *p = new_pool(m);
+    struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, 2, false);
+    struct step *s = new_step(p, "engines");
+    struct build b = new_build(s, model, GEMM_AUTO, false);
+    size_t own[2] = {0};
+    for (int rank = 0; rank < 2; rank++) {
+        start_micro_batch(&b, rank, 0, 1, 16);
+        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){NULL, NULL});
+        own[rank] = s->tasks[s->n - 1].file != NULL;
+    }
+    assert_int_equal(own[0], 0);
+    assert_int_equal(own[1], 1);
+    end_build(&b), free_step(s), free_model(model), free_pool(p), close_machine(m), free_costs(costs);
+}
+
 /* ---- finite differences ----------------------------------------------------------------------------------------- */
 
 struct study { /* a small model, one batch, and its gradient */
@@ -260,7 +284,7 @@ static void test_check_fails_above_the_tolerance(void **state)
     r = run_yard(
         "check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json"); /* another optimizer: not the reference's */
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.out, "\"passed\":false"));
+    assert_non_null(strstr(r.out, "\"passed\": false"));
 }
 
 static void test_llmc_losses(void **state)
@@ -293,6 +317,7 @@ static void test_llmc_losses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_device_has_its_engine),
         cmocka_unit_test(test_gradients_tied),
         cmocka_unit_test(test_gradients_untied),
         cmocka_unit_test(test_gradients_of_the_smallest_model),

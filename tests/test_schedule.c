@@ -109,7 +109,7 @@ static struct journey new_journey(host_function *make, void *context)
 
 static void end_journey(struct journey *j)
 {
-    free_step(j->step);
+    drain(j->step), free_step(j->step);
     free_pool(j->pool);
     close_used(j->machine);
 }
@@ -168,7 +168,7 @@ static void test_all_edges_of_the_journey(void **state)
 {
     (void)state;
     struct journey j = new_journey(no_work, NULL);
-    finish_steps(j.pool, &j.step, 1);
+    must(finish_steps(j.pool, &j.step, 1));
     assert_int_equal(j.h->address, j.r->address);
     static const struct expected edges[] = {
         {0, 4, true, EDGE_REUSE, false},  {0, 5, true, EDGE_REUSE, true},   {1, 0, false, EDGE_DATA, true},
@@ -219,8 +219,9 @@ static void test_moves_between_contexts(void **state)
         struct step *s = new_step(p, "move");
         struct tensor *a = new_array(p, &m->device[0], "a", 64, true), *b = new_array(p, &m->device[1], "b", 64, true);
         add_fill(s, "fill", a, 5);
-        add_move(s, "move", b, a, 3);
-        finish_steps(p, &s, 1);
+        s->stamp.layer = 3;
+        add_move(s, "move", b, a);
+        must(finish_steps(p, &s, 1));
         assert_int_equal(m->n_contexts, apart ? 2 : 1);
         assert_int_equal(s->n, apart ? 3 : 2);
         assert_int_equal(s->tasks[1].layer, 3);
@@ -324,7 +325,7 @@ static void test_place_shares_what_may_be_shared(void **state)
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
     struct step *s = new_chain(p, 9, 1000);
-    finish_steps(p, &s, 1);
+    must(finish_steps(p, &s, 1));
     assert_int_equal(check_addresses(p, s), m->allocated);
     assert_int_equal(m->device[0].slabs[0].bytes, 2 * round_up(4000, m->device[0].alignment)); /* two at a time */
     assert_int_equal(s->high[0], 8000);
@@ -345,7 +346,7 @@ static void test_place_fills_slabs(void **state)
     struct step *s = new_step(p, "slabs");
     for (int i = 0; i < 7; i++)
         add_fill(s, "fill", new_array(p, &m->device[0], "x", 1000, true), 1);
-    finish_steps(p, &s, 1);
+    must(finish_steps(p, &s, 1));
     assert_int_equal(m->device[0].n_slabs, 4);
     assert_int_equal(check_addresses(p, s), m->allocated);
     assert_int_equal(bytes_given(m), m->allocated);
@@ -361,9 +362,9 @@ static void test_place_predicts(void **state)
     struct machine *m = open_one();
     struct pool *p = new_pool(m), *q = new_pool(m);
     struct step *planned = new_chain(p, 5, 777), *real = new_chain(q, 5, 777);
-    place(p, &planned, 1, true);
+    must(place(p, &planned, 1, true));
     assert_int_equal(m->allocated, 0);
-    finish_steps(q, &real, 1);
+    must(finish_steps(q, &real, 1));
     assert_int_equal(check_addresses(p, planned), m->allocated);
     for (size_t i = 0; i < p->n; i++)
         assert_int_equal(p->tensors[i]->address, q->tensors[i]->address);
@@ -385,7 +386,7 @@ static void test_lists_share_an_arena(void **state)
         add_fill(lists[i], "fill", scratch[i], 1 + 9 * (float)i);
         add_accumulate(lists[i], "sum", kept, scratch[i]);
     }
-    finish_steps(p, lists, 2);
+    must(finish_steps(p, lists, 2));
     assert_int_equal(scratch[0]->address, scratch[1]->address);
     assert_int_equal(m->device[0].slabs[0].bytes, 2 * round_up(2000, m->device[0].alignment));
     for (uint32_t number = 1; number <= 3; number++)
@@ -410,7 +411,7 @@ static void case_over_budget(void)
     s->tasks[3].layer = 4;
     for (int k = 0; k < 3; k++) /* all live to the end */
         add_access(&s->tasks[3], s->tasks[k].access[0].tensor, ACCESS_READ);
-    finish_steps(p, &s, 1);
+    must(finish_steps(p, &s, 1));
 }
 
 static void case_over_host_budget(void)
@@ -420,7 +421,19 @@ static void case_over_host_budget(void)
     struct step *s = new_step(p, "list");
     add_access(add_host(s, m->host->lane[LANE_CPU], "think", no_work, NULL),
                new_array(p, m->host, "thought", 2000, true), ACCESS_WRITE);
-    finish_steps(p, &s, 1);
+    must(finish_steps(p, &s, 1));
+}
+
+/* Two thirds of the memory for each of two that share it. */
+static void case_shared_memory(void)
+{
+    struct machine *m = open_one();
+    struct pool *p = new_pool(m);
+    struct step *s = new_chain(p, 1, 2000);
+    m->host->memory = 24000;
+    add_access(add_host(s, m->host->lane[LANE_CPU], "think", no_work, NULL),
+               new_array(p, m->host, "thought", 2000, true), ACCESS_WRITE);
+    must(finish_steps(p, &s, 1));
 }
 
 static void case_larger_than_a_slab(void)
@@ -429,7 +442,7 @@ static void case_larger_than_a_slab(void)
     m->device[0].max_allocation = 20000;
     struct pool *p = new_pool(m);
     struct step *s = new_chain(p, 2, 5000);
-    finish_steps(p, &s, 1);
+    must(finish_steps(p, &s, 1));
 }
 
 static void test_place_refuses_what_does_not_fit(void **state)
@@ -437,6 +450,7 @@ static void test_place_refuses_what_does_not_fit(void **state)
     (void)state;
     expect_case("over-budget", 2, "task straw (layer 4", "tensor camel", "3.91 KiB", "19.5 KiB", "--device-mem", NULL);
     expect_case("over-host-budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
+    expect_case("shared-memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
     expect_case("larger-than-a-slab", 2, "tensor t0 needs 19.5 KiB in one piece", "device 0:0", NULL);
 }
 
@@ -451,8 +465,9 @@ static void test_canary_sees_writes_past_a_slab(void **state)
                   *h = new_array(p, m->host, "h", 1024, true);
     add_fill(s, "fill", x, 1)->args[2].i += 1; /* one element more than there is */
     add_access(add_host(s, m->host->lane[LANE_CPU], "host", no_work, NULL), h, ACCESS_WRITE);
-    finish_steps(p, &s, 1);
+    must(finish_steps(p, &s, 1));
     assert_int_equal(damaged_guards(d), 0);
+    assert_non_null(m->host->slabs[0].pinned);
     execute(s, 1);
     drain(s);
     assert_int_equal(damaged_guards(d), 1);
@@ -478,7 +493,7 @@ static void test_verify_sees_a_dropped_edge(void **state)
 {
     (void)state;
     struct journey j = new_journey(no_work, NULL);
-    finish_steps(j.pool, &j.step, 1);
+    must(finish_steps(j.pool, &j.step, 1));
     j.step->tasks[1].n_edges = 0;
     expect_verdict(j.step, "touch the same bytes and nothing orders them");
     depend(j.step, true);
@@ -497,7 +512,7 @@ static void test_verify_sees_a_shortened_lifetime(void **state)
     struct tensor *early = s->tasks[0].access[0].tensor, *kept = new_array(p, &m->device[0], "kept", 100, true);
     add_accumulate(s, "late", kept, early);
     s->tasks[5].access[1].tensor = kept;
-    place(p, &s, 1, true);
+    must(place(p, &s, 1, true));
     s->tasks[5].access[1].tensor = early;
     depend(s, true);
     expect_verdict(s, "task 5 late reads tensor t0, but its bytes were overwritten as tensor");
@@ -511,7 +526,7 @@ static void test_verify_sees_a_read_of_nothing(void **state)
     (void)state;
     struct journey j = new_journey(no_work, NULL);
     j.step->tasks[2].access[0].mode = ACCESS_NONE; /* the write of o is not declared */
-    finish_steps(j.pool, &j.step, 1);
+    must(finish_steps(j.pool, &j.step, 1));
     expect_verdict(j.step, "task 3 sum reads tensor o before anything is written to it");
     end_journey(&j);
 }
@@ -521,7 +536,7 @@ static void test_verify_sees_a_read_of_nothing(void **state)
 static void audit_list(struct step *s)
 {
     execution.serial = execution.audit = true;
-    finish_steps(s->pool, &s, 1);
+    must(finish_steps(s->pool, &s, 1));
     for (uint32_t number = 1; number <= 2; number++)
         execute(s, number);
     drain(s);
@@ -698,7 +713,7 @@ static void add_transport(struct world *w, int to, struct tensor *out, int from,
     else if (from == to)
         add_mix(w, out, a);
     else if (from < 2 && to < 2)
-        add_move(w->step, "move", out, a, -1);
+        add_move(w->step, "move", out, a);
     else
         add_copy(w->step, place_of(w, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
 }
@@ -736,7 +751,7 @@ static struct world *new_world(struct machine *m, uint64_t seed)
 
 static void free_world(struct world *w)
 {
-    free_step(w->step);
+    drain(w->step), free_step(w->step);
     free_pool(w->pool);
     free(w);
 }
@@ -767,7 +782,7 @@ static void test_random_lists_are_ordered_and_placed(void **state)
     struct machine *m = open_two(false);
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct world *w = new_world(m, seed);
-        place(w->pool, &w->step, 1, true);
+        must(place(w->pool, &w->step, 1, true));
         depend(w->step, true);
         check_addresses(w->pool, w->step);
         check_waits(w->step, seed);
@@ -803,7 +818,7 @@ static float *run_world(struct world *w, bool serial, bool audit)
 static void check_run(struct world *w, bool audit)
 {
     size_t n = (size_t)PLACES * KEPT * ROOT;
-    finish_steps(w->pool, &w->step, 1);
+    must(finish_steps(w->pool, &w->step, 1));
     float *serial = run_world(w, true, false);
     for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
         float *other = run_world(w, audit, audit);
@@ -848,7 +863,7 @@ static void test_serial_creates_no_thread(void **state)
     (void)state;
     struct machine *m = open_two(true);
     struct world *w = new_world(m, 1000);
-    finish_steps(w->pool, &w->step, 1);
+    must(finish_steps(w->pool, &w->step, 1));
     free(run_world(w, true, false));
     for (int i = 0; i < m->n_lanes; i++)
         assert_true(!m->lane[i].thread && !m->lane[i].forward);
@@ -872,7 +887,7 @@ static void run_broken(bool serial)
     t->layer = 2;
     add_access(t, j.p, ACCESS_BOTH);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
-    finish_steps(j.pool, &j.step, 1);
+    must(finish_steps(j.pool, &j.step, 1));
     execution.serial = serial;
     execute(j.step, 1);
     drain(j.step);
@@ -929,7 +944,7 @@ static void test_frontier_names_what_is_stuck(void **state)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    finish_steps(j.pool, &j.step, 1);
+    must(finish_steps(j.pool, &j.step, 1));
     execute(j.step, 1);
     execute(j.step, 2);
     print_frontier(out, j.step);
@@ -959,7 +974,7 @@ static void case_hang(void)
 {
     execution.watchdog_seconds = 0.3;
     struct journey j = new_journey(wait_for_stderr, NULL);
-    finish_steps(j.pool, &j.step, 1);
+    must(finish_steps(j.pool, &j.step, 1));
     execute(j.step, 1);
     drain(j.step);
     end_journey(&j);
@@ -1008,6 +1023,7 @@ static void test_watchdog_gives_up(void **state)
 static const struct test_case cases[] = {
     {"over-budget", case_over_budget},
     {"over-host-budget", case_over_host_budget},
+    {"shared-memory", case_shared_memory},
     {"larger-than-a-slab", case_larger_than_a_slab},
     {"undeclared-write", case_undeclared_write},
     {"undeclared-read", case_undeclared_read},

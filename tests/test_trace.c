@@ -1,5 +1,5 @@
 /* test_trace.c - trace files and `yard trace`: numbers worked out by hand, damaged and living files, Chrome's JSON. */
-#include "../src/schedule/trace.h"
+#include "../src/trace/trace.h"
 #include "child.h"
 
 #include <fcntl.h>

@@ -384,8 +384,8 @@ static void test_a_bad_model_is_not_saved(void **state)
     save_with(init, &(struct variant){0}, "wpe.weight", 12 * 32, 1, NAN);
     static const char *const more[] = {"", "--save-every 1", "--val-share 0", "--serial"};
     for (size_t i = 0; i < COUNT(more); i++) {
-        r = run_yard("train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --overwrite --save '%s' %s", init, folder,
-                     more[i]);
+        r = run_yard("train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --overwrite --save '%s' %s",
+                     init, folder, more[i]);
         expect_run(&r, 1, "left values in parameter wpe.weight that are not finite");
         char *after = read_whole(good, &after_size);
         assert_int_equal(after_size, size);

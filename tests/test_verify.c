@@ -17,7 +17,7 @@ static void finish_again(struct trainer *t)
         x->first = INT32_MAX;
         x->last = x->slab = -1;
     }
-    place(t->pool, &t->train, 1, true);
+    must(place(t->pool, &t->train, 1, true));
     depend(t->train, true);
 }
 
@@ -237,7 +237,7 @@ static struct swap new_swap(bool h_persists)
 
 static void order_swap(struct swap *s)
 {
-    place(s->paper.pool, &s->paper.step, 1, true);
+    must(place(s->paper.pool, &s->paper.step, 1, true));
     depend(s->paper.step, true);
 }
 

@@ -35,11 +35,29 @@ void warn(const char *format, ...) PRINTF_LIKE(1, 2);
 void note(const char *format, ...) PRINTF_LIKE(1, 2);
 /* printf for a line of results that quotes paths, files or drivers: made printable, as those above are. */
 void print_line(FILE *out, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Functions to run when fail() or a signal ends the program (removing temporary files); the last registered runs first.
- * They call only what is allowed in a signal handler. */
-void on_fail(void (*cleanup)(void *), void *argument);
-void cancel_on_fail(void (*cleanup)(void *), void *argument);
+/* What to run when fail() or a signal ends the program (removing temporary files); the last registered runs first.  The
+ * struct is its owner's, and lives until it is cancelled.  It calls only what is allowed in a signal handler. */
+struct cleanup {
+    void (*run)(void *);
+    void *argument;
+    struct cleanup *next;
+};
+void on_fail(struct cleanup *c);
+void cancel_on_fail(struct cleanup *c);
 void clean_up_in_handler(void); /* runs them; the program ends behind it */
+
+/* Library functions that a user's mistake can make fail return NULL, or a problem: the sentence and the exit code it
+ * deserves.  Commands end the program with it; callers that have another way drop it. */
+struct problem {
+    enum exit_code code;
+    char sentence[];
+};
+struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Fail with it, unless it is NULL. */
+void must(struct problem *p);
+/* Run work(argument); where it calls fail() on this thread, what it registered with on_fail() since is run, and the
+ * problem comes back instead of the end of the program. */
+struct problem *attempt(void (*work)(void *), void *argument);
 
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
 #define CHECK(condition, ...) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
@@ -74,6 +92,7 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b))) /* of qsort: -1, 0, 1 */
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 

@@ -2,14 +2,9 @@
 #include "base.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
-
-struct cleanup {
-    void (*run)(void *);
-    void *argument;
-    struct cleanup *next;
-};
 
 static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */
@@ -58,39 +53,85 @@ void note(const char *format, ...)
     va_end(arguments);
 }
 
-void on_fail(void (*cleanup)(void *), void *argument)
+void on_fail(struct cleanup *c)
 {
-    struct cleanup *c = allocate(1, sizeof *c);
     pthread_mutex_lock(&cleanups_lock);
-    *c = (struct cleanup){cleanup, argument, cleanups};
+    c->next = cleanups;
     cleanups = c;
     pthread_mutex_unlock(&cleanups_lock);
 }
 
-void cancel_on_fail(void (*cleanup)(void *), void *argument)
+void cancel_on_fail(struct cleanup *c)
 {
     pthread_mutex_lock(&cleanups_lock);
     struct cleanup **link = &cleanups;
-    while (*link && ((*link)->run != cleanup || (*link)->argument != argument))
+    while (*link && *link != c)
         link = &(*link)->next;
-    struct cleanup *found = *link;
-    if (found)
-        *link = found->next;
+    if (*link)
+        *link = c->next;
     pthread_mutex_unlock(&cleanups_lock);
-    free(found);
 }
 
-/* Take the first cleanup off the list, so that none runs twice. */
-static bool next_cleanup(struct cleanup *taken)
+/* Take the first cleanup off the list, so that none runs twice; NULL when it is `last`. */
+static struct cleanup *next_cleanup(const struct cleanup *last)
 {
     pthread_mutex_lock(&cleanups_lock);
-    struct cleanup *first = cleanups;
-    if (first) {
-        *taken = *first;
+    struct cleanup *first = cleanups == last ? NULL : cleanups;
+    if (first)
         cleanups = first->next;
-    }
     pthread_mutex_unlock(&cleanups_lock);
-    return first != NULL;
+    return first;
+}
+
+static void run_cleanups(const struct cleanup *last)
+{
+    for (struct cleanup *c; (c = next_cleanup(last));)
+        c->run(c->argument);
+}
+
+/* ---- problems -------------------------------------------------------------------------------------------------- */
+
+struct attempt { /* under way on this thread */
+    jmp_buf back;
+    const struct cleanup *before; /* the newest cleanup when it began */
+    struct problem *problem;
+    struct attempt *outer;
+};
+static _Thread_local struct attempt *attempting;
+
+static struct problem *make_problem(enum exit_code code, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    size_t n = (size_t)MAX(length, 0) + 1;
+    va_end(again);
+    struct problem *p = malloc(sizeof *p + n);
+    if (!p)
+        _Exit((int)code);
+    p->code = code;
+    vsnprintf(p->sentence, n, format, arguments);
+    make_printable(p->sentence, strchr(format, '\n') != NULL);
+    return p;
+}
+
+struct problem *new_problem(enum exit_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    struct problem *p = make_problem(code, format, arguments);
+    va_end(arguments);
+    return p;
+}
+
+struct problem *attempt(void (*work)(void *), void *argument)
+{
+    struct attempt a = {.before = cleanups, .outer = attempting};
+    attempting = &a;
+    if (setjmp(a.back) == 0)
+        work(argument);
+    attempting = a.outer;
+    return a.problem;
 }
 
 void clean_up_in_handler(void)
@@ -102,25 +143,43 @@ void clean_up_in_handler(void)
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
-_Noreturn void fail(enum exit_code code, const char *format, ...)
+static _Noreturn void end_program(const struct problem *p)
 {
     static pthread_mutex_t one_failure = PTHREAD_MUTEX_INITIALIZER; /* never unlocked: the first failure speaks */
     static _Thread_local bool failing;
     if (failing) /* a cleanup failed in turn; the sentence is already out */
-        _Exit((int)code);
+        _Exit((int)p->code);
     failing = true;
     pthread_mutex_lock(&one_failure);
+    fflush(stdout); /* what came before appears before */
+    fprintf(stderr, "yard: %s\n", p->sentence);
+    run_cleanups(NULL);
+    fflush(NULL);
+    _Exit((int)p->code);
+}
 
+static _Noreturn void fail_with(struct problem *p)
+{
+    if (!attempting)
+        end_program(p);
+    attempting->problem = p;
+    run_cleanups(attempting->before);
+    longjmp(attempting->back, 1);
+}
+
+_Noreturn void fail(enum exit_code code, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    fflush(stdout); /* what came before appears before */
-    say(stderr, "yard: ", format, arguments);
+    struct problem *p = make_problem(code, format, arguments);
     va_end(arguments);
+    fail_with(p);
+}
 
-    for (struct cleanup c; next_cleanup(&c);)
-        c.run(c.argument);
-    fflush(NULL);
-    _Exit((int)code);
+void must(struct problem *p)
+{
+    if (p)
+        fail_with(p);
 }
 
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)

@@ -5,6 +5,7 @@
  * task that a training step runs, alone in a list that is executed over and over.  A share is the median over pairs:
  * each timing is divided by the FMA rate of a moment right before it, so that neighbours on the machine slow both down.
  */
+#include "../base/table.h"
 #include "../train/train.h"
 #include "cmd.h"
 
@@ -17,7 +18,7 @@ struct bench {
     struct settings *settings;
     struct machine *machine;
     struct config config;
-    json_t *gemms;
+    struct table *gemms;
     struct probe *probe;
     double peak;           /* FLOP/s of FMAs: the best moment of this run */
     double weighted[3][2]; /* per engine, over the projections: FLOPs, and FLOPs divided by the share of the peak */
@@ -137,14 +138,26 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
                                   operand_tensor(pool, d, "c", most));
     start_micro_batch(&build, 0, 0, 1, 1);
     gemm(&build, s->name, &g);
-    finish_steps(pool, &list, 1);
+    must(finish_steps(pool, &list, 1));
     struct timing timing = time_list(b, list, flops_of(s));
     end_build(&build);
+    drain(list);
     free_step(list);
     free_model(model);
     free_pool(pool);
     return timing;
 }
+
+static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 0},
+                                             {"product", "name", CELL_TEXT, 17, 0},
+                                             {"form", "form", CELL_TEXT, 4, 0},
+                                             {"m", "m", CELL_COUNT, 6, 0},
+                                             {"n", "n", CELL_COUNT, 6, 0},
+                                             {"k", "k", CELL_COUNT, 6, 0},
+                                             {"batch", "batch", CELL_COUNT, 5, 0},
+                                             {"GFLOP/s", "gflops", CELL_FIXED, 8, 1},
+                                             {"of peak", "share_of_peak", CELL_SHARE, 7, 0},
+                                             {"", NULL, CELL_TEXT, 18, 0}};
 
 static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
@@ -154,15 +167,12 @@ static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine 
         b->weighted[engine][0] += s->count * flops_of(s);
         b->weighted[engine][1] += s->count * flops_of(s) / t.share;
     }
+    ROW(b->gemms, text_cell(names[engine]), text_cell(s->name), text_cell(gemm_form_name[s->form]), number_cell(s->m),
+        number_cell(s->n), number_cell(s->k), number_cell(s->batch), number_cell(t.flops_per_s / 1e9),
+        number_cell(t.share), text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
     if (!b->settings->json)
-        printf("  %-8s %-18s %s %6d x %5d x %5d  batch %3d  %8.1f GFLOP/s  %5.1f %% of peak%s\n", names[engine],
-               s->name, gemm_form_name[s->form], s->m, s->n, s->k, s->batch, t.flops_per_s / 1e9, 100 * t.share,
-               s->causal != CAUSAL_NONE && engine == GEMM_OWN ? " (skips the upper triangle)" : "");
+        print_rows(stdout, b->gemms, b->gemms->n - 1, b->gemms->n);
     fflush(stdout);
-    json_array_append_new(b->gemms,
-                          json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f}", "engine", names[engine], "name",
-                                    s->name, "form", gemm_form_name[s->form], "m", s->m, "n", s->n, "k", s->k, "batch",
-                                    s->batch, "gflops", t.flops_per_s / 1e9, "share_of_peak", t.share));
 }
 
 static void bench_gemms(struct bench *b)
@@ -170,6 +180,8 @@ static void bench_gemms(struct bench *b)
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
     const char *only = b->settings->gemm;
+    if (!b->settings->json)
+        print_heading(stdout, b->gemms);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(only, "clblast") != 0)
             bench_gemm(b, &shapes[i], GEMM_OWN);
@@ -306,7 +318,7 @@ static void open_bench(struct bench *b, struct settings *s)
                                 .vector = (unsigned)s->vector,
                                 .oversubscribe = s->oversubscribe};
     b->settings = s;
-    b->gemms = json_array();
+    b->gemms = new_table(gemm_columns, COUNT(gemm_columns));
     b->config =
         (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
     check_config(&b->config);
@@ -350,17 +362,16 @@ int cmd_bench(int argc, char **argv)
         print_shares(&b);
     json_t *train = bench_train(&b);
     if (s->json) {
-        json_t *all = json_pack("{s:s, s:f, s:f, s:O, s:f, s:f, s:O}", "device", d->name, "fma_peak_gflops",
-                                b.peak / 1e9, "copy_gbytes_per_s", copy / 1e9, "gemm", b.gemms, "own_share_of_peak",
-                                share(&b, GEMM_OWN), "clblast_share_of_peak", share(&b, GEMM_CLBLAST), "train", train);
-        json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
-        putchar('\n');
-        json_decref(all);
+        json_t *all =
+            json_pack("{s:s, s:f, s:f, s:o, s:f, s:f, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
+                      "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
+                      share(&b, GEMM_OWN), "clblast_share_of_peak", share(&b, GEMM_CLBLAST), "train", train);
+        print_json(all);
     } else
         printf("\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing\n",
                b.peak / 1e9);
     json_decref(train);
-    json_decref(b.gemms);
+    free_table(b.gemms);
     close_probe(b.probe);
     close_machine(b.machine);
     free(words);

@@ -4,6 +4,7 @@
  * loss, grad.NAME; trajectory [n], the losses before each of n AdamW steps on that batch, and after.NAME, the
  * parameters behind them.  Errors are relative: ||ours - reference|| / ||reference||, both norms over the whole tensor.
  */
+#include "../base/table.h"
 #include "../train/train.h"
 #include "cmd.h"
 
@@ -163,9 +164,7 @@ static void finish(struct checker *c, double tolerance)
         json_t *all = json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", path, "tolerance", tolerance, "worst",
                                 isfinite(c->worst) ? json_real(c->worst) : json_null(), "worst_tensor", c->worst_name,
                                 "passed", passed, "errors", c->errors);
-        json_dumpf(all, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(all);
+        print_json(all);
         free(path);
     } else
         printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED",

@@ -6,44 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- shared by the words --------------------------------------------------------------------------------------- */
-
-struct trace *open_in_modelled_time(const char *path)
-{
-    struct trace *t = trace_open(path);
-    trace_to_modelled_time(t);
-    return t;
-}
-
-const char *trace_kind_name(const struct trace *t)
-{
-    static const char *const names[] = {
-        [TRACE_REAL] = "real", [TRACE_PACED] = "paced", [TRACE_SIMULATED] = "simulated"};
-    return names[t->header.kind];
-}
-
-static uint32_t named_list(const struct trace *t, const char *path, const char *name)
-{
-    char known[COUNT(t->header.list) * (sizeof t->header.list[0] + 2)] = "";
-    for (uint32_t i = 0; i < t->header.n_lists; i++) {
-        if (strcmp(t->header.list[i], name) == 0)
-            return i;
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", t->header.list[i]);
-    }
-    fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name, known);
-}
-
-uint32_t choose_list(const struct trace *t, const char *path, const char *name)
-{
-    if (name)
-        return named_list(t, path, name);
-    uint32_t list = t->n_records ? UINT32_MAX : 0;
-    for (size_t i = 0; i < t->n_records; i++)
-        list = MIN(list, t->tasks[t->records[i].task].list);
-    return list;
-}
-
 /* ---- the words ------------------------------------------------------------------------------------------------- */
 
 static struct {

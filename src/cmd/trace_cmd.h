@@ -1,18 +1,12 @@
-/* trace_cmd.h - the three words of `yard trace`, one file each, and what they share (trace.c). */
+/* trace_cmd.h - the three words of `yard trace`, one file each, which trace.c calls. */
 #ifndef TRACE_CMD_H
 #define TRACE_CMD_H
 
-#include "../schedule/trace.h"
+#include "../trace/trace.h"
 
 /* trace_summary.c, trace_export.c, trace_diff.c; list NULL: the first that has run */
 void trace_summary(const char *path, const char *list, size_t top, bool json);
 void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last);
 int trace_diff(const char *path_a, const char *path_b, const char *list, bool json);
-
-/* The trace with the times of a paced one made modelled; so all that yard prints is on one scale. */
-struct trace *open_in_modelled_time(const char *path);
-const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
-/* Index of the task list: the one named, or without a name the first that has records. */
-uint32_t choose_list(const struct trace *t, const char *path, const char *name);
 
 #endif

@@ -2,15 +2,13 @@
  *
  * The use it is made for: A a run, B the simulation of the same list, or A before and B after a change.
  */
+#include "../base/table.h"
 #include "trace_cmd.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 enum { WORST = 10 };
 
@@ -112,9 +110,9 @@ static double makespan(const struct trace *t, uint32_t list)
 
 static struct side read_side(const char *path, const char *list)
 {
-    struct side side = {.path = path, .trace = open_in_modelled_time(path)};
+    struct side side = {.path = path, .trace = trace_open_modelled(path)};
     const struct trace *t = side.trace;
-    uint32_t chosen = choose_list(t, path, list);
+    uint32_t chosen = trace_list(t, path, list);
     struct sample *samples = collect_samples(t);
     side.timed = allocate(t->n_records, sizeof *side.timed);
     side.alone = allocate(t->n_records, sizeof *side.alone);
@@ -210,28 +208,33 @@ static json_t *json_alone(const struct side *side)
     return array;
 }
 
-static json_t *json_worst(const struct diff *d)
+static struct table *worst_table(const struct diff *d)
 {
-    json_t *array = json_array();
+    static const struct column columns[] = {
+        {NULL, "task", CELL_TEXT, 0, 0},   {"largest differences", NULL, CELL_TEXT, 30, 0},
+        {"layer", NULL, CELL_COUNT, 5, 0}, {"micro", NULL, CELL_COUNT, 5, 0},
+        {"lane", NULL, CELL_TEXT, 16, 0},  {"A us", NULL, CELL_FIXED, 10, 2},
+        {"B us", NULL, CELL_FIXED, 10, 2}, {NULL, "a_ns", CELL_FIXED, 0, 0},
+        {NULL, "b_ns", CELL_FIXED, 0, 0},  {"B/A - 1", "error", CELL_CHANGE, 10, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < MIN(d->n, WORST); i++) {
         const struct pair *p = &d->pairs[i];
+        const struct trace_task *k = p->a->task;
         char *text = task_text(p->a);
-        json_array_append_new(array, json_pack("{s:s, s:f, s:f, s:o}", "task", text, "a_ns", p->a->ns, "b_ns", p->b->ns,
-                                               "error", number(relative(p->b->ns, p->a->ns))));
+        ROW(t, text_cell(text), text_cell(k->name), number_cell(k->layer), number_cell(k->micro),
+            text_cell(p->a->trace->lanes[k->lane].name), number_cell(p->a->ns / 1e3), number_cell(p->b->ns / 1e3),
+            number_cell(p->a->ns), number_cell(p->b->ns), number_cell(relative(p->b->ns, p->a->ns)));
         free(text);
     }
-    return array;
+    return t;
 }
 
-static void print_json(const struct diff *d)
+static json_t *diff_json(const struct diff *d, const struct table *worst)
 {
-    json_t *object = json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number(d->mape),
-                               "makespan_error", number(makespan_error(d)), "makespan_a_ns", d->a.makespan_ns,
-                               "makespan_b_ns", d->b.makespan_ns, "matched", (json_int_t)d->n, "unmatched_a",
-                               json_alone(&d->a), "unmatched_b", json_alone(&d->b), "worst", json_worst(d));
-    json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    printf("\n");
-    json_decref(object);
+    return json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number(d->mape), "makespan_error",
+                     number(makespan_error(d)), "makespan_a_ns", d->a.makespan_ns, "makespan_b_ns", d->b.makespan_ns,
+                     "matched", (json_int_t)d->n, "unmatched_a", json_alone(&d->a), "unmatched_b", json_alone(&d->b),
+                     "worst", table_json(worst));
 }
 
 /* "+3.4 %", or "-" where there is nothing to compare with. */
@@ -252,21 +255,7 @@ static void print_alone(const struct side *side, const char *name)
         printf("          and %zu more\n", side->n_alone - WORST);
 }
 
-static void print_worst(const struct diff *d)
-{
-    char text[32];
-    printf("\n%-32s %5s %5s  %-16s %10s %10s %11s\n", "largest differences", "layer", "micro", "lane", "A us", "B us",
-           "B/A - 1");
-    for (size_t i = 0; i < MIN(d->n, WORST); i++) {
-        const struct pair *p = &d->pairs[i];
-        const struct trace_task *k = p->a->task;
-        printf("%-32.32s %5" PRId32 " %5" PRId32 "  %-16.16s %10.2f %10.2f %11s\n", k->name, k->layer, k->micro,
-               p->a->trace->lanes[k->lane].name, p->a->ns / 1e3, p->b->ns / 1e3,
-               percent(text, relative(p->b->ns, p->a->ns)));
-    }
-}
-
-static void print_tables(const struct diff *d)
+static void print_diff(const struct diff *d, const struct table *worst)
 {
     char text[32];
     print_line(stdout, "A        %s (%s), step %.3f ms", d->a.path, trace_kind_name(d->a.trace),
@@ -278,7 +267,8 @@ static void print_tables(const struct diff *d)
     printf("tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B\n", d->n,
            mean + (*mean == '+'), d->a.n_alone, d->b.n_alone);
     if (d->n)
-        print_worst(d);
+        print_heading(stdout, worst);
+    print_rows(stdout, worst, 0, worst->n);
     print_alone(&d->a, "A");
     print_alone(&d->b, "B");
 }
@@ -287,12 +277,14 @@ int trace_diff(const char *path_a, const char *path_b, const char *list, bool js
 {
     struct diff d = compare(path_a, path_b, list);
     bool comparable = d.n > 0;
+    struct table *worst = worst_table(&d);
     if (json)
-        print_json(&d);
+        print_json(diff_json(&d, worst));
     else
-        print_tables(&d);
+        print_diff(&d, worst);
     if (!comparable)
         note("yard: the traces %s and %s have no task in common", path_a, path_b);
+    free_table(worst);
     free(d.pairs);
     free_side(&d.a);
     free_side(&d.b);

@@ -17,8 +17,6 @@
 
 #include "../file/file.h"
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 /* A record as it is drawn: on a lane each slice starts where the one before ended or later.  Measured times of an
  * in-order queue can miss that by a few nanoseconds. */
 struct slice {
@@ -257,8 +255,8 @@ static void find_steps(const struct trace *t, uint32_t list, uint32_t *first, ui
 
 void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last)
 {
-    struct trace *t = open_in_modelled_time(path);
-    uint32_t chosen = choose_list(t, path, list), has_first, has_last;
+    struct trace *t = trace_open_modelled(path);
+    uint32_t chosen = trace_list(t, path, list), has_first, has_last;
     find_steps(t, chosen, &has_first, &has_last);
     if (t->n_records && (first > has_last || last < has_first))
         fail(EXIT_USAGE,

@@ -1,13 +1,10 @@
 /* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
+#include "../base/table.h"
 #include "trace_cmd.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* Tasks of one name, over the counted steps. */
 struct row {
@@ -161,9 +158,9 @@ static void measure_path(struct summary *m, const uint32_t *number, size_t n_nam
 
 static struct summary summarise(const char *path, const char *list)
 {
-    struct summary m = {.path = path, .trace = open_in_modelled_time(path)};
+    struct summary m = {.path = path, .trace = trace_open_modelled(path)};
     const struct trace *t = m.trace;
-    m.steps = trace_steps_of(t, choose_list(t, path, list));
+    m.steps = trace_steps_of(t, trace_list(t, path, list));
     m.use = allocate(t->header.n_lanes, sizeof *m.use);
     if (m.steps.counted) {
         size_t n_names;
@@ -205,12 +202,60 @@ static const char *list_name(const struct summary *m)
 
 /* ---- tables ---------------------------------------------------------------------------------------------------- */
 
-static void print_heading(const char *text)
+static struct table *lane_table(const struct summary *m)
 {
-    const char *no_color = getenv("NO_COLOR");
-    bool bold = isatty(STDOUT_FILENO) && !(no_color && *no_color);
-    printf(bold ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
+    static const struct column columns[] = {{"lane", "name", CELL_TEXT, 21, 0},
+                                            {NULL, "device", CELL_TEXT, 0, 0},
+                                            {"busy ms/step", "busy_ms", CELL_FIXED, 12, 3},
+                                            {"idle ms/step", "idle_ms", CELL_FIXED, 12, 3},
+                                            {"busy", "busy", CELL_SHARE, 6, 0},
+                                            {"overlap (in time: no gain is implied)", "overlap", CELL_SHARE, 7, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < m->trace->header.n_lanes; i++) {
+        const struct trace_lane *l = &m->trace->lanes[i];
+        const struct trace_use *u = &m->use[i];
+        double busy = per_step(m, u->busy_ns);
+        ROW(t, text_cell(l->name), text_cell(l->device), number_cell(busy / 1e6), number_cell(idle_ns(m, i) / 1e6),
+            number_cell(ratio(busy, m->window_ns)), number_cell(ratio(u->overlapped_ns, u->busy_ns)));
+    }
+    return t;
 }
+
+static struct table *task_table(const struct summary *m)
+{
+    static const struct column columns[] = {{"task", "name", CELL_TEXT, 32, 0},
+                                            {"per step", "per_step", CELL_SHORT, 8, 0},
+                                            {"median us", "median_us", CELL_FIXED, 10, 2},
+                                            {"ms/step", "ms_per_step", CELL_FIXED, 9, 3},
+                                            {"share", "share", CELL_SHARE, 6, 0},
+                                            {"GFLOP/s", "gflops", CELL_RATE, 8, 2},
+                                            {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}};
+    struct table *t = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < m->n_rows; i++) {
+        const struct row *r = &m->rows[i];
+        ROW(t, text_cell(r->name), number_cell(per_step(m, (double)r->n)), number_cell(r->median_ns / 1e3),
+            number_cell(per_step(m, r->total_ns) / 1e6), number_cell(ratio(r->total_ns, m->busy_ns)),
+            number_cell(ratio(r->flops, r->total_ns)), number_cell(ratio(r->bytes, r->total_ns)));
+    }
+    return t;
+}
+
+static struct table *path_table(const struct summary *m)
+{
+    static const struct column columns[] = {{"critical path", "name", CELL_TEXT, 32, 0},
+                                            {"hops", "hops", CELL_COUNT, 8, 0},
+                                            {"ms", "ms", CELL_FIXED, 21, 3},
+                                            {"share", "share", CELL_SHARE, 6, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < m->n_parts; i++) {
+        const struct part *p = &m->parts[i];
+        ROW(t, text_cell(p->name), number_cell((double)p->n), number_cell(p->ns / 1e6),
+            number_cell(ratio(p->ns, path_ns(m))));
+    }
+    return t;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
 
 static void print_other_lists(const struct summary *m)
 {
@@ -242,121 +287,47 @@ static void print_head(const struct summary *m)
            trace_length_ns(s) / 1e6);
 }
 
-static void print_lanes(const struct summary *m)
+/* Lanes that did nothing are left out. */
+static void print_lanes(const struct summary *m, const struct table *t)
 {
-    print_heading("lane                   busy ms/step  idle ms/step    busy  overlap   (in time: no gain is implied)");
-    for (size_t i = 0; i < m->trace->header.n_lanes; i++) {
-        const struct trace_lane *l = &m->trace->lanes[i];
-        const struct trace_use *u = &m->use[i];
-        double busy = per_step(m, u->busy_ns);
-        if (busy > 0)
-            printf("%-21.21s %13.3f %13.3f %6.1f%% %7.1f%%\n", l->name, busy / 1e6, idle_ns(m, i) / 1e6,
-                   100 * ratio(busy, m->window_ns), 100 * ratio(u->overlapped_ns, u->busy_ns));
-    }
+    print_heading(stdout, t);
+    for (size_t i = 0; i < t->n; i++)
+        if (m->use[i].busy_ns > 0)
+            print_rows(stdout, t, i, i + 1);
 }
 
-/* "-" where there is no such work. */
-static void print_rate(double amount, double ns)
-{
-    if (amount > 0 && ns > 0)
-        printf(" %9.2f", amount / ns);
-    else
-        printf(" %9s", "-");
-}
-
-static void print_row(const struct summary *m, const struct row *r)
-{
-    printf("%-32.32s %9.4g %11.2f %10.3f %6.1f%%", r->name, per_step(m, (double)r->n), r->median_ns / 1e3,
-           per_step(m, r->total_ns) / 1e6, 100 * ratio(r->total_ns, m->busy_ns));
-    print_rate(r->flops, r->total_ns);
-    print_rate(r->bytes, r->total_ns);
-    printf("\n");
-}
-
-static void print_tasks(const struct summary *m, size_t top)
+static void print_tasks(const struct summary *m, const struct table *t, size_t top)
 {
     double rest = 0;
-    print_heading("task                              per step   median us    ms/step   share   GFLOP/s      GB/s");
-    for (size_t i = 0; i < m->n_rows; i++)
-        if (i < top)
-            print_row(m, &m->rows[i]);
-        else
-            rest += per_step(m, m->rows[i].total_ns) / 1e6;
+    print_heading(stdout, t);
+    print_rows(stdout, t, 0, top);
+    for (size_t i = top; i < m->n_rows; i++)
+        rest += per_step(m, m->rows[i].total_ns) / 1e6;
     if (m->n_rows > top)
         printf("%zu more kinds, %.3f ms/step in all: --top %zu shows them\n", m->n_rows - top, rest, m->n_rows);
 }
 
-static void print_part(const struct summary *m, const struct part *p)
-{
-    printf("%-32.32s %9zu %22.3f %6.1f%%\n", p->name, p->n, p->ns / 1e6, 100 * ratio(p->ns, path_ns(m)));
-}
-
-/* The longest parts, all waiting, and the rest in one line. */
-static void print_path(const struct summary *m)
+/* The longest parts and all waiting. */
+static void print_path(const struct summary *m, const struct table *t)
 {
     enum { TOP = 12 };
-    char *title = format_string("critical path of step %" PRIu32, m->critical.step);
-    char *heading = format_string("%-32s %9s %22s %7s", title, "hops", "ms", "share");
-    struct part rest = {.name = "others"};
-    print_heading(heading);
-    for (size_t i = 0; i < m->n_parts; i++) {
-        const struct part *p = &m->parts[i];
-        if (i < TOP || p->waiting) {
-            print_part(m, p);
-        } else {
-            rest.n += p->n;
-            rest.ns += p->ns;
-        }
-    }
-    if (rest.n)
-        print_part(m, &rest);
-    free(heading);
-    free(title);
+    size_t others = 0;
+    double ns = 0;
+    printf("\ncritical path of step %" PRIu32 ", whose period is the median", m->critical.step);
+    print_heading(stdout, t);
+    for (size_t i = 0; i < t->n; i++)
+        if (i < TOP || m->parts[i].waiting)
+            print_rows(stdout, t, i, i + 1);
+        else
+            others += m->parts[i].n, ns += m->parts[i].ns;
+    if (others)
+        printf("%zu hops of other tasks, %.3f ms\n", others, ns / 1e6);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static json_t *json_lanes(const struct summary *m)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < m->trace->header.n_lanes; i++) {
-        const struct trace_lane *l = &m->trace->lanes[i];
-        const struct trace_use *u = &m->use[i];
-        double busy = per_step(m, u->busy_ns);
-        json_array_append_new(array,
-                              json_pack("{s:s, s:s, s:f, s:f, s:f, s:f}", "name", l->name, "device", l->device,
-                                        "busy_ms", busy / 1e6, "idle_ms", idle_ns(m, i) / 1e6, "busy",
-                                        ratio(busy, m->window_ns), "overlap", ratio(u->overlapped_ns, u->busy_ns)));
-    }
-    return array;
-}
-
-static json_t *json_tasks(const struct summary *m)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < m->n_rows; i++) {
-        const struct row *r = &m->rows[i];
-        json_array_append_new(array, json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "name", r->name, "per_step",
-                                               per_step(m, (double)r->n), "median_us", r->median_ns / 1e3,
-                                               "ms_per_step", per_step(m, r->total_ns) / 1e6, "share",
-                                               ratio(r->total_ns, m->busy_ns), "gflops", ratio(r->flops, r->total_ns),
-                                               "gbytes_per_s", ratio(r->bytes, r->total_ns)));
-    }
-    return array;
-}
-
-static json_t *json_path(const struct summary *m)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < m->n_parts; i++) {
-        const struct part *p = &m->parts[i];
-        json_array_append_new(array, json_pack("{s:s, s:I, s:f, s:f}", "name", p->name, "hops", (json_int_t)p->n, "ms",
-                                               p->ns / 1e6, "share", ratio(p->ns, path_ns(m))));
-    }
-    return json_pack("{s:I, s:f, s:o}", "step", (json_int_t)m->critical.step, "ms", path_ns(m) / 1e6, "parts", array);
-}
-
-static json_t *json_summary(const struct summary *m)
+static json_t *json_summary(const struct summary *m, const struct table *lanes, const struct table *tasks,
+                            const struct table *path)
 {
     const struct trace *t = m->trace;
     const struct trace_steps *s = &m->steps;
@@ -373,27 +344,27 @@ static json_t *json_summary(const struct summary *m)
         json_pack("{s:I, s:I, s:f, s:f}", "first_step", (json_int_t)s->steps[s->first].step, "steps",
                   (json_int_t)s->counted, "step_ms", trace_length_ns(s) / 1e6, "period_ms", trace_period_ns(s) / 1e6);
     json_object_update_new(object, measured);
-    json_object_set_new(object, "lanes", json_lanes(m));
-    json_object_set_new(object, "tasks", json_tasks(m));
-    json_object_set_new(object, "critical_path", json_path(m));
+    json_object_set_new(object, "lanes", table_json(lanes));
+    json_object_set_new(object, "tasks", table_json(tasks));
+    json_object_set_new(object, "critical_path",
+                        json_pack("{s:I, s:f, s:o}", "step", (json_int_t)m->critical.step, "ms", path_ns(m) / 1e6,
+                                  "parts", table_json(path)));
     return object;
 }
 
 void trace_summary(const char *path, const char *list, size_t top, bool json)
 {
     struct summary m = summarise(path, list);
-    if (json) {
-        json_t *object = json_summary(&m);
-        json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-        printf("\n");
-        json_decref(object);
-    } else {
+    struct table *lanes = lane_table(&m), *tasks = task_table(&m), *parts = path_table(&m);
+    if (json)
+        print_json(json_summary(&m, lanes, tasks, parts));
+    else
         print_head(&m);
-        if (m.steps.counted) {
-            print_lanes(&m);
-            print_tasks(&m, top);
-            print_path(&m);
-        }
+    if (!json && m.steps.counted) {
+        print_lanes(&m, lanes);
+        print_tasks(&m, tasks, top);
+        print_path(&m, parts);
     }
+    free_table(lanes), free_table(tasks), free_table(parts);
     free_summary(&m);
 }

@@ -45,6 +45,12 @@ void calibrate_clock(struct device *d)
     CL(clReleaseMemObject(byte));
 }
 
+void calibrate_clocks(struct machine *m)
+{
+    for (int i = 0; i < m->n_devices && m->profiling; i++)
+        calibrate_clock(&m->device[i]);
+}
+
 bool event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *start, uint64_t *end)
 {
     cl_ulong s = 0, e = 0;

@@ -45,6 +45,8 @@ struct slab {
     cl_mem buffer; /* NULL on the host */
     void *host;    /* the host's slab; NULL on an OpenCL device */
     size_t bytes;  /* usable bytes; a guard of GUARD_BYTES lies behind them */
+    cl_mem pinned; /* host: the mapped buffer that the bytes lie in, so that copies need no staging; or NULL ... */
+    void *block;   /* ... and where it begins; or what malloc gave */
 };
 enum { GUARD_BYTES = 4096 };
 
@@ -62,7 +64,7 @@ struct context {
 };
 
 struct device;
-struct host_thread; /* schedule/hostlane.c */
+struct host_thread; /* run/hostlane.c */
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */
@@ -79,6 +81,7 @@ struct device {
     char name[128]; /* as the driver gives it */
     int index;      /* in machine->device */
     bool is_host, is_cpu, is_share;   /* is_share: a logical device, which shares its cores with others */
+    bool uses_ram;                    /* its memory is the host's: counted once */
     struct context *context;          /* NULL for the host */
     cl_device_id cl, root;            /* root: the device a sub-device was cut from, else the same */
     unsigned units;                   /* compute units (cores) */
@@ -155,8 +158,8 @@ void build_options(const struct device *d, char out[512]);
 
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
-/* Add a slab of `bytes` (zeroed, guard written) to the arena. */
-void add_slab(struct machine *m, struct device *d, size_t bytes);
+/* Add a slab of `bytes` (zeroed, guard written) to the arena.  NULL, or the problem when there is no room. */
+struct problem *add_slab(struct machine *m, struct device *d, size_t bytes);
 /* How many guards behind the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);
@@ -165,6 +168,9 @@ void free_slabs(struct machine *m, struct device *d);
 
 /* Measures clock_offset by timing tiny writes; sets clock_valid. */
 void calibrate_clock(struct device *d);
+/* The same for all devices whose queues carry times, with nothing in flight: clocks drift apart by some 20 us a second.
+ */
+void calibrate_clocks(struct machine *m);
 /* An event's start and end on the host's clock.  false: the driver's times are missing or impossible, given that the
  * command was queued at `queued` and seen complete at `seen`; start and end are then those two. */
 bool event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *start,

@@ -1,8 +1,8 @@
 /* kernels.c - .cl files become kernels.
  *
  * A .cl file is read at run time, so that a student edits it and runs again without make; the copy embedded in the
- * binary serves when no folder is found.  cl/common.cl is put before each file.  `#line` directives make build logs,
- * gdb and oclgrind speak of the .cl file and its own line numbers.
+ * binary serves when no folder is found.  cl/shared.h and cl/common.cl are put before each file.  `#line` directives
+ * make build logs, gdb and oclgrind speak of the .cl file and its own line numbers.
  */
 #include "device.h"
 
@@ -91,18 +91,31 @@ static _Noreturn void fail_with_log(struct device *d, cl_program program, const 
     fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
 }
 
+/* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both). */
+static char *whole_source(const char *file, char **path)
+{
+    const char *const parts[] = {"shared.h", "common.cl", file};
+    char *text = copy_string("");
+    *path = NULL;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        free(*path);
+        char *before = text, *part = kernel_source(parts[i], path);
+        text = format_string("%s#line 1 \"%s\"\n%s\n", before, *path, part);
+        free(before), free(part);
+    }
+    return text;
+}
+
 static cl_program build_program(struct device *d, const char *file)
 {
-    char options[512], *common_path, *path;
-    char *common = kernel_source("common.cl", &common_path), *source = kernel_source(file, &path);
-    char *text = format_string("#line 1 \"%s\"\n%s\n#line 1 \"%s\"\n%s", common_path, common, path, source);
+    char options[512], *path, *text = whole_source(file, &path);
     cl_program program;
     build_options(d, options);
     CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
     cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
     if (code != CL_SUCCESS)
         fail_with_log(d, program, path, code);
-    free(common), free(common_path), free(source), free(path), free(text);
+    free(path), free(text);
     return program;
 }
 

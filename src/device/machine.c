@@ -152,6 +152,7 @@ static void describe_device(struct device *d, unsigned vector)
 {
     cl_device_type type;
     cl_uint align_bits, units;
+    cl_bool unified;
     cl_ulong memory, most, local;
     cl_device_fp_config fp;
     info(d->cl, CL_DEVICE_TYPE, &type, sizeof type);
@@ -163,7 +164,9 @@ static void describe_device(struct device *d, unsigned vector)
     info(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &most, sizeof most);
     info(d->cl, CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
     info(d->cl, CL_DEVICE_SINGLE_FP_CONFIG, &fp, sizeof fp);
+    info(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
     d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
+    d->uses_ram = d->is_cpu || unified;
     d->units = units;
     d->alignment = MAX(align_bits / 8, 512u);               /* 512 is NVIDIA's: the same layout everywhere */
     d->memory = d->is_cpu ? host_memory() / 4 * 3 : memory; /* drivers' own guesses for CPUs change from run to run */
@@ -336,7 +339,7 @@ static void open_host(struct machine *m, size_t budget)
 {
     struct device *h = m->host = &m->device[m->n_devices];
     h->index = m->n_devices;
-    h->is_host = h->is_cpu = true;
+    h->is_host = h->is_cpu = h->uses_ram = true;
     snprintf(h->id, sizeof h->id, "host");
     snprintf(h->name, sizeof h->name, "host");
     h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
@@ -365,10 +368,9 @@ struct machine *open_machine(const struct machine_options *options)
         d->budget = options->device_memory ? options->device_memory : d->memory;
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             add_lane(m, d, kind);
-        if (m->profiling)
-            calibrate_clock(d);
     }
     open_host(m, options->host_memory);
+    calibrate_clocks(m);
     return m;
 }
 

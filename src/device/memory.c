@@ -15,37 +15,76 @@ static void fill(struct device *d, cl_mem buffer, cl_uchar byte, size_t offset, 
     CL(clFinish(queue));
 }
 
-static void allocate_device_slab(struct device *d, struct slab *slab)
+static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
 {
     cl_int code;
     slab->buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
     if (code != CL_SUCCESS) {
         char text[32];
-        fail(EXIT_USAGE, "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch", d->id,
-             format_bytes(text, (double)slab->bytes), cl_error_name(code));
+        return new_problem(EXIT_USAGE,
+                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch", d->id,
+                           format_bytes(text, (double)slab->bytes), cl_error_name(code));
     }
     fill(d, slab->buffer, 0, 0, slab->bytes);
     fill(d, slab->buffer, GUARD_BYTE, slab->bytes, GUARD_BYTES);
+    return NULL;
 }
 
-static void allocate_host_slab(const struct device *d, struct slab *slab)
+/* Copies to and from pageable memory block the caller on some drivers; memory that OpenCL maps is pinned where that
+ * matters.  NULL: not to be had. */
+static void *map_host_memory(struct machine *m, struct slab *slab, size_t bytes)
 {
-    slab->host = aligned_alloc(d->alignment, round_up(slab->bytes + GUARD_BYTES, d->alignment));
-    if (!slab->host)
-        fail(EXIT_USAGE, "the host cannot allocate %zu bytes: use a smaller model or --batch", slab->bytes);
+    const struct device *d = &m->device[0];
+    if (!d->context || !d->context->cl) /* a machine on paper */
+        return NULL;
+    slab->pinned = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
+    void *at = slab->pinned ? clEnqueueMapBuffer(d->lane[LANE_UPLOAD]->queue, slab->pinned, CL_TRUE,
+                                                 CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, NULL)
+                            : NULL;
+    if (slab->pinned && !at) {
+        CL(clReleaseMemObject(slab->pinned));
+        slab->pinned = NULL;
+    }
+    return at;
+}
+
+static struct problem *allocate_host_slab(struct machine *m, const struct device *d, struct slab *slab)
+{
+    size_t bytes = slab->bytes + GUARD_BYTES + d->alignment; /* room to align its start */
+    slab->block = map_host_memory(m, slab, bytes);
+    if (!slab->block)
+        slab->block = malloc(bytes);
+    if (!slab->block)
+        return new_problem(EXIT_USAGE, "the host cannot allocate %zu bytes: use a smaller model or --batch",
+                           slab->bytes);
+    slab->host = (char *)slab->block + (d->alignment - (uintptr_t)slab->block % d->alignment) % d->alignment;
     memset(slab->host, 0, slab->bytes);
     memset((char *)slab->host + slab->bytes, GUARD_BYTE, GUARD_BYTES);
+    return NULL;
 }
 
-void add_slab(struct machine *m, struct device *d, size_t bytes)
+static void free_host_slab(struct machine *m, struct slab *slab)
+{
+    if (!slab->pinned) {
+        free(slab->block);
+        return;
+    }
+    cl_command_queue queue = m->device[0].lane[LANE_UPLOAD]->queue;
+    CL(clEnqueueUnmapMemObject(queue, slab->pinned, slab->block, 0, NULL, NULL));
+    CL(clFinish(queue));
+    CL(clReleaseMemObject(slab->pinned));
+}
+
+struct problem *add_slab(struct machine *m, struct device *d, size_t bytes)
 {
     struct slab *slab = APPEND(d->slabs, d->n_slabs, d->cap_slabs);
     slab->bytes = bytes;
-    if (d->is_host)
-        allocate_host_slab(d, slab);
+    struct problem *wrong = d->is_host ? allocate_host_slab(m, d, slab) : allocate_device_slab(d, slab);
+    if (wrong)
+        d->n_slabs--;
     else
-        allocate_device_slab(d, slab);
-    m->allocated += bytes + GUARD_BYTES;
+        m->allocated += bytes + GUARD_BYTES;
+    return wrong;
 }
 
 static bool guard_is_whole(struct device *d, const struct slab *slab)
@@ -75,7 +114,8 @@ void free_slabs(struct machine *m, struct device *d)
     for (size_t i = 0; i < d->n_slabs; i++) {
         if (d->slabs[i].buffer)
             CL(clReleaseMemObject(d->slabs[i].buffer));
-        free(d->slabs[i].host);
+        else
+            free_host_slab(m, &d->slabs[i]);
         m->allocated -= d->slabs[i].bytes + GUARD_BYTES;
     }
     free(d->slabs);

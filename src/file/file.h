@@ -44,6 +44,7 @@ struct writer {
     const char *path, *temporary;
     int fd;
     uint64_t offset;
+    struct cleanup cleanup; /* removes the temporary when fail() ends the program */
 };
 struct writer *open_writer(const char *path);
 void write_bytes(struct writer *w, const void *bytes, size_t n);

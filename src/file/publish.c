@@ -81,7 +81,7 @@ static _Noreturn void write_failed(const struct writer *w, const char *what)
 
 static void free_writer(struct writer *w)
 {
-    cancel_on_fail(remove_temporary, w);
+    cancel_on_fail(&w->cleanup);
     free((char *)w->path);
     free((char *)w->temporary);
     free(w);
@@ -97,7 +97,8 @@ struct writer *open_writer(const char *path)
     w->path = copy_string(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
     remove_strays(path);
-    on_fail(remove_temporary, w); /* before there is one: a signal may come at any moment */
+    w->cleanup = (struct cleanup){remove_temporary, w, NULL};
+    on_fail(&w->cleanup); /* before there is a temporary: a signal may come at any moment */
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,

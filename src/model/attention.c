@@ -9,7 +9,8 @@
  *
  * q, k and v are read in place from qkv (B, T, 3C), and dq, dk, dv are written in place into its gradient: an operand
  * is a base, a row length and two strides (sequence, head).  Softmax works in place too.  The (T, T) matrices are lower
- * triangles, and the products skip what is above the diagonal.
+ * triangles, and the products skip what is above the diagonal; so what a task touches of them counts half, but for what
+ * the softmax kernels write.
  */
 #include "model.h"
 
@@ -59,8 +60,9 @@ static void attention_backward(struct build *b, const struct op *op)
     gemm(b, "attn.dv",
          &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), head(&h, dout), part(&h, dqkv, 2),
                         .causal = CAUSAL_A_TRANSPOSED, .part = PART_FIRST});
-    LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows), INOUT(datt), IN(datt),
-           IN(att), INT(rows), INT(h.t), FLOAT(score_scale(&h)));
+    set_traffic(LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows), INOUT(datt),
+                       IN(datt), IN(att), INT(rows), INT(h.t), FLOAT(score_scale(&h))),
+                2 * (double)rows * h.t);
     gemm(b, "attn.dq",
          &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 1),
                         part(&h, dqkv, 0), .causal = CAUSAL_A, .part = PART_NEXT});
@@ -79,8 +81,9 @@ struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
     gemm(b, "attn.scores",
          &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, part(&h, qkv, 0), part(&h, qkv, 1), square(&h, att),
                         .causal = CAUSAL_OUT});
-    LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows), INOUT(att), IN(att), INT(rows),
-           INT(h.t), FLOAT(score_scale(&h)));
+    set_traffic(LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows), INOUT(att), IN(att),
+                       INT(rows), INT(h.t), FLOAT(score_scale(&h))),
+                1.5 * (double)rows * h.t);
     gemm(b, name,
          &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2), head(&h, out),
                         .causal = CAUSAL_A});

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in cl/common.cl. */
-enum { BLOCK = 4096, COLUMN_BLOCK = 64 };
-
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
     return wanted != GEMM_AUTO ? wanted : d->is_cpu ? GEMM_OWN : GEMM_CLBLAST;
@@ -18,7 +15,7 @@ enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, bool backward_wanted)
 {
-    struct build b = {.step = s, .model = m, .engine = engine, .backward_wanted = backward_wanted, .layer = -1};
+    struct build b = {.step = s, .model = m, .engine = engine, .backward_wanted = backward_wanted};
     start_micro_batch(&b, 0, 0, 1, 1);
     return b;
 }
@@ -27,11 +24,9 @@ void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
 {
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
-    b->engine = choose_engine(b->device, b->engine);
-    b->micro = micro;
     b->batch = batch;
     b->seq = seq;
-    b->layer = -1;
+    b->step->stamp = (struct stamp){-1, micro, ROLE_FORWARD};
     b->n_tape = 0;
     if (b->n_grad)
         memset(b->grad, 0, b->n_grad * sizeof *b->grad);
@@ -49,10 +44,7 @@ void end_build(struct build *b)
 struct task *launch(struct build *b, const char *name, const char *file, const char *function, struct grid grid,
                     const struct arg *args, int n_args)
 {
-    struct task *t = add_kernel(b->step, b->device->lane[LANE_COMPUTE], name, file, function, grid, args, n_args);
-    t->layer = b->layer;
-    t->micro = b->micro;
-    return t;
+    return add_kernel(b->step, b->device->lane[LANE_COMPUTE], name, file, function, grid, args, n_args);
 }
 
 struct grid groups(const struct build *b, size_t n)
@@ -66,7 +58,7 @@ struct grid blocks(const struct build *b, size_t n) { return groups(b, ceil_div(
 struct grid column_blocks(const struct build *b, size_t n)
 {
     size_t width = b->device->work_group * b->device->vector;
-    return groups(b, ceil_div(n, MAX(width, (size_t)COLUMN_BLOCK)));
+    return groups(b, ceil_div(n, MAX(width, (size_t)LEAST_COLUMN_BLOCK)));
 }
 
 struct tensor *activation(struct build *b, const char *name, int rank, const int64_t *shape)
@@ -84,19 +76,20 @@ struct op *record(struct build *b, const char *name, void (*rule)(struct build *
 {
     static struct op unused;
     struct op *op = b->backward_wanted ? APPEND(b->tape, b->n_tape, b->cap_tape) : &unused;
-    *op = (struct op){.backward = rule, .layer = b->layer, .out = out, .in = {in}};
+    *op = (struct op){.backward = rule, .layer = b->step->stamp.layer, .out = out, .in = {in}};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
 
 void backward(struct build *b)
 {
+    b->step->stamp.role = ROLE_BACKWARD;
     for (size_t i = b->n_tape; i-- > 0;) {
         const struct op *op = &b->tape[i];
-        b->layer = op->layer;
+        b->step->stamp.layer = op->layer;
         op->backward(b, op);
     }
-    b->layer = -1;
+    b->step->stamp.layer = -1;
 }
 
 struct tensor *gradient(const struct build *b, const struct tensor *t)

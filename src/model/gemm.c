@@ -145,8 +145,6 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
     call->a.tensor = call->b.tensor = call->c.tensor = call->bias = NULL; /* the task's access list has them */
     struct tensor *work = clblast_work(b, g);
     struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, call);
-    t->layer = b->layer;
-    t->micro = b->micro;
     t->span = true;
     add_access(t, g->c.tensor, keeps_old(g) || g->start == START_BIAS ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(t, g->a.tensor, ACCESS_READ);
@@ -157,15 +155,28 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
+/* Of A, B and C, by the sizes of the product: the tensors may hold more. */
+static double elements_of(const struct gemm *g)
+{
+    double a = (double)g->m * g->k, b = (double)g->k * g->n, c = (double)g->m * g->n;
+    if (g->causal == CAUSAL_A || g->causal == CAUSAL_A_TRANSPOSED)
+        a /= 2;
+    if (g->causal == CAUSAL_OUT)
+        c /= 2;
+    return g->batch * g->heads * (a + b + (g->start == START_OLD ? 2 : 1) * c);
+}
+
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    if (b->engine == GEMM_CLBLAST)
+    enum gemm_engine engine = choose_engine(b->device, b->engine);
+    if (engine == GEMM_CLBLAST)
         clblast_gemm(b, name, g);
     else
         own_gemm(b, name, g);
     struct task *t = &b->step->tasks[b->step->n - 1];
+    set_traffic(t, elements_of(g));
     t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
-    if (g->causal != CAUSAL_NONE && b->engine == GEMM_OWN)
+    if (g->causal != CAUSAL_NONE && engine == GEMM_OWN)
         t->flops /= 2; /* what is above the diagonal is left out */
 }

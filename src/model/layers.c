@@ -25,11 +25,12 @@ struct tensor *gpt_hidden(struct build *b, const struct batch *batch)
 {
     struct replica *r = b->replica;
     struct tensor *x = embed(b, batch);
-    for (b->layer = 0; b->layer < b->model->params->config.layers; b->layer++) {
-        x = attention_forward(b, &r->layer[b->layer], x);
-        x = mlp_forward(b, &r->layer[b->layer], x);
+    for (int l = 0; l < b->model->params->config.layers; l++) {
+        b->step->stamp.layer = l;
+        x = attention_forward(b, &r->layer[l], x);
+        x = mlp_forward(b, &r->layer[l], x);
     }
-    b->layer = -1;
+    b->step->stamp.layer = -1;
     return layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
 }
 

@@ -10,8 +10,9 @@
 #ifndef MODEL_H
 #define MODEL_H
 
+#include "../../cl/shared.h" /* defines: BLOCK, CONTROL_*, STATE_* */
 #include "../file/file.h"
-#include "../schedule/schedule.h"
+#include "../run/run.h"
 
 /* ---- params.c: configuration and the table of parameters ------------------------------------------------------- */
 
@@ -138,8 +139,7 @@ struct build {
     struct model *model;
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
-    enum gemm_engine engine; /* never GEMM_AUTO */
-    int layer, micro;        /* stamped on tasks */
+    enum gemm_engine engine; /* wanted: each device has its own answer to GEMM_AUTO */
     bool backward_wanted;    /* operations go on the tape */
     int batch, seq;          /* B, T of this micro-batch */
     struct op *tape;
@@ -154,7 +154,7 @@ void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
 void end_build(struct build *b);
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
-/* Add a kernel task on the device's compute lane.  args: see schedule.h's IN, OUT, INT... */
+/* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
     launch((b), name, file, function, grid, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
 struct task *launch(struct build *b, const char *name, const char *file, const char *function, struct grid grid,

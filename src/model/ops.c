@@ -12,9 +12,12 @@ static void embed_backward(struct build *b, const struct op *op)
     struct replica *r = b->replica;
     struct tensor *dx = gradient(b, op->out), *order = op->saved[0], *start = op->saved[1];
     struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad, *dwpe = r->other[WPE].grad;
+    int n = b->batch * b->seq;
     bool more_wte = accumulates(b, dwte), more_wpe = accumulates(b, dwpe);
-    LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)c->vocab),
-           ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(c->vocab), INT(c->channels), INT(more_wte));
+    set_traffic(LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)c->vocab),
+                       ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(c->vocab), INT(c->channels),
+                       INT(more_wte)),
+                (double)c->channels * (n + (more_wte ? 2 * MIN(n, c->vocab) : c->vocab)));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)c->seq_len),
            ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(c->seq_len), INT(c->channels),
            INT(more_wpe));
@@ -25,8 +28,10 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     const struct config *c = &b->model->params->config;
     int n = b->batch * b->seq;
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
-    LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(b->replica->other[WTE].value),
-           IN(b->replica->other[WPE].value), IN(batch->tokens), INT(n), INT(b->seq), INT(c->channels));
+    set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x),
+                       IN(b->replica->other[WTE].value), IN(b->replica->other[WPE].value), IN(batch->tokens), INT(n),
+                       INT(b->seq), INT(c->channels)),
+                (double)c->channels * (2 * n + b->seq));
     struct op *op = record(b, "embed", embed_backward, x, NULL);
     op->saved[0] = batch->order;
     op->saved[1] = batch->start;

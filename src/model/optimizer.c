@@ -15,13 +15,11 @@
 
 #include <stdlib.h>
 
-enum { NORM_BLOCK = 4096 }; /* as in cl/norm.cl */
-
-static void on_rank(struct build *b, int rank, int unit)
+static void on_rank(struct build *b, int rank, int unit, enum role role)
 {
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
-    b->layer = unit >= 1 && unit < b->model->params->n_units - 1 ? unit - 1 : -1;
+    b->step->stamp = (struct stamp){unit >= 1 && unit < b->model->params->n_units - 1 ? unit - 1 : -1, -1, role};
 }
 
 static struct tensor *gradient_on(struct build *b, int rank, int owner, int unit)
@@ -32,7 +30,7 @@ static struct tensor *gradient_on(struct build *b, int rank, int owner, int unit
     struct tensor *g = from->grad[unit];
     struct tensor *received =
         new_tensor(b->step->pool, to->device, MEM_GRADIENTS, "grad.received", FLOAT32, g->rank, g->shape);
-    add_move(b->step, "reduce.move", received, g, b->layer);
+    add_move(b->step, "reduce.move", received, g);
     return received;
 }
 
@@ -40,7 +38,7 @@ static struct tensor *gradient_on(struct build *b, int rank, int owner, int unit
 static struct tensor *reduce_unit(struct build *b, int unit)
 {
     int owner = owner_of(b->model, unit);
-    on_rank(b, owner, unit);
+    on_rank(b, owner, unit, ROLE_REDUCE);
     struct tensor *sum = gradient_on(b, 0, owner, unit);
     for (int rank = 1; rank < b->model->n_ranks; rank++) {
         struct tensor *g = gradient_on(b, rank, owner, unit);
@@ -54,7 +52,7 @@ static struct tensor *reduce_unit(struct build *b, int unit)
 static void sum_tied(struct build *b)
 {
     for (int rank = 0; rank < b->model->n_ranks; rank++) {
-        on_rank(b, rank, 0);
+        on_rank(b, rank, 0, ROLE_REDUCE);
         struct tensor *head = b->replica->other[WTE].grad, *lookup = b->replica->lookup_grad;
         if (lookup)
             LAUNCH(b, "tied.add", "elementwise.cl", "accumulate", blocks(b, count_elements(head)), INOUT(head),
@@ -82,7 +80,7 @@ static void gather_losses(struct build *b, struct tensor *losses, struct tensor 
 {
     for (int rank = 1; rank < b->model->n_ranks; rank++) {
         struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)rank * UNIT_ALIGN, SHAPE(1));
-        add_move(b->step, "loss.move", part, rank_loss[rank], -1);
+        add_move(b->step, "loss.move", part, rank_loss[rank]);
     }
 }
 
@@ -93,7 +91,7 @@ static void add_norm(struct build *b, struct tensor **sum, struct tensor *losses
     struct tensor *partials = new_partials(b, part);
     for (int u = 0; u < n_units; u++) {
         size_t n_blocks = ceil_div(count_elements(sum[u]), NORM_BLOCK);
-        on_rank(b, owner_of(b->model, u), u);
+        on_rank(b, owner_of(b->model, u), u, ROLE_NORM);
         struct tensor *view = new_view(b->step->pool, partials, "norm.part", part[u], SHAPE((int64_t)n_blocks));
         struct tensor *out = b->replica->rank == 0 ? view
                                                    : new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local",
@@ -101,13 +99,13 @@ static void add_norm(struct build *b, struct tensor **sum, struct tensor *losses
         LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n_blocks), OUT(out), IN(sum[u]),
                INT(count_elements(sum[u])));
         if (out != view)
-            add_move(b->step, "norm.move", view, out, b->layer);
+            add_move(b->step, "norm.move", view, out);
     }
-    on_rank(b, 0, 0);
+    on_rank(b, 0, 0, ROLE_NORM);
     LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), IN(partials),
            INT(count_elements(partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
     for (int rank = 1; rank < b->model->n_ranks; rank++)
-        add_move(b->step, "norm.send", b->model->replica[rank].state, b->replica->state, -1);
+        add_move(b->step, "norm.send", b->model->replica[rank].state, b->replica->state);
     free(part);
 }
 
@@ -115,21 +113,21 @@ static void add_norm(struct build *b, struct tensor **sum, struct tensor *losses
 
 static void update_unit(struct build *b, int unit, struct tensor *sum)
 {
-    on_rank(b, owner_of(b->model, unit), unit);
+    on_rank(b, owner_of(b->model, unit), unit, ROLE_UPDATE);
     struct replica *r = b->replica;
     size_t n = b->model->params->unit[unit].elements;
     LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(r->value[unit]), INOUT(r->m[unit]), INOUT(r->v[unit]),
            IN(sum), IN(r->control), IN(r->state), INT(n), INT(b->model->params->unit[unit].n_decay));
+    b->step->stamp.role = ROLE_BROADCAST;
     for (int rank = 0; rank < b->model->n_ranks; rank++)
         if (rank != r->rank)
-            add_move(b->step, "send.param", b->model->replica[rank].value[unit], r->value[unit], b->layer);
+            add_move(b->step, "send.param", b->model->replica[rank].value[unit], r->value[unit]);
 }
 
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     int n_units = b->model->params->n_units;
     struct tensor **sum = allocate((size_t)n_units, sizeof *sum);
-    b->micro = -1;
     sum_tied(b);
     for (int u = n_units; u-- > 0;) /* in the order in which backward finishes them */
         sum[u] = reduce_unit(b, u);

@@ -92,8 +92,8 @@ static void make_replica(struct model *m, int rank)
             new_tensor(m->pool, r->device, MEM_GRADIENTS, "grad.wte.lookup", FLOAT32, SHAPE(c->vocab, c->channels));
         r->lookup_grad->persistent = true;
     }
-    r->control = small_tensor(m, r, "control", 16);
-    r->state = small_tensor(m, r, "state", 4);
+    r->control = small_tensor(m, r, "control", CONTROL_SIZE);
+    r->state = small_tensor(m, r, "state", STATE_SIZE);
 }
 
 struct model *new_model(struct pool *p, const struct config *c, int n_ranks, bool training)

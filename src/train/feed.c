@@ -120,8 +120,8 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     host->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
     f->n = n;
     f->device = view_batch(t, new_batch(t, d, n), n);
+    s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_CPU], "batch.prepare", prepare, f);
-    task->micro = f->micro;
     add_access(task, host, ACCESS_WRITE);
-    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, host)->micro = f->micro;
+    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, host);
 }

@@ -20,30 +20,13 @@
 
 /* ---- the control block ----------------------------------------------------------------------------------------- */
 
-/* As in cl/common.cl; the derived ones are computed in double precision, adamw.cl says why. */
-enum control {
-    CONTROL_LR,
-    CONTROL_BETA1,
-    CONTROL_BETA2,
-    CONTROL_EPS,
-    CONTROL_WEIGHT_DECAY,
-    CONTROL_CORRECTION1,
-    CONTROL_CORRECTION2,
-    CONTROL_CLIP,
-    CONTROL_ONE_MINUS_BETA1,
-    CONTROL_ONE_MINUS_BETA2,
-    CONTROL_DECAY,
-    CONTROL_STEP_SIZE,
-    CONTROL_INV_SQRT_CORRECTION2,
-    CONTROL_FLOATS = 16
-};
-
+/* The derived ones are computed in double precision, adamw.cl says why. */
 static void fill_control(const struct trainer *t, uint32_t number, float *c)
 {
     const struct settings *s = t->settings;
     double lr = learning_rate(&t->rate, number);
     double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
-    memset(c, 0, CONTROL_FLOATS * sizeof *c);
+    memset(c, 0, CONTROL_SIZE * sizeof *c);
     c[CONTROL_LR] = (float)lr;
     c[CONTROL_BETA1] = (float)s->beta1;
     c[CONTROL_BETA2] = (float)s->beta2;
@@ -67,8 +50,9 @@ static void prepare_control(void *context, const struct task *task, uint32_t num
 static void add_control(struct trainer *t)
 {
     struct tensor *control =
-        new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_FLOATS));
+        new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
     control->persistent = true;
+    t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->ranks; r++) {
@@ -102,17 +86,18 @@ static void report(void *context, const struct task *task, uint32_t number)
     for (int r = 0; r < t->ranks; r++)
         sum += *(const float *)tensor_memory(task->access[r].tensor);
     t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
-                                            .norm = state[0],
+                                            .norm = state[STATE_NORM],
                                             .lr = learning_rate(&t->rate, number),
-                                            .halted = state[2] != 0};
+                                            .halted = state[STATE_HALTED] != 0};
 }
 
 static void add_report(struct trainer *t)
 {
     struct device *host = t->machine->host;
     struct tensor *totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
-    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(4));
+    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
     totals->persistent = state->persistent = true;
+    t->train->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     struct tensor **part = allocate((size_t)t->ranks, sizeof *part);
     for (int r = 0; r < t->ranks; r++) {
         part[r] = new_view(t->pool, totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
@@ -186,6 +171,7 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
         add_batch(t, t->eval, f, prepare_evaluation, n);
         start_micro_batch(&b, r, 0, t->micro_batch, t->seq);
         struct tensor *losses = cross_entropy(&b, gpt_forward(&b, &f->device), &f->device, NULL, 1);
+        t->eval->stamp = (struct stamp){-1, -1, ROLE_REPORT};
         host[r] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
         add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", host[r], losses);
     }
@@ -208,9 +194,11 @@ void build_sample(struct trainer *t, enum gemm_engine engine)
     start_micro_batch(&b, 0, 0, 1, t->seq);
     struct tensor *hidden = gpt_hidden(&b, &t->sample_feed->device);
     struct tensor *row = activation(&b, "last", SHAPE(1, t->config.channels));
-    LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(hidden),
-           IN(t->sample_feed->device.targets), INT(t->config.channels));
+    set_traffic(LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(hidden),
+                       IN(t->sample_feed->device.targets), INT(t->config.channels)),
+                2.0 * t->config.channels);
     struct tensor *logits = linear(&b, "head", row, b.replica->other[HEAD], (struct weight){0});
+    t->sample->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
     add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", t->sample_logits, logits);

@@ -75,6 +75,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
         return;
     settle(run, step);
     drain(t->train);
+    calibrate_clocks(t->machine);
     float value;
     run->bad = find_bad_parameter(t->model, &value);
     if (saving) /* first: who interrupts may do it twice */

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { CHAINS = 12, COPY_BLOCK = 4096 }; /* as in cl/bench.cl, cl/common.cl */
-
 static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t group)
 {
     cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
@@ -45,7 +43,7 @@ struct probe *open_probe(struct device *d)
     p->device = d;
     p->group = d->is_cpu ? 1 : d->work_group;
     p->items = d->is_cpu ? d->units * 8 : d->units * 16 * p->group;
-    p->work = 2.0 * CHAINS * d->vector * rounds * (double)p->items;
+    p->work = 2.0 * FMA_CHAINS * d->vector * rounds * (double)p->items;
     p->kernel = make_kernel(d, "bench.cl", "fma_peak");
     CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, p->items * sizeof(float), NULL, &err));
     CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
@@ -91,7 +89,7 @@ double measure_copy(struct device *d, double seconds)
         CL(clSetKernelArg(k, i, sizeof buffer[i], &buffer[i]));
     }
     CL(clSetKernelArg(k, 2, sizeof n, &n));
-    size_t group = d->work_group, items = ceil_div((size_t)n, COPY_BLOCK) * group;
+    size_t group = d->work_group, items = ceil_div((size_t)n, BLOCK) * group;
     double rate = best_rate(d, k, items, group, 2.0 * n * sizeof(float), seconds);
     for (int i = 0; i < 2; i++)
         CL(clReleaseMemObject(buffer[i]));

@@ -10,7 +10,8 @@
 #define TRAIN_H
 
 #include "../model/model.h"
-#include "../schedule/simulate.h"
+#include "../predict/predict.h"
+#include "../proof/proof.h"
 #include "data.h"
 
 #include <jansson.h>

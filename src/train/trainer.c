@@ -182,7 +182,7 @@ static void pace_training(struct trainer *t)
 {
     char seconds[32];
     struct simulation *sim = simulate(t->train, t->costs);
-    start_pacing(t->train, sim, t->settings->pace_scale);
+    start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
          pace_scale(t->train->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->wrapper)));
@@ -198,29 +198,35 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     free(title);
 }
 
-/* fail() calls this when the file that would be replaced cannot be read. */
-static void hint_at_overwrite(void *path)
+struct saved { /* a file that --save would replace */
+    char *path;
+    struct config config;
+};
+
+static void read_saved(void *saved)
 {
-    note("--save would replace %s; --overwrite does so, whatever it is", (char *)path);
+    struct saved *s = saved;
+    s->config = read_config(s->path);
 }
 
 /* A model of other sizes is another model: it is not replaced unless that is asked for. */
 static void check_saved(const struct settings *s, const struct config *ours)
 {
-    char *path = s->save && !s->overwrite ? saved_model(s) : NULL;
-    if (path && access(path, F_OK) == 0) {
-        on_fail(hint_at_overwrite, path);
-        struct config c = read_config(path);
-        cancel_on_fail(hint_at_overwrite, path);
+    struct saved old = {.path = s->save && !s->overwrite ? saved_model(s) : NULL};
+    if (old.path && access(old.path, F_OK) == 0) {
+        struct problem *p = attempt(read_saved, &old);
+        if (p)
+            fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
+        struct config c = old.config;
         if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
             c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
             fail(
                 EXIT_USAGE,
                 "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
                 "another folder, or add --overwrite",
-                path, c.layers, c.heads, c.channels, c.seq_len, c.vocab, c.tied ? "tied" : "untied");
+                old.path, c.layers, c.heads, c.channels, c.seq_len, c.vocab, c.tied ? "tied" : "untied");
     }
-    free(path);
+    free(old.path);
 }
 
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
@@ -258,7 +264,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
 
 static void place_only(struct trainer *t, struct step **all, size_t n)
 {
-    place(t->pool, all, n, true);
+    must(place(t->pool, all, n, true));
     for (size_t i = 0; i < n; i++)
         depend(all[i], true);
 }
@@ -303,7 +309,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         place_only(t, all, n);
         return t;
     }
-    finish_steps(t->pool, all, n);
+    must(finish_steps(t->pool, all, n));
     dress_training(t, all, n);
     return t;
 }
@@ -326,7 +332,7 @@ void free_trainer(struct trainer *t)
         stop_pacing(t->train);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
-            free_step(all[i]);
+            drain(all[i]), free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i].thread);
         stop_thread(&t->machine->lane[i].forward);
@@ -413,7 +419,7 @@ void explain_not_finite(struct trainer *t, uint32_t number, const struct result 
     const char *unchanged = r->halted ? " no parameter was changed by this step;" : "";
     char *advice = advise(t, number - 1);
     drain(t->train);
-    write_tensor(t->model->replica[0].state, (float[4]){0});
+    write_tensor(t->model->replica[0].state, (float[STATE_SIZE]){0});
     if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is;%s",
              number, advice);

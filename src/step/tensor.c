@@ -1,5 +1,5 @@
 /* tensor.c - tensors, views and the pool that owns them. */
-#include "schedule.h"
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>

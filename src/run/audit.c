@@ -13,7 +13,7 @@
  * Partial tasks leave words unwritten.  These keep the first filling, a NaN that no arithmetic makes.  Whoever declares
  * to read such a word finds each run's filling there too, and so must not depend on it.
  */
-#include "schedule.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <string.h>

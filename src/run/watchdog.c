@@ -5,7 +5,7 @@
  * times as long it ends the program.  Seconds are counted by the thread's own waking, so a stop in a debugger does not
  * trip it.
  */
-#include "schedule.h"
+#include "run.h"
 
 #include <time.h>
 

@@ -5,7 +5,8 @@
  * of its reads, stands for the whole computation behind it, and it does not depend on where tensors lie, on which lane
  * a task runs or on copies put in between.  Two lists compute the same when their tasks have the same numbers.
  */
-#include "ranges.h"
+#include "../step/ranges.h"
+#include "proof.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* simulate_print.c - a simulation for people, as JSON, and as a trace like a real one. */
-#include "simulate.h"
+/* report.c - a simulation for people, as JSON, and as a trace like a real one. */
+#include "../base/table.h"
+#include "predict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,18 +92,39 @@ static size_t find_waits(const struct simulation *sim, struct total *totals)
 
 /* ---- for people ------------------------------------------------------------------------------------------------ */
 
-static void print_path(FILE *out, const struct simulation *sim, struct total *totals)
+static struct table *lane_table(const struct simulation *sim)
 {
-    size_t n = critical_path(sim, totals);
-    fprintf(out, "\ncritical path of a step, simulated                        tasks          ms    share\n");
-    for (size_t i = 0; i < n && i < TOP; i++)
-        fprintf(out, "  %-24s %-26s %9zu %11.3f %7.1f%%\n", totals[i].name,
-                sim->step->pool->machine->lane[totals[i].lane].name, totals[i].count, 1e3 * totals[i].seconds,
-                100 * totals[i].seconds / sim->period);
+    static const struct column columns[] = {{"lane, simulated", "name", CELL_TEXT, 24, 0},
+                                            {"busy ms", "busy_ms", CELL_FIXED, 10, 3},
+                                            {"busy", "busy", CELL_SHARE, 6, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
+    const struct machine *m = sim->step->pool->machine;
+    for (int i = 0; i < m->n_lanes; i++)
+        ROW(t, text_cell(m->lane[i].name), number_cell(1e3 * sim->busy[i]), number_cell(sim->busy[i] / sim->period));
+    return t;
 }
 
-static void print_waits(FILE *out, const struct simulation *sim, struct total *totals)
+static struct table *path_table(const struct simulation *sim)
 {
+    static const struct column columns[] = {{"critical path, simulated", "task", CELL_TEXT, 24, 0},
+                                            {"lane", "lane", CELL_TEXT, 24, 0},
+                                            {"tasks", "tasks", CELL_COUNT, 6, 0},
+                                            {"ms", "ms", CELL_FIXED, 10, 3},
+                                            {"share", "share", CELL_SHARE, 6, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
+    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
+    size_t n = critical_path(sim, totals);
+    for (size_t i = 0; i < n; i++)
+        ROW(t, text_cell(totals[i].name), text_cell(sim->step->pool->machine->lane[totals[i].lane].name),
+            number_cell((double)totals[i].count), number_cell(1e3 * totals[i].seconds),
+            number_cell(totals[i].seconds / sim->period));
+    free(totals);
+    return t;
+}
+
+static void print_waits(FILE *out, const struct simulation *sim)
+{
+    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
     size_t n = find_waits(sim, totals);
     for (size_t i = 0; i < n && i < TOP; i++) {
         if (i == 0)
@@ -111,25 +133,26 @@ static void print_waits(FILE *out, const struct simulation *sim, struct total *t
                 sim->step->pool->machine->lane[totals[i].lane].name, totals[i].name, 1e3 * totals[i].seconds,
                 totals[i].other);
     }
+    free(totals);
 }
 
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {
     const struct machine *m = sim->step->pool->machine;
-    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
+    struct table *lanes = lane_table(sim), *path = path_table(sim);
     char bytes[32], budget[32];
     print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
                1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
                sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
-    for (int i = 0; i < m->n_lanes; i++)
-        fprintf(out, "  %-24s busy %9.3f ms %6.1f%%\n", m->lane[i].name, 1e3 * sim->busy[i],
-                100 * sim->busy[i] / sim->period);
+    print_heading(out, lanes);
+    print_rows(out, lanes, 0, lanes->n);
     for (int d = 0; d <= m->n_devices; d++)
-        fprintf(out, "  %-24s most bytes live at once %s, budget %s\n", m->device[d].id,
+        fprintf(out, "%s%-24s most bytes live at once %s, budget %s\n", d ? "" : "\n", m->device[d].id,
                 format_bytes(bytes, (double)sim->peak[d]), format_bytes(budget, (double)m->device[d].budget));
-    print_path(out, sim, totals);
-    print_waits(out, sim, totals);
-    free(totals);
+    print_heading(out, path);
+    print_rows(out, path, 0, TOP);
+    print_waits(out, sim);
+    free_table(lanes), free_table(path);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -137,21 +160,19 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 json_t *simulation_json(const struct simulation *sim)
 {
     const struct machine *m = sim->step->pool->machine;
-    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
-    json_t *lanes = json_object(), *memory = json_object(), *path = json_array();
+    struct table *path = path_table(sim);
+    json_t *lanes = json_object(), *memory = json_object();
     for (int i = 0; i < m->n_lanes; i++)
         json_object_set_new(lanes, m->lane[i].name, json_real(sim->busy[i] / sim->period));
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(memory, m->device[d].id, json_integer((json_int_t)sim->peak[d]));
-    size_t n = critical_path(sim, totals);
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(path, json_pack("{s:s, s:s, s:f}", "task", totals[i].name, "lane",
-                                              m->lane[totals[i].lane].name, "ms", 1e3 * totals[i].seconds));
-    free(totals);
-    return json_pack("{s:s, s:f, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "kind", "simulated", "step_ms", 1e3 * sim->period,
-                     "busy", lanes, "peak_bytes", memory, "critical_path", path, "tasks", "measured",
-                     (json_int_t)sim->by_source[COST_MEASURED], "scaled", (json_int_t)sim->by_source[COST_SCALED],
-                     "modelled", (json_int_t)sim->by_source[COST_MODELLED]);
+    json_t *all =
+        json_pack("{s:s, s:f, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "kind", "simulated", "step_ms", 1e3 * sim->period,
+                  "busy", lanes, "peak_bytes", memory, "critical_path", table_json(path), "tasks", "measured",
+                  (json_int_t)sim->by_source[COST_MEASURED], "scaled", (json_int_t)sim->by_source[COST_SCALED],
+                  "modelled", (json_int_t)sim->by_source[COST_MODELLED]);
+    free_table(path);
+    return all;
 }
 
 void write_simulation(const struct simulation *sim, const char *path, const char *model)

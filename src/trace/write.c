@@ -1,4 +1,4 @@
-/* trace_write.c - the writer's half of trace.h: a shared mapping, and a few stores per record.
+/* write.c - the writer's half of trace.h: a shared mapping, and a few stores per record.
  *
  * Nothing is synchronised with a reader but the order of the stores (see the layout in trace.h).  The pages belong to
  * the file, not to the process: what was stored is there for readers however the process ends.

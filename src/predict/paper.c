@@ -1,5 +1,5 @@
 /* paper.c - a machine as a hardware description has it, without OpenCL: for plans of machines that are not here. */
-#include "simulate.h"
+#include "predict.h"
 
 #include <stdlib.h>
 

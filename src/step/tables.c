@@ -1,5 +1,5 @@
-/* record.c - the trace's tables from finished lists. */
-#include "schedule.h"
+/* tables.c - the trace's tables from finished lists. */
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>

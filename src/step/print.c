@@ -1,5 +1,5 @@
 /* print.c - a list and its memory, for people and as JSON. */
-#include "schedule.h"
+#include "step.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -76,7 +76,7 @@ struct trace_record {
     uint64_t queued, start, end;
 };
 
-/* ---- trace_write.c --------------------------------------------------------------------------------------------- */
+/* ---- write.c --------------------------------------------------------------------------------------------------- */
 
 /* What is known before anything runs; the arrays are copied into the file. */
 struct trace_tables {
@@ -101,7 +101,7 @@ void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t
 /* Cuts the file to what was used and closes it. */
 void trace_close(struct trace_writer *w);
 
-/* ---- trace_read.c ---------------------------------------------------------------------------------------------- */
+/* ---- read.c ---------------------------------------------------------------------------------------------------- */
 
 /* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
  * ended, sorted by start (then end, step, task). */
@@ -120,10 +120,14 @@ struct trace {
 struct trace *trace_open(const char *path); /* EXIT_IO: cannot be read; EXIT_FAILED: not a trace, or damaged */
 void trace_free(struct trace *t);
 
-/* ---- trace_stats.c: what a trace says -------------------------------------------------------------------------- */
+/* ---- stats.c: what a trace says -------------------------------------------------------------------------- */
 
 /* Times of a paced trace become modelled ones (x pace_scale, from start_ns), so that it compares with the others. */
 void trace_to_modelled_time(struct trace *t);
+struct trace *trace_open_modelled(const char *path);
+const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
+/* Index of the task list: the one named, or without a name the first that has records. */
+uint32_t trace_list(const struct trace *t, const char *path, const char *name);
 
 /* The steps of one task list.  The first warms up (compilation, caches): it does not count when there are more, nor
  * do steps at the end that are not whole. */

@@ -7,7 +7,7 @@
  * done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "schedule.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else of a step follows
  * from its number: so the step is run again, one task at a time, and what each writes is looked at.
  */
-#include "schedule.h"
+#include "run.h"
 
 #include <stdlib.h>
 

@@ -1,16 +1,15 @@
-/* simulate.h - predicting a step before it runs, and running real lists at the predicted pace.
+/* predict.h - predicting a step before it runs.
  *
  *     costs      how long a task takes: from a measured profile, or from a description of hardware     costs.c
  *     paper      a machine that is only described, for plans                                           paper.c
  *     simulate   the cyclic list on a virtual clock                                                    simulate.c
- *     pace       real queues, events and data, each task padded to its predicted end                   pace.c
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */
-#ifndef SIMULATE_H
-#define SIMULATE_H
+#ifndef PREDICT_H
+#define PREDICT_H
 
-#include "schedule.h"
+#include "../step/step.h"
 
 #include <jansson.h>
 
@@ -82,6 +81,7 @@ struct simulation {
     const struct step *step;
     struct moment *moments; /* [SIMULATED_STEPS * n] */
     double *seconds;        /* [n] alone */
+    double *steady;         /* [n] in the steady step: on a shared link longer than alone */
     double *gaps;           /* [n] between the lane's turn and the task's start */
     size_t by_source[COST_SOURCES];
     double period;                /* end of the steady step - end of the one before */
@@ -97,18 +97,5 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps up to the steady one as a trace, like a real one. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
-
-/* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
-
-/* From here on, execute() ends every task of `s` no sooner than its simulated duration times `scale` behind its
- * predecessors.  scale 0: chosen so that real work takes at most half of the cores and the median task 5 ms. */
-struct pace;
-struct pace *start_pacing(struct step *s, const struct simulation *sim, double scale);
-double pace_scale(const struct pace *p);
-/* How many of how many tasks ended later than they should have, and by how much in all (seconds, modelled). */
-void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *seconds);
-void stop_pacing(struct step *s); /* of either kind */
-/* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
-void start_delays(struct step *s, uint64_t seed);
 
 #endif

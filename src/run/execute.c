@@ -7,7 +7,7 @@
  * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
  * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
  */
-#include "schedule.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,31 +15,12 @@
 struct execution execution;
 pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct slot *slot_of(struct step *s, uint32_t number, size_t task) { return &s->slots[number & 1][task]; }
-
 static cl_event *foreign_of(struct step *s, uint32_t number, size_t task)
 {
     return &s->foreign[number & 1][task * (size_t)s->pool->machine->n_contexts];
 }
 
 /* ---- collecting what has ended --------------------------------------------------------------------------------- */
-
-static void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event)
-{
-    cl_int status;
-    CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
-    if (status < 0)
-        fail(EXIT_FAILED, "step %u of list %s: task %s (layer %d) on lane %s failed with %s (%d)", number, s->name,
-             t->name, t->layer, t->lane->name, cl_error_name(status), (int)status);
-}
-
-/* Start and end of a finished task on the host's clock. */
-static bool task_times(const struct task *t, struct slot *slot, uint64_t seen)
-{
-    if (slot->end)
-        return true; /* written by the thread of a host lane, or of a paced one */
-    return event_times(t->lane->device, slot->work, slot->queued, seen, &slot->start, &slot->end);
-}
 
 /* Report times in list order; a task of several commands starts when its lane's last one ended. */
 static void report_times(struct step *s, uint32_t number)
@@ -235,56 +216,6 @@ static void issue_task(struct step *s, uint32_t number, size_t i)
         issue_host(s, number, i, n_wait, wait);
     else
         issue_device(s, number, i, n_wait, wait);
-}
-
-/* ---- serial: the reference, and the debugger's mode ------------------------------------------------------------ */
-
-void run_alone(struct step *s, uint32_t number, size_t i)
-{
-    struct task *t = &s->tasks[i];
-    struct slot *slot = slot_of(s, number, i);
-    *slot = (struct slot){.queued = now_ns(), .record = slot->record};
-    if (t->lane->device->is_host) {
-        slot->start = slot->queued;
-        t->run(t->context, t, number);
-        slot->end = now_ns();
-        return;
-    }
-    t->issue(t, 0, NULL, &slot->work);
-    clWaitForEvents(1, &slot->work);
-    check_status(s, t, number, slot->work);
-    task_times(t, slot, now_ns());
-    if (t->span)
-        slot->start = slot->queued;
-    CL(clReleaseEvent(slot->work));
-    slot->work = NULL;
-}
-
-static void run_audited(struct audit *a, uint32_t number, size_t i)
-{
-    char *wrong = audit_task(a, number, i);
-    if (wrong)
-        fail(EXIT_FAILED, "audit: %s", wrong);
-}
-
-static void execute_serial(struct step *s, uint32_t number)
-{
-    struct audit *audit = execution.audit ? open_audit(s) : NULL;
-    for (size_t i = 0; i < s->n; i++) {
-        struct slot *slot = slot_of(s, number, i);
-        if (execution.trace)
-            slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, now_ns());
-        if (audit)
-            run_audited(audit, number, i);
-        else
-            run_alone(s, number, i);
-        if (execution.trace)
-            trace_end(execution.trace, slot->record, slot->start, slot->end, 0);
-        if (execution.observe)
-            execution.observe(execution.observe_context, s, &s->tasks[i], number, slot->start, slot->end);
-    }
-    if (audit)
-        close_audit(audit);
 }
 
 void execute(struct step *s, uint32_t number)

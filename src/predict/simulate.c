@@ -8,7 +8,7 @@
  * Nodes number the tasks of all iterations: task i of iteration s is node s * n + i.  At most one node per lane runs,
  * so the next event is the earliest end over the lanes.
  */
-#include "simulate.h"
+#include "predict.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -248,9 +248,11 @@ static void sum_up(struct simulation *sim)
 {
     const struct step *s = sim->step;
     sim->period = end_of(sim, STEADY_STEP) - end_of(sim, STEADY_STEP - 1);
+    sim->steady = allocate(s->n, sizeof *sim->steady);
     for (size_t i = 0; i < s->n; i++) {
         const struct moment *m = &sim->moments[STEADY_STEP * s->n + i];
-        sim->busy[s->tasks[i].lane->index] += m->end - m->start;
+        sim->steady[i] = m->end - m->start;
+        sim->busy[s->tasks[i].lane->index] += sim->steady[i];
     }
 }
 
@@ -337,6 +339,7 @@ void free_simulation(struct simulation *sim)
 {
     free(sim->moments);
     free(sim->seconds);
+    free(sim->steady);
     free(sim->gaps);
     free(sim);
 }

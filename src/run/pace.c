@@ -6,7 +6,7 @@
  * deadline is an overrun, and its successors count from there.  Work, queues, events and data are all real, so a paced
  * run of a server's schedule on a laptop exercises the event graph as the server would.
  */
-#include "simulate.h"
+#include "run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -111,6 +111,13 @@ static void wrap(struct step *s, struct pace *p)
     s->finish = finish;
 }
 
+static double *copy_array(const double *from, size_t n)
+{
+    double *copy = allocate(n, sizeof *copy);
+    memcpy(copy, from, n * sizeof *copy);
+    return copy;
+}
+
 /* Seconds of one real step, as fast as it goes: the second of two. */
 static double real_step(struct step *s)
 {
@@ -123,32 +130,26 @@ static double real_step(struct step *s)
     return 1e-9 * (double)(now_ns() - start);
 }
 
-static double choose_scale(struct step *s, const struct simulation *sim)
+static double choose_scale(struct step *s, const double *seconds, double period)
 {
-    double *sorted = allocate(s->n, sizeof *sorted);
-    memcpy(sorted, sim->seconds, s->n * sizeof *sorted);
-    double median = trace_median(sorted, s->n), half_busy = 2 * real_step(s) / sim->period;
+    double *sorted = copy_array(seconds, s->n);
+    double median = trace_median(sorted, s->n), half_busy = 2 * real_step(s) / period;
     free(sorted);
     return fmax(half_busy, 5e-3 / median);
 }
 
-struct pace *start_pacing(struct step *s, const struct simulation *sim, double scale)
+struct pace *start_pacing(struct step *s, const double *seconds, const double *gaps, double period, double scale)
 {
     struct pace *p = allocate(1, sizeof *p);
-    p->scale = scale > 0 ? scale : choose_scale(s, sim);
-    if (!(p->scale <= 1e9 && p->scale * sim->period <= 1e6))
+    p->scale = scale > 0 ? scale : choose_scale(s, seconds, period);
+    if (!(p->scale <= 1e9 && p->scale * period <= 1e6))
         fail(
             EXIT_USAGE,
             "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s: check the file's "
             "numbers and --pace-scale",
-            sim->period, p->scale);
-    p->seconds = allocate(s->n, sizeof *p->seconds);
-    p->gaps = allocate(s->n, sizeof *p->gaps);
-    for (size_t i = 0; i < s->n; i++) { /* as in the steady step: on a shared link longer than alone */
-        const struct moment *m = &sim->moments[STEADY_STEP * s->n + i];
-        p->seconds[i] = m->end - m->start;
-        p->gaps[i] = sim->gaps[i];
-    }
+            period, p->scale);
+    p->seconds = copy_array(seconds, s->n);
+    p->gaps = copy_array(gaps, s->n);
     for (int parity = 0; parity < 2; parity++)
         p->ended[parity] = allocate(s->n, sizeof *p->ended[parity]);
     wrap(s, p);

@@ -6,7 +6,7 @@
  * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
  * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
  */
-#include "schedule.h"
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,8 @@ static size_t arena_bytes(const struct arena *a)
     return sum;
 }
 
-static void assign(struct arena *a, struct tensor *t)
+/* NULL, or what is wrong: the tensor does not fit into one piece of memory. */
+static struct problem *assign(struct arena *a, struct tensor *t)
 {
     size_t limit = slab_limit(a->device);
     for (t->slab = 0; t->slab < a->n_slabs; t->slab++) {
@@ -89,30 +90,35 @@ static void assign(struct arena *a, struct tensor *t)
     if (t->slab == a->n_slabs) {
         char size[32], most[32];
         if (t->bytes > limit || a->n_slabs == (int)COUNT(a->high))
-            fail(EXIT_USAGE,
-                 "tensor %s needs %s in one piece, device %s allows %s: use a smaller --micro-batch or --seq-len",
-                 t->name, format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit));
+            return new_problem(
+                EXIT_USAGE,
+                "tensor %s needs %s in one piece, device %s allows %s: use a smaller --micro-batch or --seq-len",
+                t->name, format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit));
         a->n_slabs++;
         t->address = 0;
     }
     a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
     insert_sorted(a, t);
+    return NULL;
 }
 
-static _Noreturn void fail_budget(const struct arena *a, const struct tensor *t)
+static struct problem *over_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], have[32], size[32];
     const struct task *task = t->persistent ? NULL : &t->step->tasks[t->first];
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept from step to step");
-    fail(EXIT_USAGE,
-         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
-         "larger %s",
-         a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
-         format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
-         task ? "a smaller --micro-batch or --seq-len" : "a smaller model",
-         a->device->is_host ? "--host-mem" : "--device-mem");
+    struct problem *p = new_problem(
+        EXIT_USAGE,
+        "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
+        "larger %s",
+        a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
+        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
+        task ? "a smaller --micro-batch or --seq-len" : "a smaller model",
+        a->device->is_host ? "--host-mem" : "--device-mem");
+    free(where);
+    return p;
 }
 
 static int bigger_first(const void *a, const void *b)
@@ -125,25 +131,48 @@ static int bigger_first(const void *a, const void *b)
     return x->id - y->id;
 }
 
-static void place_device(struct pool *p, struct device *d, bool check_only)
+/* The tensors of device d that have an address, in the order in which they get it.  The caller frees them. */
+static struct tensor **order_tensors(const struct pool *p, const struct device *d, size_t *n)
 {
     struct tensor **order = allocate(p->n, sizeof *order);
-    struct arena a = {.device = d, .placed = allocate(p->n, sizeof *a.placed)};
-    size_t n = 0;
+    *n = 0;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->device == d && is_used(p->tensors[i]))
-            order[n++] = p->tensors[i];
-    if (n)
-        qsort(order, n, sizeof *order, bigger_first);
-    for (size_t i = 0; i < n; i++) {
-        assign(&a, order[i]);
-        if (arena_bytes(&a) > d->budget)
-            fail_budget(&a, order[i]);
+            order[(*n)++] = p->tensors[i];
+    if (*n)
+        qsort(order, *n, sizeof *order, bigger_first);
+    return order;
+}
+
+static struct problem *place_device(struct pool *p, struct arena *a)
+{
+    size_t n;
+    struct tensor **order = order_tensors(p, a->device, &n);
+    struct problem *wrong = NULL;
+    a->placed = allocate(n, sizeof *a->placed);
+    for (size_t i = 0; i < n && !wrong; i++) {
+        wrong = assign(a, order[i]);
+        if (!wrong && arena_bytes(a) > a->device->budget)
+            wrong = over_budget(a, order[i]);
     }
-    for (int i = 0; i < a.n_slabs && !check_only; i++)
-        add_slab(p->machine, d, round_up(a.high[i], d->alignment));
     free(order);
-    free(a.placed);
+    free(a->placed);
+    return wrong;
+}
+
+/* Devices that use the host's memory and the host itself share it. */
+static struct problem *check_ram(const struct machine *m, const struct arena *arenas)
+{
+    size_t sum = 0;
+    char need[32], have[32];
+    for (int i = 0; i <= m->n_devices; i++)
+        sum += m->device[i].uses_ram ? arena_bytes(&arenas[i]) : 0;
+    if (sum <= m->host->memory)
+        return NULL;
+    return new_problem(EXIT_USAGE,
+                       "the devices and the host share one memory of %s, and together need %s; use a smaller model, "
+                       "--micro-batch or --seq-len",
+                       format_bytes(have, (double)m->host->memory), format_bytes(need, (double)sum));
 }
 
 /* ---- what it comes to ------------------------------------------------------------------------------------------ */
@@ -175,61 +204,24 @@ static void find_peaks(const struct pool *p, struct step *s)
     free(change);
 }
 
-void place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
+struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 {
+    struct machine *m = p->machine;
+    struct arena *arenas = allocate((size_t)m->n_devices + 1, sizeof *arenas);
+    struct problem *wrong = NULL;
     for (size_t i = 0; i < n; i++)
         find_lifetimes(steps[i]);
-    for (int d = 0; d <= p->machine->n_devices; d++)
-        place_device(p, &p->machine->device[d], check_only);
+    for (int d = 0; d <= m->n_devices && !wrong; d++) {
+        arenas[d].device = &m->device[d];
+        wrong = place_device(p, &arenas[d]);
+    }
+    if (!wrong)
+        wrong = check_ram(m, arenas);
+    for (int d = 0; d <= m->n_devices && !check_only; d++)
+        for (int i = 0; i < arenas[d].n_slabs && !wrong; i++)
+            wrong = add_slab(m, &m->device[d], round_up(arenas[d].high[i], m->device[d].alignment));
     for (size_t i = 0; i < n; i++)
         find_peaks(p, steps[i]);
-}
-
-/* ---- kernels and their arguments ------------------------------------------------------------------------------- */
-
-static cl_int set_argument(const struct task *t, cl_uint i)
-{
-    const struct arg *a = &t->args[i];
-    cl_mem buffer = a->kind == ARG_TENSOR && a->i >= 0 ? tensor_buffer(t->access[a->i].tensor) : NULL;
-    switch (a->kind) {
-    case ARG_TENSOR:
-        return clSetKernelArg(t->kernel, i, sizeof buffer, &buffer);
-    case ARG_INT:
-        return clSetKernelArg(t->kernel, i, sizeof a->i, &a->i);
-    case ARG_FLOAT:
-        return clSetKernelArg(t->kernel, i, sizeof a->f, &a->f);
-    case ARG_LOCAL:
-        return clSetKernelArg(t->kernel, i, (size_t)a->i, NULL);
-    }
-    return CL_INVALID_VALUE;
-}
-
-static void set_arguments(struct task *t)
-{
-    t->kernel = make_kernel(t->lane->device, t->file, t->function);
-    for (int i = 0; i < t->n_args; i++) {
-        cl_int code = set_argument(t, (cl_uint)i);
-        if (code != CL_SUCCESS)
-            fail(EXIT_FAILED,
-                 "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same "
-                 "arguments?",
-                 t->name, i, t->function, t->file, cl_error_name(code));
-    }
-}
-
-void finish_steps(struct pool *p, struct step *const *steps, size_t n)
-{
-    place(p, steps, n, false);
-    for (size_t k = 0; k < n; k++) {
-        struct step *s = steps[k];
-        depend(s, true);
-        for (size_t i = 0; i < s->n; i++)
-            if (s->tasks[i].file)
-                set_arguments(&s->tasks[i]);
-        for (int parity = 0; parity < 2; parity++) {
-            s->slots[parity] = allocate(s->n, sizeof *s->slots[parity]);
-            s->foreign[parity] = allocate(s->n * (size_t)p->machine->n_contexts, sizeof(cl_event));
-        }
-        s->ready = true;
-    }
+    free(arenas);
+    return wrong;
 }

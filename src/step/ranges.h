@@ -6,7 +6,7 @@
 #ifndef RANGES_H
 #define RANGES_H
 
-#include "schedule.h"
+#include "step.h"
 
 enum { NOBODY = -1, SLABS_PER_DEVICE = 256 };
 struct segment {

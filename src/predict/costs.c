@@ -1,8 +1,8 @@
 /* costs.c - how long tasks take: profiles (measured) and hardware descriptions (modelled).  The formats are in
- * simulate.h; a person can edit both.
+ * predict.h; a person can edit both.
  */
 #include "../file/file.h"
-#include "simulate.h"
+#include "predict.h"
 
 #include <errno.h>
 #include <math.h>
@@ -57,7 +57,7 @@ struct place_in_file {
 static _Noreturn void fail_line(const struct place_in_file *at, const char *key, const char *value)
 {
     fail(EXIT_USAGE,
-         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; simulate.h and data/hardware "
+         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; predict.h and data/hardware "
          "show the "
          "format",
          at->path, at->line, key, value);

@@ -1,4 +1,4 @@
-/* schedule.h - the step as a list of tasks: building it, ordering it, placing it, running it.
+/* step.h - the step as a list of tasks: building it, finding its edges, giving it addresses, showing it.
  *
  * One training iteration is a *step*: a list of tasks in an order that is correct when they simply run one after
  * another.  A task says which tensors it reads and writes, which lane it runs on and how much work it is.  Everything
@@ -6,21 +6,21 @@
  *
  *     depend   finds the edges: which task must wait for which, within the step and across its end (it is cyclic)
  *     place    gives every tensor an address; tensors whose lifetimes do not meet share bytes
- *     verify   proves that every read sees its own tensor's bytes and that every conflict is ordered
- *     execute  issues the tasks to OpenCL queues and host threads, and waits only where an edge crosses lanes
- *     print    shows all of it (yard plan)
+ *     print    shows all of it (yard plan), tables hands it to a trace
  *
- * Protocol: new_pool, new_tensor / new_step, add tasks, then finish_steps() once for all lists that share the arena (it
- * calls place, depend and sets kernel arguments), then execute() any number of times, drain() before anything is read.
+ * proof/ proves a list, predict/ runs it on a virtual clock, run/ runs it for real.  Nothing here calls a device, but
+ * for the buffers of tensors.
+ *
+ * Protocol: new_pool, new_tensor / new_step, add tasks; then run/'s finish_steps() for all lists that share the arena,
+ * or place() and depend() where nothing is to run.
  */
-#ifndef SCHEDULE_H
-#define SCHEDULE_H
+#ifndef STEP_H
+#define STEP_H
 
 #include "../device/device.h" /* defines: device, lane, machine */
-#include "trace.h"            /* defines: trace_writer */
+#include "../trace/trace.h"   /* defines: trace_writer */
 
 #include <jansson.h>
-#include <pthread.h>
 
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
 
@@ -110,7 +110,27 @@ typedef void host_function(void *context, const struct task *task, uint32_t numb
 /* Issues the task's commands to its lane's queue; *done gets the event of the last one. */
 typedef void issue_function(const struct task *task, cl_uint n_wait, const cl_event *wait, cl_event *done);
 
-enum { MAX_ACCESS = 12, MAX_ARGS = 40 };
+/* What a task is for: passes and printers ask for this, never for names. */
+enum role {
+    ROLE_OTHER,
+    ROLE_FORWARD,
+    ROLE_BACKWARD,
+    ROLE_REDUCE, /* sums gradients over ranks */
+    ROLE_NORM,
+    ROLE_UPDATE,
+    ROLE_BROADCAST, /* sends what an update made */
+    ROLE_SEND,      /* between pipeline stages */
+    ROLE_FEED,      /* brings batches and settings in */
+    ROLE_REPORT,    /* takes results out */
+    ROLES
+};
+extern const char *const role_name[ROLES]; /* as in step files */
+struct stamp {
+    int layer; /* -1: none */
+    int micro; /* micro-batch, -1: none */
+    enum role role;
+};
+
 enum edge_kind { EDGE_DATA, EDGE_REUSE }; /* from tensors, or because two tensors share bytes */
 struct edge {                             /* listed at the consumer */
     uint32_t from;                        /* the producer's position in the list */
@@ -122,10 +142,11 @@ struct task {
     char name[40]; /* "mlp.fc" */
     int layer;     /* -1: none */
     int micro;     /* micro-batch, -1: none */
+    enum role role;
     struct lane *lane;
     double flops;
-    size_t bytes;                     /* read and written */
-    struct access access[MAX_ACCESS]; /* all tensors it touches: addresses are taken from here only */
+    size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
+    struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
     issue_function *issue;       /* NULL on host lanes */
@@ -155,12 +176,13 @@ struct slot {      /* one task in one iteration (two are kept: step parity) */
     uint64_t queued, start, end; /* start, end: written by host threads */
     uint64_t record;             /* in the trace */
 };
-struct pace; /* simulate.h */
+struct pace; /* run/pace.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
     struct task *tasks;
     size_t n, cap;
+    struct stamp stamp;                        /* put on every task that is added */
     size_t peak[MAX_DEVICES + 1][MEM_CLASSES]; /* set by place: most bytes of a class held at a time */
     size_t high[MAX_DEVICES + 1];              /* and of all together */
 
@@ -175,7 +197,7 @@ struct step {
     uint32_t first_trace_task;                                    /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);
-void free_step(struct step *s);
+void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
 
 /* Each adds a task at the end of the list; the pointer is valid until the next one is added. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
@@ -185,106 +207,22 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
+/* So many elements are read and written in all, of tensors of which it needs only parts. */
+void set_traffic(struct task *t, double elements);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, int layer);
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
 
-/* ---- depend.c, place.c, verify.c ------------------------------------------------------------------------------- */
+/* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 
 /* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
  * `wait`, `notify` and `flush` are set. */
 void depend(struct step *s, bool with_addresses);
 
-/* Lifetimes, then addresses for all tensors that the lists use, persistent ones first.  Fails with EXIT_USAGE, naming
- * task, tensor and bytes, when a device's budget is too small.  check_only: place, but allocate nothing. */
-void place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
-/* place + depend + kernels and their arguments. */
-void finish_steps(struct pool *p, struct step *const *steps, size_t n);
+/* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
+ * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */
+struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
 
-/* The values that flow through a list, numbered (values.c).  Taken of a list before passes, it is what verify() holds
- * the list behind them against. */
-struct values;
-struct values *number_values(const struct step *s);
-void free_values(struct values *v);
-/* NULL when every task of s reads the values that it read in the list `expected` was taken of, else a sentence. */
-char *compare_values(const struct values *expected, const struct step *s);
-
-/* Checks the finished list on its own, taking what tasks declare for true: every read sees bytes last written through
- * its own tensor, and every two accesses to the same bytes of which one writes are ordered by waits and lanes, within
- * an iteration and into the next (further apart follows, since lanes are in order); every tensor lies within its
- * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
- * all is well, else the first violation as a sentence (the caller frees it). */
-char *verify(const struct step *s, const struct values *expected);
-
-/* ---- execute.c ------------------------------------------------------------------------------------------------- */
-
-/* Called once per finished task, on the issuing thread, in list order per iteration. */
-typedef void observer(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                      uint64_t end);
-struct execution {
-    bool serial, audit;
-    struct trace_writer *trace;
-    observer *observe;
-    void *observe_context;
-    double watchdog_seconds; /* 0: off */
-};
-/* Set for the whole process before the first execute(). */
-extern struct execution execution;
-
-/* Issue iteration `number` of the list (numbers rise by one from 1; two may be in flight).  Serial: run it, one task
- * after another, and create no thread. */
-void execute(struct step *s, uint32_t number);
-/* Wait until iteration `number` (issued, and at most one back) has ended, and collect its times. */
-void wait_iteration(struct step *s, uint32_t number);
-/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself. */
-void run_alone(struct step *s, uint32_t number, size_t i);
-/* Wait until all that was issued has ended, without collecting it. */
-void wait_lanes(struct step *s);
-/* Wait for everything issued, and until no thread reads the list any more: after it, another list may run, tensors may
- * be read, and the list may be freed. */
-void drain(struct step *s);
-
-/* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
-
-struct job { /* wait for events, run a host task (or nothing), complete user events */
-    struct step *step;
-    size_t task;
-    uint32_t number; /* iteration */
-    bool run;        /* the task is the host's: run it and write its times to the slot */
-    cl_uint n_wait, n_complete;
-    cl_event *wait, *complete; /* retained by submit_job, released when done */
-};
-void submit_job(struct host_thread **thread, const char *name, const struct job *job);
-void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
-void stop_thread(struct host_thread **thread);
-
-/* ---- watchdog.c, audit.c, blame.c, print.c
- * ------------------------------------------------------------------------------ */
-
-/* The watchdog's lock: held while slots change. */
-extern pthread_mutex_t slots_lock;
-/* Watch this list (a thread is started when execution.watchdog_seconds > 0): when no task ends for that long, print the
- * frontier; after five times as long, end the program with EXIT_FAILED.  NULL: nothing runs. */
-void watch(struct step *s);
-/* What is stuck: per lane the first task that has not ended and the edges it waits for. */
-void print_frontier(FILE *out, struct step *s);
-
-/* Checks what tasks declare, while nothing else runs: open, audit tasks in list order, close. */
-struct audit *open_audit(struct step *s);
-/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
- * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
- * stays as before the task. */
-char *audit_task(struct audit *a, uint32_t number, size_t i);
-void close_audit(struct audit *a);
-
-/* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
- * parameter or optimizer state that is not.  false: nothing found. */
-struct blame {
-    const struct task *task;
-    const struct tensor *tensor;
-    size_t element;
-    bool before; /* it was not finite before the task ran */
-};
-bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
+/* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */
 
 /* yard plan: the list with edges and accesses, where its tensors lie and when, then bytes per device; or as JSON. */
 void print_step(FILE *out, const struct step *s);

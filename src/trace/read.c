@@ -1,4 +1,4 @@
-/* trace_read.c - the reader's half of trace.h.
+/* read.c - the reader's half of trace.h.
  *
  * The file is somebody else's: it may be cut short, made up, or written to at this moment.  It is read, never mapped
  * (a mapped file that shrinks kills its reader), each part is checked before anything is derived from it, and what is
@@ -180,8 +180,6 @@ static void read_records(struct reader *file, struct trace *t)
     }
     t->n_lost = t->header.head - n;
 }
-
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* Within a step the order of the list breaks ties: it is an order in which the tasks could run. */
 static int by_start(const void *left, const void *right)

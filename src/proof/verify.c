@@ -7,7 +7,8 @@
  * (A dropped edge is seen here.) It shares the range tracker with depend(), but not its edges' derivation: it looks at
  * pairs, and asks for paths.
  */
-#include "ranges.h"
+#include "../step/ranges.h"
+#include "proof.h"
 
 #include <stdlib.h>
 #include <string.h>

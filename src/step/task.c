@@ -1,20 +1,25 @@
 /* task.c - adding tasks to a list, and how kernels and copies are issued. */
-#include "schedule.h"
+#include "step.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+const char *const role_name[ROLES] = {"other",  "forward",   "backward", "reduce", "norm",
+                                      "update", "broadcast", "send",     "feed",   "report"};
 
 struct step *new_step(struct pool *p, const char *name)
 {
     struct step *s = allocate(1, sizeof *s);
     snprintf(s->name, sizeof s->name, "%s", name);
     s->pool = p;
+    s->stamp = (struct stamp){-1, -1, ROLE_OTHER};
     return s;
 }
 
 void free_step(struct step *s)
 {
-    drain(s);
+    CHECK(s->number[0] == 0 && s->number[1] == 0, "list %s is freed while iterations %u and %u are in flight", s->name,
+          s->number[0], s->number[1]);
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = &s->tasks[i];
         if (t->kernel)
@@ -22,6 +27,7 @@ void free_step(struct step *s)
         if (t->issue)
             free(t->context);
         free(t->args);
+        free(t->access);
         free(t->edges);
     }
     for (int parity = 0; parity < 2; parity++) {
@@ -38,17 +44,32 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     struct task *t = APPEND(s->tasks, s->n, s->cap);
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
-    t->layer = t->micro = -1;
+    t->layer = s->stamp.layer;
+    t->micro = s->stamp.micro;
+    t->role = s->stamp.role;
     return t;
+}
+
+/* The directions in which the task touches the tensor by what it has declared so far. */
+static unsigned declared(const struct task *t, const struct tensor *tensor)
+{
+    unsigned modes = ACCESS_NONE;
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor == tensor)
+            modes |= t->access[i].mode;
+    return modes;
 }
 
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
 {
-    CHECK(t->n_access < MAX_ACCESS, "task %s has more than %d tensors", t->name, MAX_ACCESS);
     CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", t->name, tensor->name);
+    unsigned more = mode & ~declared(t, tensor);
+    t->bytes += tensor->bytes * ((more & ACCESS_READ ? 1u : 0) + (more & ACCESS_WRITE ? 1u : 0));
+    t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
     t->access[t->n_access++] = (struct access){tensor, mode};
-    t->bytes += tensor->bytes * (mode == ACCESS_BOTH ? 2 : 1);
 }
+
+void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements * ELEMENT_BYTES); }
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
@@ -121,18 +142,18 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     return t;
 }
 
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, int layer)
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)
 {
     struct device *source = from->device, *target = to->device;
     if (source->context == target->context) {
-        add_copy(s, source->lane[LANE_DOWNLOAD], name, to, from)->layer = layer;
+        add_copy(s, source->lane[LANE_DOWNLOAD], name, to, from);
         return;
     }
     struct tensor *staged =
         new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
     staged->persistent = true; /* bytes of its own: shared ones would let one move wait for another */
-    add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from)->layer = layer;
-    add_copy(s, target->lane[LANE_UPLOAD], name, to, staged)->layer = layer;
+    add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from);
+    add_copy(s, target->lane[LANE_UPLOAD], name, to, staged);
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */

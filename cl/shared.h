@@ -1,0 +1,37 @@
+/*
+ * shared.h: the numbers on which kernels and host agree.  C for the host, OpenCL C for the kernels: the loader puts
+ * this text in front of every .cl file.
+ */
+#ifndef SHARED_H
+#define SHARED_H
+
+enum {
+    BLOCK = 4096,              /* elements per work-group of flat (elementwise) kernels: enough to hide the cost of
+                                  starting a work-group on a CPU, few enough to leave many of them */
+    LEAST_COLUMN_BLOCK = 64,   /* columns per work-group of kernels that sum down the columns: this or WG * VEC */
+    NORM_BLOCK = 4096,         /* elements per partial sum of the gradient's norm */
+    FMA_CHAINS = 12,           /* independent chains of the probe of fused multiply-adds */
+};
+
+/* The control block: what changes from step to step, written by the host before each step (see adamw.cl). */
+enum control_word {
+    CONTROL_LR,
+    CONTROL_BETA1,
+    CONTROL_BETA2,
+    CONTROL_EPS,
+    CONTROL_WEIGHT_DECAY,
+    CONTROL_CORRECTION1,
+    CONTROL_CORRECTION2,
+    CONTROL_CLIP,
+    CONTROL_ONE_MINUS_BETA1,
+    CONTROL_ONE_MINUS_BETA2,
+    CONTROL_DECAY,
+    CONTROL_STEP_SIZE,
+    CONTROL_INV_SQRT_CORRECTION2,
+    CONTROL_SIZE = 16
+};
+
+/* The optimizer's state block: written by norm_finish, read by adamw. */
+enum state_word { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
+
+#endif

@@ -1,0 +1,121 @@
+/* table.c - rows of cells as text and as JSON. */
+#include "table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct table *new_table(const struct column *columns, size_t n_columns)
+{
+    struct table *t = allocate(1, sizeof *t);
+    t->columns = columns;
+    t->n_columns = n_columns;
+    return t;
+}
+
+void free_table(struct table *t)
+{
+    for (size_t i = 0; i < t->n * t->n_columns; i++)
+        free((char *)t->cells[i].text);
+    free(t->cells);
+    free(t);
+}
+
+void add_row(struct table *t, const struct cell *cells)
+{
+    t->cells = grow(t->cells, &t->cap, (t->n + 1) * t->n_columns, sizeof *t->cells);
+    for (size_t i = 0; i < t->n_columns; i++)
+        t->cells[t->n * t->n_columns + i] =
+            (struct cell){cells[i].text ? copy_string(cells[i].text) : NULL, cells[i].number};
+    t->n++;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
+
+static void format_cell(char out[64], const struct column *c, double x)
+{
+    bool absent = !isfinite(x) || (c->kind == CELL_RATE && x == 0) || (c->kind == CELL_COUNT && x < 0);
+    if (absent)
+        snprintf(out, 64, "-");
+    else if (c->kind == CELL_COUNT)
+        snprintf(out, 64, "%.0f", x);
+    else if (c->kind == CELL_SHORT)
+        snprintf(out, 64, "%.4g", x);
+    else if (c->kind == CELL_SHARE || c->kind == CELL_CHANGE)
+        snprintf(out, 64, c->kind == CELL_SHARE ? "%.1f%%" : "%+.2f%%", 100 * x);
+    else
+        format_number(out, x, c->decimals);
+}
+
+/* Columns stand two blanks apart; no blanks behind the last. */
+static void print_cell(FILE *out, const struct table *t, size_t i, const char *text)
+{
+    const struct column *c = &t->columns[i];
+    bool last = i + 1 == t->n_columns;
+    if (c->kind == CELL_TEXT)
+        fprintf(out, "%-*.*s", last ? 0 : c->width, c->width, text);
+    else
+        fprintf(out, "%*s", c->width, text);
+    fprintf(out, last ? "" : "  ");
+}
+
+void print_heading(FILE *out, const struct table *t)
+{
+    bool bold = out == stdout && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    fprintf(out, bold ? "\n\033[1m" : "\n");
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (t->columns[i].heading)
+            print_cell(out, t, i, t->columns[i].heading);
+    fprintf(out, bold ? "\033[0m\n" : "\n");
+}
+
+static void print_row(FILE *out, const struct table *t, const struct cell *row)
+{
+    for (size_t i = 0; i < t->n_columns; i++) {
+        const struct column *c = &t->columns[i];
+        char number[64];
+        if (!c->heading)
+            continue;
+        if (c->kind != CELL_TEXT)
+            format_cell(number, c, row[i].number);
+        print_cell(out, t, i, c->kind == CELL_TEXT ? row[i].text : number);
+    }
+    fputc('\n', out);
+}
+
+void print_rows(FILE *out, const struct table *t, size_t first, size_t end)
+{
+    for (size_t i = first; i < MIN(end, t->n); i++)
+        print_row(out, t, &t->cells[i * t->n_columns]);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+static json_t *cell_json(const struct column *c, const struct cell *x)
+{
+    if (c->kind == CELL_TEXT)
+        return x->text ? json_string(x->text) : json_null();
+    if (!isfinite(x->number))
+        return json_null();
+    return c->kind == CELL_COUNT ? json_integer((json_int_t)x->number) : json_real(x->number);
+}
+
+json_t *table_json(const struct table *t)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < t->n; i++) {
+        json_t *row = json_object();
+        for (size_t k = 0; k < t->n_columns; k++)
+            if (t->columns[k].key)
+                json_object_set_new(row, t->columns[k].key, cell_json(&t->columns[k], &t->cells[i * t->n_columns + k]));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+void print_json(json_t *object)
+{
+    json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    putchar('\n');
+    json_decref(object);
+}

@@ -1,0 +1,57 @@
+/* table.h - a table that is filled once and shown either as text for people or as JSON for programs.
+ *
+ *     static const struct column columns[] = {{"lane", "name", CELL_TEXT, 21}, {"busy", "share", CELL_SHARE, 8}};
+ *     struct table *t = new_table(columns, COUNT(columns));
+ *     ROW(t, text_cell("0:0 compute"), number_cell(0.97));
+ *     print_table(stdout, t, 0, t->n);           lane                     busy
+ *                                                0:0 compute             97.0%
+ *     table_json(t)                              [{"name": "0:0 compute", "share": 0.97}]
+ */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "base.h"
+
+#include <jansson.h>
+
+enum cell_kind {
+    CELL_TEXT,  /* on the left of its column, cut to its width */
+    CELL_COUNT, /* an integer; negative: "-" */
+    CELL_SHORT, /* four digits: 12.5, 1e+06 */
+    CELL_FIXED, /* with the column's decimals */
+    CELL_RATE,  /* the same, "-" where it is 0: there is no such work */
+    CELL_SHARE, /* 0 to 1, as text in per cent; not a number: "-" */
+    CELL_CHANGE /* the same with a sign: "+3.40%" */
+};
+struct column {
+    const char *heading; /* of the text; NULL: the column is in the JSON only; the last has one */
+    const char *key;     /* of the JSON; NULL: in the text only */
+    enum cell_kind kind;
+    int width, decimals;
+};
+struct cell {
+    const char *text;
+    double number;
+};
+struct table {
+    const struct column *columns; /* the caller's */
+    size_t n_columns;
+    struct cell *cells; /* [n * n_columns]; texts are copies */
+    size_t n, cap;      /* rows */
+};
+struct table *new_table(const struct column *columns, size_t n_columns);
+void free_table(struct table *t);
+static inline struct cell text_cell(const char *text) { return (struct cell){text, 0}; }
+static inline struct cell number_cell(double number) { return (struct cell){NULL, number}; }
+/* One cell per column, in their order. */
+#define ROW(table, ...) add_row((table), (struct cell[]){__VA_ARGS__})
+void add_row(struct table *t, const struct cell *cells);
+/* The heading (bold on a terminal, unless NO_COLOR is set) and rows [first, end). */
+void print_heading(FILE *out, const struct table *t);
+void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
+/* An array of objects; a number that is not finite is null. */
+json_t *table_json(const struct table *t);
+/* The object on stdout with a new line behind it; it is released. */
+void print_json(json_t *object);
+
+#endif

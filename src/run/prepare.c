@@ -1,0 +1,54 @@
+/* prepare.c - from lists on paper to lists that can run: addresses, edges, kernels with their arguments, slots. */
+#include "run.h"
+
+#include <stdlib.h>
+
+static cl_int set_argument(const struct task *t, cl_uint i)
+{
+    const struct arg *a = &t->args[i];
+    cl_mem buffer = a->kind == ARG_TENSOR && a->i >= 0 ? tensor_buffer(t->access[a->i].tensor) : NULL;
+    switch (a->kind) {
+    case ARG_TENSOR:
+        return clSetKernelArg(t->kernel, i, sizeof buffer, &buffer);
+    case ARG_INT:
+        return clSetKernelArg(t->kernel, i, sizeof a->i, &a->i);
+    case ARG_FLOAT:
+        return clSetKernelArg(t->kernel, i, sizeof a->f, &a->f);
+    case ARG_LOCAL:
+        return clSetKernelArg(t->kernel, i, (size_t)a->i, NULL);
+    }
+    return CL_INVALID_VALUE;
+}
+
+static void set_arguments(struct task *t)
+{
+    t->kernel = make_kernel(t->lane->device, t->file, t->function);
+    for (int i = 0; i < t->n_args; i++) {
+        cl_int code = set_argument(t, (cl_uint)i);
+        if (code != CL_SUCCESS)
+            fail(EXIT_FAILED,
+                 "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same "
+                 "arguments?",
+                 t->name, i, t->function, t->file, cl_error_name(code));
+    }
+}
+
+struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n)
+{
+    struct problem *wrong = place(p, steps, n, false);
+    if (wrong)
+        return wrong;
+    for (size_t k = 0; k < n; k++) {
+        struct step *s = steps[k];
+        depend(s, true);
+        for (size_t i = 0; i < s->n; i++)
+            if (s->tasks[i].file)
+                set_arguments(&s->tasks[i]);
+        for (int parity = 0; parity < 2; parity++) {
+            s->slots[parity] = allocate(s->n, sizeof *s->slots[parity]);
+            s->foreign[parity] = allocate(s->n * (size_t)p->machine->n_contexts, sizeof(cl_event));
+        }
+        s->ready = true;
+    }
+    return NULL;
+}

@@ -1,0 +1,118 @@
+/* run.h - running lists: on OpenCL queues and host threads, one task after another, audited, padded or delayed.
+ *
+ *     prepare    kernels, arguments and slots of finished lists               prepare.c
+ *     execute    issues the tasks and waits only where an edge crosses lanes  execute.c, hostlane.c
+ *     serial     one task after another: the reference                        serial.c, audit.c, blame.c
+ *     watchdog   a hang explains itself                                       watchdog.c
+ *     pace       pads every task to a given end, or delays it at random       pace.c
+ *
+ * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
+ * another list runs, before anything is read, and before free_step().
+ */
+#ifndef RUN_H
+#define RUN_H
+
+#include "../step/step.h"
+
+#include <pthread.h>
+
+/* ---- prepare.c ------------------------------------------------------------------------------------------------- */
+
+/* place + depend + kernels and their arguments.  NULL, or place()'s problem. */
+struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
+
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
+
+/* Called once per finished task, on the issuing thread, in list order per iteration. */
+typedef void observer(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                      uint64_t end);
+struct execution {
+    bool serial, audit;
+    struct trace_writer *trace;
+    observer *observe;
+    void *observe_context;
+    double watchdog_seconds; /* 0: off */
+};
+/* Set for the whole process before the first execute(). */
+extern struct execution execution;
+
+/* Issue iteration `number` of the list (numbers rise by one from 1; two may be in flight).  Serial: run it, one task
+ * after another, and create no thread. */
+void execute(struct step *s, uint32_t number);
+/* Wait until iteration `number` (issued, and at most one back) has ended, and collect its times. */
+void wait_iteration(struct step *s, uint32_t number);
+/* Wait until all that was issued has ended, without collecting it. */
+void wait_lanes(struct step *s);
+/* Wait for everything issued, and until no thread reads the list any more: after it, another list may run, tensors may
+ * be read, and the list may be freed. */
+void drain(struct step *s);
+
+/* ---- slots.c, serial.c ----------------------------------------------------------------------------------------- */
+
+struct slot *slot_of(struct step *s, uint32_t number, size_t task);
+/* Fails when the event ended with an error, naming the task. */
+void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
+/* Start and end of a finished task, seen to have ended at `seen`, on the host's clock; false: they are approximate. */
+bool task_times(const struct task *t, struct slot *slot, uint64_t seen);
+/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself. */
+void run_alone(struct step *s, uint32_t number, size_t i);
+/* All of an iteration so, audited where that is asked for. */
+void execute_serial(struct step *s, uint32_t number);
+
+/* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
+
+struct job { /* wait for events, run a host task (or nothing), complete user events */
+    struct step *step;
+    size_t task;
+    uint32_t number; /* iteration */
+    bool run;        /* the task is the host's: run it and write its times to the slot */
+    cl_uint n_wait, n_complete;
+    cl_event *wait, *complete; /* retained by submit_job, released when done */
+};
+void submit_job(struct host_thread **thread, const char *name, const struct job *job);
+void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
+void stop_thread(struct host_thread **thread);
+
+/* ---- watchdog.c, audit.c, blame.c ------------------------------------------------------------------------------ */
+
+/* The watchdog's lock: held while slots change. */
+extern pthread_mutex_t slots_lock;
+/* Watch this list (a thread is started when execution.watchdog_seconds > 0): when no task ends for that long, print the
+ * frontier; after five times as long, end the program with EXIT_FAILED.  NULL: nothing runs. */
+void watch(struct step *s);
+/* What is stuck: per lane the first task that has not ended and the edges it waits for. */
+void print_frontier(FILE *out, struct step *s);
+
+/* Checks what tasks declare, while nothing else runs: open, audit tasks in list order, close. */
+struct audit *open_audit(struct step *s);
+/* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
+ * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
+ * stays as before the task. */
+char *audit_task(struct audit *a, uint32_t number, size_t i);
+void close_audit(struct audit *a);
+
+/* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
+ * parameter or optimizer state that is not.  false: nothing found. */
+struct blame {
+    const struct task *task;
+    const struct tensor *tensor;
+    size_t element;
+    bool before; /* it was not finite before the task ran */
+};
+bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
+
+/* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
+
+/* From here on, execute() ends every task of `s` no sooner than gaps[i] + seconds[i], times `scale`, behind its
+ * predecessors.  Both arrays have an entry per task, in modelled seconds; they are copied.  scale 0: chosen so that
+ * real work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
+struct pace;
+struct pace *start_pacing(struct step *s, const double *seconds, const double *gaps, double period, double scale);
+double pace_scale(const struct pace *p);
+/* How many of how many tasks ended later than they should have, and by how much in all (seconds, modelled). */
+void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *seconds);
+void stop_pacing(struct step *s); /* of either kind */
+/* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
+void start_delays(struct step *s, uint64_t seed);
+
+#endif
