@@ -22,12 +22,14 @@ static const struct {
     {"bench", cmd_bench, "measure the device, its matrix products and training"}, //
 };
 
+#define VERSION "0.2"
+
 static void print_commands(FILE *out)
 {
     fprintf(out, "usage: yard COMMAND [options]\n\n");
     for (size_t i = 0; i < COUNT(commands); i++)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
-    fprintf(out, "\n`yard COMMAND --help` shows the options of a command.\n");
+    fprintf(out, "\n`yard COMMAND --help` shows the options of a command, `yard --version` the version.\n");
 }
 
 static _Noreturn void fail_unknown(const char *name)
@@ -55,6 +57,8 @@ int main(int argc, char **argv)
         print_commands(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_OK;
     }
+    if (strcmp(argv[1], "--version") == 0)
+        return printf("yard %s\n", VERSION), finish(EXIT_OK);
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return finish(commands[i].run(argc - 2, argv + 2));

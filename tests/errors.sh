@@ -460,6 +460,10 @@ for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
     "$YARD" "$command" --help >"$TMP/help" 2>"$TMP/err" && grep -q "^usage: yard $command" "$TMP/help" && [ ! -s "$TMP/err" ]
     result $? "yard $command --help"
 done
+"$YARD" --version >"$TMP/out" 2>"$TMP/err" && grep -q '^yard [0-9]' "$TMP/out"
+result $? 'yard --version'
+"$YARD" train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1 >"$TMP/out" 2>"$TMP/err"
+result $? 'as many devices as there may be'
 complete=0 # every option of the interface that this version has, and no line too long for a terminal
 "$YARD" train --help >"$TMP/help" 2>"$TMP/err"
 for option in model layers heads channels seq-len init config data tokens order val-data val-share val-every val-batches \

@@ -27,6 +27,35 @@ static void test_each_device_has_its_engine(void **state)
     end_build(&b), free_step(s), free_model(model), free_pool(p), close_machine(m), free_costs(costs);
 }
 
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+/* What tasks read and write counts, not the size of the tensors that they are given: the embedding is looked up, and
+ * half of a causal matrix is never touched. */
+static void test_bytes_are_those_touched(void **state)
+{
+    (void)state;
+    enum { B = 3, T = 16, C = 32, H = 2, V = 64 };
+    const double half = B * H * T * T / 2.0;
+    const struct {
+        const char *name;
+        double floats;
+    } expected[] = {{"embed", C * (2 * B * T + T)},        {"attn.qkv", B * T * C + 3 * C * C + B * T * 3 * C},
+                    {"attn.scores", 2 * B * T * C + half}, {"attn.softmax", 3 * half},
+                    {"attn.mix", half + 2 * B * T * C},    {"attn.residual", 3 * B * T * C}};
+    struct settings *s = default_settings();
+    s->layers = 1, s->heads = H, s->channels = C, s->seq_len = T, s->vocab = V, s->batch = B;
+    struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
+    for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
+        while (i < t->train->n && strcmp(t->train->tasks[i].name, expected[k].name) != 0)
+            i++;
+        assert_true(i < t->train->n);
+        if ((double)t->train->tasks[i].bytes != 4 * expected[k].floats)
+            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, t->train->tasks[i].bytes,
+                        4 * expected[k].floats);
+    }
+    free_trainer(t);
+}
+
 /* ---- finite differences ----------------------------------------------------------------------------------------- */
 
 struct study { /* a small model, one batch, and its gradient */
@@ -318,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_device_has_its_engine),
+        cmocka_unit_test(test_bytes_are_those_touched),
         cmocka_unit_test(test_gradients_tied),
         cmocka_unit_test(test_gradients_untied),
         cmocka_unit_test(test_gradients_of_the_smallest_model),

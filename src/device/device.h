@@ -63,6 +63,9 @@ struct context {
     size_t n_programs, cap_programs;
 };
 
+/* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
+enum { DEVICE_ALIGNMENT = 512 };
+
 struct device;
 struct host_thread; /* run/hostlane.c */
 struct lane {

@@ -168,7 +168,10 @@ static void describe_device(struct device *d, unsigned vector)
     d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
     d->uses_ram = d->is_cpu || unified;
     d->units = units;
-    d->alignment = MAX(align_bits / 8, 512u);               /* 512 is NVIDIA's: the same layout everywhere */
+    d->alignment = DEVICE_ALIGNMENT;
+    if (align_bits / 8 > DEVICE_ALIGNMENT)
+        fail(EXIT_NO_DEVICE, "device %s wants parts of buffers aligned to %u bytes, and ours are to %d: choose another",
+             d->name, align_bits / 8, DEVICE_ALIGNMENT);
     d->memory = d->is_cpu ? host_memory() / 4 * 3 : memory; /* drivers' own guesses for CPUs change from run to run */
     d->max_allocation = most;
     d->local_memory = local;

@@ -42,7 +42,7 @@ struct param {
 };
 /* A unit is what is updated, sent and stored at a time: a layer, the embedding, or the final LayerNorm (and head).  Its
  * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements. */
-enum { UNIT_ALIGN = 128 }; /* 512 bytes: as devices' base alignment */
+enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
     size_t elements, n_decay; /* padding included */
     int first, n;             /* its parameters in the table */

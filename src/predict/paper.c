@@ -26,7 +26,7 @@ static void add_paper_device(struct machine *m, const struct costs *c, int index
     d->units = 1;
     d->vector = d->work_group = 1;
     d->tile_rows = d->tile_vectors = 4;
-    d->alignment = 512;
+    d->alignment = DEVICE_ALIGNMENT;
     d->memory = d->budget = c->memory;
     d->max_allocation = c->memory;
     d->local_memory = 32768;
