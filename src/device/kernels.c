@@ -93,17 +93,34 @@ static _Noreturn void fail_with_log(struct device *d, cl_program program, const 
     fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
 }
 
+static cl_program compile(struct device *d, const char *text, const char *options, const char *path)
+{
+    cl_program program;
+    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
+    cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
+    if (code != CL_SUCCESS)
+        fail_with_log(d, program, path, code);
+    return program;
+}
+
+static bool is_edited(const char *file, const char *text)
+{
+    const char *embedded = embedded_source(file);
+    return !embedded || strcmp(embedded, text) != 0;
+}
+
 static cl_program build_program(struct device *d, const char *file)
 {
     char options[512], *common_path, *path;
     char *common = kernel_source("common.cl", &common_path), *source = kernel_source(file, &path);
     char *text = format_string("#line 1 \"%s\"\n%s\n#line 1 \"%s\"\n%s", common_path, common, path, source);
-    cl_program program;
     build_options(d, options);
-    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
-    cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
-    if (code != CL_SUCCESS)
-        fail_with_log(d, program, path, code);
+    struct program_key key = program_key(d, options, text);
+    cl_program program = load_program(d, &key, options);
+    if (!program) {
+        program = compile(d, text, options, path);
+        keep_program(d, &key, program, is_edited("common.cl", common) || is_edited(file, source));
+    }
     free(common), free(common_path), free(source), free(path), free(text);
     return program;
 }
