@@ -14,6 +14,7 @@ mkdir -p "$logs"
 passed=0 failed=0 skipped=0 failures=
 
 export YARD="${YARD:-./yard}"
+export YARD_CACHE="${YARD_CACHE-}" # none: what tests compile is not what the user runs
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export LSAN_OPTIONS="suppressions=tests/leaks.supp:print_suppressions=0"
 limit=

@@ -157,6 +157,19 @@ cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
 /* The options every .cl file is compiled with for this device. */
 void build_options(const struct device *d, char out[512]);
 
+/* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
+
+/* Two hashes of all that decides about a program's code: device, driver, options and the whole source. */
+struct program_key {
+    uint64_t name, check;
+};
+struct program_key program_key(const struct device *d, const char *options, const char *source);
+/* The program of that key, built for all devices of d's context; NULL: it is not there, or not as it was stored. */
+cl_program load_program(struct device *d, const struct program_key *key, const char *options);
+/* Stores a built program for the runs to come, where that can be done; a cache that is too big loses its oldest
+ * entries.  `edited`: its source is not the one embedded in the binary. */
+void keep_program(struct device *d, const struct program_key *key, cl_program program, bool edited);
+
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
 /* The biggest slab the device allows, guard excluded, aligned down. */

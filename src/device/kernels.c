@@ -91,16 +91,35 @@ static _Noreturn void fail_with_log(struct device *d, cl_program program, const 
     fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
 }
 
-/* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both). */
-static char *whole_source(const char *file, char **path)
+static cl_program compile(struct device *d, const char *text, const char *options, const char *path)
+{
+    cl_program program;
+    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
+    cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
+    if (code != CL_SUCCESS)
+        fail_with_log(d, program, path, code);
+    return program;
+}
+
+static bool is_edited(const char *file, const char *text)
+{
+    const char *embedded = embedded_source(file);
+    return !embedded || strcmp(embedded, text) != 0;
+}
+
+/* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both).
+ * *edited: one of them differs from the copy inside the binary. */
+static char *whole_source(const char *file, char **path, bool *edited)
 {
     const char *const parts[] = {"shared.h", "common.cl", file};
     char *text = copy_string("");
     *path = NULL;
+    *edited = false;
     for (size_t i = 0; i < COUNT(parts); i++) {
         free(*path);
         char *before = text, *part = kernel_source(parts[i], path);
         text = format_string("%s#line 1 \"%s\"\n%s\n", before, *path, part);
+        *edited |= is_edited(parts[i], part);
         free(before), free(part);
     }
     return text;
@@ -108,13 +127,15 @@ static char *whole_source(const char *file, char **path)
 
 static cl_program build_program(struct device *d, const char *file)
 {
-    char options[512], *path, *text = whole_source(file, &path);
-    cl_program program;
+    bool edited;
+    char options[512], *path, *text = whole_source(file, &path, &edited);
     build_options(d, options);
-    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
-    cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
-    if (code != CL_SUCCESS)
-        fail_with_log(d, program, path, code);
+    struct program_key key = program_key(d, options, text);
+    cl_program program = load_program(d, &key, options);
+    if (!program) {
+        program = compile(d, text, options, path);
+        keep_program(d, &key, program, edited);
+    }
     free(path), free(text);
     return program;
 }

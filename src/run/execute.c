@@ -77,14 +77,22 @@ static void release_slots(struct step *s, uint32_t number)
     pthread_mutex_unlock(&slots_lock);
 }
 
-/* Every task's event is waited for: the last of each lane would do, but this also finds the one that failed. */
-static void wait_for_slots(struct step *s, uint32_t number)
+static void wait_for_lanes(struct step *s, uint32_t number, bool compute)
 {
     for (size_t i = s->n; i-- > 0;) {
         cl_event done = slot_of(s, number, i)->done;
-        if (done)
+        if (done && compute == (s->tasks[i].lane->kind == LANE_COMPUTE))
             clWaitForEvents(1, &done); /* an error shows in the status, where the task can be named */
     }
+}
+
+/* Every task's event is waited for: the last of each lane would do, but this also finds the one that failed.  Compute
+ * lanes come first: in Intel's CPU runtime a thread that waits for a kernel computes with the others, and one core is
+ * left for it; waiting for a host task instead would let that core stand still. */
+static void wait_for_slots(struct step *s, uint32_t number)
+{
+    wait_for_lanes(s, number, true);
+    wait_for_lanes(s, number, false);
     for (size_t i = 0; i < s->n; i++)
         if (slot_of(s, number, i)->done)
             check_status(s, &s->tasks[i], number, slot_of(s, number, i)->done);

@@ -1,0 +1,117 @@
+#!/bin/sh
+# cache.sh - compiled programs are kept, and whatever becomes of the cache, the numbers stay the same.
+#
+# A start that finds an entry leaves it alone; one that compiles replaces it.  So `ls -i` tells what was compiled.
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+export YARD_CACHE=
+number=0 failed=0
+
+result() { # ok? name
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $number - $2"
+        sed 's/^/#   /' "$TMP/err" | head -n 8
+    fi
+}
+
+start() { # start FILE: the numbers of a short run, without its times, go there
+    "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" && [ ! -s "$TMP/err" ] &&
+        sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
+}
+same() { # same WHAT: a start gives the numbers of the first one, and says nothing else
+    start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
+    result $? "$1"
+}
+entries() { (cd "$YARD_CACHE" && ls -i); }
+
+start "$TMP/reference"
+result $? 'a run without a cache'
+
+# ---- entries are made and used --------------------------------------------------------------------------------------
+
+export YARD_CACHE="$TMP/cache"
+same 'a run that fills the cache'
+entries >"$TMP/before"
+[ "$(wc -l <"$TMP/before")" -ge 5 ] && [ -z "$(find "$YARD_CACHE" -perm /077)" ]
+result $? 'entries are there, for the user only'
+same 'a run from the cache'
+entries | cmp -s - "$TMP/before"
+result $? 'and nothing was compiled again'
+
+# ---- damage ---------------------------------------------------------------------------------------------------------
+
+whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
+other=$(ls -S "$YARD_CACHE" | tail -n 1)
+cp "$YARD_CACHE/$whole" "$TMP/whole"
+bytes=$(wc -c <"$TMP/whole")
+flip() { # flip OFFSET: the entry with that byte changed
+    { head -c "$1" "$TMP/whole"; tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'
+        tail -c +$(($1 + 2)) "$TMP/whole"; } >"$YARD_CACHE/$whole"
+}
+mended() { # the damaged entry was compiled again, and the next start uses what that made
+    damaged=$(ls -i "$YARD_CACHE/$whole")
+    same "numbers with $1"
+    [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ] && entries >"$TMP/before" && start "$TMP/now" &&
+        entries | cmp -s - "$TMP/before"
+    result $? "$1: compiled again"
+}
+flip $((bytes / 2)) && mended 'a changed byte'
+flip $((bytes - 1)) && mended 'a changed last byte'
+flip 9 && mended 'a changed key'
+flip 17 && mended 'a changed size'
+head -c $((bytes / 2)) "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'half an entry'
+head -c 20 "$TMP/whole" >"$YARD_CACHE/$whole" && mended 'part of a header'
+: >"$YARD_CACHE/$whole" && mended 'an empty entry'
+cp "$YARD_CACHE/$other" "$YARD_CACHE/$whole" && mended "another program's entry"
+cp "$TMP/whole" "$YARD_CACHE/$whole" && echo more >>"$YARD_CACHE/$whole" && mended 'an entry that is too long'
+chmod 666 "$YARD_CACHE/$whole" && mended 'an entry that others may write'
+
+# ---- what decides about the code is in the key ----------------------------------------------------------------------
+
+cp -r cl "$TMP/cl"
+YARD_KERNELS="$TMP/cl" start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
+result $? 'kernels of another folder'
+sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl" && ! cmp -s cl/gelu.cl "$TMP/cl/gelu.cl" &&
+    YARD_KERNELS="$TMP/cl" start "$TMP/now" && ! cmp -s "$TMP/now" "$TMP/reference"
+result $? 'an edited kernel is compiled'
+entries >"$TMP/before"
+YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
+result $? 'other options make other entries'
+
+# ---- its size -------------------------------------------------------------------------------------------------------
+
+truncate -s 65M "$YARD_CACHE/old" && touch -d '2001-01-01' "$YARD_CACHE/old" && rm "$YARD_CACHE/$whole" # holes: no space
+same 'a cache that is too big'
+[ ! -e "$YARD_CACHE/old" ] && [ -s "$YARD_CACHE/$whole" ] && [ -s "$YARD_CACHE/$other" ]
+result $? 'loses its oldest entries, and only them'
+
+# ---- folders that cannot be used ------------------------------------------------------------------------------------
+
+for bad in /dev/null "$TMP/reference" "$TMP/no/such/folder"; do
+    YARD_CACHE=$bad same "the cache is $(basename "$bad")"
+done
+mkdir -m 777 "$TMP/open"
+YARD_CACHE="$TMP/open" same 'a folder that others may write'
+[ -z "$(ls "$TMP/open")" ]
+result $? 'is not used'
+env -u HOME -u XDG_CACHE_HOME -u YARD_CACHE "$YARD" devices >/dev/null 2>"$TMP/err"
+result $? 'no home folder'
+
+# ---- two at once ----------------------------------------------------------------------------------------------------
+
+export YARD_CACHE="$TMP/both"
+start "$TMP/one" &
+start "$TMP/two"
+second=$?
+wait $! && [ $second -eq 0 ] && cmp -s "$TMP/one" "$TMP/reference" && cmp -s "$TMP/two" "$TMP/reference" &&
+    [ -z "$(ls "$YARD_CACHE" | grep -v '\.program$')" ]
+result $? 'two processes fill a cache together'
+same 'and a third uses it'
+
+echo "1..$number"
+[ "$failed" -eq 0 ]
