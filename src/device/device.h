@@ -139,6 +139,8 @@ void build_options(const struct device *d, char out[512]);
 size_t slab_limit(const struct device *d);
 /* Add a slab of `bytes` (zeroed, guard written) to the arena. */
 void add_slab(struct machine *m, struct device *d, size_t bytes);
+/* Write `bytes` to the start of a buffer of d and wait until they are there. */
+void write_buffer(struct device *d, cl_mem buffer, const void *from, size_t bytes);
 /* How many guards behind the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);

@@ -21,8 +21,7 @@ static void transfer(struct device *d, const struct slab *slab, unsigned char *h
     if (!slab->buffer)
         memcpy(to_slab ? slab->host : host, to_slab ? host : slab->host, slab->bytes);
     else if (to_slab)
-        CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, host, 0, NULL,
-                                NULL));
+        write_buffer(d, slab->buffer, host, slab->bytes);
     else
         CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, host, 0, NULL,
                                NULL));
