@@ -74,6 +74,7 @@ struct lane {
 };
 
 enum { MAX_DEVICES = 16, LANES_PER_DEVICE = 3, MAX_LANES = (MAX_DEVICES + 1) * LANES_PER_DEVICE };
+enum { SHORT_LOOPS = 65535 };
 struct device {
     char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* as the driver gives it */
@@ -86,6 +87,7 @@ struct device {
     unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
+    bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
     size_t alignment, max_allocation, memory, local_memory;
     size_t budget; /* bytes that place() may use */
     struct slab *slabs;

@@ -133,7 +133,7 @@ struct build {
     struct model *model;
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
-    enum gemm_engine engine; /* never GEMM_AUTO */
+    enum gemm_engine wanted, engine; /* as asked for; of this device, never GEMM_AUTO */
     int layer, micro;        /* stamped on tasks */
     bool backward_wanted;    /* operations go on the tape */
     int batch, seq;          /* B, T of this micro-batch */
