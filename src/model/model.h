@@ -134,9 +134,9 @@ struct build {
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
     enum gemm_engine wanted, engine; /* as asked for; of this device, never GEMM_AUTO */
-    int layer, micro;        /* stamped on tasks */
-    bool backward_wanted;    /* operations go on the tape */
-    int batch, seq;          /* B, T of this micro-batch */
+    int layer, micro;                /* stamped on tasks */
+    bool backward_wanted;            /* operations go on the tape */
+    int batch, seq;                  /* B, T of this micro-batch */
     struct op *tape;
     size_t n_tape, cap_tape;
     struct tensor **grad; /* gradient of each tensor, by id */
