@@ -41,7 +41,7 @@ endif
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-SCRIPTS  = $(filter-out tests/run.sh tests/packages.sh,$(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(filter-out tests/run.sh tests/packages.sh tests/drivers.sh,$(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -101,6 +101,11 @@ $(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS)
 $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(SUPPORT): | build/packages-tests
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
+# Those that run kernels.
+DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate,$(TESTS))
+drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
+	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
+
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char
 
@@ -149,6 +154,6 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test bench debug asan tsan fuzz oclgrind tidy format format-check deps clean help FORCE
+.PHONY: demo test drivers bench debug asan tsan fuzz oclgrind tidy format format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

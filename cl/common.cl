@@ -100,6 +100,10 @@ static void store(vec v, __global float *p, int left)
         p[k] = lane[k];
 }
 
+/* Put before a loop that makes one chain of plain additions, where the order is a promise.  Intel's CPU compiler
+ * vectorises such a loop and then adds in another order, unasked; chains of fma() it leaves alone. */
+#define IN_ORDER _Pragma("clang loop vectorize(disable)")
+
 /* ---- reductions: over the lanes of a vector, then over the work-group -------------------------------------------- */
 
 /* Unlike fmax() one instruction; passes over a NaN in b. */

@@ -61,7 +61,7 @@ KERNEL void column_sum(__global float *db,         /* (C) */
         int c = first + k * STRIDE;
         sum[k] = accumulate ? load(db + c, C - c, 0) : (vec)0;
     }
-    for (int n = 0; n < N; n++)
+    IN_ORDER for (int n = 0; n < N; n++)
 #pragma unroll
         for (int k = 0; k < K; k++) {
             int c = first + k * STRIDE;

@@ -55,7 +55,7 @@ KERNEL void embed_backward_tokens(__global float *dwte,      /* (V,C) */
         vec sum = 0;
         if (accumulate)
             sum = load(dwte + i, C - i, 0);
-        for (int k = begin; k < end; k++)
+        IN_ORDER for (int k = begin; k < end; k++)
             sum += load(dx + (size_t)order[k] * C + i, C - i, 0);
         store(sum, dwte + i, C - i);
     }
@@ -74,7 +74,7 @@ KERNEL void embed_backward_positions(__global float *dwpe,     /* (Tmax,C) */
         vec sum = 0;
         if (accumulate)
             sum = load(dwpe + i, C - i, 0);
-        for (int b = 0; b < used; b++)
+        IN_ORDER for (int b = 0; b < used; b++)
             sum += load(dx + ((size_t)b * T + t) * C + i, C - i, 0);
         store(sum, dwpe + i, C - i);
     }

@@ -116,7 +116,7 @@ KERNEL void layernorm_backward_params(__global float *dw,         /* (C) */
         sum_w[k] = accumulate ? load(dw + c, C - c, 0) : (vec)0;
         sum_b[k] = accumulate ? load(db + c, C - c, 0) : (vec)0;
     }
-    for (int n = 0; n < N; n++) {
+    IN_ORDER for (int n = 0; n < N; n++) {
         float m = mean[n], r = rstd[n];
 #pragma unroll
         for (int k = 0; k < K; k++) {

@@ -70,7 +70,7 @@ KERNEL void loss_sum(__global float *total,        /* (1) */
     if (get_local_id(0) != 0)
         return;
     float sum = accumulate ? total[0] : 0.0f;
-    for (int n = 0; n < N; n++)
+    IN_ORDER for (int n = 0; n < N; n++)
         sum += losses[n];
     total[0] = sum;
 }

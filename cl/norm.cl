@@ -57,7 +57,7 @@ KERNEL void norm_finish(__global float *state,                       /* (4) */
     if (get_local_id(0) != 0)
         return;
     float sum = 0, lost = 0;
-    for (int i = 0; i < n_blocks; i++) {
+    IN_ORDER for (int i = 0; i < n_blocks; i++) {
         float term = partial[i] - lost;
         float next = sum + term;
         lost = (next - sum) - term;

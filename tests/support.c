@@ -63,6 +63,14 @@ static void set_number(const char *name, int value)
         unsetenv(name);
 }
 
+void contexts_apart(bool apart)
+{
+    static int always = -1; /* asked for from outside, by tests/drivers.sh */
+    if (always < 0)
+        always = getenv("YARD_SEPARATE_CONTEXTS") != NULL;
+    set_number("YARD_SEPARATE_CONTEXTS", apart || always);
+}
+
 struct machine *open_shaped(const char *devices, int vector, int work_group)
 {
     set_number("YARD_VEC", vector);

@@ -21,6 +21,8 @@ double relative_distance(const float *a, const float *b, size_t n);
 
 /* -d for two devices that run in parallel; on a single core, for two that share it. */
 const char *two_devices(void);
+/* Give devices opened from now on contexts of their own, as GPUs have; false: again as the environment says. */
+void contexts_apart(bool apart);
 /* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
 struct machine *open_shaped(const char *devices, int vector, int work_group);
 

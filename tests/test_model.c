@@ -11,7 +11,7 @@ static void test_each_device_has_its_engine(void **state)
     (void)state;
     struct costs *costs = read_costs("data/hardware/server.txt");
     struct machine *m = virtual_machine(costs, 2);
-    m->device[1].is_cpu = true;
+    m->device[1].one_item = true;
     struct pool *p = new_pool(m);
     struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, 2, false);
     struct step *s = new_step(p, "engines");

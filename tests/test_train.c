@@ -33,10 +33,9 @@ static struct settings *tiny_settings(const struct variant *v)
 
 static struct trainer *open_trainer(const struct variant *v)
 {
-    if (v->apart)
-        setenv("YARD_SEPARATE_CONTEXTS", "1", 1);
+    contexts_apart(v->apart);
     struct trainer *t = new_trainer(tiny_settings(v), LIST_TRAIN | LIST_EVAL, true, false);
-    unsetenv("YARD_SEPARATE_CONTEXTS");
+    contexts_apart(false);
     init_random(t->model, 1337);
     return t;
 }

@@ -179,7 +179,7 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    const char *only = b->settings->gemm;
+    const char *only = b->machine->device[0].short_loops ? "clblast" : b->settings->gemm;
     if (!b->settings->json)
         print_heading(stdout, b->gemms);
     for (size_t i = 0; i < n; i++) {

@@ -65,15 +65,15 @@ static void collect(void *context, const struct step *s, const struct task *t, u
 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
-static double time_copy(cl_command_queue queue, cl_mem buffer, void *host, size_t bytes, bool upload)
+static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, bool upload)
 {
     double best = 1e9;
     for (int i = 0; i < 7; i++) {
         uint64_t start = now_ns();
         if (upload)
-            CL(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+            write_buffer(d, buffer, host, bytes);
         else
-            CL(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
         best = MIN(best, 1e-9 * (double)(now_ns() - start));
     }
     return best;
@@ -83,12 +83,11 @@ static double time_copy(cl_command_queue queue, cl_mem buffer, void *host, size_
 static struct lane_speed measure_link(struct device *d, bool upload)
 {
     enum { SMALL = 4096, LARGE = 32 << 20 };
-    cl_command_queue queue = d->lane[upload ? LANE_UPLOAD : LANE_DOWNLOAD]->queue;
     cl_mem buffer;
     void *host = allocate(LARGE, 1);
     CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
-    time_copy(queue, buffer, host, LARGE, true); /* the pages are touched */
-    double small = time_copy(queue, buffer, host, SMALL, upload), large = time_copy(queue, buffer, host, LARGE, upload);
+    time_copy(d, buffer, host, LARGE, true); /* the pages are touched */
+    double small = time_copy(d, buffer, host, SMALL, upload), large = time_copy(d, buffer, host, LARGE, upload);
     CL(clReleaseMemObject(buffer));
     free(host);
     return (struct lane_speed){(LARGE - SMALL) / MAX(large - small, 1e-9), small};

@@ -79,11 +79,13 @@ struct lane {
 };
 
 enum { MAX_DEVICES = 16, LANES_PER_DEVICE = 3, MAX_LANES = (MAX_DEVICES + 1) * LANES_PER_DEVICE };
+enum { SHORT_LOOPS = 65535 };
 struct device {
     char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* as the driver gives it */
     int index;      /* in machine->device */
     bool is_host, is_cpu, is_share;   /* is_share: a logical device, which shares its cores with others */
+    bool one_item;                    /* a work-item computes a whole row: CPUs with vectors */
     bool uses_ram;                    /* its memory is the host's: counted once */
     struct context *context;          /* NULL for the host */
     cl_device_id cl, root;            /* root: the device a sub-device was cut from, else the same */
@@ -92,6 +94,7 @@ struct device {
     unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
+    bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
     size_t alignment, max_allocation, memory, local_memory;
     size_t budget; /* bytes that place() may use */
     struct slab *slabs;
@@ -176,6 +179,8 @@ void keep_program(struct device *d, const struct program_key *key, cl_program pr
 size_t slab_limit(const struct device *d);
 /* Add a slab of `bytes` (zeroed, guard written) to the arena.  NULL, or the problem when there is no room. */
 struct problem *add_slab(struct machine *m, struct device *d, size_t bytes);
+/* Write `bytes` to the start of a buffer of d and wait until they are there. */
+void write_buffer(struct device *d, cl_mem buffer, const void *from, size_t bytes);
 /* How many guards behind the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);

@@ -104,7 +104,8 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
 
 /* ---- one device ------------------------------------------------------------------------------------------------ */
 
-/* The kernels know vectors of 16, 8, 4 and 1 floats.  GPUs are scalar; YARD_VEC and YARD_WG force another shape. */
+/* The kernels know vectors of 16, 8, 4 and 1 floats.  GPUs are scalar, and so is llvmpipe, a CPU driver that runs
+ * work-items side by side in the lanes of its vectors.  YARD_VEC and YARD_WG force another shape. */
 unsigned own_vector_width(cl_device_id id)
 {
     cl_uint native;
@@ -130,12 +131,12 @@ static unsigned kernel_vector(const struct device *d, unsigned wanted)
     return wanted ? wanted : own;
 }
 
-static unsigned kernel_work_group(cl_device_id id, bool is_cpu)
+static unsigned kernel_work_group(cl_device_id id, bool one_item)
 {
     size_t most;
     info(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &most, sizeof most);
     const char *forced = getenv("YARD_WG");
-    size_t wanted = forced ? (size_t)atoi(forced) : is_cpu ? 1 : 128;
+    size_t wanted = forced ? (size_t)atoi(forced) : one_item ? 1 : 128;
     size_t power = 1;
     while (power * 2 <= MIN(wanted, most))
         power *= 2;
@@ -176,8 +177,10 @@ static void describe_device(struct device *d, unsigned vector)
     d->max_allocation = most;
     d->local_memory = local;
     d->correct_divide = (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+    d->one_item = d->is_cpu && own_vector_width(d->cl) > 1;
     d->vector = kernel_vector(d, vector);
-    d->work_group = kernel_work_group(d->cl, d->is_cpu);
+    d->work_group = kernel_work_group(d->cl, d->one_item);
+    d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
     d->tile_rows = d->vector == 16 ? 8 : d->vector == 1 ? 4 : 6; /* gemm.cl says why */
     d->tile_vectors = d->vector == 1 ? 4 : 2;
 }

@@ -8,9 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
-    return wanted != GEMM_AUTO ? wanted : d->is_cpu ? GEMM_OWN : GEMM_CLBLAST;
+    if (wanted == GEMM_OWN && d->short_loops)
+        fail(EXIT_USAGE,
+             "device %s, %s, ends a kernel's loops after %d rounds, too few for --gemm own: use "
+             "--gemm clblast or another driver",
+             d->id, d->name, SHORT_LOOPS);
+    return wanted != GEMM_AUTO ? wanted : d->one_item ? GEMM_OWN : GEMM_CLBLAST;
+}
+
+/* The longest loops go over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be
+ * four of the driver's, which counts inner loops and their ends. */
+static void check_loops(const struct device *d, int tokens, int channels)
+{
+    const size_t parts = ceil_div((size_t)channels, (size_t)d->work_group * d->vector), most = SHORT_LOOPS / 4 / parts;
+    if (d->short_loops && (size_t)tokens > most)
+        fail(EXIT_USAGE,
+             "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
+             "not %d; use a smaller --micro-batch or --seq-len, or another driver",
+             d->id, d->name, SHORT_LOOPS, most, tokens);
 }
 
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, bool backward_wanted)
@@ -24,6 +42,7 @@ void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
 {
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
+    check_loops(b->device, batch * seq, b->model->params->config.channels);
     b->batch = batch;
     b->seq = seq;
     b->step->stamp = (struct stamp){-1, micro, ROLE_FORWARD};

@@ -47,8 +47,7 @@ static void transfer(const struct image *m, uint32_t *words, bool to_slab)
     if (!slab->buffer)
         memcpy(to_slab ? slab->host : words, to_slab ? words : slab->host, slab->bytes);
     else if (to_slab)
-        CL(clEnqueueWriteBuffer(m->device->lane[LANE_UPLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words, 0,
-                                NULL, NULL));
+        write_buffer(m->device, slab->buffer, words, slab->bytes);
     else
         CL(clEnqueueReadBuffer(m->device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words, 0,
                                NULL, NULL));

@@ -100,8 +100,7 @@ void write_tensor(struct tensor *t, const void *from)
     if (t->device->is_host)
         memcpy(tensor_memory(t), from, t->bytes);
     else
-        CL(clEnqueueWriteBuffer(t->device->lane[LANE_UPLOAD]->queue, tensor_buffer(t), CL_TRUE, 0, t->bytes, from, 0,
-                                NULL, NULL));
+        write_buffer(t->device, tensor_buffer(t), from, t->bytes);
 }
 
 void read_tensor(struct tensor *t, void *into)

@@ -38,11 +38,12 @@ struct probe {
 struct probe *open_probe(struct device *d)
 {
     struct probe *p = allocate(1, sizeof *p);
-    cl_int rounds = d->is_cpu ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
+    const bool alone = d->work_group == 1;
+    cl_int rounds = alone ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
     cl_float x = 0.999f, y = 0.001f;
     p->device = d;
-    p->group = d->is_cpu ? 1 : d->work_group;
-    p->items = d->is_cpu ? d->units * 8 : d->units * 16 * p->group;
+    p->group = d->work_group;
+    p->items = alone ? d->units * 8 : d->units * 16 * p->group;
     p->work = 2.0 * FMA_CHAINS * d->vector * rounds * (double)p->items;
     p->kernel = make_kernel(d, "bench.cl", "fma_peak");
     CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, p->items * sizeof(float), NULL, &err));

@@ -79,6 +79,13 @@ static void print_memory_line(const struct trainer *t)
     printf(" allocated %s\n", format_bytes(text, (double)t->machine->allocated));
 }
 
+static void print_driver_notes(const struct machine *m)
+{
+    for (int i = 0; i < m->n_devices; i++)
+        if (!m->device[i].correct_divide && (i == 0 || strcmp(m->device[i].name, m->device[i - 1].name) != 0))
+            printf("            %s does not promise exact divisions: the last bits may differ\n", m->device[i].name);
+}
+
 void print_summary(struct progress *p)
 {
     const struct trainer *t = p->trainer;
@@ -86,6 +93,7 @@ void print_summary(struct progress *p)
     char *devices = describe_machine(t->machine);
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
     printf("devices     %s\n", devices);
+    print_driver_notes(t->machine);
     printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head: %zu parameters\n",
            c->layers, c->heads, c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied",
            count_parameters(t->model->params));
