@@ -885,6 +885,31 @@ static void test_chrome_keeps_nanoseconds(void **state)
 
 /* ---- usage ----------------------------------------------------------------------------------------------------- */
 
+static size_t open_files(void)
+{
+    size_t n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) != -1;
+    return n;
+}
+
+/* Who follows a trace that is being written may try again: nothing ends, and no file stays open. */
+static void test_a_bad_trace_is_a_problem(void **state)
+{
+    (void)state;
+    size_t before = open_files();
+    for (int i = 0; i < 3; i++) {
+        struct trace *t;
+        struct problem *p = trace_read(patched("bad.trace", HEADER(n_lanes), &(uint32_t){99999}, 4), &t);
+        assert_non_null(p);
+        assert_null(t);
+        assert_int_equal(p->code, EXIT_FAILED);
+        assert_non_null(strstr(p->sentence, "99999 lanes"));
+        free(p);
+    }
+    assert_int_equal(open_files(), before);
+}
+
 static void test_usage_mistakes_get_a_sentence(void **state)
 {
     (void)state;
@@ -951,6 +976,7 @@ int main(void)
         cmocka_unit_test(test_chrome_shows_the_steps_asked_for),
         cmocka_unit_test(test_chrome_shows_one_list),
         cmocka_unit_test(test_chrome_keeps_nanoseconds),
+        cmocka_unit_test(test_a_bad_trace_is_a_problem),
         cmocka_unit_test(test_usage_mistakes_get_a_sentence),
         cmocka_unit_test(test_help_names_every_option),
     };

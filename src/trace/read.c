@@ -217,10 +217,16 @@ static void find_steps(struct trace *t)
     t->whole_step = MIN(whole, t->last_step);
 }
 
-struct trace *trace_open(const char *path)
+struct reading { /* under way: what is made so far goes when it fails */
+    const char *path;
+    struct trace *trace;
+};
+
+static void read_trace(void *reading)
 {
-    struct reader *file = open_reader(path);
-    struct trace *t = allocate(1, sizeof *t);
+    struct reading *r = reading;
+    struct trace *t = r->trace;
+    struct reader *file = open_reader(r->path);
     read_header(file, &t->header);
     read_tables(file, t);
     read_records(file, t);
@@ -230,6 +236,22 @@ struct trace *trace_open(const char *path)
     if (t->n_unfinished)
         qsort(t->unfinished, t->n_unfinished, sizeof *t->unfinished, by_queued);
     find_steps(t);
+}
+
+struct problem *trace_read(const char *path, struct trace **t)
+{
+    struct reading r = {path, allocate(1, sizeof *r.trace)};
+    struct problem *wrong = attempt(read_trace, &r);
+    if (wrong)
+        trace_free(r.trace);
+    *t = wrong ? NULL : r.trace;
+    return wrong;
+}
+
+struct trace *trace_open(const char *path)
+{
+    struct trace *t;
+    must(trace_read(path, &t));
     return t;
 }
 

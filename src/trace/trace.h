@@ -117,7 +117,9 @@ struct trace {
     uint32_t first_step, last_step; /* of the records; 0 when there are none */
     uint32_t whole_step;            /* steps up to this one have all their records */
 };
-struct trace *trace_open(const char *path); /* EXIT_IO: cannot be read; EXIT_FAILED: not a trace, or damaged */
+/* NULL and the trace, or what is wrong: EXIT_IO: it cannot be read; EXIT_FAILED: it is not a trace, or damaged. */
+struct problem *trace_read(const char *path, struct trace **t);
+struct trace *trace_open(const char *path); /* the same, and such a problem ends the program */
 void trace_free(struct trace *t);
 
 /* ---- stats.c: what a trace says -------------------------------------------------------------------------- */
