@@ -78,7 +78,7 @@ static char *expectation(const struct option *o)
     case OPT_CHOICE:
         return format_string("one of %s", o->argument);
     case OPT_TEXT:
-        return copy_string("a text");
+        return copy_string(o->argument ? o->argument : "a text");
     case OPT_INPUT:
     case OPT_OUTPUT:
         return copy_string("a path");
