@@ -55,9 +55,19 @@ static int finish(int code)
     return code;
 }
 
+/* `yard help train` is `yard train --help`. */
+static void turn_help(int argc, char **argv)
+{
+    if (argc < 3 || strcmp(argv[1], "help") != 0)
+        return;
+    memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
+    argv[argc - 1] = "--help";
+}
+
 int main(int argc, char **argv)
 {
     prepare_process();
+    turn_help(argc, argv);
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_commands(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_OK;

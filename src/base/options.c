@@ -78,7 +78,7 @@ static char *expectation(const struct option *o)
     case OPT_CHOICE:
         return format_string("one of %s", o->argument);
     case OPT_TEXT:
-        return copy_string("a text");
+        return copy_string(o->argument ? o->argument : "a text");
     case OPT_INPUT:
     case OPT_OUTPUT:
         return copy_string("a path");
@@ -323,7 +323,7 @@ static void print_option(FILE *out, const struct option *o)
         at = 0;
     }
     char *value = o->type == OPT_FLAG ? copy_string("") : option_text(o);
-    char *help = *value ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
+    char *help = *value && *value != '\n' ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
     print_wrapped(out, help, at);
     free(help);
     free(value);

@@ -17,7 +17,8 @@ static struct {
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
 static struct option options[] = {
     {"list", 0, OPT_TEXT, &given.list, "NAME", 0, 0, "What",
-     "only this task list: train, eval ... (default: the first that has run)", SUMMARY | EXPORT | DIFF, false},
+     "only this task list: train, eval ... (default: the first that has run; diff: all)", SUMMARY | EXPORT | DIFF,
+     false},
     {"top", 0, OPT_INT, &given.top, "N", 1, 1e6, "What", "rows of the table of tasks", SUMMARY, false},
     {"steps", 0, OPT_TEXT, &given.steps, "A:B", 0, 0, "What",
      "only the steps A to B; A: is from A on, :B up to B, A alone is one step", EXPORT, false},

@@ -39,10 +39,11 @@ static struct option options[] = {
      BUILD_ALL, false},
 
     {"data", 0, OPT_INPUT, &s.data, "PATH", 0, 0, DATA,
-     "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources)",
+     "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources; "
+     "plan, profile and bench: random tokens)",
      BUILD_ALL, false},
     {"vocab", 0, OPT_INT, &s.vocab, "N", 1, 1e6, DATA,
-     "without --data tokens are random numbers below N; with --model gpt2 50257 unless N is given",
+     "the random tokens are numbers below N; with --model gpt2 50257 unless N is given",
      CMD_PLAN | CMD_BENCH | CMD_PROFILE, false},
     {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes|chars", 0, 0, DATA, "what a token of text is", BUILD_ALL, false},
     {"order", 0, OPT_CHOICE, &s.order, "shuffle|file", 0, 0, DATA, "random windows, or one after another", BUILD_ALL,
@@ -52,9 +53,9 @@ static struct option options[] = {
     {"val-share", 0, OPT_DOUBLE, &s.val_share, "X", 0, 0.9, DATA, "share of the data kept for validation", BUILD_ALL,
      false},
     {"val-every", 0, OPT_INT, &s.val_every, "N", 0, 1e9, DATA,
-     "steps between evaluations (0: only after the last step)", BUILD_ALL, false},
+     "steps between evaluations (0: only after the last step)", CMD_TRAIN, false},
     {"val-batches", 0, OPT_INT, &s.val_batches, "N", 0, 1e9, DATA, "evaluate on N batches (0: the whole split)",
-     BUILD_ALL, false},
+     CMD_TRAIN, false},
 
     {"batch", 0, OPT_INT, &s.batch, "N", 1, 1e6, TRAINING, "sequences per step, over all devices", BUILD_ALL, false},
     {"micro-batch", 0, OPT_INT, &s.micro_batch, "N", 0, 1e6, TRAINING,
@@ -157,7 +158,8 @@ static struct option options[] = {
 
     {"from", 0, OPT_INPUT, &s.from, "DIR|FILE", 0, 0, SAMPLING, "what --save wrote, or any file that --init takes",
      CMD_SAMPLE, false},
-    {"prompt", 0, OPT_TEXT, &s.prompt, "TEXT", 0, 0, SAMPLING, "text to continue", CMD_SAMPLE, false},
+    {"prompt", 0, OPT_TEXT, &s.prompt, "TEXT", 0, 0, SAMPLING, "text to continue (default: the end of a line)",
+     CMD_SAMPLE, false},
     {"count", 0, OPT_INT, &s.count, "N", 1, 1e7, SAMPLING, "tokens to add", CMD_SAMPLE, false},
     {"temperature", 0, OPT_FLOAT, &s.temperature, "X", 0, 100, SAMPLING, "0: always the likeliest token", CMD_SAMPLE,
      false},
@@ -305,9 +307,10 @@ static const struct {
      "Trains a GPT. Without options: a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "yard sample --from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "yard check FILE [options]",
-     "Runs a reference file (its format: tutorials/reference-files.md) and prints the relative error of every tensor.\n"
-     "Exit code 1 when one is above --tolerance. AdamW's constants default to the reference's: lr 1e-3, betas 0.9 and\n"
-     "0.95, eps 1e-5, weight decay 0.1."},
+     "Computes what FILE holds as another program computed it (logits, loss, gradients, steps of AdamW; the format:\n"
+     "tutorials/reference-files.md) and prints the relative error of every tensor. Exit code 1 when one is above\n"
+     "--tolerance. AdamW's constants default to the reference's: lr 1e-3, betas 0.9 and 0.95, eps 1e-5, weight decay\n"
+     "0.1."},
     {CMD_PLAN, "plan", "yard plan [options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
     {CMD_PROFILE, "profile", "yard profile -o FILE [options]",
