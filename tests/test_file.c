@@ -739,6 +739,20 @@ static void test_publish_replaces(void **state)
     }
 }
 
+static void test_publish_follows_links(void **state)
+{
+    (void)state;
+    char *file = copy_string(write_file("behind", "old", 3)), *soft = copy_string(temp_path("link"));
+    assert_int_equal(symlink("behind", soft), 0);
+    struct writer *w = open_writer(soft);
+    write_bytes(w, "new", 3);
+    publish(w);
+    struct stat status;
+    assert_true(lstat(soft, &status) == 0 && S_ISLNK(status.st_mode)); /* /dev/stdout, say */
+    assert_true(holds(file, "new"));
+    free(file), free(soft);
+}
+
 static void open_and_abandon(void *path) { abandon(open_writer(path)); }
 
 static void test_unfinished_writes_leave_the_old_file(void **state)
@@ -871,6 +885,9 @@ static void test_claims(void **state)
     expect_claims(temp_path("new"), temp_path("new"), true);
     expect_claims(temp_path("new/a//b/"), temp_path("./new/./a/b"), true);
     expect_claims(temp_path("new/a"), temp_path("new/b"), false);
+    expect_claims(temp_path("new/../other"), temp_path("other"), true); /* --save makes `new` before that is opened */
+    expect_claims(temp_path("new/a/../../other"), temp_path("other"), true);
+    expect_claims(temp_path("new/a/.."), temp_path("other"), false);
     expect_claims(temp_path("new"), temp_path("new/b"), false);
     expect_claims(dangling, dangling, true);
     expect_claims(loop, loop, true);
@@ -918,6 +935,7 @@ int main(void)
         cmocka_unit_test(test_llmc_damaged_models),
         cmocka_unit_test(test_token_files),
         cmocka_unit_test(test_publish_replaces),
+        cmocka_unit_test(test_publish_follows_links),
         cmocka_unit_test(test_unfinished_writes_leave_the_old_file),
         cmocka_unit_test(test_kill_while_publishing),
         cmocka_unit_test(test_full_disk),

@@ -321,6 +321,11 @@ static void test_only_plain_files_are_replaced(void **state)
     expect_refusal(create_at, (void *)fifo, EXIT_IO, fifo);
     assert_int_equal(stat(fifo, &st), 0);
     assert_true(S_ISFIFO(st.st_mode));
+    create_at((void *)temp_path("plain"));
+    const char *soft = temp_path("soft");
+    assert_int_equal(symlink("plain", soft), 0);
+    create_at((void *)soft); /* what it leads to is replaced; /dev/stdout may be such a link */
+    assert_true(lstat(soft, &st) == 0 && S_ISLNK(st.st_mode));
     expect_refusal(create_at, (void *)temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
 }
 

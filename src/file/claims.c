@@ -51,7 +51,10 @@ static struct identity identify_new(const char *path, int links)
     char *slash = strrchr(copy, '/'), *name = slash ? slash + 1 : copy;
     char *folder = !slash ? copy_string(".") : format_string("%.*s", MAX((int)(slash - copy), 1), copy);
     struct identity file = identify(folder, links);
-    if (strcmp(name, ".") != 0) {
+    char *last = strrchr(file.below, '/');
+    if (strcmp(name, "..") == 0 && last) { /* of a folder that is still to be made */
+        *last = '\0';
+    } else if (strcmp(name, ".") != 0) {
         char *below = format_string("%s/%s", file.below, name);
         free(file.below);
         file.below = below;

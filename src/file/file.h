@@ -57,6 +57,8 @@ void make_folder(const char *path);
 void try_folder(const char *path);
 /* Remove `<path>.tmp-<pid>` of processes that are no more. */
 void remove_strays(const char *path);
+/* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
+char *behind_links(const char *path);
 
 /* ---- safetensors.c: a strict reader and a writer --------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -29,6 +30,16 @@ static char *folder_of(const char *path)
         return copy_string(".");
     int n = (int)(slash - path);
     return format_string("%.*s", MAX(n, 1), path); /* "/file" is in "/" */
+}
+
+char *behind_links(const char *path)
+{
+    char real[PATH_MAX];
+    if (access(path, F_OK) != 0)
+        return copy_string(path);
+    if (!realpath(path, real))
+        fail(EXIT_IO, "cannot write %s: it leads to a file without a name; choose another name", path);
+    return copy_string(real);
 }
 
 /* ---- temporaries ----------------------------------------------------------------------------------------------- */
@@ -94,9 +105,9 @@ struct writer *open_writer(const char *path)
         fail(EXIT_IO, "cannot write %s: a %s of that name is in the way; choose another name", path,
              S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
     struct writer *w = allocate(1, sizeof *w);
-    w->path = copy_string(path);
-    w->temporary = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
-    remove_strays(path);
+    w->path = behind_links(path);
+    w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
+    remove_strays(w->path);
     w->cleanup = (struct cleanup){remove_temporary, w, NULL};
     on_fail(&w->cleanup); /* before there is a temporary: a signal may come at any moment */
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -105,10 +105,11 @@ static void copy_tables(struct trace_writer *w, const struct trace_tables *table
 
 /* Filled under another name and renamed, so that whoever waits for the file finds it with its tables, and a viewer
  * that still shows the last run's file keeps that one. */
-struct trace_writer *trace_create(const char *path, const struct trace_tables *tables, uint64_t capacity)
+struct trace_writer *trace_create(const char *name, const struct trace_tables *tables, uint64_t capacity)
 {
     CHECK(tables->n_lists <= COUNT(((struct trace_header *)0)->list), "%zu lists", tables->n_lists);
-    refuse_special_file(path);
+    refuse_special_file(name);
+    char *path = behind_links(name);
     struct trace_header h = make_header(tables, MAX(capacity, 1));
     struct trace_writer *w = allocate(1, sizeof *w);
     *w = (struct trace_writer){.size = file_size(&h, h.capacity), .capacity = h.capacity, .n_tasks = h.n_tasks};
@@ -126,6 +127,7 @@ struct trace_writer *trace_create(const char *path, const struct trace_tables *t
         fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(error));
     }
     free(temporary);
+    free(path);
     return w;
 }
 
