@@ -30,13 +30,13 @@ struct blocking { /* as in gemm.cl */
  * half of the local memory (on PoCL that is the L2 cache), of a small one all. */
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
-    enum { MAX_SPAN = 384, MIN_BAND = 64, DEPTH = 256, BLOCK = 48, ROOM = 256 << 10 };
+    enum { MAX_SPAN = 384, MIN_BAND = 64, DEPTH = 256, A_ROWS = 48, ROOM = 256 << 10 };
     size_t m = (size_t)g->m, n = (size_t)g->n, matrices = (size_t)(g->batch * g->heads), items = 4 * d->units;
     size_t width = d->tile_vectors * d->vector, room = MIN(MAX(d->local_memory / 2, ROOM), d->local_memory);
     size_t pieces = MAX(ceil_div(n, MAX_SPAN), ceil_div(items, ceil_div(m, MIN_BAND) * matrices));
     size_t span = MAX(round_up(ceil_div(n, pieces), width), MIN(4 * width, round_up(n, width)));
     size_t bands = ceil_div(items, ceil_div(n, span) * matrices);
-    size_t block = g->causal == CAUSAL_NONE && span >= 4 * width ? BLOCK : 0, depth = MIN((size_t)g->k, DEPTH);
+    size_t block = g->causal == CAUSAL_NONE && span >= 4 * width ? A_ROWS : 0, depth = MIN((size_t)g->k, DEPTH);
     while (depth > 1 && ELEMENT_BYTES * (span + block) * depth > room)
         depth /= 2;
     size_t band = round_up(MAX(ceil_div(m, bands), MIN_BAND), d->tile_rows);
