@@ -338,7 +338,7 @@ refuse 2 'expected a text of at most 16 MiB' train --config "$TMP/large"
 refuse 2 'expected a text of at most 16 MiB' plan --simulate --profile "$TMP/large"
 printf 'device = x\nunits = \0\n' >"$TMP/nul"
 refuse 2 'nul, line 2 holds a zero byte' plan --simulate --hardware "$TMP/nul"
-mkdir "$TMP/kernels" && cp cl/*.cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
+mkdir "$TMP/kernels" && cp cl/* "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
 YARD_KERNELS=$TMP/kernels
 export YARD_KERNELS
 train 4 'norm.cl is a folder; expected a regular file'
