@@ -52,7 +52,7 @@ static char *kernel_source(const char *file, char **path)
     *path = folder ? format_string("%s/%s", folder, file) : format_string("cl/%s", file);
     char *text = read_kernels(*path);
     if (!text && folder)
-        fail(EXIT_IO, "YARD_KERNELS: cannot read %s", *path);
+        fail(EXIT_IO, "YARD_KERNELS: cannot read %s; the folder needs every file of cl/", *path);
     if (!text) {
         free(*path);
         *path = beside_binary(file);

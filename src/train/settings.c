@@ -318,7 +318,8 @@ static const struct {
      "text\n"
      "that can be edited. `yard plan --simulate --profile FILE` predicts with it."},
     {CMD_BENCH, "bench", "yard bench [options]",
-     "Measures the device: FMA peak, copies, matrix products of the model, training; each as share of the peak."},
+     "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products of the model, training;\n"
+     "each as share of the peak."},
 };
 
 static void print_page(enum command command)
