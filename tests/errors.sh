@@ -305,6 +305,10 @@ printf 'no model' >"$TMP/other/model.safetensors"
 refuse 1 'is not a valid safetensors file' train --model tiny --save "$TMP/other"
 grep -q -e 'save would replace it, and --overwrite does' "$TMP/err"
 result $? 'where the file that would be replaced is damaged, --overwrite is named'
+rm "$TMP/other/model.safetensors" && mkdir "$TMP/other/model.safetensors"
+refuse 4 'model.safetensors is a folder; expected a regular file' train --model tiny --save "$TMP/other"
+! grep -q overwrite "$TMP/err"
+result $? 'where a folder is in the way, --overwrite is not named'
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------
 
@@ -338,7 +342,7 @@ refuse 2 'expected a text of at most 16 MiB' train --config "$TMP/large"
 refuse 2 'expected a text of at most 16 MiB' plan --simulate --profile "$TMP/large"
 printf 'device = x\nunits = \0\n' >"$TMP/nul"
 refuse 2 'nul, line 2 holds a zero byte' plan --simulate --hardware "$TMP/nul"
-mkdir "$TMP/kernels" && cp cl/*.cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
+cp -r cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm.cl"
 YARD_KERNELS=$TMP/kernels
 export YARD_KERNELS
 train 4 'norm.cl is a folder; expected a regular file'

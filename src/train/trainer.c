@@ -215,8 +215,9 @@ static void check_saved(const struct settings *s, const struct config *ours)
     struct saved old = {.path = s->save && !s->overwrite ? saved_model(s) : NULL};
     if (old.path && access(old.path, F_OK) == 0) {
         struct problem *p = attempt(read_saved, &old);
-        if (p)
+        if (p && p->code == EXIT_FAILED)
             fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
+        must(p); /* no file, or one that may not be read: --overwrite is of no use */
         struct config c = old.config;
         if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
             c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
