@@ -107,6 +107,8 @@ train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
 train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
 train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
 train 2 'seq-len' --seq-len 1000000
+refuse 2 '2^31 elements: use a smaller --micro-batch' plan --hardware data/hardware/server.txt --batch 1000000
+refuse 2 '2^31 elements: use a shorter --seq-len' plan --hardware data/hardware/server.txt --batch 1 --seq-len 70000
 unharmed 'wrong sizes'
 
 # ---- data -----------------------------------------------------------------------------------------------------------

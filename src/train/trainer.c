@@ -82,7 +82,8 @@ static void set_batch(struct trainer *t)
              t->batch, micro, t->config.layers);
     if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
         (double)micro * t->config.heads * t->seq * t->seq > 2e9)
-        fail(EXIT_USAGE, "--micro-batch %d makes a tensor of more than 2^31 elements: use a smaller one", micro);
+        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
+             micro, t->seq, micro > 1 ? "smaller --micro-batch" : "shorter --seq-len");
 }
 
 static void set_rate(struct trainer *t)
