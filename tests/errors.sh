@@ -107,6 +107,8 @@ train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
 train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
 train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
 train 2 'seq-len' --seq-len 1000000
+refuse 2 '2^31 elements: use a smaller --micro-batch' plan --hardware data/hardware/server.txt --batch 1000000
+refuse 2 '2^31 elements: use a shorter --seq-len' plan --hardware data/hardware/server.txt --batch 1 --seq-len 70000
 unharmed 'wrong sizes'
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -305,6 +307,10 @@ printf 'no model' >"$TMP/other/model.safetensors"
 refuse 1 'is not a valid safetensors file' train --model tiny --save "$TMP/other"
 grep -q -e 'save would replace it, and --overwrite does' "$TMP/err"
 result $? 'where the file that would be replaced is damaged, --overwrite is named'
+rm "$TMP/other/model.safetensors" && mkdir "$TMP/other/model.safetensors"
+refuse 4 'model.safetensors is a folder; expected a regular file' train --model tiny --save "$TMP/other"
+! grep -q overwrite "$TMP/err"
+result $? 'where a folder is in the way, --overwrite is not named'
 
 # ---- what is no regular file ----------------------------------------------------------------------------------------
 

@@ -403,6 +403,44 @@ static void test_a_copy_that_is_left_out(void **state)
     }
 }
 
+/* ---- roles ------------------------------------------------------------------------------------------------------ */
+
+/* By its place in the list: a batch is fed, then come forward and backward; by its name behind the last of these. */
+static enum role expected_role(const struct task *t, enum role before)
+{
+    static const struct {
+        const char *prefix;
+        enum role role;
+    } named[] = {{"batch.", ROLE_FEED},     {"control.", ROLE_FEED},   {"embed", ROLE_FORWARD},
+                 {"loss.d", ROLE_BACKWARD}, {"tied.add", ROLE_REDUCE}, {"reduce.", ROLE_REDUCE},
+                 {"norm.", ROLE_NORM},      {"adamw", ROLE_UPDATE},    {"send.param", ROLE_BROADCAST},
+                 {"report", ROLE_REPORT}};
+    for (size_t i = 0; i < COUNT(named); i++)
+        if (strncmp(t->name, named[i].prefix, strlen(named[i].prefix)) == 0 && strncmp(t->name, "embed.d", 7) != 0)
+            return named[i].role;
+    return before;
+}
+
+static void test_every_task_has_its_role(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_two();
+    size_t count[ROLES] = {0};
+    enum role before = ROLE_OTHER;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *task = &t->train->tasks[i];
+        enum role expected = expected_role(task, before);
+        if (task->role != expected)
+            test_failed("task %zu %s has the role %s, expected %s\n", i, task->name, role_name[task->role],
+                        role_name[expected]);
+        before = expected;
+        count[task->role]++;
+    }
+    for (int role = ROLE_FORWARD; role < ROLES; role++)
+        assert_true(role == ROLE_SEND || count[role] > 0);
+    free_trainer(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_a_swap_of_a_part),
         cmocka_unit_test(test_swapping_activations_of_training),
         cmocka_unit_test(test_a_copy_that_is_left_out),
+        cmocka_unit_test(test_every_task_has_its_role),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }

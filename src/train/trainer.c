@@ -82,7 +82,8 @@ static void set_batch(struct trainer *t)
              t->batch, micro, t->config.layers);
     if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
         (double)micro * t->config.heads * t->seq * t->seq > 2e9)
-        fail(EXIT_USAGE, "--micro-batch %d makes a tensor of more than 2^31 elements: use a smaller one", micro);
+        fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
+             micro, t->seq, micro > 1 ? "smaller --micro-batch" : "shorter --seq-len");
 }
 
 static void set_rate(struct trainer *t)
@@ -215,8 +216,9 @@ static void check_saved(const struct settings *s, const struct config *ours)
     struct saved old = {.path = s->save && !s->overwrite ? saved_model(s) : NULL};
     if (old.path && access(old.path, F_OK) == 0) {
         struct problem *p = attempt(read_saved, &old);
-        if (p)
+        if (p && p->code == EXIT_FAILED)
             fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
+        must(p); /* no file, or one that may not be read: --overwrite is of no use */
         struct config c = old.config;
         if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
             c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
