@@ -208,15 +208,15 @@ static void test_verify_needs_every_wait_of_training(void **state)
     struct step *s = t->train;
     size_t waits = 0;
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->tasks[i].n_edges; k++) {
-            struct edge *e = &s->tasks[i].edges[k];
+        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
+            struct edge *e = &s->task[i]->edges[k];
             if (!e->wait)
                 continue;
             e->wait = false;
             char *wrong = verify(s, NULL);
             if (!wrong)
-                test_failed("task %zu %s need not wait for task %u %s\n", i, s->tasks[i].name, e->from,
-                            s->tasks[e->from].name);
+                test_failed("task %zu %s need not wait for task %u %s\n", i, s->task[i]->name, e->from,
+                            s->task[e->from]->name);
             free(wrong);
             e->wait = true;
             waits++;

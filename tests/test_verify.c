@@ -45,12 +45,12 @@ static void test_a_dropped_wait(void **state)
     size_t waits = 0;
     expect_right("whole", verify(t->train, t->values));
     for (size_t i = 0; i < t->train->n; i++)
-        for (size_t e = 0; e < t->train->tasks[i].n_edges; e++) {
-            struct edge *edge = &t->train->tasks[i].edges[e];
+        for (size_t e = 0; e < t->train->task[i]->n_edges; e++) {
+            struct edge *edge = &t->train->task[i]->edges[e];
             if (!edge->wait || waits++ % 4)
                 continue;
             edge->wait = false;
-            expect_wrong(t->train->tasks[i].name, verify(t->train, NULL), "nothing orders them");
+            expect_wrong(t->train->task[i]->name, verify(t->train, NULL), "nothing orders them");
             edge->wait = true;
         }
     assert_true(waits > 40);
@@ -60,12 +60,14 @@ static void test_a_dropped_wait(void **state)
 
 static void move_task(struct step *s, size_t from, size_t to)
 {
-    struct task t = s->tasks[from];
+    struct task *t = s->task[from];
     if (from < to)
-        memmove(&s->tasks[from], &s->tasks[from + 1], (to - from) * sizeof t);
+        memmove(&s->task[from], &s->task[from + 1], (to - from) * sizeof t);
     else
-        memmove(&s->tasks[to + 1], &s->tasks[to], (from - to) * sizeof t);
-    s->tasks[to] = t;
+        memmove(&s->task[to + 1], &s->task[to], (from - to) * sizeof t);
+    s->task[to] = t;
+    for (size_t i = 0; i < s->n; i++)
+        s->task[i]->index = i;
 }
 
 static bool overlap(const struct tensor *a, const struct tensor *b)
@@ -77,8 +79,8 @@ static bool overlap(const struct tensor *a, const struct tensor *b)
 static int producer_of(const struct step *s, int i, const struct tensor *x)
 {
     for (int k = i - 1; k >= 0; k--)
-        for (int a = 0; a < s->tasks[k].n_access; a++)
-            if (overlap(s->tasks[k].access[a].tensor, x) && (s->tasks[k].access[a].mode & ACCESS_WRITE))
+        for (int a = 0; a < s->task[k]->n_access; a++)
+            if (overlap(s->task[k]->access[a].tensor, x) && (s->task[k]->access[a].mode & ACCESS_WRITE))
                 return k;
     return -1;
 }
@@ -92,8 +94,8 @@ static void test_a_task_before_its_producer(void **state)
     struct step *s = t->train;
     size_t moved = 0, by_verify = 0;
     for (int i = 0; i < (int)s->n; i += 3)
-        for (int a = 0; a < s->tasks[i].n_access; a++) {
-            const struct access *x = &s->tasks[i].access[a];
+        for (int a = 0; a < s->task[i]->n_access; a++) {
+            const struct access *x = &s->task[i]->access[a];
             int k = x->mode & ACCESS_READ ? producer_of(s, i, x->tensor) : -1;
             if (k < 0)
                 continue;
@@ -102,7 +104,7 @@ static void test_a_task_before_its_producer(void **state)
             char *wrong = verify(s, NULL);
             by_verify += wrong != NULL;
             free(wrong);
-            expect_wrong(s->tasks[k].name, compare_values(t->values, s), "reads");
+            expect_wrong(s->task[k]->name, compare_values(t->values, s), "reads");
             move_task(s, (size_t)k, (size_t)i);
             moved++;
             break;
@@ -126,16 +128,16 @@ static void test_the_wrong_micro_batch(void **state)
     struct step *s = t->train;
     size_t tried = 0;
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < i && s->tasks[i].micro == 1; k++) {
-            if (s->tasks[k].micro != 0 || !same_task(&s->tasks[i], &s->tasks[k]))
+        for (size_t k = 0; k < i && s->task[i]->micro == 1; k++) {
+            if (s->task[k]->micro != 0 || !same_task(s->task[i], s->task[k]))
                 continue;
-            for (int a = 0; a < s->tasks[i].n_access; a++) {
-                struct access *x = &s->tasks[i].access[a];
-                struct tensor *right = x->tensor, *wrong = s->tasks[k].access[a].tensor;
+            for (int a = 0; a < s->task[i]->n_access; a++) {
+                struct access *x = &s->task[i]->access[a];
+                struct tensor *right = x->tensor, *wrong = s->task[k]->access[a].tensor;
                 if (x->mode != ACCESS_READ || right == wrong)
                     continue;
                 x->tensor = wrong;
-                expect_wrong(s->tasks[i].name, compare_values(t->values, s), "reads other values");
+                expect_wrong(s->task[i]->name, compare_values(t->values, s), "reads other values");
                 x->tensor = right;
                 tried++;
             }
@@ -152,10 +154,10 @@ static bool is_simple(const struct step *s, const struct tensor *x)
     if (x->root != x || x->persistent || x->step != s || x->last <= x->first + 1)
         return false;
     for (int i = x->first; i <= x->last; i++)
-        for (int a = 0; a < s->tasks[i].n_access; a++)
-            if (s->tasks[i].access[a].tensor->root == x) {
-                writes += (s->tasks[i].access[a].mode & ACCESS_WRITE) != 0;
-                read_last = s->tasks[i].access[a].mode == ACCESS_READ;
+        for (int a = 0; a < s->task[i]->n_access; a++)
+            if (s->task[i]->access[a].tensor->root == x) {
+                writes += (s->task[i]->access[a].mode & ACCESS_WRITE) != 0;
+                read_last = s->task[i]->access[a].mode == ACCESS_READ;
             }
     return writes == 1 && read_last;
 }
@@ -231,7 +233,7 @@ static struct swap new_swap(bool h_persists)
     add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "out", s.h, s.a);
     add_copy(p->step, p->device->lane[LANE_UPLOAD], "in", s.b, s.h);
     move_task(p->step, 1, 3);
-    p->step->tasks[3].access[1].tensor = s.b;
+    p->step->task[3]->access[1].tensor = s.b;
     return s;
 }
 
@@ -280,12 +282,12 @@ static void test_a_swap_needs_its_waits(void **state)
     struct swap s = new_swap(false);
     order_swap(&s);
     for (size_t i = 0; i < s.paper.step->n; i++)
-        for (size_t e = 0; e < s.paper.step->tasks[i].n_edges; e++) {
-            struct edge *edge = &s.paper.step->tasks[i].edges[e];
+        for (size_t e = 0; e < s.paper.step->task[i]->n_edges; e++) {
+            struct edge *edge = &s.paper.step->task[i]->edges[e];
             if (!edge->wait)
                 continue;
             edge->wait = false;
-            expect_wrong(s.paper.step->tasks[i].name, verify(s.paper.step, s.plain), "nothing orders them");
+            expect_wrong(s.paper.step->task[i]->name, verify(s.paper.step, s.plain), "nothing orders them");
             edge->wait = true;
         }
     end_swap(&s);
@@ -296,7 +298,7 @@ static void test_a_swap_of_another_value(void **state)
 {
     (void)state;
     struct swap s = new_swap(false);
-    s.paper.step->tasks[1].access[1].tensor = s.paper.step->tasks[0].access[1].tensor; /* out: h <- w */
+    s.paper.step->task[1]->access[1].tensor = s.paper.step->task[0]->access[1].tensor; /* out: h <- w */
     order_swap(&s);
     expect_right("sound in itself", verify(s.paper.step, NULL));
     expect_wrong("w in place of a", compare_values(s.plain, s.paper.step), "task 3 g");
@@ -313,16 +315,16 @@ static void test_a_swap_of_a_part(void **state)
         struct tensor *h = new_bytes(p, p->host, "half", 4, false), *back = new_bytes(p, p->device, "back", 4, false);
         struct tensor *left = new_view(p->pool, s.a, "left", 0, SHAPE(4));
         struct tensor *right = new_view(p->pool, s.a, "right", 4, SHAPE(4));
-        struct task *t = p->step->tasks;
-        t[3].access[1].tensor = right;
-        struct task without[] = {t[0], t[3]};
+        struct task **t = p->step->task;
+        t[3]->access[1].tensor = right;
+        struct task *without[] = {t[0], t[3]};
         struct step plain = *p->step;
-        plain.tasks = without, plain.n = COUNT(without);
+        plain.task = without, plain.n = COUNT(without);
         free_values(s.plain);
         s.plain = number_values(&plain);
-        t[1].access[0].tensor = h, t[1].access[1].tensor = wrong ? left : right;
-        t[2].access[0].tensor = back, t[2].access[1].tensor = h;
-        t[3].access[1].tensor = back;
+        t[1]->access[0].tensor = h, t[1]->access[1].tensor = wrong ? left : right;
+        t[2]->access[0].tensor = back, t[2]->access[1].tensor = h;
+        t[3]->access[1].tensor = back;
         order_swap(&s);
         if (wrong)
             expect_wrong("the left half", compare_values(s.plain, p->step), "task 3 g");
@@ -340,9 +342,9 @@ static void swap_tensor(struct trainer *t, struct tensor *x, int out, int in)
     struct tensor *h = new_tensor(t->pool, t->machine->host, x->class, "swapped", x->element, x->rank, x->shape);
     struct tensor *back = new_tensor(t->pool, x->device, x->class, x->name, x->element, x->rank, x->shape);
     for (int i = in; i <= x->last; i++)
-        for (int a = 0; a < s->tasks[i].n_access; a++)
-            if (s->tasks[i].access[a].tensor == x)
-                s->tasks[i].access[a].tensor = back;
+        for (int a = 0; a < s->task[i]->n_access; a++)
+            if (s->task[i]->access[a].tensor == x)
+                s->task[i]->access[a].tensor = back;
     add_copy(s, x->device->lane[LANE_DOWNLOAD], "swap.out", h, x);
     move_task(s, s->n - 1, (size_t)out);
     add_copy(s, x->device->lane[LANE_UPLOAD], "swap.in", back, h);
@@ -393,7 +395,7 @@ static void test_a_copy_that_is_left_out(void **state)
         add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "keep", result, y);
         struct values *values = number_values(p.step);
         if (wrong)
-            p.step->tasks[2].access[1].tensor = x;
+            p.step->task[2]->access[1].tensor = x;
         else
             p.step->n--;
         expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, p.step), "");

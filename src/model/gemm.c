@@ -173,7 +173,7 @@ void gemm(struct build *b, const char *name, const struct gemm *g)
         clblast_gemm(b, name, g);
     else
         own_gemm(b, name, g);
-    struct task *t = &b->step->tasks[b->step->n - 1];
+    struct task *t = b->step->task[b->step->n - 1];
     set_traffic(t, elements_of(g));
     t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;

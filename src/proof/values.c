@@ -28,10 +28,10 @@ static uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(&(uint64_t[2]){a
 /* Which task this is, whatever the list: name, layer, micro-batch, device, and how many such came before. */
 static uint64_t identity_of(const struct step *s, int task)
 {
-    const struct task *t = &s->tasks[task];
+    const struct task *t = s->task[task];
     uint64_t same = 0;
     for (int i = 0; i < task; i++) {
-        const struct task *o = &s->tasks[i];
+        const struct task *o = s->task[i];
         same += o->layer == t->layer && o->micro == t->micro && o->lane->device == t->lane->device &&
                 strcmp(o->name, t->name) == 0;
     }
@@ -125,7 +125,7 @@ static void copy_value(struct space *spaces, const struct tensor *to, const stru
 static void interpret(struct values *v, const struct step *s, struct space *spaces, int task, int iteration,
                       uint64_t identity)
 {
-    const struct task *t = &s->tasks[task];
+    const struct task *t = s->task[task];
     uint64_t value = identity;
     for (int i = 0; i < t->n_access; i++)
         if (t->access[i].mode & ACCESS_READ) {
@@ -218,7 +218,7 @@ static int first_difference(const struct values *a, const struct values *b, bool
 
 static char *describe_reader(const struct step *s, int task)
 {
-    const struct task *t = &s->tasks[task];
+    const struct task *t = s->task[task];
     return format_string("task %d %s (layer %d, micro-batch %d) reads other values than without passes", task, t->name,
                          t->layer, t->micro);
 }

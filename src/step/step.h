@@ -143,6 +143,7 @@ struct task {
     int layer;     /* -1: none */
     int micro;     /* micro-batch, -1: none */
     enum role role;
+    size_t index; /* position in the list */
     struct lane *lane;
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
@@ -180,7 +181,7 @@ struct pace; /* run/pace.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
-    struct task *tasks;
+    struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     struct stamp stamp;                        /* put on every task that is added */
     size_t peak[MAX_DEVICES + 1][MEM_CLASSES]; /* set by place: most bytes of a class held at a time */
@@ -199,7 +200,7 @@ struct step {
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
 
-/* Each adds a task at the end of the list; the pointer is valid until the next one is added. */
+/* Each adds a task at the end of the list, which owns it. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
                         struct grid grid, const struct arg *args, int n_args);
 /* Upload, download, or device to device within a context: whatever the two tensors' devices say. */

@@ -21,27 +21,27 @@ void free_step(struct step *s)
     CHECK(s->number[0] == 0 && s->number[1] == 0, "list %s is freed while iterations %u and %u are in flight", s->name,
           s->number[0], s->number[1]);
     for (size_t i = 0; i < s->n; i++) {
-        struct task *t = &s->tasks[i];
+        struct task *t = s->task[i];
         if (t->kernel)
             CL(clReleaseKernel(t->kernel));
         if (t->issue)
             free(t->context);
-        free(t->args);
-        free(t->access);
-        free(t->edges);
+        free(t->args), free(t->access), free(t->edges);
+        free(t);
     }
     for (int parity = 0; parity < 2; parity++) {
         free(s->slots[parity]);
         free(s->foreign[parity]);
     }
-    free(s->tasks);
+    free(s->task);
     free(s);
 }
 
 static struct task *add_task(struct step *s, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
-    struct task *t = APPEND(s->tasks, s->n, s->cap);
+    struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
+    t->index = s->n - 1;
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
     t->layer = s->stamp.layer;
