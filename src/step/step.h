@@ -81,7 +81,7 @@ struct access {
     struct tensor *tensor;
     enum access_mode mode;
 };
-enum arg_kind { ARG_TENSOR, ARG_INT, ARG_FLOAT, ARG_LOCAL };
+enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* of a kernel */
     enum arg_kind kind;
     struct access given; /* what add_kernel() is handed and moves into the task's access list */
@@ -94,6 +94,8 @@ struct arg { /* of a kernel */
 /* Adds to what is there, or starts anew: the first micro-batch of a gradient only writes. */
 #define ACCUMULATE(t, more) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (more) ? ACCESS_BOTH : ACCESS_WRITE}})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
+/* Of elementwise tasks: an int that counts elements from the task's first one on. */
+#define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)}) /* local memory */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})                          /* a buffer the kernel will not touch */
@@ -139,9 +141,10 @@ struct edge {                             /* listed at the consumer */
     bool wait; /* crosses lanes and follows from no other wait: execute() waits for it */
 };
 struct task {
-    char name[40]; /* "mlp.fc" */
-    int layer;     /* -1: none */
-    int micro;     /* micro-batch, -1: none */
+    uint64_t origin; /* which task of the list as it was built: pieces, repeats and stand-ins keep it */
+    char name[40];   /* "mlp.fc" */
+    int layer;       /* -1: none */
+    int micro;       /* micro-batch, -1: none */
     enum role role;
     size_t index; /* position in the list */
     struct lane *lane;
@@ -159,6 +162,8 @@ struct task {
     struct grid grid;
     cl_kernel kernel; /* its own object: arguments are set once */
     bool copy;        /* access[1] to access[0], nothing else */
+    bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
+    size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
@@ -183,6 +188,7 @@ struct step {
     struct pool *pool;
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
+    uint64_t last_origin;
     struct stamp stamp;                        /* put on every task that is added */
     size_t peak[MAX_DEVICES + 1][MEM_CLASSES]; /* set by place: most bytes of a class held at a time */
     size_t high[MAX_DEVICES + 1];              /* and of all together */
@@ -208,6 +214,9 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
+/* Declares the task elementwise.  Operands of as many bytes as its first one count element by element, all others are
+ * read as a whole; counts of elements among a kernel's arguments must be ELEMENTS. */
+void set_elementwise(struct task *t);
 /* So many elements are read and written in all, of tensors of which it needs only parts. */
 void set_traffic(struct task *t, double elements);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */

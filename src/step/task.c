@@ -42,6 +42,7 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     CHECK(lane != NULL, "task %s has no lane", name);
     struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
     t->index = s->n - 1;
+    t->origin = ++s->last_origin;
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
     t->layer = s->stamp.layer;
@@ -67,6 +68,15 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
     t->bytes += tensor->bytes * ((more & ACCESS_READ ? 1u : 0) + (more & ACCESS_WRITE ? 1u : 0));
     t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
     t->access[t->n_access++] = (struct access){tensor, mode};
+}
+
+void set_elementwise(struct task *t)
+{
+    for (int i = 0; i < t->n_access; i++)
+        CHECK(t->access[i].mode == ACCESS_READ || t->access[i].tensor->bytes == t->access[0].tensor->bytes,
+              "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", t->name,
+              t->access[i].tensor->name, t->access[i].tensor->bytes, t->access[0].tensor->bytes);
+    t->elementwise = true;
 }
 
 void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements * ELEMENT_BYTES); }
