@@ -20,7 +20,7 @@ static void test_each_device_has_its_engine(void **state)
     for (int rank = 0; rank < 2; rank++) {
         start_micro_batch(&b, rank, 0, 1, 16);
         linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){NULL, NULL});
-        own[rank] = s->tasks[s->n - 1].file != NULL;
+        own[rank] = s->task[s->n - 1]->file != NULL;
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
