@@ -81,7 +81,7 @@ static void wait_for_lanes(struct step *s, uint32_t number, bool compute)
 {
     for (size_t i = s->n; i-- > 0;) {
         cl_event done = slot_of(s, number, i)->done;
-        if (done && compute == (s->tasks[i].lane->kind == LANE_COMPUTE))
+        if (done && compute == (s->task[i]->lane->kind == LANE_COMPUTE))
             clWaitForEvents(1, &done); /* an error shows in the status, where the task can be named */
     }
 }
