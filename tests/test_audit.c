@@ -102,10 +102,10 @@ static bool expect_found(struct audit *a, struct step *s, size_t i, int k, enum 
 {
     bool at_once;
     char *wrong = audit_from(a, s, i, &at_once);
-    const struct access *x = &s->tasks[i].access[k];
-    if (!wrong && !is_listed(&s->tasks[i], is, x->mode))
+    const struct access *x = &s->task[i]->access[k];
+    if (!wrong && !is_listed(s->task[i], is, x->mode))
         test_failed("%s list, task %zu %s, tensor %s: %s said to be %s, and nobody notices\n", s->name, i,
-                    s->tasks[i].name, x->tensor->name, mode_name[is], mode_name[x->mode]);
+                    s->task[i]->name, x->tensor->name, mode_name[is], mode_name[x->mode]);
     *(!wrong ? &tally->listed : at_once ? &tally->at_task : &tally->at_reader) += 1;
     free(wrong);
     return at_once;
@@ -115,7 +115,7 @@ static bool expect_found(struct audit *a, struct step *s, size_t i, int k, enum 
 static void say(struct trainer *t, struct step *s, struct audit **a, size_t i, int k, enum access_mode mode,
                 struct tally *tally)
 {
-    struct task *task = &s->tasks[i];
+    struct task *task = s->task[i];
     enum access_mode is = task->access[k].mode, before = declared(task, k);
     bool audited_on = false;
     task->access[k].mode = mode;
@@ -151,10 +151,10 @@ static void say_all(struct trainer *t, struct step *s, struct tally *tally)
 {
     struct audit *a = audit_before(t, s, 0);
     for (size_t i = 0; i < s->n; i++) {
-        bool skip = is_repeated(&s->tasks[i]);
-        for (int k = 0; k < s->tasks[i].n_access && !skip; k++)
+        bool skip = is_repeated(s->task[i]);
+        for (int k = 0; k < s->task[i]->n_access && !skip; k++)
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
-                if (mode != s->tasks[i].access[k].mode)
+                if (mode != s->task[i]->access[k].mode)
                     say(t, s, &a, i, k, mode, tally);
         assert_null(audit_task(a, WARM_UP + 1, i));
     }
@@ -208,9 +208,9 @@ static float product_of_another(enum gemm_engine engine)
     float result[16];
     struct gemm g = {GEMM_NT, 4, 4, 4, 1, 1, matrix(a, 4), matrix(b, 4), matrix(c, 4), .start = START_ZERO};
     gemm(&build, "product", &g);
-    for (int k = 0; k < s->tasks[0].n_access; k++)
-        if (s->tasks[0].access[k].tensor == a)
-            s->tasks[0].access[k].tensor = d;
+    for (int k = 0; k < s->task[0]->n_access; k++)
+        if (s->task[0]->access[k].tensor == a)
+            s->task[0]->access[k].tensor = d;
     finish_steps(p, &s, 1);
     fill_matrix(a, 1), fill_matrix(b, 10), fill_matrix(d, 2);
     execute(s, 1);
@@ -238,14 +238,14 @@ static void swap_tensors(struct access *a, struct access *b)
 static double loss_of_a_step(bool exchanged)
 {
     struct trainer *t = open_trainer("own");
-    struct task *first = NULL, *task = t->train->tasks;
+    struct task **first = NULL, **task = t->train->task;
     start_again(t, t->train);
     for (size_t i = 0; exchanged && i < t->train->n; i++)
-        if (strcmp(task[i].name, "batch.prepare") == 0 && !first)
+        if (strcmp(task[i]->name, "batch.prepare") == 0 && !first)
             first = &task[i];
-        else if (strcmp(task[i].name, "batch.prepare") == 0) {
-            swap_tensors(&first[0].access[0], &task[i].access[0]);
-            swap_tensors(&first[1].access[1], &task[i + 1].access[1]);
+        else if (strcmp(task[i]->name, "batch.prepare") == 0) {
+            swap_tensors(&first[0]->access[0], &task[i]->access[0]);
+            swap_tensors(&first[1]->access[1], &task[i + 1]->access[1]);
             break;
         }
     execute(t->train, WARM_UP + 1);
@@ -268,7 +268,7 @@ static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 static bool runs(const struct step *s, const char *kernel)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->tasks[i].function && strcmp(s->tasks[i].function, kernel) == 0)
+        if (s->task[i]->function && strcmp(s->task[i]->function, kernel) == 0)
             return true;
     return false;
 }
@@ -311,10 +311,10 @@ static void test_every_kernel_is_in_a_list(void **state)
 static struct access *state_of_adamw(struct trainer *t)
 {
     for (size_t i = t->train->n; i-- > 0;)
-        if (strcmp(t->train->tasks[i].name, "adamw") == 0)
-            for (int k = 0; k < t->train->tasks[i].n_access; k++)
-                if (strcmp(t->train->tasks[i].access[k].tensor->name, "state") == 0)
-                    return &t->train->tasks[i].access[k];
+        if (strcmp(t->train->task[i]->name, "adamw") == 0)
+            for (int k = 0; k < t->train->task[i]->n_access; k++)
+                if (strcmp(t->train->task[i]->access[k].tensor->name, "state") == 0)
+                    return &t->train->task[i]->access[k];
     return NULL;
 }
 

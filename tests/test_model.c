@@ -20,7 +20,7 @@ static void test_each_device_has_its_engine(void **state)
     for (int rank = 0; rank < 2; rank++) {
         start_micro_batch(&b, rank, 0, 1, 16);
         linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){NULL, NULL});
-        own[rank] = s->tasks[s->n - 1].file != NULL;
+        own[rank] = s->task[s->n - 1]->file != NULL;
     }
     assert_int_equal(own[0], 0);
     assert_int_equal(own[1], 1);
@@ -46,11 +46,11 @@ static void test_bytes_are_those_touched(void **state)
     s->layers = 1, s->heads = H, s->channels = C, s->seq_len = T, s->vocab = V, s->batch = B;
     struct trainer *t = new_trainer(s, LIST_TRAIN, false, true);
     for (size_t k = 0, i = 0; k < COUNT(expected); k++) {
-        while (i < t->train->n && strcmp(t->train->tasks[i].name, expected[k].name) != 0)
+        while (i < t->train->n && strcmp(t->train->task[i]->name, expected[k].name) != 0)
             i++;
         assert_true(i < t->train->n);
-        if ((double)t->train->tasks[i].bytes != 4 * expected[k].floats)
-            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, t->train->tasks[i].bytes,
+        if ((double)t->train->task[i]->bytes != 4 * expected[k].floats)
+            test_failed("%s: %zu bytes, expected %.0f\n", expected[k].name, t->train->task[i]->bytes,
                         4 * expected[k].floats);
     }
     free_trainer(t);

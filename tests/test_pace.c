@@ -40,7 +40,7 @@ static size_t append_tensor(float **values, size_t n, struct tensor *t)
 }
 
 /* Parameters of every rank, then Adam's m and v: all that a step leaves behind; the caller frees it. */
-static float *read_state(struct trainer *t, size_t *n)
+static float *read_weights(struct trainer *t, size_t *n)
 {
     struct model *m = t->model;
     float *values = NULL;
@@ -67,7 +67,7 @@ static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
     }
     assert_true(isfinite(step_result(t, steps)->loss));
     drain(t->train);
-    return read_state(t, n);
+    return read_weights(t, n);
 }
 
 static float *train_serial(struct trainer *t, uint32_t steps, size_t *n)
@@ -136,7 +136,7 @@ static void keep_times(void *context, const struct step *s, const struct task *t
 {
     struct recording *r = context;
     assert_true(now_ns() >= end); /* the padded end is when others were told, not only what is written down */
-    r->times[number * s->n + (size_t)(t - s->tasks)] = (struct times){start, end};
+    r->times[number * s->n + t->index] = (struct times){start, end};
     r->n++;
 }
 
@@ -191,19 +191,19 @@ static void expect_after(const struct step *s, uint32_t number, size_t i, const 
                          const struct times *before, const char *what)
 {
     if (mine->start < before->end)
-        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, s->tasks[i].name,
+        test_failed("step %u, task %zu %s starts %.3f us before the end of %s\n", number, i, s->task[i]->name,
                     1e-3 * (double)(before->end - mine->start), what);
 }
 
 static void expect_order(const struct paced *p, uint32_t number, size_t i, const struct times **lane_before)
 {
     const struct step *s = p->trainer->train;
-    const struct task *t = &s->tasks[i];
+    const struct task *t = s->task[i];
     const struct times *all = p->recording.times, *mine = &all[number * s->n + i];
     for (size_t e = 0; e < t->n_edges; e++)
         if (t->edges[e].wait && number > t->edges[e].previous)
             expect_after(s, number, i, mine, &all[(number - t->edges[e].previous) * s->n + t->edges[e].from],
-                         s->tasks[t->edges[e].from].name);
+                         s->task[t->edges[e].from]->name);
     if (lane_before[t->lane->index])
         expect_after(s, number, i, mine, lane_before[t->lane->index], "the task before it on its lane");
     lane_before[t->lane->index] = mine;

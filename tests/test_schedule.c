@@ -122,7 +122,7 @@ struct expected { /* `to` depends on `from`, of the step before if so said */
 
 static const struct edge *find_edge(const struct step *s, const struct expected *x)
 {
-    const struct task *t = &s->tasks[x->to];
+    const struct task *t = s->task[x->to];
     for (size_t i = 0; i < t->n_edges; i++)
         if (t->edges[i].from == x->from && t->edges[i].previous == x->previous)
             return &t->edges[i];
@@ -142,7 +142,7 @@ static void expect_edges(const struct step *s, const struct expected *x, size_t 
                                                : "the wait differs");
     }
     for (size_t i = 0; i < s->n; i++)
-        found += s->tasks[i].n_edges;
+        found += s->task[i]->n_edges;
     if (found != n)
         test_failed("%zu edges, expected %zu\n", found, n);
 }
@@ -177,7 +177,7 @@ static void test_all_edges_of_the_journey(void **state)
         {4, 0, false, EDGE_REUSE, false}, {4, 1, false, EDGE_REUSE, false}, {5, 4, false, EDGE_DATA, true},
     };
     expect_edges(j.step, edges, COUNT(edges));
-    assert_true(j.step->tasks[0].flush && j.step->tasks[3].flush && !j.step->tasks[2].flush);
+    assert_true(j.step->task[0]->flush && j.step->task[3]->flush && !j.step->task[2]->flush);
     assert_null(verify(j.step, NULL));
     end_journey(&j);
 }
@@ -224,9 +224,9 @@ static void test_moves_between_contexts(void **state)
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
         assert_int_equal(m->n_contexts, staged ? 2 : 1);
         assert_int_equal(s->n, staged ? 3 : 2);
-        assert_int_equal(s->tasks[1].layer, 3);
-        assert_int_equal(s->tasks[1].notify, staged ? 1u << 1 : 0);
-        assert_true(s->tasks[0].flush);
+        assert_int_equal(s->task[1]->layer, 3);
+        assert_int_equal(s->task[1]->notify, staged ? 1u << 1 : 0);
+        assert_true(s->task[0]->flush);
         execute(s, 1);
         drain(s);
         float value[64];
@@ -245,8 +245,8 @@ static bool find_life(const struct step *s, const struct tensor *t, int *first, 
 {
     *first = -1;
     for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->tasks[i].n_access; k++)
-            if (s->tasks[i].access[k].tensor->root == t) {
+        for (int k = 0; k < s->task[i]->n_access; k++)
+            if (s->task[i]->access[k].tensor->root == t) {
                 *first = *first < 0 ? (int)i : *first;
                 *last = (int)i;
             }
@@ -407,10 +407,10 @@ static void case_over_budget(void)
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
     struct pool *p = new_pool(m);
     struct step *s = new_chain(p, 3, 1000);
-    add_accumulate(s, "straw", s->tasks[2].access[0].tensor, new_array(p, &m->device[0], "camel", 1000, false));
-    s->tasks[3].layer = 4;
+    add_accumulate(s, "straw", s->task[2]->access[0].tensor, new_array(p, &m->device[0], "camel", 1000, false));
+    s->task[3]->layer = 4;
     for (int k = 0; k < 3; k++) /* all live to the end */
-        add_access(&s->tasks[3], s->tasks[k].access[0].tensor, ACCESS_READ);
+        add_access(s->task[3], s->task[k]->access[0].tensor, ACCESS_READ);
     must(finish_steps(p, &s, 1));
 }
 
@@ -494,10 +494,10 @@ static void test_verify_sees_a_dropped_edge(void **state)
     (void)state;
     struct journey j = new_journey(no_work, NULL);
     must(finish_steps(j.pool, &j.step, 1));
-    j.step->tasks[1].n_edges = 0;
+    j.step->task[1]->n_edges = 0;
     expect_verdict(j.step, "touch the same bytes and nothing orders them");
     depend(j.step, true);
-    j.step->tasks[0].n_edges = 0; /* only the wait for the step before */
+    j.step->task[0]->n_edges = 0; /* only the wait for the step before */
     expect_verdict(j.step, "of the next iteration");
     end_journey(&j);
 }
@@ -509,11 +509,11 @@ static void test_verify_sees_a_shortened_lifetime(void **state)
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
     struct step *s = new_chain(p, 5, 100);
-    struct tensor *early = s->tasks[0].access[0].tensor, *kept = new_array(p, &m->device[0], "kept", 100, true);
+    struct tensor *early = s->task[0]->access[0].tensor, *kept = new_array(p, &m->device[0], "kept", 100, true);
     add_accumulate(s, "late", kept, early);
-    s->tasks[5].access[1].tensor = kept;
+    s->task[5]->access[1].tensor = kept;
     must(place(p, &s, 1, true));
-    s->tasks[5].access[1].tensor = early;
+    s->task[5]->access[1].tensor = early;
     depend(s, true);
     expect_verdict(s, "task 5 late reads tensor t0, but its bytes were overwritten as tensor");
     free_step(s);
@@ -525,7 +525,7 @@ static void test_verify_sees_a_read_of_nothing(void **state)
 {
     (void)state;
     struct journey j = new_journey(no_work, NULL);
-    j.step->tasks[2].access[0].mode = ACCESS_NONE; /* the write of o is not declared */
+    j.step->task[2]->access[0].mode = ACCESS_NONE; /* the write of o is not declared */
     must(finish_steps(j.pool, &j.step, 1));
     expect_verdict(j.step, "task 3 sum reads tensor o before anything is written to it");
     end_journey(&j);
@@ -557,8 +557,8 @@ static void case_undeclared_write(void)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
-    s->tasks[0].layer = 7;
-    s->tasks[0].access[0].mode = ACCESS_READ;
+    s->task[0]->layer = 7;
+    s->task[0]->access[0].mode = ACCESS_READ;
     audit_list(s);
 }
 
@@ -590,7 +590,7 @@ static void case_half_written(void)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
-    s->tasks[0].args[2].i = 60;
+    s->task[0]->args[2].i = 60;
     audit_list(s);
 }
 
@@ -763,8 +763,8 @@ static void check_waits(struct step *s, uint64_t seed)
     if (wrong)
         test_failed("list %llu: %s\n", (unsigned long long)seed, wrong);
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->tasks[i].n_edges; k++) {
-            struct edge *e = &s->tasks[i].edges[k];
+        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
+            struct edge *e = &s->task[i]->edges[k];
             if (!e->wait)
                 continue;
             e->wait = false;
@@ -883,7 +883,7 @@ static void issue_broken(const struct task *t, cl_uint n_wait, const cl_event *w
 static void run_broken(bool serial)
 {
     struct journey j = new_journey(no_work, NULL);
-    struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL);
+    struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
     t->layer = 2;
     add_access(t, j.p, ACCESS_BOTH);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
@@ -1002,7 +1002,7 @@ static void case_driver_hangs(void)
 {
     execution.watchdog_seconds = 0.3;
     struct journey j = new_journey(no_work, NULL);
-    add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL);
+    add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
     finish_steps(j.pool, &j.step, 1);
     execute(j.step, 1);
 }

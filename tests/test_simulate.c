@@ -19,7 +19,7 @@ static void expect_times(const struct simulation *sim, int iteration, const stru
         double tolerance = 1e-9 * expected[i].end + 1e-18;
         if (fabs(m->start - expected[i].start) > tolerance || fabs(m->end - expected[i].end) > tolerance)
             test_failed("iteration %d, task %zu %s: simulated [%g, %g], by hand [%g, %g]\n", iteration, i,
-                        sim->step->tasks[i].name, m->start, m->end, expected[i].start, expected[i].end);
+                        sim->step->task[i]->name, m->start, m->end, expected[i].start, expected[i].end);
     }
 }
 
@@ -168,7 +168,7 @@ static void add_upload(struct paper *p, int d, int seconds, int after)
     struct device *device = &p->machine->device[d];
     int64_t words = 250 * seconds;
     struct tensor *to = new_bytes(p, device, "to", words, true), *from = new_bytes(p, p->host, "from", words, true);
-    add_access(&p->step->tasks[0], from, ACCESS_WRITE);
+    add_access(p->step->task[0], from, ACCESS_WRITE);
     if (after)
         add_paper(p, device->lane[LANE_COMPUTE], "before", to, from, NULL)->bytes = (size_t)after * 1000;
     add_copy(p->step, device->lane[LANE_UPLOAD], "copy", to, from);
@@ -181,8 +181,8 @@ static void expect_copies(struct paper *p, const struct span *expected, double p
     struct span *all = allocate(n + 1, sizeof *all);
     struct task *end = add_paper(p, p->host->lane[LANE_CPU], "end", NULL, NULL, NULL);
     for (size_t i = 1; i < n; i++)
-        add_access(end, p->step->tasks[i].access[0].tensor, ACCESS_READ);
-    p->step->tasks[0].bytes = end->bytes = 0;
+        add_access(end, p->step->task[i]->access[0].tensor, ACCESS_READ);
+    p->step->task[0]->bytes = end->bytes = 0;
     finish_paper(p);
     struct simulation *sim = simulate(p->step, p->costs);
     expect_number("period", sim->period, period);
@@ -351,7 +351,7 @@ static void longest_paths(const struct step *s, const double *seconds, struct sp
     double iteration_end[SIMULATED_STEPS] = {0};
     memset(last, -1, sizeof last);
     for (int node = 0; node < SIMULATED_STEPS * n; node++) {
-        const struct task *t = &s->tasks[node % n];
+        const struct task *t = s->task[node % n];
         double start = node >= 2 * n ? iteration_end[node / n - 2] : 0;
         if (last[t->lane->index] >= 0)
             start = fmax(start, span[last[t->lane->index]].end);
@@ -414,8 +414,8 @@ static void test_an_edge_less_never_takes_longer(void **state)
     struct simulation *all = simulate_durations(p.step, seconds);
     size_t dropped = 0, shorter = 0;
     for (size_t i = 0; i < p.step->n; i++)
-        for (size_t e = 0; e < p.step->tasks[i].n_edges; e++) {
-            struct edge *edge = &p.step->tasks[i].edges[e];
+        for (size_t e = 0; e < p.step->task[i]->n_edges; e++) {
+            struct edge *edge = &p.step->task[i]->edges[e];
             if (!edge->wait)
                 continue;
             edge->wait = false;
@@ -464,7 +464,7 @@ static void test_random_copies_share_evenly(void **state)
         struct paper p = random_list(seed, &speeds, 4);
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
-            enum lane_kind kind = p.step->tasks[i].lane->kind;
+            enum lane_kind kind = p.step->task[i]->lane->kind;
             link[i] = kind == LANE_UPLOAD ? 1 : kind == LANE_DOWNLOAD ? 2 : 3 + i; /* no link: alone */
         }
         struct simulation *sim = simulate(p.step, p.costs);
@@ -509,7 +509,7 @@ static void test_free_links_leave_the_compute_path(void **state)
     struct trainer *slower = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 4);
     struct simulation *sim = simulate(t->train, t->costs), *bound = simulate(slower->train, slower->costs);
     for (size_t i = 0; i < t->train->n; i++)
-        if (on_link(&t->train->tasks[i])) {
+        if (on_link(t->train->task[i])) {
             assert_true(sim->seconds[i] < 1e-20);
             sim->seconds[i] = 0;
         }

@@ -40,33 +40,6 @@ static struct trainer *open_trainer(const struct variant *v)
     return t;
 }
 
-static void append_tensor(float **values, size_t *n, struct tensor *t)
-{
-    size_t more = count_elements(t);
-    *values = reallocate(*values, *n + more, sizeof **values);
-    read_tensor(t, *values + *n);
-    *n += more;
-}
-
-struct state { /* parameters of one rank, then Adam's m and v of all units */
-    float *values;
-    size_t n, n_parameters;
-};
-
-static struct state read_state(struct trainer *t, int rank)
-{
-    struct state s = {0};
-    struct model *m = t->model;
-    for (int u = 0; u < m->params->n_units; u++)
-        append_tensor(&s.values, &s.n, m->replica[rank].value[u]);
-    s.n_parameters = s.n;
-    for (int u = 0; u < m->params->n_units; u++) {
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].m[u]);
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].v[u]);
-    }
-    return s;
-}
-
 static void expect_equal_replicas(struct trainer *t)
 {
     struct state first = read_state(t, 0);
@@ -207,15 +180,15 @@ static void test_verify_needs_every_wait_of_training(void **state)
     struct step *s = t->train;
     size_t waits = 0;
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->tasks[i].n_edges; k++) {
-            struct edge *e = &s->tasks[i].edges[k];
+        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
+            struct edge *e = &s->task[i]->edges[k];
             if (!e->wait)
                 continue;
             e->wait = false;
             char *wrong = verify(s, NULL);
             if (!wrong)
-                test_failed("task %zu %s need not wait for task %u %s\n", i, s->tasks[i].name, e->from,
-                            s->tasks[e->from].name);
+                test_failed("task %zu %s need not wait for task %u %s\n", i, s->task[i]->name, e->from,
+                            s->task[e->from]->name);
             free(wrong);
             e->wait = true;
             waits++;

@@ -4,6 +4,7 @@
  * at bytes and order, compare_values() at what is computed.  A pass that only moves values round must pass both.  No
  * OpenCL device is opened here.
  */
+#include "../src/step/edit.h"
 #include "support_paper.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
@@ -45,12 +46,12 @@ static void test_a_dropped_wait(void **state)
     size_t waits = 0;
     expect_right("whole", verify(t->train, t->values));
     for (size_t i = 0; i < t->train->n; i++)
-        for (size_t e = 0; e < t->train->tasks[i].n_edges; e++) {
-            struct edge *edge = &t->train->tasks[i].edges[e];
+        for (size_t e = 0; e < t->train->task[i]->n_edges; e++) {
+            struct edge *edge = &t->train->task[i]->edges[e];
             if (!edge->wait || waits++ % 4)
                 continue;
             edge->wait = false;
-            expect_wrong(t->train->tasks[i].name, verify(t->train, NULL), "nothing orders them");
+            expect_wrong(t->train->task[i]->name, verify(t->train, NULL), "nothing orders them");
             edge->wait = true;
         }
     assert_true(waits > 40);
@@ -60,12 +61,14 @@ static void test_a_dropped_wait(void **state)
 
 static void move_task(struct step *s, size_t from, size_t to)
 {
-    struct task t = s->tasks[from];
+    struct task *t = s->task[from];
     if (from < to)
-        memmove(&s->tasks[from], &s->tasks[from + 1], (to - from) * sizeof t);
+        memmove(&s->task[from], &s->task[from + 1], (to - from) * sizeof t);
     else
-        memmove(&s->tasks[to + 1], &s->tasks[to], (from - to) * sizeof t);
-    s->tasks[to] = t;
+        memmove(&s->task[to + 1], &s->task[to], (from - to) * sizeof t);
+    s->task[to] = t;
+    for (size_t i = 0; i < s->n; i++)
+        s->task[i]->index = i;
 }
 
 static bool overlap(const struct tensor *a, const struct tensor *b)
@@ -77,8 +80,8 @@ static bool overlap(const struct tensor *a, const struct tensor *b)
 static int producer_of(const struct step *s, int i, const struct tensor *x)
 {
     for (int k = i - 1; k >= 0; k--)
-        for (int a = 0; a < s->tasks[k].n_access; a++)
-            if (overlap(s->tasks[k].access[a].tensor, x) && (s->tasks[k].access[a].mode & ACCESS_WRITE))
+        for (int a = 0; a < s->task[k]->n_access; a++)
+            if (overlap(s->task[k]->access[a].tensor, x) && (s->task[k]->access[a].mode & ACCESS_WRITE))
                 return k;
     return -1;
 }
@@ -92,8 +95,8 @@ static void test_a_task_before_its_producer(void **state)
     struct step *s = t->train;
     size_t moved = 0, by_verify = 0;
     for (int i = 0; i < (int)s->n; i += 3)
-        for (int a = 0; a < s->tasks[i].n_access; a++) {
-            const struct access *x = &s->tasks[i].access[a];
+        for (int a = 0; a < s->task[i]->n_access; a++) {
+            const struct access *x = &s->task[i]->access[a];
             int k = x->mode & ACCESS_READ ? producer_of(s, i, x->tensor) : -1;
             if (k < 0)
                 continue;
@@ -102,7 +105,7 @@ static void test_a_task_before_its_producer(void **state)
             char *wrong = verify(s, NULL);
             by_verify += wrong != NULL;
             free(wrong);
-            expect_wrong(s->tasks[k].name, compare_values(t->values, s), "reads");
+            expect_wrong(s->task[k]->name, compare_values(t->values, s), "reads");
             move_task(s, (size_t)k, (size_t)i);
             moved++;
             break;
@@ -126,16 +129,16 @@ static void test_the_wrong_micro_batch(void **state)
     struct step *s = t->train;
     size_t tried = 0;
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < i && s->tasks[i].micro == 1; k++) {
-            if (s->tasks[k].micro != 0 || !same_task(&s->tasks[i], &s->tasks[k]))
+        for (size_t k = 0; k < i && s->task[i]->micro == 1; k++) {
+            if (s->task[k]->micro != 0 || !same_task(s->task[i], s->task[k]))
                 continue;
-            for (int a = 0; a < s->tasks[i].n_access; a++) {
-                struct access *x = &s->tasks[i].access[a];
-                struct tensor *right = x->tensor, *wrong = s->tasks[k].access[a].tensor;
+            for (int a = 0; a < s->task[i]->n_access; a++) {
+                struct access *x = &s->task[i]->access[a];
+                struct tensor *right = x->tensor, *wrong = s->task[k]->access[a].tensor;
                 if (x->mode != ACCESS_READ || right == wrong)
                     continue;
                 x->tensor = wrong;
-                expect_wrong(s->tasks[i].name, compare_values(t->values, s), "reads other values");
+                expect_wrong(s->task[i]->name, compare_values(t->values, s), "reads other values");
                 x->tensor = right;
                 tried++;
             }
@@ -152,10 +155,10 @@ static bool is_simple(const struct step *s, const struct tensor *x)
     if (x->root != x || x->persistent || x->step != s || x->last <= x->first + 1)
         return false;
     for (int i = x->first; i <= x->last; i++)
-        for (int a = 0; a < s->tasks[i].n_access; a++)
-            if (s->tasks[i].access[a].tensor->root == x) {
-                writes += (s->tasks[i].access[a].mode & ACCESS_WRITE) != 0;
-                read_last = s->tasks[i].access[a].mode == ACCESS_READ;
+        for (int a = 0; a < s->task[i]->n_access; a++)
+            if (s->task[i]->access[a].tensor->root == x) {
+                writes += (s->task[i]->access[a].mode & ACCESS_WRITE) != 0;
+                read_last = s->task[i]->access[a].mode == ACCESS_READ;
             }
     return writes == 1 && read_last;
 }
@@ -231,7 +234,7 @@ static struct swap new_swap(bool h_persists)
     add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "out", s.h, s.a);
     add_copy(p->step, p->device->lane[LANE_UPLOAD], "in", s.b, s.h);
     move_task(p->step, 1, 3);
-    p->step->tasks[3].access[1].tensor = s.b;
+    p->step->task[3]->access[1].tensor = s.b;
     return s;
 }
 
@@ -280,12 +283,12 @@ static void test_a_swap_needs_its_waits(void **state)
     struct swap s = new_swap(false);
     order_swap(&s);
     for (size_t i = 0; i < s.paper.step->n; i++)
-        for (size_t e = 0; e < s.paper.step->tasks[i].n_edges; e++) {
-            struct edge *edge = &s.paper.step->tasks[i].edges[e];
+        for (size_t e = 0; e < s.paper.step->task[i]->n_edges; e++) {
+            struct edge *edge = &s.paper.step->task[i]->edges[e];
             if (!edge->wait)
                 continue;
             edge->wait = false;
-            expect_wrong(s.paper.step->tasks[i].name, verify(s.paper.step, s.plain), "nothing orders them");
+            expect_wrong(s.paper.step->task[i]->name, verify(s.paper.step, s.plain), "nothing orders them");
             edge->wait = true;
         }
     end_swap(&s);
@@ -296,7 +299,7 @@ static void test_a_swap_of_another_value(void **state)
 {
     (void)state;
     struct swap s = new_swap(false);
-    s.paper.step->tasks[1].access[1].tensor = s.paper.step->tasks[0].access[1].tensor; /* out: h <- w */
+    s.paper.step->task[1]->access[1].tensor = s.paper.step->task[0]->access[1].tensor; /* out: h <- w */
     order_swap(&s);
     expect_right("sound in itself", verify(s.paper.step, NULL));
     expect_wrong("w in place of a", compare_values(s.plain, s.paper.step), "task 3 g");
@@ -313,16 +316,16 @@ static void test_a_swap_of_a_part(void **state)
         struct tensor *h = new_bytes(p, p->host, "half", 4, false), *back = new_bytes(p, p->device, "back", 4, false);
         struct tensor *left = new_view(p->pool, s.a, "left", 0, SHAPE(4));
         struct tensor *right = new_view(p->pool, s.a, "right", 4, SHAPE(4));
-        struct task *t = p->step->tasks;
-        t[3].access[1].tensor = right;
-        struct task without[] = {t[0], t[3]};
+        struct task **t = p->step->task;
+        t[3]->access[1].tensor = right;
+        struct task *without[] = {t[0], t[3]};
         struct step plain = *p->step;
-        plain.tasks = without, plain.n = COUNT(without);
+        plain.task = without, plain.n = COUNT(without);
         free_values(s.plain);
         s.plain = number_values(&plain);
-        t[1].access[0].tensor = h, t[1].access[1].tensor = wrong ? left : right;
-        t[2].access[0].tensor = back, t[2].access[1].tensor = h;
-        t[3].access[1].tensor = back;
+        t[1]->access[0].tensor = h, t[1]->access[1].tensor = wrong ? left : right;
+        t[2]->access[0].tensor = back, t[2]->access[1].tensor = h;
+        t[3]->access[1].tensor = back;
         order_swap(&s);
         if (wrong)
             expect_wrong("the left half", compare_values(s.plain, p->step), "task 3 g");
@@ -340,9 +343,9 @@ static void swap_tensor(struct trainer *t, struct tensor *x, int out, int in)
     struct tensor *h = new_tensor(t->pool, t->machine->host, x->class, "swapped", x->element, x->rank, x->shape);
     struct tensor *back = new_tensor(t->pool, x->device, x->class, x->name, x->element, x->rank, x->shape);
     for (int i = in; i <= x->last; i++)
-        for (int a = 0; a < s->tasks[i].n_access; a++)
-            if (s->tasks[i].access[a].tensor == x)
-                s->tasks[i].access[a].tensor = back;
+        for (int a = 0; a < s->task[i]->n_access; a++)
+            if (s->task[i]->access[a].tensor == x)
+                s->task[i]->access[a].tensor = back;
     add_copy(s, x->device->lane[LANE_DOWNLOAD], "swap.out", h, x);
     move_task(s, s->n - 1, (size_t)out);
     add_copy(s, x->device->lane[LANE_UPLOAD], "swap.in", back, h);
@@ -393,7 +396,7 @@ static void test_a_copy_that_is_left_out(void **state)
         add_copy(p.step, p.device->lane[LANE_DOWNLOAD], "keep", result, y);
         struct values *values = number_values(p.step);
         if (wrong)
-            p.step->tasks[2].access[1].tensor = x;
+            p.step->task[2]->access[1].tensor = x;
         else
             p.step->n--;
         expect_wrong(wrong ? "another tensor is kept" : "nothing is kept", compare_values(values, p.step), "");
@@ -428,7 +431,7 @@ static void test_every_task_has_its_role(void **state)
     size_t count[ROLES] = {0};
     enum role before = ROLE_OTHER;
     for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = &t->train->tasks[i];
+        const struct task *task = t->train->task[i];
         enum role expected = expected_role(task, before);
         if (task->role != expected)
             test_failed("task %zu %s has the role %s, expected %s\n", i, task->name, role_name[task->role],
@@ -439,6 +442,206 @@ static void test_every_task_has_its_role(void **state)
     for (int role = ROLE_FORWARD; role < ROLES; role++)
         assert_true(role == ROLE_SEND || count[role] > 0);
     free_trainer(t);
+}
+
+/* ---- pieces, repeats and stand-ins ------------------------------------------------------------------------------- */
+
+/* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
+typedef bool change(struct trainer *t, struct edit *e, size_t place, int fault);
+
+static struct task *nth_task(const struct trainer *t, const char *name, size_t nth)
+{
+    for (size_t i = 0; i < t->train->n; i++)
+        if (strcmp(t->train->task[i]->name, name) == 0 && nth-- == 0)
+            return t->train->task[i];
+    return NULL;
+}
+
+/* In every place, and with every fault: verify accepts the good change and no other.  Returns the faults it caught. */
+static size_t try_change(const char *what, change *make, int ranks, int faults)
+{
+    size_t caught = 0;
+    for (int fault = 0; fault <= faults; fault++)
+        for (size_t place = 0;; place++) {
+            struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), ranks);
+            struct edit *e = open_edit(t->train);
+            bool made = make(t, e, place, fault);
+            commit(e);
+            finish_again(t);
+            char *wrong = made ? verify(t->train, t->values) : NULL;
+            if (made && (wrong != NULL) != (fault > 0))
+                test_failed("%s, fault %d in place %zu: %s\n", what, fault, place, wrong ? wrong : "nothing wrong");
+            if (made && fault)
+                expect_wrong(what, compare_values(t->values, t->train), "");
+            caught += wrong != NULL;
+            free(wrong);
+            free_trainer(t);
+            if (!made)
+                break;
+        }
+    print_message("%s: %zu faults caught\n", what, caught);
+    return caught;
+}
+
+/* Elementwise tasks of all kinds are cut into three; one piece is left out, reads the piece beside, or comes twice. */
+static bool cut_a_task(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    static const char *const names[] = {"adamw", "tied.add", "reduce.add", "mlp.gelu", "mlp.gelu.dx", "mlp.residual"};
+    struct task *piece[3], *task = place < COUNT(names) ? nth_task(t, names[place], 1) : NULL;
+    if (!task)
+        return false;
+    size_t n = cut(e, task, 3, piece);
+    assert_int_equal(n, 3);
+    if (fault >= 1 && fault <= 3)
+        drop(e, piece[fault - 1]);
+    for (int i = 0; i < task->n_access && fault == 4; i++)
+        if (piece[0]->access[i].mode == ACCESS_READ && piece[0]->access[i].tensor->bytes >= 512) {
+            piece[1]->access[i].tensor = piece[0]->access[i].tensor;
+            break;
+        }
+    return true;
+}
+
+/* What is updated in place must not be updated twice. */
+static bool cut_twice(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    static const char *const names[] = {"adamw", "tied.add", "reduce.add"};
+    struct task *piece[3], *task = place < COUNT(names) ? nth_task(t, names[place], 1) : NULL;
+    if (!task)
+        return false;
+    cut(e, task, 3, piece);
+    insert_behind(e, piece[2]);
+    if (fault)
+        repeat(e, piece[fault - 1]);
+    return true;
+}
+
+static struct tensor *new_twin(struct trainer *t, const struct tensor *x, struct device *d)
+{
+    return new_tensor(t->pool, d, x->class, x->name, x->element, x->rank, x->shape);
+}
+
+/* The (T, T) matrix is made again before the backward that reads it.  Faults: the softmax, which works in place, is
+ * left on the old tensor; it reads another layer's q and k; it is left out. */
+static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    struct task *scores = nth_task(t, "attn.scores", place), *softmax = nth_task(t, "attn.softmax", place);
+    if (!scores)
+        return false;
+    struct tensor *att = softmax->access[0].tensor, *qkv = scores->access[1].tensor; /* (of CLBlast: out, a, b) */
+    struct tensor *other = nth_task(t, "attn.scores", place ^ 1)->access[1].tensor;
+    struct task *reader = NULL;
+    for (size_t i = softmax->index + 2; !reader; i++) /* behind attn.mix */
+        for (int k = 0; k < t->train->task[i]->n_access; k++)
+            reader = t->train->task[i]->access[k].tensor == att ? t->train->task[i] : reader;
+    assert_string_equal(reader->name, "attn.dv");
+    struct tensor *twin = new_twin(t, att, att->device);
+    insert_before(e, reader);
+    struct task *again = repeat(e, scores);
+    repoint(e, again, att, twin);
+    if (fault == 2)
+        repoint(e, again, qkv, other);
+    if (fault != 3) {
+        again = repeat(e, softmax);
+        if (fault != 1)
+            repoint(e, again, att, twin);
+    }
+    repoint(e, reader, att, twin);
+    return true;
+}
+
+static struct tensor *carry(struct trainer *t, const char *name, struct tensor *from, struct device *to,
+                            struct lane *lane)
+{
+    struct tensor *there = new_twin(t, from, to);
+    add_copy(t->train, lane, name, there, from);
+    return there;
+}
+
+/* AdamW on the host.  Faults: the parameters do not come back; the gradient, the settings or the norm is another one;
+ * the host has not the parameters; m stays behind as a copy. */
+static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    struct task *adamw = nth_task(t, "adamw", place), *other = nth_task(t, "adamw", place ^ 2);
+    if (!adamw)
+        return false;
+    struct device *host = t->machine->host;
+    struct lane *down = adamw->lane->device->lane[LANE_DOWNLOAD], *up = adamw->lane->device->lane[LANE_UPLOAD];
+    struct tensor *x[6];
+    insert_before(e, adamw);
+    for (int i = 0; i < 6; i++)
+        x[i] = adamw->access[i].tensor;
+    if (fault == 2)
+        x[3] = other && other->access[3].tensor->bytes == x[3]->bytes ? other->access[3].tensor : x[1];
+    if (fault == 3)
+        x[4] = new_twin(t, x[4], x[4]->device), x[4]->persistent = true;
+    for (int i = 0; i < 6; i++)
+        if (i == 0 || i > 2 || (i == 1 && fault == 5))
+            x[i] = fault == 4 && i == 0 ? new_twin(t, x[0], host) : carry(t, "to.host", x[i], host, down);
+        else
+            set_home(e, x[i], host);
+    if (fault == 4)
+        x[0]->persistent = true;
+    struct task *mine = add_host(t->train, host->lane[LANE_CPU], "adamw.host", adamw->run, NULL);
+    for (int i = 0; i < 6; i++)
+        add_access(mine, x[i], adamw->access[i].mode);
+    if (fault != 1)
+        add_copy(t->train, up, "from.host", adamw->access[0].tensor, x[0]);
+    stand_in(e, mine, adamw);
+    return true;
+}
+
+/* Three ranks' gradients are summed as (g0 + g1) + g2.  Faults: g1 and g2 change places, in all of it or in one piece
+ * of three; g1 comes twice. */
+static bool change_chain(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    struct task *first = nth_task(t, "reduce.add", 2 * place), *second = nth_task(t, "reduce.add", 2 * place + 1);
+    struct task *a[3], *b[3];
+    if (!first)
+        return false;
+    size_t n = cut(e, first, 3, a);
+    assert_int_equal(n, cut(e, second, 3, b));
+    for (size_t i = 0; i < n && fault; i++) {
+        if (fault == 2 && i != 1 % n)
+            continue;
+        struct tensor *g1 = a[i]->access[1].tensor;
+        if (fault != 3)
+            a[i]->access[1].tensor = b[i]->access[1].tensor;
+        b[i]->access[1].tensor = g1;
+    }
+    return true;
+}
+
+static void test_pieces_repeats_and_stand_ins(void **state)
+{
+    (void)state;
+    assert_int_equal(try_change("cut", cut_a_task, 2, 4), 24);
+    assert_int_equal(try_change("twice", cut_twice, 2, 3), 9);
+    assert_int_equal(try_change("repeat", repeat_attention, 2, 3), 24);
+    assert_int_equal(try_change("stand in", update_on_host, 2, 5), 20);
+    assert_int_equal(try_change("chain", change_chain, 3, 3), 12);
+}
+
+/* Work that nothing reads counts as well. */
+static void test_a_piece_is_missing(void **state)
+{
+    (void)state;
+    for (size_t missing = 0; missing < 3; missing++) {
+        struct paper p = new_paper(1, &slow_speeds);
+        struct task *piece[3];
+        struct tensor *x = new_bytes(&p, p.device, "x", 512, false), *y = new_bytes(&p, p.device, "y", 512, false);
+        add_paper(&p, p.device->lane[LANE_COMPUTE], "make", x, NULL, NULL);
+        struct task *t = add_paper(&p, p.device->lane[LANE_COMPUTE], "work", y, x, NULL);
+        set_elementwise(t);
+        struct values *values = number_values(p.step);
+        struct edit *e = open_edit(p.step);
+        assert_int_equal(cut(e, t, 3, piece), 3);
+        drop(e, piece[missing]);
+        commit(e);
+        expect_wrong("a piece is missing", compare_values(values, p.step), "work");
+        free_values(values);
+        end_paper(&p);
+    }
 }
 
 int main(void)
@@ -457,6 +660,8 @@ int main(void)
         cmocka_unit_test(test_swapping_activations_of_training),
         cmocka_unit_test(test_a_copy_that_is_left_out),
         cmocka_unit_test(test_every_task_has_its_role),
+        cmocka_unit_test(test_pieces_repeats_and_stand_ins),
+        cmocka_unit_test(test_a_piece_is_missing),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }

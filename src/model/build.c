@@ -146,8 +146,8 @@ void give_gradient(struct build *b, const struct op *op, const struct tensor *t,
         char name[40];
         snprintf(name, sizeof name, "%s.sum", op->name);
         sum = like(b, op, ".sum", t);
-        LAUNCH(b, name, "elementwise.cl", "add", blocks(b, count_elements(t)), OUT(sum), IN(old), IN(g),
-               INT(count_elements(t)));
+        set_elementwise(LAUNCH(b, name, "elementwise.cl", "add", blocks(b, count_elements(t)), OUT(sum), IN(old), IN(g),
+                               ELEMENTS(count_elements(t))));
     }
     set_gradient(b, t, sum);
 }

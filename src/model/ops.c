@@ -82,7 +82,8 @@ static void gelu_backward(struct build *b, const struct op *op)
     size_t n = count_elements(x);
     char name[40];
     snprintf(name, sizeof name, "%s.dx", op->name);
-    LAUNCH(b, name, "gelu.cl", "gelu_backward", blocks(b, n), OUT(dx), IN(gradient(b, op->out)), IN(x), INT(n));
+    set_elementwise(LAUNCH(b, name, "gelu.cl", "gelu_backward", blocks(b, n), OUT(dx), IN(gradient(b, op->out)), IN(x),
+                           ELEMENTS(n)));
     give_gradient(b, op, x, dx);
 }
 
@@ -90,7 +91,8 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
 {
     size_t n = count_elements(x);
     struct tensor *out = activation(b, name, x->rank, x->shape);
-    LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, n), OUT(out), IN(x), INT(n));
+    out->cheap = true;
+    set_elementwise(LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, n), OUT(out), IN(x), ELEMENTS(n)));
     record(b, name, gelu_backward, out, x);
     return out;
 }
@@ -109,7 +111,7 @@ struct tensor *add(struct build *b, const char *name, struct tensor *x, struct t
 {
     size_t n = count_elements(x);
     struct tensor *out = activation(b, name, x->rank, x->shape);
-    LAUNCH(b, name, "elementwise.cl", "add", blocks(b, n), OUT(out), IN(x), IN(y), INT(n));
+    set_elementwise(LAUNCH(b, name, "elementwise.cl", "add", blocks(b, n), OUT(out), IN(x), IN(y), ELEMENTS(n)));
     record(b, name, add_backward, out, x)->in[1] = y;
     return out;
 }

@@ -42,8 +42,8 @@ static struct tensor *reduce_unit(struct build *b, int unit)
     struct tensor *sum = gradient_on(b, 0, owner, unit);
     for (int rank = 1; rank < b->model->n_ranks; rank++) {
         struct tensor *g = gradient_on(b, rank, owner, unit);
-        LAUNCH(b, "reduce.add", "elementwise.cl", "accumulate", blocks(b, count_elements(sum)), INOUT(sum), IN(g),
-               INT(count_elements(sum)));
+        set_elementwise(LAUNCH(b, "reduce.add", "elementwise.cl", "accumulate", blocks(b, count_elements(sum)),
+                               INOUT(sum), IN(g), ELEMENTS(count_elements(sum))));
     }
     return sum;
 }
@@ -55,8 +55,8 @@ static void sum_tied(struct build *b)
         on_rank(b, rank, 0, ROLE_REDUCE);
         struct tensor *head = b->replica->other[WTE].grad, *lookup = b->replica->lookup_grad;
         if (lookup)
-            LAUNCH(b, "tied.add", "elementwise.cl", "accumulate", blocks(b, count_elements(head)), INOUT(head),
-                   IN(lookup), INT(count_elements(head)));
+            set_elementwise(LAUNCH(b, "tied.add", "elementwise.cl", "accumulate", blocks(b, count_elements(head)),
+                                   INOUT(head), IN(lookup), ELEMENTS(count_elements(head))));
     }
 }
 
@@ -116,8 +116,9 @@ static void update_unit(struct build *b, int unit, struct tensor *sum)
     on_rank(b, owner_of(b->model, unit), unit, ROLE_UPDATE);
     struct replica *r = b->replica;
     size_t n = b->model->params->unit[unit].elements;
-    LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(r->value[unit]), INOUT(r->m[unit]), INOUT(r->v[unit]),
-           IN(sum), IN(r->control), IN(r->state), INT(n), INT(b->model->params->unit[unit].n_decay));
+    set_elementwise(LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(r->value[unit]), INOUT(r->m[unit]),
+                           INOUT(r->v[unit]), IN(sum), IN(r->control), IN(r->state), ELEMENTS(n),
+                           ELEMENTS(b->model->params->unit[unit].n_decay)));
     b->step->stamp.role = ROLE_BROADCAST;
     for (int rank = 0; rank < b->model->n_ranks; rank++)
         if (rank != r->rank)

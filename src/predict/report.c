@@ -34,7 +34,7 @@ static void add_total(struct total *totals, size_t *n, struct total t)
 
 static const struct task *task_of(const struct simulation *sim, int node)
 {
-    return &sim->step->tasks[node % (int)sim->step->n];
+    return sim->step->task[node % (int)sim->step->n];
 }
 
 static size_t steady_iteration(const struct simulation *sim) { return STEADY_STEP * sim->step->n; }

@@ -36,7 +36,7 @@ struct clockwork {
 };
 enum { NEXT_STEP = 1 << 30 };
 
-static const struct task *task_of(const struct clockwork *k, int node) { return &k->sim->step->tasks[node % k->n]; }
+static const struct task *task_of(const struct clockwork *k, int node) { return k->sim->step->task[node % k->n]; }
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
 
@@ -46,8 +46,8 @@ static void index_consumers(struct clockwork *k)
     k->first_out = allocate((size_t)k->n + 2, sizeof *k->first_out);
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < k->n; i++)
-            for (size_t e = 0; e < s->tasks[i].n_edges; e++) {
-                const struct edge *edge = &s->tasks[i].edges[e];
+            for (size_t e = 0; e < s->task[i]->n_edges; e++) {
+                const struct edge *edge = &s->task[i]->edges[e];
                 if (!edge->wait)
                     continue;
                 if (pass == 0)
@@ -252,7 +252,7 @@ static void sum_up(struct simulation *sim)
     for (size_t i = 0; i < s->n; i++) {
         const struct moment *m = &sim->moments[STEADY_STEP * s->n + i];
         sim->steady[i] = m->end - m->start;
-        sim->busy[s->tasks[i].lane->index] += sim->steady[i];
+        sim->busy[s->task[i]->lane->index] += sim->steady[i];
     }
 }
 
@@ -265,8 +265,8 @@ static void count_uses(struct clockwork *k)
     k->left_uses = allocate(n, sizeof *k->left_uses);
     memset(k->left_uses, -1, n * sizeof *k->left_uses);
     for (size_t i = 0; i < s->n; i++)
-        for (int a = 0; a < s->tasks[i].n_access; a++)
-            k->uses[s->tasks[i].access[a].tensor->root->id]++;
+        for (int a = 0; a < s->task[i]->n_access; a++)
+            k->uses[s->task[i]->access[a].tensor->root->id]++;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->persistent)
             k->live[p->tensors[i]->device->index] += (int64_t)p->tensors[i]->bytes;
@@ -317,8 +317,8 @@ struct simulation *simulate(const struct step *s, const struct costs *c)
     sim->gaps = allocate(s->n, sizeof *sim->gaps);
     for (size_t i = 0; i < s->n; i++) {
         enum cost_source source;
-        sim->gaps[i] = c->gap[s->tasks[i].lane->kind];
-        sim->seconds[i] = task_seconds(c, &s->tasks[i], &source);
+        sim->gaps[i] = c->gap[s->task[i]->lane->kind];
+        sim->seconds[i] = task_seconds(c, s->task[i], &source);
         sim->by_source[source]++;
     }
     check_total(sim, c);

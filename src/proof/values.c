@@ -1,9 +1,11 @@
 /* values.c - numbers the values that flow through a list, to prove that a pass has not changed what is computed.
  *
  * The list is interpreted in its own order over three iterations.  Every write makes a new value, whose number is a
- * hash of the task and of all that it read; a copy carries the number of what it copies.  So the number of a task, that
- * of its reads, stands for the whole computation behind it, and it does not depend on where tensors lie, on which lane
- * a task runs or on copies put in between.  Two lists compute the same when their tasks have the same numbers.
+ * hash of the task's origin and of all that it read; a copy carries the number of what it copies.  So the number of a
+ * task, that of its reads, stands for the whole computation behind it, and it does not depend on where tensors lie, on
+ * which lane or device a task runs or on copies put in between.  Two lists compute the same when the tasks of every
+ * origin have the same numbers: a stand-in has its original's, a repeat has it once more, and the pieces of an
+ * elementwise task, which is numbered in runs of elements, have together the runs of the whole.
  */
 #include "../step/ranges.h"
 #include "proof.h"
@@ -12,42 +14,24 @@
 #include <string.h>
 
 enum { ITERATIONS = 3 };
-struct numbered { /* one task of one iteration, copies left out; or what a tensor holds in the end */
+struct numbered { /* a task of one iteration or a run of its elements, copies left out; or what a tensor ends with */
     uint64_t identity, value;
-    int node; /* iteration * n + task; of a result: behind all of them, in the pool's order */
+    size_t begin, end; /* bytes of the task before it was cut; 0 to 1 where it is whole */
+    int node;          /* iteration * n + task; of a result: behind all of them, in the pool's order */
     bool is_result;
 };
 struct values {
-    struct numbered *list; /* by identity */
+    struct numbered *list; /* by identity, then by run */
     size_t n, cap;
     char *wrong; /* a read before anything was written; NULL: none */
 };
 
 static uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(&(uint64_t[2]){a, b}, 16, 0); }
 
-/* Which task this is, whatever the list: name, layer, micro-batch, device, and how many such came before. */
-static uint64_t identity_of(const struct step *s, int task)
-{
-    const struct task *t = &s->tasks[task];
-    uint64_t same = 0;
-    for (int i = 0; i < task; i++) {
-        const struct task *o = &s->tasks[i];
-        same += o->layer == t->layer && o->micro == t->micro && o->lane->device == t->lane->device &&
-                strcmp(o->name, t->name) == 0;
-    }
-    uint64_t id = hash_bytes(t->name, strlen(t->name), 0);
-    return mix(mix(id, (uint64_t)(t->layer + 1)),
-               mix((uint64_t)(t->micro + 1) << 32 | same, (uint64_t)t->lane->device->index));
-}
-
 /* ---- reads and writes ------------------------------------------------------------------------------------------ */
 
-/* What a persistent tensor holds before the first iteration. */
-static uint64_t initial_value(const struct tensor *t)
-{
-    const struct tensor *root = t->root;
-    return hash_bytes(root->name, strlen(root->name), 0x1000 + (uint64_t)root->device->index);
-}
+/* What a persistent tensor holds before the first iteration, wherever it lies. */
+static uint64_t initial_value(const struct tensor *t) { return mix(UINT64_MAX, (uint64_t)t->root->id); }
 
 static void define_untouched(struct segment *g, size_t n, const struct tensor *t)
 {
@@ -120,37 +104,98 @@ static void copy_value(struct space *spaces, const struct tensor *to, const stru
     }
 }
 
+/* ---- elementwise tasks ----------------------------------------------------------------------------------------- */
+
+static bool by_element(const struct task *t, const struct access *a)
+{
+    return a->tensor->bytes == t->access[0].tensor->bytes;
+}
+
+/* A number for the elements from byte `at` on, as far as all operands go on as they begin: *end moves there. */
+static uint64_t read_elements(struct space *spaces, const struct task *t, size_t at, size_t *end, uint64_t value)
+{
+    for (int i = 0; i < t->n_access; i++) {
+        size_t begin, stop, n;
+        if (!(t->access[i].mode & ACCESS_READ) || !by_element(t, &t->access[i]))
+            continue;
+        struct space *space = find_range(spaces, false, t->access[i].tensor, &begin, &stop);
+        struct segment *g = cut_range(space, begin + at, begin + *end, &n);
+        define_untouched(g, n, t->access[i].tensor);
+        value = mix(value, mix(g->value, (uint64_t)((int64_t)begin - g->origin - (int64_t)t->first)));
+        *end = g->end - begin;
+    }
+    return value;
+}
+
+static void write_elements(struct space *spaces, const struct task *t, size_t at, size_t stop, uint64_t value,
+                           int iteration)
+{
+    for (int i = 0; i < t->n_access; i++) {
+        size_t begin, end, n;
+        if (!(t->access[i].mode & ACCESS_WRITE))
+            continue;
+        struct space *space = find_range(spaces, false, t->access[i].tensor, &begin, &end);
+        struct segment *g = cut_range(space, begin + at, begin + stop, &n);
+        for (size_t k = 0; k < n; k++) {
+            g[k].value = mix(value, (uint64_t)i);
+            g[k].origin = (int64_t)begin - (int64_t)t->first;
+            g[k].writer = iteration;
+        }
+    }
+}
+
+static void interpret_elements(struct values *v, struct space *spaces, const struct task *t,
+                               const struct numbered *task, int iteration)
+{
+    uint64_t common = task->identity;
+    for (int i = 0; i < t->n_access; i++)
+        if ((t->access[i].mode & ACCESS_READ) && !by_element(t, &t->access[i]))
+            common = mix(common, read_value(spaces, t->access[i].tensor));
+    size_t bytes = t->access[0].tensor->bytes;
+    for (size_t at = 0, end; at < bytes; at = end) {
+        end = bytes;
+        uint64_t value = read_elements(spaces, t, at, &end, common);
+        write_elements(spaces, t, at, end, value, iteration);
+        struct numbered *run = APPEND(v->list, v->n, v->cap);
+        *run = *task;
+        run->value = value;
+        run->begin = t->first + at;
+        run->end = t->first + end;
+    }
+}
+
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
-static void interpret(struct values *v, const struct step *s, struct space *spaces, int task, int iteration,
-                      uint64_t identity)
+static void interpret_whole(struct values *v, struct space *spaces, const struct task *t, const struct numbered *task,
+                            int iteration)
 {
-    const struct task *t = &s->tasks[task];
-    uint64_t value = identity;
+    uint64_t value = task->identity;
     for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].mode & ACCESS_READ) {
-            if (!v->wrong && !is_written(spaces, t->access[i].tensor, iteration))
-                v->wrong = format_string("task %d %s reads tensor %s before anything is written to it", task, t->name,
-                                         t->access[i].tensor->name);
+        if (t->access[i].mode & ACCESS_READ)
             value = mix(value, read_value(spaces, t->access[i].tensor));
-        }
-    if (t->copy) {
-        copy_value(spaces, t->access[0].tensor, t->access[1].tensor, iteration);
-        return;
-    }
-    *APPEND(v->list, v->n, v->cap) = (struct numbered){identity, value, iteration * (int)s->n + task, false};
+    struct numbered *whole = APPEND(v->list, v->n, v->cap);
+    *whole = *task;
+    whole->value = value;
+    whole->end = 1;
     for (int i = 0; i < t->n_access; i++)
         if (t->access[i].mode & ACCESS_WRITE)
             write_value(spaces, t->access[i].tensor, mix(value, (uint64_t)i), iteration);
 }
 
-/* Tensors may have the same name: they stay in the pool's order, behind which a pass adds its own. */
-static int by_identity(const void *a, const void *b)
+static void interpret(struct values *v, const struct step *s, struct space *spaces, int i, int iteration)
 {
-    const struct numbered *x = a, *y = b;
-    if (x->identity != y->identity)
-        return x->identity < y->identity ? -1 : 1;
-    return x->node - y->node;
+    const struct task *t = s->task[i];
+    struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
+    for (int k = 0; k < t->n_access && !v->wrong; k++)
+        if ((t->access[k].mode & ACCESS_READ) && !is_written(spaces, t->access[k].tensor, iteration))
+            v->wrong = format_string("task %d %s reads tensor %s before anything is written to it", i, t->name,
+                                     t->access[k].tensor->name);
+    if (t->copy)
+        copy_value(spaces, t->access[0].tensor, t->access[1].tensor, iteration);
+    else if (t->elementwise)
+        interpret_elements(v, spaces, t, &task, iteration);
+    else
+        interpret_whole(v, spaces, t, &task, iteration);
 }
 
 /* What is left in the tensors that persist: a list that loses a copy out of the step loses a result. */
@@ -159,9 +204,33 @@ static void number_results(struct values *v, const struct step *s, struct space 
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *t = s->pool->tensors[i];
         if (t->root == t && t->persistent)
-            *APPEND(v->list, v->n, v->cap) = (struct numbered){mix(initial_value(t), 1), read_value(spaces, t),
-                                                               ITERATIONS * (int)s->n + t->id, true};
+            *APPEND(v->list, v->n, v->cap) = (struct numbered){
+                mix(initial_value(t), 1), read_value(spaces, t), 0, 1, ITERATIONS * (int)s->n + t->id, true};
     }
+}
+
+static int by_identity(const void *a, const void *b)
+{
+    const struct numbered *x = a, *y = b;
+    if (x->identity != y->identity)
+        return COMPARE(x->identity, y->identity);
+    return x->begin != y->begin ? COMPARE(x->begin, y->begin) : COMPARE(x->node, y->node);
+}
+
+/* Runs that touch or overlap and have the same number become one: how a task was cut, or how often it was repeated,
+ * does not matter. */
+static void join_runs(struct values *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        struct numbered *last = n ? &v->list[n - 1] : NULL, *next = &v->list[i];
+        if (last && last->identity == next->identity && last->value == next->value && next->begin <= last->end) {
+            last->end = MAX(last->end, next->end);
+            last->node = MIN(last->node, next->node);
+        } else
+            v->list[n++] = *next;
+    }
+    v->n = n;
 }
 
 struct values *number_values(const struct step *s)
@@ -169,17 +238,14 @@ struct values *number_values(const struct step *s)
     size_t n_spaces;
     struct values *v = allocate(1, sizeof *v);
     struct space *spaces = new_spaces(s->pool, false, &n_spaces);
-    uint64_t *base = allocate(s->n, sizeof *base);
-    for (int i = 0; i < (int)s->n; i++)
-        base[i] = identity_of(s, i);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)s->n; i++)
-            interpret(v, s, spaces, i, iteration, mix(base[i], (uint64_t)iteration));
+            interpret(v, s, spaces, i, iteration);
     number_results(v, s, spaces);
     if (v->n)
         qsort(v->list, v->n, sizeof *v->list, by_identity);
+    join_runs(v);
     free_spaces(spaces, n_spaces);
-    free(base);
     return v;
 }
 
@@ -192,50 +258,91 @@ void free_values(struct values *v)
     free(v);
 }
 
-/* The node whose number differs first; -1: none.  *missing is set when a task is in one list only; a
- * tensor that persists in one only (a pass may add its own) is no difference. */
-static int first_difference(const struct values *a, const struct values *b, bool *missing)
+/* ---- two lists ------------------------------------------------------------------------------------------------- */
+
+struct difference {
+    int node;     /* the first whose number differs; -1: none */
+    bool missing; /* a task is in one list only */
+    int part;     /* the first of whose work a part is missing; -1: none */
+};
+
+/* The end of the entries that have the identity of entry i. */
+static size_t group_end(const struct values *v, size_t i)
 {
-    int first = -1;
+    size_t end = i;
+    while (end < v->n && v->list[end].identity == v->list[i].identity)
+        end++;
+    return end;
+}
+
+static bool is_expected(const struct numbered *x, size_t n, const struct numbered *y)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[i].value == y->value && x[i].begin <= y->begin && y->end <= x[i].end)
+            return true;
+    return false;
+}
+
+static int earlier(int first, int node) { return first < 0 || node < first ? node : first; }
+
+/* All that is known of one task in both lists: the runs x as they should be, and y. */
+static void compare_runs(const struct numbered *x, size_t n_x, const struct numbered *y, size_t n_y,
+                         struct difference *d)
+{
+    size_t work = 0;
+    for (size_t i = 0; i < n_x; i++)
+        work += x[i].end - x[i].begin;
+    for (size_t i = 0; i < n_y; i++) {
+        if (!is_expected(x, n_x, &y[i]))
+            d->node = earlier(d->node, y[i].node);
+        work -= y[i].end - y[i].begin;
+    }
+    if (work)
+        d->part = earlier(d->part, y->node);
+}
+
+/* A tensor that persists in one list only (a pass may add its own) is no difference. */
+static struct difference compare_lists(const struct values *a, const struct values *b)
+{
+    struct difference d = {-1, false, -1};
     for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
         const struct numbered *x = i < a->n ? &a->list[i] : NULL, *y = k < b->n ? &b->list[k] : NULL;
         if (x && y && x->identity == y->identity) {
-            if (x->value != y->value && (first < 0 || y->node < first))
-                first = y->node;
-            i++, k++;
-            continue;
-        }
-        if (x && (!y || x->identity < y->identity)) {
-            *missing |= !x->is_result;
+            size_t end = group_end(a, i), stop = group_end(b, k);
+            compare_runs(x, end - i, y, stop - k, &d);
+            i = end, k = stop;
+        } else if (x && (!y || x->identity < y->identity)) {
+            d.missing |= !x->is_result;
             i++;
-        } else if (y) {
-            *missing |= !y->is_result;
+        } else {
+            d.missing |= !y->is_result;
             k++;
         }
     }
-    return first;
+    return d;
 }
 
-static char *describe_reader(const struct step *s, int task)
+static char *describe_task(const struct step *s, int node, const char *what)
 {
-    const struct task *t = &s->tasks[task];
-    return format_string("task %d %s (layer %d, micro-batch %d) reads other values than without passes", task, t->name,
-                         t->layer, t->micro);
+    int i = node % (int)s->n;
+    const struct task *t = s->task[i];
+    return format_string("task %d %s (layer %d, micro-batch %d) %s", i, t->name, t->layer, t->micro, what);
 }
 
 char *compare_values(const struct values *expected, const struct step *s)
 {
     struct values *v = number_values(s);
-    bool missing = false;
+    struct difference d = compare_lists(expected, v);
     char *wrong = v->wrong;
-    int first = first_difference(expected, v, &missing);
     v->wrong = NULL;
-    if (!wrong && missing)
+    if (!wrong && d.missing)
         wrong = copy_string("the list has other tasks (copies left out) than without passes");
-    if (!wrong && first >= ITERATIONS * (int)s->n)
+    if (!wrong && d.node >= 0 && d.node < ITERATIONS * (int)s->n)
+        wrong = describe_task(s, d.node, "reads other values than without passes");
+    if (!wrong && d.part >= 0)
+        wrong = describe_task(s, d.part, "and its other pieces do not cover what it did without passes");
+    if (!wrong && d.node >= 0)
         wrong = copy_string("a tensor that persists ends with another value than without passes");
-    if (!wrong && first >= 0)
-        wrong = describe_reader(s, first % (int)s->n);
     free_values(v);
     return wrong;
 }

@@ -19,10 +19,10 @@ static char *check_segment(const struct step *s, int node, const struct access *
 {
     int n = (int)s->n, writer = g->writer;
     const struct tensor *root = a->tensor->root;
-    const char *reader = s->tasks[node % n].name;
+    const char *reader = s->task[node % n]->name;
     if (writer != NOBODY && g->owner != root)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
-                             node % n, reader, a->tensor->name, g->owner->name, writer % n, s->tasks[writer % n].name);
+                             node % n, reader, a->tensor->name, g->owner->name, writer % n, s->task[writer % n]->name);
     if (!root->persistent && (writer == NOBODY || writer / n != node / n))
         return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
                              a->tensor->name);
@@ -51,7 +51,7 @@ static char *verify_bytes(const struct step *s)
     struct space *spaces = new_spaces(s->pool, true, &n_spaces);
     char *wrong = NULL;
     for (int node = 0; node < 2 * (int)s->n && !wrong; node++) {
-        const struct task *t = &s->tasks[node % (int)s->n];
+        const struct task *t = s->task[node % (int)s->n];
         for (int writing = 0; writing < 2; writing++)
             for (int i = 0; i < t->n_access && !wrong; i++)
                 if (t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ))
@@ -84,7 +84,7 @@ static struct touched *list_accesses(const struct step *s, size_t *n)
     size_t cap = 0;
     *n = 0;
     for (int node = 0; node < 2 * (int)s->n; node++) {
-        const struct task *t = &s->tasks[node % (int)s->n];
+        const struct task *t = s->task[node % (int)s->n];
         for (int i = 0; i < t->n_access; i++) {
             const struct tensor *x = t->access[i].tensor, *root = x->root;
             if (t->access[i].mode == ACCESS_NONE)
@@ -111,7 +111,7 @@ static uint64_t *reachable(const struct step *s, size_t *words)
     uint64_t *before = allocate((size_t)(2 * n) * *words, sizeof *before);
     memset(last, -1, MAX_LANES * sizeof *last);
     for (int node = 0; node < 2 * n; node++) {
-        const struct task *t = &s->tasks[node % n];
+        const struct task *t = s->task[node % n];
         uint64_t *mine = &before[(size_t)node * *words];
         for (size_t k = 0; k <= t->n_edges; k++) { /* one more round for the lane */
             const struct edge *e = &t->edges[k];
@@ -134,9 +134,9 @@ static char *describe_conflict(const struct step *s, int first, int second)
 {
     int n = (int)s->n;
     if (first == second)
-        return format_string("task %d %s has two tensors on the same bytes", first % n, s->tasks[first % n].name);
+        return format_string("task %d %s has two tensors on the same bytes", first % n, s->task[first % n]->name);
     return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", first % n,
-                         s->tasks[first % n].name, second % n, s->tasks[second % n].name,
+                         s->task[first % n]->name, second % n, s->task[second % n]->name,
                          first / n == second / n ? "" : " of the next iteration");
 }
 

@@ -184,7 +184,7 @@ static char *check_written(const struct task *t, const struct image *m, int k, i
 
 static char *audit_run(struct audit *a, uint32_t number, size_t i, int run)
 {
-    const struct task *t = &a->step->tasks[i];
+    const struct task *t = a->step->task[i];
     char *wrong = NULL;
     for (size_t k = 0; k < a->n; k++)
         if (touches(t, a->image[k].device)) {
@@ -210,6 +210,6 @@ char *audit_task(struct audit *a, uint32_t number, size_t i)
     for (int run = 0; run < RUNS && !wrong; run++)
         wrong = audit_run(a, number, i, run);
     for (size_t k = 0; k < a->n && !wrong; k++)
-        copy_written(&a->image[k], &a->step->tasks[i], a->image[k].kept, a->image[k].first);
+        copy_written(&a->image[k], a->step->task[i], a->image[k].kept, a->image[k].first);
     return wrong;
 }

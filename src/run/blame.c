@@ -33,7 +33,7 @@ static bool find_element(struct tensor *t, const uint32_t *before, size_t *eleme
  * there, only what has changed counts. */
 static bool run_and_look(struct step *s, uint32_t number, size_t i, struct blame *b)
 {
-    struct task *t = &s->tasks[i];
+    struct task *t = s->task[i];
     struct tensor *out = NULL;
     for (int k = 0; k < t->n_access && !out; k++)
         if ((t->access[k].mode & ACCESS_WRITE) && t->access[k].tensor->element == FLOAT32)
@@ -72,6 +72,6 @@ bool find_not_finite(struct step *s, uint32_t number, struct blame *b)
     *b = (struct blame){NULL, NULL, 0, false};
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++)
-        found = reads_bad_state(&s->tasks[i], b) || run_and_look(s, number, i, b);
+        found = reads_bad_state(s->task[i], b) || run_and_look(s, number, i, b);
     return found;
 }

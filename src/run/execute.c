@@ -27,7 +27,7 @@ static void report_times(struct step *s, uint32_t number)
 {
     uint64_t seen = now_ns(), lane_end[MAX_LANES] = {0};
     for (size_t i = 0; i < s->n; i++) {
-        struct task *t = &s->tasks[i];
+        struct task *t = s->task[i];
         struct slot *slot = slot_of(s, number, i);
         bool exact = task_times(t, slot, seen);
         if (t->span && !s->finish)
@@ -46,11 +46,11 @@ static uint64_t last_end(struct step *s, uint32_t number)
     uint64_t seen = now_ns(), last = 0;
     bool known[MAX_LANES] = {false};
     for (size_t i = s->n; i-- > 0;) {
-        const struct lane *lane = s->tasks[i].lane;
+        const struct lane *lane = s->task[i]->lane;
         if (lane->device->is_host || known[lane->index])
             continue;
         known[lane->index] = true;
-        task_times(&s->tasks[i], slot_of(s, number, i), seen);
+        task_times(s->task[i], slot_of(s, number, i), seen);
         last = MAX(last, slot_of(s, number, i)->end);
     }
     return last;
@@ -81,7 +81,7 @@ static void wait_for_lanes(struct step *s, uint32_t number, bool compute)
 {
     for (size_t i = s->n; i-- > 0;) {
         cl_event done = slot_of(s, number, i)->done;
-        if (done && compute == (s->tasks[i].lane->kind == LANE_COMPUTE))
+        if (done && compute == (s->task[i]->lane->kind == LANE_COMPUTE))
             clWaitForEvents(1, &done); /* an error shows in the status, where the task can be named */
     }
 }
@@ -95,7 +95,7 @@ static void wait_for_slots(struct step *s, uint32_t number)
     wait_for_lanes(s, number, false);
     for (size_t i = 0; i < s->n; i++)
         if (slot_of(s, number, i)->done)
-            check_status(s, &s->tasks[i], number, slot_of(s, number, i)->done);
+            check_status(s, s->task[i], number, slot_of(s, number, i)->done);
 }
 
 void wait_iteration(struct step *s, uint32_t number)
@@ -148,7 +148,7 @@ static cl_uint wait_for_lane(struct step *s, uint32_t number, const struct task 
 /* The events that task i must wait for, as they are known in its context. */
 static cl_uint gather_waits(struct step *s, uint32_t number, size_t i, cl_event *wait)
 {
-    const struct task *t = &s->tasks[i];
+    const struct task *t = s->task[i];
     int context = context_of(t);
     cl_uint n = s->finish ? wait_for_lane(s, number, t, wait) : 0;
     for (size_t k = 0; k < t->n_edges; k++) {
@@ -157,7 +157,7 @@ static cl_uint gather_waits(struct step *s, uint32_t number, size_t i, cl_event 
         if (!e->wait || when == 0 || s->number[when & 1] != when)
             continue; /* no iteration before the first */
         struct slot *slot = slot_of(s, when, e->from);
-        const struct task *producer = &s->tasks[e->from];
+        const struct task *producer = s->task[e->from];
         int home = producer->lane->device->is_host ? 0 : context_of(producer);
         wait[n++] = context < 0 || context == home ? slot->done : foreign_of(s, when, e->from)[context];
     }
@@ -177,14 +177,14 @@ static cl_uint make_foreign(struct step *s, uint32_t number, size_t i, cl_event 
     cl_event *foreign = foreign_of(s, number, i);
     cl_uint n = 0;
     for (int c = 0; c < s->pool->machine->n_contexts; c++)
-        if (s->tasks[i].notify >> c & 1)
+        if (s->task[i]->notify >> c & 1)
             made[n++] = foreign[c] = user_event(s, c);
     return n;
 }
 
 static void issue_host(struct step *s, uint32_t number, size_t i, cl_uint n_wait, cl_event *wait)
 {
-    struct task *t = &s->tasks[i];
+    struct task *t = s->task[i];
     struct slot *slot = slot_of(s, number, i);
     cl_event complete[MAX_DEVICES + 1];
     cl_uint n = make_foreign(s, number, i, complete);
@@ -196,7 +196,7 @@ static void issue_host(struct step *s, uint32_t number, size_t i, cl_uint n_wait
 /* A wrapped task's `done` is not the end of its work, but what the lane's thread completes when the wrapper lets it. */
 static void issue_device(struct step *s, uint32_t number, size_t i, cl_uint n_wait, cl_event *wait)
 {
-    struct task *t = &s->tasks[i];
+    struct task *t = s->task[i];
     struct slot *slot = slot_of(s, number, i);
     cl_event complete[MAX_DEVICES + 1];
     cl_uint n = t->notify ? make_foreign(s, number, i, complete) : 0;
@@ -220,7 +220,7 @@ static void issue_task(struct step *s, uint32_t number, size_t i)
     slot->queued = now_ns();
     if (execution.trace)
         slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, slot->queued);
-    if (s->tasks[i].lane->device->is_host)
+    if (s->task[i]->lane->device->is_host)
         issue_host(s, number, i, n_wait, wait);
     else
         issue_device(s, number, i, n_wait, wait);

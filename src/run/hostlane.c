@@ -36,7 +36,7 @@ static cl_int wait_for(cl_uint n, cl_event *events)
 
 static void run_task(const struct job *job)
 {
-    const struct task *task = &job->step->tasks[job->task];
+    const struct task *task = job->step->task[job->task];
     struct slot *slot = &job->step->slots[job->number & 1][job->task];
     slot->start = now_ns();
     task->run(task->context, task, job->number);

@@ -46,7 +46,7 @@ static uint64_t producer_end(const struct pace *p, uint32_t number, uint32_t tas
 /* The padded start: behind the task before it on the lane, behind what it waits for, and not before it was issued. */
 static uint64_t padded_start(const struct pace *p, uint32_t number, size_t i)
 {
-    const struct task *t = &p->step->tasks[i];
+    const struct task *t = p->step->task[i];
     uint64_t start = p->step->slots[number & 1][i].queued;
     for (size_t k = 0; k < t->n_edges; k++)
         if (t->edges[k].wait)
@@ -100,7 +100,7 @@ static void wrap(struct step *s, struct pace *p)
     int last[MAX_LANES];
     for (int pass = 0; pass < 2; pass++) /* the second time round, the lane's last task is known */
         for (size_t i = 0; i < s->n; i++) {
-            struct task *t = &s->tasks[i];
+            struct task *t = s->task[i];
             t->lane_before = pass == 0 ? (uint32_t)i : (uint32_t)last[t->lane->index];
             t->lane_before_previous = t->lane_before >= i;
             last[t->lane->index] = (int)i;

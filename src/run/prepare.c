@@ -11,6 +11,7 @@ static cl_int set_argument(const struct task *t, cl_uint i)
     case ARG_TENSOR:
         return clSetKernelArg(t->kernel, i, sizeof buffer, &buffer);
     case ARG_INT:
+    case ARG_ELEMENTS:
         return clSetKernelArg(t->kernel, i, sizeof a->i, &a->i);
     case ARG_FLOAT:
         return clSetKernelArg(t->kernel, i, sizeof a->f, &a->f);
@@ -42,8 +43,8 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
         struct step *s = steps[k];
         depend(s, true);
         for (size_t i = 0; i < s->n; i++)
-            if (s->tasks[i].file)
-                set_arguments(&s->tasks[i]);
+            if (s->task[i]->file)
+                set_arguments(s->task[i]);
         for (int parity = 0; parity < 2; parity++) {
             s->slots[parity] = allocate(s->n, sizeof *s->slots[parity]);
             s->foreign[parity] = allocate(s->n * (size_t)p->machine->n_contexts, sizeof(cl_event));

@@ -22,7 +22,7 @@ void execute_serial(struct step *s, uint32_t number)
         if (execution.trace)
             trace_end(execution.trace, slot->record, slot->start, slot->end, 0);
         if (execution.observe)
-            execution.observe(execution.observe_context, s, &s->tasks[i], number, slot->start, slot->end);
+            execution.observe(execution.observe_context, s, s->task[i], number, slot->start, slot->end);
     }
     if (audit)
         close_audit(audit);

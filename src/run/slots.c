@@ -21,7 +21,7 @@ bool task_times(const struct task *t, struct slot *slot, uint64_t seen)
 
 void run_alone(struct step *s, uint32_t number, size_t i)
 {
-    struct task *t = &s->tasks[i];
+    struct task *t = s->task[i];
     struct slot *slot = slot_of(s, number, i);
     *slot = (struct slot){.queued = now_ns(), .record = slot->record};
     if (t->lane->device->is_host) {

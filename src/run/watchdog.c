@@ -43,8 +43,8 @@ static void print_unmet(FILE *out, struct step *s, const struct task *t, uint32_
         uint32_t when = number - e->previous;
         if (!e->wait || when == 0 || s->number[when & 1] != when || has_ended(&s->slots[when & 1][e->from]))
             continue;
-        fprintf(out, "      waits for task %u %s on lane %s%s\n", e->from, s->tasks[e->from].name,
-                s->tasks[e->from].lane->name, e->previous ? " of the step before" : "");
+        fprintf(out, "      waits for task %u %s on lane %s%s\n", e->from, s->task[e->from]->name,
+                s->task[e->from]->lane->name, e->previous ? " of the step before" : "");
     }
 }
 
@@ -53,7 +53,7 @@ static void print_lane(FILE *out, struct step *s, const struct lane *lane)
     uint32_t first = s->number[0] && s->number[0] < s->number[1] ? s->number[0] : s->number[1];
     for (uint32_t number = first ? first : s->number[0]; number && s->number[number & 1] == number; number++)
         for (size_t i = 0; i < s->n; i++) {
-            const struct task *t = &s->tasks[i];
+            const struct task *t = s->task[i];
             const struct slot *slot = &s->slots[number & 1][i];
             if (t->lane != lane || !slot->done || has_ended(slot))
                 continue;

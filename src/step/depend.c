@@ -26,7 +26,7 @@ static void add_edge(struct walk *w, int from, int to)
 {
     if (from == NOBODY || from == to || to < w->n)
         return; /* the second copy shows every edge of the steady state */
-    struct task *t = &w->step->tasks[to - w->n];
+    struct task *t = w->step->task[to - w->n];
     struct edge e = {.from = (uint32_t)(from % w->n), .previous = from < w->n};
     e.kind = w->by_address ? EDGE_REUSE : EDGE_DATA;
     for (size_t i = 0; i < t->n_edges; i++)
@@ -70,7 +70,7 @@ static void walk_twice(struct step *s, bool by_address)
     struct walk w = {.step = s, .by_address = by_address, .n = (int)s->n};
     w.spaces = new_spaces(s->pool, by_address, &w.n_spaces);
     for (int node = 0; node < 2 * w.n; node++) {
-        const struct task *t = &s->tasks[node % w.n];
+        const struct task *t = s->task[node % w.n];
         if (node == w.n && !by_address)
             forget_transient(&w);
         for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
@@ -102,11 +102,11 @@ static void take_over(int *known, const int *other, int n_lanes)
 static void choose_waits(struct step *s, int node, int *known, const int *clocks, int n_lanes)
 {
     int n = (int)s->n;
-    struct task *t = &s->tasks[node % n];
+    struct task *t = s->task[node % n];
     for (size_t i = 0; i < t->n_edges; i++) {
         struct edge *e = &t->edges[i];
         int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
-        int lane = s->tasks[e->from].lane->index;
+        int lane = s->task[e->from]->lane->index;
         if (from < 0)
             continue; /* before the first copy */
         if (node >= n)
@@ -126,7 +126,7 @@ static void mark_waits(struct step *s)
     for (int i = 0; i < n_lanes; i++)
         last[i] = NOBODY;
     for (int node = 0; node < 2 * n; node++) {
-        int lane = s->tasks[node % n].lane->index, *known = &clocks[node * n_lanes];
+        int lane = s->task[node % n]->lane->index, *known = &clocks[node * n_lanes];
         for (int i = 0; i < n_lanes; i++)
             known[i] = NOBODY;
         if (last[lane] != NOBODY)
@@ -148,30 +148,30 @@ static int event_context(const struct task *t)
 static void mark_producers(struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->tasks[i].n_edges; k++) {
-            const struct edge *e = &s->tasks[i].edges[k];
-            struct task *producer = &s->tasks[e->from];
+        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
+            const struct edge *e = &s->task[i]->edges[k];
+            struct task *producer = s->task[e->from];
             if (!e->wait)
                 continue;
             producer->flush = true;
-            if (!s->tasks[i].lane->device->is_host && event_context(producer) != event_context(&s->tasks[i]))
-                producer->notify |= 1u << event_context(&s->tasks[i]);
+            if (!s->task[i]->lane->device->is_host && event_context(producer) != event_context(s->task[i]))
+                producer->notify |= 1u << event_context(s->task[i]);
         }
 }
 
 void depend(struct step *s, bool with_addresses)
 {
     for (size_t i = 0; i < s->n; i++) {
-        s->tasks[i].n_edges = 0;
-        s->tasks[i].notify = 0;
-        s->tasks[i].flush = false;
+        s->task[i]->n_edges = 0;
+        s->task[i]->notify = 0;
+        s->task[i]->flush = false;
     }
     walk_twice(s, false);
     if (with_addresses)
         walk_twice(s, true);
     for (size_t i = 0; i < s->n; i++)
-        if (s->tasks[i].n_edges)
-            qsort(s->tasks[i].edges, s->tasks[i].n_edges, sizeof(struct edge), later_first);
+        if (s->task[i]->n_edges)
+            qsort(s->task[i]->edges, s->task[i]->n_edges, sizeof(struct edge), later_first);
     mark_waits(s);
     mark_producers(s);
 }

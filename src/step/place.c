@@ -16,8 +16,8 @@
 static void find_lifetimes(struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->tasks[i].n_access; k++) {
-            struct tensor *t = s->tasks[i].access[k].tensor->root;
+        for (int k = 0; k < s->task[i]->n_access; k++) {
+            struct tensor *t = s->task[i]->access[k].tensor->root;
             if (t->persistent)
                 continue;
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
@@ -105,7 +105,7 @@ static struct problem *assign(struct arena *a, struct tensor *t)
 static struct problem *over_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], have[32], size[32];
-    const struct task *task = t->persistent ? NULL : &t->step->tasks[t->first];
+    const struct task *task = t->persistent ? NULL : t->step->task[t->first];
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept from step to step");

@@ -83,8 +83,8 @@ void print_step(FILE *out, const struct step *s)
     fprintf(out, "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n", "#", "task", "layer", "micro", "lane", "MFLOP",
             "MiB");
     for (size_t i = 0; i < s->n; i++) {
-        print_task(out, i, &s->tasks[i]);
-        flops += s->tasks[i].flops;
+        print_task(out, i, s->task[i]);
+        flops += s->task[i]->flops;
     }
     fprintf(out, "%zu tasks, %.3f GFLOP in matrix products\n", s->n, flops / 1e9);
 }
@@ -188,7 +188,7 @@ static json_t *step_json(const struct step *s)
 {
     json_t *tasks = json_array();
     for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = &s->tasks[i];
+        const struct task *t = s->task[i];
         json_array_append_new(tasks, json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)i, "task",
                                                t->name, "layer", t->layer, "micro", t->micro, "lane", t->lane->name,
                                                "flops", t->flops, "bytes", (json_int_t)t->bytes, "edges", edges_json(t),

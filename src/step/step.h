@@ -40,6 +40,7 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
+    bool cheap;          /* an activation that takes little work to make again, for its size */
     bool persistent;     /* keeps its value from step to step (and its address in all lists) */
     struct tensor *root; /* itself, unless it is a view */
     size_t offset;       /* of a view: bytes from the root's start */
@@ -67,6 +68,7 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
 /* `offset` counts elements of `of` and must keep the device's alignment where an OpenCL kernel takes the view. */
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
+void drop_tensors(struct pool *p, size_t n); /* all but the first n: no list may use them */
 size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* after place: the sub-buffer of an OpenCL device's tensor */
 void *tensor_memory(const struct tensor *t); /* after place: the bytes of a host tensor */
@@ -81,7 +83,7 @@ struct access {
     struct tensor *tensor;
     enum access_mode mode;
 };
-enum arg_kind { ARG_TENSOR, ARG_INT, ARG_FLOAT, ARG_LOCAL };
+enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* of a kernel */
     enum arg_kind kind;
     struct access given; /* what add_kernel() is handed and moves into the task's access list */
@@ -94,6 +96,8 @@ struct arg { /* of a kernel */
 /* Adds to what is there, or starts anew: the first micro-batch of a gradient only writes. */
 #define ACCUMULATE(t, more) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (more) ? ACCESS_BOTH : ACCESS_WRITE}})
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
+/* Of elementwise tasks: an int that counts elements from the task's first one on. */
+#define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)}) /* local memory */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})                          /* a buffer the kernel will not touch */
@@ -139,10 +143,13 @@ struct edge {                             /* listed at the consumer */
     bool wait; /* crosses lanes and follows from no other wait: execute() waits for it */
 };
 struct task {
-    char name[40]; /* "mlp.fc" */
-    int layer;     /* -1: none */
-    int micro;     /* micro-batch, -1: none */
+    uint64_t origin; /* which task of the list as it was built: pieces, repeats and stand-ins keep it */
+    char name[40];   /* "mlp.fc" */
+    int layer;       /* -1: none */
+    int micro;       /* micro-batch, -1: none */
     enum role role;
+    size_t index;                 /* position in the list */
+    struct task *before, *behind; /* neighbours, while the list is edited (edit.h) */
     struct lane *lane;
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
@@ -151,13 +158,16 @@ struct task {
 
     issue_function *issue;       /* NULL on host lanes */
     host_function *run;          /* host lanes */
-    void *context;               /* of run; or the issue function's own description (freed with the task) */
+    void *context;               /* of run; or the issue function's own description, freed with the task */
+    size_t description;          /* bytes of the latter */
     const char *file, *function; /* kernel tasks */
     struct arg *args;
     int n_args;
     struct grid grid;
     cl_kernel kernel; /* its own object: arguments are set once */
     bool copy;        /* access[1] to access[0], nothing else */
+    bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
+    size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
@@ -180,8 +190,10 @@ struct pace; /* run/pace.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
-    struct task *tasks;
+    struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
+    uint64_t last_origin;
+    struct task *cursor;                       /* while the list is edited: new tasks come behind it */
     struct stamp stamp;                        /* put on every task that is added */
     size_t peak[MAX_DEVICES + 1][MEM_CLASSES]; /* set by place: most bytes of a class held at a time */
     size_t high[MAX_DEVICES + 1];              /* and of all together */
@@ -199,14 +211,24 @@ struct step {
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
 
-/* Each adds a task at the end of the list; the pointer is valid until the next one is added. */
+/* Each adds a task to the list, which owns it: at its end, or at the cursor. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
                         struct grid grid, const struct arg *args, int n_args);
 /* Upload, download, or device to device within a context: whatever the two tensors' devices say. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
-struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context);
+/* `description`: so many bytes, copied, that issue() finds as the task's context. */
+struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
+                       const void *description, size_t bytes);
+/* The same task again, of the same origin. */
+struct task *add_again(struct step *s, const struct task *t);
+void link_behind(struct task *t, struct task *where);
+void unlink_task(struct task *t);
+void free_task(struct task *t);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
+/* Declares the task elementwise.  Operands of as many bytes as its first one count element by element, all others are
+ * read as a whole; counts of elements among a kernel's arguments must be ELEMENTS. */
+void set_elementwise(struct task *t);
 /* So many elements are read and written in all, of tensors of which it needs only parts. */
 void set_traffic(struct task *t, double elements);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */

@@ -37,7 +37,7 @@ static size_t count_edges(struct step *const *steps, size_t n, size_t *n_tasks)
     for (size_t k = 0; k < n; k++) {
         *n_tasks += steps[k]->n;
         for (size_t i = 0; i < steps[k]->n; i++)
-            edges += steps[k]->tasks[i].n_edges;
+            edges += steps[k]->task[i]->n_edges;
     }
     return edges;
 }
@@ -55,7 +55,7 @@ struct trace_writer *start_trace(const char *path, const struct machine *m, stru
         uint32_t first = steps[k]->first_trace_task = (uint32_t)task;
         lists[k] = steps[k]->name;
         for (size_t i = 0; i < steps[k]->n; i++) {
-            const struct task *t = &steps[k]->tasks[i];
+            const struct task *t = steps[k]->task[i];
             fill_task(&tasks[task++], t, (uint32_t)k, (uint32_t)edge);
             for (size_t e = 0; e < t->n_edges; e++)
                 edges[edge++] =

@@ -16,32 +16,76 @@ struct step *new_step(struct pool *p, const char *name)
     return s;
 }
 
+void free_task(struct task *t)
+{
+    if (t->kernel)
+        CL(clReleaseKernel(t->kernel));
+    if (t->issue)
+        free(t->context);
+    free(t->args), free(t->access), free(t->edges);
+    free(t);
+}
+
 void free_step(struct step *s)
 {
     CHECK(s->number[0] == 0 && s->number[1] == 0, "list %s is freed while iterations %u and %u are in flight", s->name,
           s->number[0], s->number[1]);
-    for (size_t i = 0; i < s->n; i++) {
-        struct task *t = &s->tasks[i];
-        if (t->kernel)
-            CL(clReleaseKernel(t->kernel));
-        if (t->issue)
-            free(t->context);
-        free(t->args);
-        free(t->access);
-        free(t->edges);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        free_task(s->task[i]);
     for (int parity = 0; parity < 2; parity++) {
         free(s->slots[parity]);
         free(s->foreign[parity]);
     }
-    free(s->tasks);
+    free(s->task);
     free(s);
+}
+
+void link_behind(struct task *t, struct task *where)
+{
+    t->before = where;
+    t->behind = where->behind;
+    t->before->behind = t->behind->before = t;
+}
+
+void unlink_task(struct task *t)
+{
+    t->before->behind = t->behind;
+    t->behind->before = t->before;
+}
+
+static struct task *append_task(struct step *s)
+{
+    struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
+    t->index = s->n - 1;
+    if (s->cursor) {
+        link_behind(t, s->cursor);
+        s->cursor = t;
+    }
+    return t;
+}
+
+static void *copy_bytes(const void *from, size_t n) { return n ? memcpy(allocate(n, 1), from, n) : NULL; }
+
+struct task *add_again(struct step *s, const struct task *t)
+{
+    struct task *again = append_task(s);
+    struct task links = *again;
+    *again = *t;
+    again->index = links.index, again->before = links.before, again->behind = links.behind;
+    again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
+    again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
+    if (t->issue)
+        again->context = copy_bytes(t->context, t->description);
+    again->edges = NULL;
+    again->n_edges = again->cap_edges = 0;
+    return again;
 }
 
 static struct task *add_task(struct step *s, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
-    struct task *t = APPEND(s->tasks, s->n, s->cap);
+    struct task *t = append_task(s);
+    t->origin = ++s->last_origin;
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
     t->layer = s->stamp.layer;
@@ -67,6 +111,15 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
     t->bytes += tensor->bytes * ((more & ACCESS_READ ? 1u : 0) + (more & ACCESS_WRITE ? 1u : 0));
     t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
     t->access[t->n_access++] = (struct access){tensor, mode};
+}
+
+void set_elementwise(struct task *t)
+{
+    for (int i = 0; i < t->n_access; i++)
+        CHECK(t->access[i].mode == ACCESS_READ || t->access[i].tensor->bytes == t->access[0].tensor->bytes,
+              "task %s writes tensor %s of %zu bytes, but works on elements of %zu bytes", t->name,
+              t->access[i].tensor->name, t->access[i].tensor->bytes, t->access[0].tensor->bytes);
+    t->elementwise = true;
 }
 
 void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements * ELEMENT_BYTES); }
@@ -166,10 +219,12 @@ struct task *add_host(struct step *s, struct lane *lane, const char *name, host_
     return t;
 }
 
-struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context)
+struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
+                       const void *description, size_t bytes)
 {
     struct task *t = add_task(s, lane, name);
     t->issue = issue;
-    t->context = context;
+    t->context = copy_bytes(description, bytes);
+    t->description = bytes;
     return t;
 }
