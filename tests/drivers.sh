@@ -16,6 +16,7 @@ top=$PWD/build/drivers
 tmp=$top/tmp
 YARD=${YARD:-./yard}
 failures=
+export TEST_TIMEOUT="${TEST_TIMEOUT:-900}" # drivers that keep no compiled programs take their time
 rm -rf "$tmp"
 mkdir -p "$tmp"
 
