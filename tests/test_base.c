@@ -1,4 +1,5 @@
 /* test_base.c - errors, memory, numbers as text, random numbers, hashes and options. */
+#include "../src/base/table.h"
 #include "../src/file/file.h"
 #include "child.h"
 
@@ -567,6 +568,40 @@ static void test_options_help(void **state)
         assert_true(strlen(line) <= 100);
 }
 
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
+
+static void test_table(void **state)
+{
+    (void)state;
+    static const struct column columns[] = {{"lane", "name", CELL_TEXT, 6, 0},   {NULL, "device", CELL_TEXT, 0, 0},
+                                            {"n", "count", CELL_COUNT, 4, 0},    {"ms", NULL, CELL_FIXED, 7, 2},
+                                            {"GB/s", "rate", CELL_RATE, 6, 1},   {"busy", "busy", CELL_SHARE, 6, 0},
+                                            {"more", "more", CELL_CHANGE, 7, 0}, {"last", "last", CELL_SHORT, 6, 0}};
+    struct table *t = new_table(columns, COUNT(columns));
+    ROW(t, text_cell("compute"), text_cell("0:0"), number_cell(12), number_cell(1.239), number_cell(3.25),
+        number_cell(0.125), number_cell(0.5), number_cell(1234567));
+    ROW(t, text_cell("up"), text_cell(NULL), number_cell(-1), number_cell(NAN), number_cell(0), number_cell(NAN),
+        number_cell(-0.25), number_cell(8));
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    print_heading(out, t);
+    print_rows(out, t, 0, t->n);
+    fclose(out);
+    assert_string_equal(text, "\n"
+                              "lane       n       ms    GB/s    busy     more    last\n"
+                              "comput    12     1.24     3.2   12.5%  +50.00%  1.235e+06\n"
+                              "up         -        -       -       -  -25.00%       8\n");
+    json_t *found = table_json(t);
+    char *json = json_dumps(found, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    assert_string_equal(json, "[{\"name\":\"compute\",\"device\":\"0:0\",\"count\":12,\"rate\":3.25,\"busy\":0.125,"
+                              "\"more\":0.5,\"last\":1234567.0},{\"name\":\"up\",\"device\":null,\"count\":-1,"
+                              "\"rate\":0.0,\"busy\":null,\"more\":-0.25,\"last\":8.0}]");
+    json_decref(found);
+    free(json), free(text);
+    free_table(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +630,7 @@ int main(void)
         cmocka_unit_test_setup(test_options_config_refusals, reset),
         cmocka_unit_test_setup(test_options_as_text, reset),
         cmocka_unit_test_setup(test_options_help, reset),
+        cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

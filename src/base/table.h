@@ -3,8 +3,8 @@
  *     static const struct column columns[] = {{"lane", "name", CELL_TEXT, 21}, {"busy", "share", CELL_SHARE, 8}};
  *     struct table *t = new_table(columns, COUNT(columns));
  *     ROW(t, text_cell("0:0 compute"), number_cell(0.97));
- *     print_table(stdout, t, 0, t->n);           lane                     busy
- *                                                0:0 compute             97.0%
+ *     print_heading(stdout, t);                  lane                       busy
+ *     print_rows(stdout, t, 0, t->n);            0:0 compute               97.0%
  *     table_json(t)                              [{"name": "0:0 compute", "share": 0.97}]
  */
 #ifndef TABLE_H
