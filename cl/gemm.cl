@@ -17,33 +17,45 @@
  *
  * The picture.  One work-item (a work-group of one) computes `band` rows by `span` columns of C:
  *
- *                          span                    1. copy B[k0 .. k0+depth) x span to local memory, cut into panels
- *                   +-------+-------+                 of WIDTH columns: they stay in the L2 cache, and the inner loop
- *          depth    | panel | panel |  B              reads them from front to back;
- *                   +-------+-------+              2. for each ROWS rows of A and each panel: load a tile of C into
- *          depth                                      registers, add the `depth` products, store it;
- *        +-------+  +-------+-------+              3. go on with the next k0.  In between, the tile is stored and
- *   ROWS |   A   |  | tile  | tile  |  C              loaded again; that is exact, so the chain is not broken.
- *        +-------+  +-------+-------+
- *        |       |  |       |       |  band        The inner loop does ROWS*COLS vector fma()s for COLS vector loads
- *        +-------+  +-------+-------+              and ROWS broadcasts: arithmetic is the limit, not memory.  An fma()
- *                                                  waits about 4 cycles for the one before it in its chain; a core
- *                                                  that starts two per cycle needs 8 chains or more to hide that.
+ *                            span                  1. pack B[k0 .. k0+depth) x span into local memory, as panels of
+ *                     +-------+-------+               WIDTH columns: they stay in the L2 cache;
+ *              depth  | panel | panel |  B         2. for each block of A: pack it too, as strips of ROWS rows;
+ *                     +-------+-------+            3. for each strip and each panel: load a tile of C into registers,
+ *            depth                                    add the `depth` products, store it.  The strip stays in the L1
+ *          +-------+  +-------+-------+               cache while one panel after the other passes it, front to back,
+ *          | strip |  | tile  | tile  |               and tiles are visited along rows of C: the processor sees what
+ *   block  +-------+  +-------+-------+               comes next, and fetches it while it computes;
+ *          | strip |  | tile  | tile  |  C         4. go on with the next k0.  In between, a tile is stored and loaded
+ *          +-------+  +-------+-------+               again; that is exact, so the chain is not broken.
+ *              A      |       |       |
  *
- * Build options.  VEC (see common.cl); COLS: vectors per tile row; ROWS: rows per tile.  WIDTH = VEC*COLS must be a
- * multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with AVX-512 and NEON, 16 with AVX2
- * and SSE.  (14 x 2 would use all 32, but 8 divides the usual sizes, so few tiles at the edges are half empty, and with
- * more the compiler begins to spill registers to memory.)
+ *     lies in        what                                16-wide     8-wide      is read again for
+ *     registers      a tile of C                         8 x 32      6 x 16      each k
+ *     L1 cache       a strip, and the panel passing it   8 + 32 KB   6 + 16 KB   each panel of the span
+ *     L2 cache       all panels of a span of 384         384 KB      384 KB      each strip of the band
+ *                    a block of 48 rows                  48 KB       48 KB       (once: it is read as strips)
+ *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
+ *
+ * That is for depth 256.  With 512 KB of L2 cache the depth is 128, and all but the tile is half as large.
+ *
+ * The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts: arithmetic is the limit, not
+ * memory.  An fma() waits about 4 cycles for the one before it in its chain; a core that starts two per cycle needs 8
+ * chains or more to hide that.  What does cost is to fetch A and B from afar, for nothing is computed while they are
+ * packed: hence wide spans and high bands.  Unpacked, A in form TN would give ROWS floats of each cache line of 16, and
+ * every line from another page.  For a narrow C packing A does not pay: with block 0 it is read in place.
+ *
+ * Build options.  VEC (see common.cl); COLS: vectors per tile row; ROWS: rows per tile, at least 4.  WIDTH = VEC*COLS
+ * must be a multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with AVX-512 and NEON, 16
+ * with AVX2 and SSE.  (14 x 2 would use all 32, but 8 divides the usual sizes, so few tiles at the edges are half
+ * empty, and with more the compiler begins to spill registers to memory.)
  *
  *     VEC     16 (AVX-512)    8 (AVX2)    4 (SSE, NEON)    1 (GPUs, oclgrind: right, not fast)
  *     ROWS    8               6           6                4
  *     COLS    2               2           2                4
  *
- * Launch.  global size {ceil(N / span), ceil(M / band), batches * heads}, local size {1, 1, 1}.
- * depth = min(K, 512).  span = 4*WIDTH, or N rounded up to WIDTH if that is less.  band: so that each core gets about
- * eight work-items (a core that is disturbed then costs little), but not under 64 rows, because B is copied again for
- * each band.  Halve depth until `packed` fits a quarter of CL_DEVICE_LOCAL_MEM_SIZE (the L2 cache on PoCL).  None of
- * this changes a bit of the result.
+ * Launch.  global size {ceil(N / span), ceil(M / band), batches * heads}, local size {1, 1, 1}; span is a multiple of
+ * WIDTH, band and block are multiples of ROWS.  src/model/gemm.c chooses them.  None of this changes a bit of the
+ * result.
  *
  * Causal attention.  A (T,T) matrix of scores is zero above the diagonal, so about half of the work can be left out.
  * `causal` says which of the three square matrices is the triangle:
@@ -65,6 +77,8 @@
 #define COLS 4
 #endif
 #define WIDTH (VEC * COLS)
+#define LINE 16 /* floats in a cache line, on most processors */
+#define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
 
 enum { START_ZERO, START_OLD, START_BIAS };
 enum { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED };
@@ -78,48 +92,82 @@ struct view {
     size_t row, col;
 };
 
-/* panel (depth,WIDTH) = b (depth,cols).  Right of the edge of B it gets numbers that end up in no stored element. */
-static void pack(local float *panel, struct view b, int depth, int cols)
+/* panel (depth,width) = x (depth,cols), four columns at a time; where 4 does not divide width, the last fours overlap.
+ * Right of the edge the last column is repeated: it ends up in no stored element. */
+static INLINE void pack_panel(local float *panel, struct view x, int depth, int cols, const int width)
 {
-    if (b.col == 1) {
+    if (x.col == 1 && cols >= width) {
         for (int k = 0; k < depth; k++)
-            foreach (j, COLS)
-                PUT(load(b.at + k * b.row + j * VEC, cols - j * VEC, 0), panel + k * WIDTH + j * VEC);
+            foreach (j, (width + 3) / 4) {
+                const int at = min(4 * j, width - 4);
+                vstore4(vload4(0, x.at + k * x.row + at), 0, panel + k * width + at);
+            }
         return;
     }
-    for (int j = 0; j < WIDTH; j += 4) { /* B is stored transposed: four of its rows become four columns */
-        global const float *b0 = b.at + min(j + 0, cols - 1) * b.col, *b1 = b.at + min(j + 1, cols - 1) * b.col;
-        global const float *b2 = b.at + min(j + 2, cols - 1) * b.col, *b3 = b.at + min(j + 3, cols - 1) * b.col;
-        for (int k = 0; k < depth; k++) {
-            size_t i = k * b.row;
-            vstore4((float4)(b0[i], b1[i], b2[i], b3[i]), 0, panel + k * WIDTH + j);
+    for (int j = 0; j < width; j += 4) {
+        const int at = min(j, width - 4);
+        local float *to = panel + at;
+        global const float *x0 = x.at + min(at + 0, cols - 1) * x.col, *x1 = x.at + min(at + 1, cols - 1) * x.col;
+        global const float *x2 = x.at + min(at + 2, cols - 1) * x.col, *x3 = x.at + min(at + 3, cols - 1) * x.col;
+        int k = 0;
+        for (; x.row == 1 && k + 4 <= depth; k += 4) { /* a square of 4 x 4 is transposed in registers */
+            const float4 c0 = vload4(0, x0 + k), c1 = vload4(0, x1 + k), c2 = vload4(0, x2 + k), c3 = vload4(0, x3 + k);
+            vstore4((float4)(c0.x, c1.x, c2.x, c3.x), 0, to + (k + 0) * width);
+            vstore4((float4)(c0.y, c1.y, c2.y, c3.y), 0, to + (k + 1) * width);
+            vstore4((float4)(c0.z, c1.z, c2.z, c3.z), 0, to + (k + 2) * width);
+            vstore4((float4)(c0.w, c1.w, c2.w, c3.w), 0, to + (k + 3) * width);
         }
+        for (; k < depth; k++)
+            vstore4((float4)(x0[k * x.row], x1[k * x.row], x2[k * x.row], x3[k * x.row]), 0, to + k * width);
     }
 }
 
-/* c (rows,cols) = start + sum over k_first <= k < k_last of a (rows,k) . panel (k,cols).  start.at is null for zeros.
- * At the lower edge the last row is computed several times and stored once: no branch in the inner loop. */
-static void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
-                 local const float *panel, int k_first, int k_last)
+/* x (steps,cols) becomes panels, which have room for `depth` rows each: the panels of B, and, transposed, the strips of
+ * A.  Cache lines that run across the panels are used up while they are in the L1 cache: LINE of them at a time. */
+static INLINE void pack(local float *panels, int depth, struct view x, int steps, int cols, const int width)
 {
-    global const float *row[ROWS];
+    const int square = x.col == 1 ? LINE : steps;
+    for (int k = 0; k < steps; k += square)
+        for (int n = 0; n < cols; n += width) {
+            struct view part = {x.at + k * x.row + n * x.col, x.row, x.col};
+            pack_panel(panels + n * depth + k * width, part, min(square, steps - k), min(width, cols - n), width);
+        }
+}
+
+/* acc (ROWS,WIDTH) += a (ROWS,depth) . panel (depth,WIDTH); a[i] begins row i, local or global: hence a macro. */
+#define ADD_PRODUCTS(acc, a, step, panel, depth)                                                                       \
+    for (size_t k = 0, at = 0; k < depth; k++, at += step, panel += WIDTH) {                                           \
+        vec b[COLS];                                                                                                   \
+        foreach (j, COLS)                                                                                              \
+            b[j] = GET(panel + j * VEC);                                                                               \
+        foreach (i, ROWS) {                                                                                            \
+            const vec x = (vec)(a[i][at]);                                                                             \
+            foreach (j, COLS)                                                                                          \
+                acc[i][j] = fma(x, b[j], acc[i][j]);                                                                   \
+        }                                                                                                              \
+    }
+
+/* c (rows,cols) = start + a (rows,depth) . panel (depth,cols).  start.at is null for zeros; strip holds a packed, or is
+ * null.  At the lower edge the last row is computed several times and stored once: no branch in the inner loop. */
+static void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
+                 local const float *strip, local const float *panel, size_t depth)
+{
     vec acc[ROWS][COLS];
-    foreach (i, ROWS) {
-        row[i] = a.at + min(i, rows - 1) * a.row;
+    foreach (i, ROWS)
         foreach (j, COLS)
             acc[i][j] =
                 start.at ? load(start.at + min(i, rows - 1) * start.row + j * VEC, cols - j * VEC, 0) : (vec)0.0f;
-    }
 
-    for (int k = k_first; k < k_last; k++) {
-        vec b[COLS];
-        foreach (j, COLS)
-            b[j] = GET(panel + k * WIDTH + j * VEC);
-        foreach (i, ROWS) {
-            const vec x = (vec)(row[i][k * a.col]);
-            foreach (j, COLS)
-                acc[i][j] = fma(x, b[j], acc[i][j]);
-        }
+    if (strip) {
+        local const float *row[ROWS];
+        foreach (i, ROWS)
+            row[i] = strip + i;
+        _Pragma("unroll 4") ADD_PRODUCTS(acc, row, ROWS, panel, depth)
+    } else {
+        global const float *row[ROWS];
+        foreach (i, ROWS)
+            row[i] = a.at + min(i, rows - 1) * a.row;
+        ADD_PRODUCTS(acc, row, a.col, panel, depth)
     }
 
     foreach (i, ROWS)
@@ -140,32 +188,38 @@ static size_t matrix_begin(int heads, int base, int outer, int inner)
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begin; the triangle */
      int band, int span, int depth,              /* work of one work-item: multiples of ROWS, of WIDTH, and any */
+     int block,                                  /* rows of A packed at a time: a multiple of ROWS, or 0 for none */
      int heads,                                  /* 1 if there are none */
      global const float *a, int a_base, int a_outer, int a_inner, int a_row, int a_step, /* (M,K) */
      global const float *b, int b_base, int b_outer, int b_inner, int b_step, int b_col, /* (K,N) */
      global float *c, int c_base, int c_outer, int c_inner, int c_row,                   /* (M,N) */
      global const float *bias,                                                           /* (N), or null */
-     local float *packed)                                                                /* (span*depth) */
+     local float *packed)                                                                /* ((span + block) * depth) */
 {
     const int m_first = get_global_id(1) * band, m_last = min(m_first + band, M);
     const int n_first = get_global_id(0) * span, n_last = min(n_first + span, causal == CAUSAL_OUT ? m_last : N);
     const int k_first = causal == CAUSAL_A_TRANSPOSED ? m_first : 0, k_last = causal == CAUSAL_A ? m_last : K;
+    local float *panels = packed, *strips = packed + span * depth;
     a += matrix_begin(heads, a_base, a_outer, a_inner);
     b += matrix_begin(heads, b_base, b_outer, b_inner);
     c += matrix_begin(heads, c_base, c_outer, c_inner);
 
     for (int k0 = k_first; k0 < k_last; k0 += depth) {
         const int k1 = min(k0 + depth, k_last);
+        struct view columns = {b + k0 * (size_t)b_step + n_first * (size_t)b_col, b_step, b_col};
+        pack(panels, depth, columns, k1 - k0, n_last - n_first, WIDTH);
 
-        for (int n = n_first; n < n_last; n += WIDTH) {
-            struct view columns = {b + k0 * (size_t)b_step + n * (size_t)b_col, b_step, b_col};
-            pack(packed + (n - n_first) * depth, columns, k1 - k0, min(WIDTH, N - n));
-        }
         for (int m = m_first; m < m_last; m += ROWS) {
-            struct view rows = {a + m * (size_t)a_row + k0 * (size_t)a_step, a_row, a_step};
-            int k_low = causal == CAUSAL_A_TRANSPOSED ? max(m, k0) : k0;
-            int k_high = causal == CAUSAL_A ? min(m + ROWS, k1) : k1;
-            int n_stop = causal == CAUSAL_OUT ? min(m + ROWS, n_last) : n_last;
+            const int packed_rows = block ? (m - m_first) % block : 0; /* of this block, before this strip */
+            if (block && packed_rows == 0) {
+                struct view rows = {a + m * (size_t)a_row + k0 * (size_t)a_step, a_step, a_row};
+                pack(strips, depth, rows, k1 - k0, min(block, m_last - m), ROWS);
+            }
+            const int k_low = causal == CAUSAL_A_TRANSPOSED ? max(m, k0) : k0;
+            const int k_high = causal == CAUSAL_A ? min(m + ROWS, k1) : k1;
+            const int n_stop = causal == CAUSAL_OUT ? min(m + ROWS, n_last) : n_last;
+            struct view rows = {a + m * (size_t)a_row + k_low * (size_t)a_step, a_row, a_step};
+            local const float *strip = block ? strips + packed_rows * depth : 0;
 
             for (int n = n_first; n < n_stop; n += WIDTH) {
                 global float *to = c + m * (size_t)c_row + n;
@@ -174,8 +228,8 @@ gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begi
                     from = (struct view){to, c_row, 1};
                 else if (start == START_BIAS)
                     from = (struct view){bias + n, 0, 1};
-                tile(to, c_row, min(ROWS, M - m), min(WIDTH, N - n), from, rows, packed + (n - n_first) * depth,
-                     k_low - k0, k_high - k0);
+                tile(to, c_row, min(ROWS, M - m), min(WIDTH, N - n), from, rows, strip,
+                     panels + (n - n_first) * depth + (k_low - k0) * WIDTH, max(k_high - k_low, 0));
             }
         }
     }

@@ -522,8 +522,9 @@ static void test_adamw(void **state)
 struct sizes {
     int m, n, k, batch, heads;
 };
-static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},  {17, 33, 65, 1, 1}, {70, 41, 530, 1, 1},
-                                        {131, 66, 31, 1, 1}, {9, 13, 6, 2, 3}, {3, 150, 10, 1, 4}};
+static const struct sizes products[] = {{1, 1, 1, 1, 1},     {5, 7, 3, 1, 1},     {17, 33, 65, 1, 1},
+                                        {70, 41, 530, 1, 1}, {131, 66, 31, 1, 1}, {9, 13, 6, 2, 3},
+                                        {3, 150, 10, 1, 4},  {51, 389, 259, 1, 1}};
 
 /* An operand of rows x ld matrices, two-level strides as for heads: inner ones side by side, a margin around all. */
 struct operand_memory {

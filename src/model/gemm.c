@@ -20,21 +20,27 @@ static bool keeps_old(const struct gemm *g) { return g->start == START_OLD || g-
 
 /* ---- our own kernel -------------------------------------------------------------------------------------------- */
 
-struct blocking { /* work of one work-item: band x span of C, depth of k at a time */
-    int band, span, depth;
+struct blocking { /* as in gemm.cl */
+    int band, span, depth, block;
 };
 
+/* How much of a product one work-item computes.  Wide spans and high bands, since A is packed once for each span and B
+ * once for each band; but four work-items or more for each core, so that a core that is disturbed costs little.  A is
+ * packed if four panels or more then read it, and not if a triangle of it is left out.  Panels and block fill
+ * half of the local memory (on PoCL that is the L2 cache), of a small one all. */
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
-    int rows = (int)d->tile_rows, width = (int)(d->tile_vectors * d->vector);
-    struct blocking k = {.depth = MIN(g->k, 512), .span = 4 * width};
-    while (k.depth > 1 && (size_t)(4 * k.span * k.depth) > d->local_memory / 4)
-        k.depth /= 2;
-    k.span = MIN(k.span, (int)round_up((size_t)g->n, (size_t)width));
-    size_t across = ceil_div((size_t)g->n, (size_t)k.span) * (size_t)(g->batch * g->heads);
-    size_t wanted = ceil_div(8 * d->units, across); /* eight work-items or so for each core, for balance */
-    k.band = (int)round_up(MAX(ceil_div((size_t)g->m, wanted), (size_t)64), (size_t)rows);
-    return k;
+    enum { MAX_SPAN = 384, MIN_BAND = 64, DEPTH = 256, BLOCK = 48, ROOM = 256 << 10 };
+    size_t m = (size_t)g->m, n = (size_t)g->n, matrices = (size_t)(g->batch * g->heads), items = 4 * d->units;
+    size_t width = d->tile_vectors * d->vector, room = MIN(MAX(d->local_memory / 2, ROOM), d->local_memory);
+    size_t pieces = MAX(ceil_div(n, MAX_SPAN), ceil_div(items, ceil_div(m, MIN_BAND) * matrices));
+    size_t span = MAX(round_up(ceil_div(n, pieces), width), MIN(4 * width, round_up(n, width)));
+    size_t bands = ceil_div(items, ceil_div(n, span) * matrices);
+    size_t block = g->causal == CAUSAL_NONE && span >= 4 * width ? BLOCK : 0, depth = MIN((size_t)g->k, DEPTH);
+    while (depth > 1 && ELEMENT_BYTES * (span + block) * depth > room)
+        depth /= 2;
+    size_t band = round_up(MAX(ceil_div(m, bands), MIN_BAND), d->tile_rows);
+    return (struct blocking){(int)band, (int)span, (int)depth, (int)block};
 }
 
 static void own_gemm(struct build *b, const char *name, const struct gemm *g)
@@ -46,13 +52,13 @@ static void own_gemm(struct build *b, const char *name, const struct gemm *g)
         {ceil_div((size_t)g->n, (size_t)k.span), ceil_div((size_t)g->m, (size_t)k.band), (size_t)(g->batch * g->heads)},
         {1, 1, 1}};
     LAUNCH(b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal),
-           INT(k.band), INT(k.span), INT(k.depth), INT(g->heads), //
+           INT(k.band), INT(k.span), INT(k.depth), INT(k.block), INT(g->heads), //
            IN(g->a.tensor), INT(g->a.base), INT(g->a.outer), INT(g->a.inner), INT(ta ? 1 : g->a.ld),
            INT(ta ? g->a.ld : 1), //
            IN(g->b.tensor), INT(g->b.base), INT(g->b.outer), INT(g->b.inner), INT(tb ? 1 : g->b.ld),
            INT(tb ? g->b.ld : 1), //
            ACCUMULATE(g->c.tensor, keeps_old(g)), INT(g->c.base), INT(g->c.outer), INT(g->c.inner), INT(g->c.ld),
-           g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * k.span * k.depth));
+           g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * (k.span + k.block) * k.depth));
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
