@@ -29,18 +29,20 @@
  *          +-------+  +-------+-------+               again; that is exact, so the chain is not broken.
  *              A      |       |       |
  *
- *     where               16-wide             8-wide              is read again for
- *     registers           tile   8 x 32       tile   6 x 16       each k
- *     L1 (32 to 48 KiB)   strip  8 KiB        strip  6 KiB        each panel of the span
- *     L2 (256 to 2048)    panel  32 KiB       panel  16 KiB       each strip of the band
- *     L3 or memory        A, B, C: A is packed once for each span of C, B once for each band, C passes at each k0
+ *     lies in        what                                16-wide     8-wide      is read again for
+ *     registers      a tile of C                         8 x 32      6 x 16      each k
+ *     L1 cache       a strip, and the panel passing it   8 + 32 KB   6 + 16 KB   each panel of the span
+ *     L2 cache       all panels of a span of 384         384 KB      384 KB      each strip of the band
+ *                    a block of 48 rows                  48 KB       48 KB       (once: it is read as strips)
+ *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
  *
- * (Sizes for depth 256.)  The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts:
- * arithmetic is the limit, not memory.  An fma() waits about 4 cycles for the one before it in its chain; a core that
- * starts two per cycle needs 8 chains or more to hide that.  What does cost is to fetch A and B from afar, and nothing
- * is computed while they are packed: hence wide spans and high bands.  Packed, each step of k reads the next ROWS and
- * WIDTH floats.  Unpacked, in form TN it would read ROWS floats of a cache line of 16, each from another page.  For a
- * narrow C packing A does not pay: with block 0 it is read in place.
+ * That is for depth 256.  With 512 KB of L2 cache the depth is 128, and all but the tile is half as large.
+ *
+ * The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts: arithmetic is the limit, not
+ * memory.  An fma() waits about 4 cycles for the one before it in its chain; a core that starts two per cycle needs 8
+ * chains or more to hide that.  What does cost is to fetch A and B from afar, for nothing is computed while they are
+ * packed: hence wide spans and high bands.  Unpacked, A in form TN would give ROWS floats of each cache line of 16, and
+ * every line from another page.  For a narrow C packing A does not pay: with block 0 it is read in place.
  *
  * Build options.  VEC (see common.cl); COLS: vectors per tile row; ROWS: rows per tile, at least 4.  WIDTH = VEC*COLS
  * must be a multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with AVX-512 and NEON, 16
@@ -186,7 +188,7 @@ static size_t matrix_begin(int heads, int base, int outer, int inner)
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begin; the triangle */
      int band, int span, int depth,              /* work of one work-item: multiples of ROWS, of WIDTH, and any */
-     int block,                                  /* rows of A packed at a time, a multiple of ROWS; 0: A is not packed */
+     int block,                                  /* rows of A packed at a time: a multiple of ROWS, or 0 for none */
      int heads,                                  /* 1 if there are none */
      global const float *a, int a_base, int a_outer, int a_inner, int a_row, int a_step, /* (M,K) */
      global const float *b, int b_base, int b_outer, int b_inner, int b_step, int b_col, /* (K,N) */
