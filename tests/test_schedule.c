@@ -883,7 +883,7 @@ static void issue_broken(const struct task *t, cl_uint n_wait, const cl_event *w
 static void run_broken(bool serial)
 {
     struct journey j = new_journey(no_work, NULL);
-    struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL);
+    struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
     t->layer = 2;
     add_access(t, j.p, ACCESS_BOTH);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
@@ -1002,7 +1002,7 @@ static void case_driver_hangs(void)
 {
     execution.watchdog_seconds = 0.3;
     struct journey j = new_journey(no_work, NULL);
-    add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL);
+    add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
     finish_steps(j.pool, &j.step, 1);
     execute(j.step, 1);
 }

@@ -140,11 +140,10 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
     if (g->start == START_BIAS)
         LAUNCH(b, bias_name, "elementwise.cl", "bias_rows", groups(b, (size_t)g->m), OUT(g->c.tensor), IN(g->bias),
                INT(g->m), INT(g->n));
-    struct gemm *call = allocate(1, sizeof *call);
-    *call = *g;
-    call->a.tensor = call->b.tensor = call->c.tensor = call->bias = NULL; /* the task's access list has them */
+    struct gemm call = *g;
+    call.a.tensor = call.b.tensor = call.c.tensor = call.bias = NULL; /* the task's access list has them */
     struct tensor *work = clblast_work(b, g);
-    struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, call);
+    struct task *t = add_issue(b->step, b->device->lane[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     t->span = true;
     add_access(t, g->c.tensor, keeps_old(g) || g->start == START_BIAS ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(t, g->a.tensor, ACCESS_READ);

@@ -67,6 +67,7 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
 /* `offset` counts elements of `of` and must keep the device's alignment where an OpenCL kernel takes the view. */
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
+void drop_tensors(struct pool *p, size_t n); /* all but the first n: no list may use them */
 size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* after place: the sub-buffer of an OpenCL device's tensor */
 void *tensor_memory(const struct tensor *t); /* after place: the bytes of a host tensor */
@@ -146,7 +147,8 @@ struct task {
     int layer;       /* -1: none */
     int micro;       /* micro-batch, -1: none */
     enum role role;
-    size_t index; /* position in the list */
+    size_t index;                 /* position in the list */
+    struct task *before, *behind; /* neighbours, while the list is edited (edit.h) */
     struct lane *lane;
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
@@ -155,7 +157,8 @@ struct task {
 
     issue_function *issue;       /* NULL on host lanes */
     host_function *run;          /* host lanes */
-    void *context;               /* of run; or the issue function's own description (freed with the task) */
+    void *context;               /* of run; or the issue function's own description, freed with the task */
+    size_t description;          /* bytes of the latter */
     const char *file, *function; /* kernel tasks */
     struct arg *args;
     int n_args;
@@ -189,6 +192,7 @@ struct step {
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
+    struct task *cursor;                       /* while the list is edited: new tasks come behind it */
     struct stamp stamp;                        /* put on every task that is added */
     size_t peak[MAX_DEVICES + 1][MEM_CLASSES]; /* set by place: most bytes of a class held at a time */
     size_t high[MAX_DEVICES + 1];              /* and of all together */
@@ -206,13 +210,20 @@ struct step {
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
 
-/* Each adds a task at the end of the list, which owns it. */
+/* Each adds a task to the list, which owns it: at its end, or at the cursor. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
                         struct grid grid, const struct arg *args, int n_args);
 /* Upload, download, or device to device within a context: whatever the two tensors' devices say. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
-struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context);
+/* `description`: so many bytes, copied, that issue() finds as the task's context. */
+struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
+                       const void *description, size_t bytes);
+/* The same task again, of the same origin. */
+struct task *add_again(struct step *s, const struct task *t);
+void link_behind(struct task *t, struct task *where);
+void unlink_task(struct task *t);
+void free_task(struct task *t);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
 /* Declares the task elementwise.  Operands of as many bytes as its first one count element by element, all others are
  * read as a whole; counts of elements among a kernel's arguments must be ELEMENTS. */

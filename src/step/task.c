@@ -16,19 +16,22 @@ struct step *new_step(struct pool *p, const char *name)
     return s;
 }
 
+void free_task(struct task *t)
+{
+    if (t->kernel)
+        CL(clReleaseKernel(t->kernel));
+    if (t->issue)
+        free(t->context);
+    free(t->args), free(t->access), free(t->edges);
+    free(t);
+}
+
 void free_step(struct step *s)
 {
     CHECK(s->number[0] == 0 && s->number[1] == 0, "list %s is freed while iterations %u and %u are in flight", s->name,
           s->number[0], s->number[1]);
-    for (size_t i = 0; i < s->n; i++) {
-        struct task *t = s->task[i];
-        if (t->kernel)
-            CL(clReleaseKernel(t->kernel));
-        if (t->issue)
-            free(t->context);
-        free(t->args), free(t->access), free(t->edges);
-        free(t);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        free_task(s->task[i]);
     for (int parity = 0; parity < 2; parity++) {
         free(s->slots[parity]);
         free(s->foreign[parity]);
@@ -37,11 +40,51 @@ void free_step(struct step *s)
     free(s);
 }
 
+void link_behind(struct task *t, struct task *where)
+{
+    t->before = where;
+    t->behind = where->behind;
+    t->before->behind = t->behind->before = t;
+}
+
+void unlink_task(struct task *t)
+{
+    t->before->behind = t->behind;
+    t->behind->before = t->before;
+}
+
+static struct task *append_task(struct step *s)
+{
+    struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
+    t->index = s->n - 1;
+    if (s->cursor) {
+        link_behind(t, s->cursor);
+        s->cursor = t;
+    }
+    return t;
+}
+
+static void *copy_bytes(const void *from, size_t n) { return n ? memcpy(allocate(n, 1), from, n) : NULL; }
+
+struct task *add_again(struct step *s, const struct task *t)
+{
+    struct task *again = append_task(s);
+    struct task links = *again;
+    *again = *t;
+    again->index = links.index, again->before = links.before, again->behind = links.behind;
+    again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
+    again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
+    if (t->issue)
+        again->context = copy_bytes(t->context, t->description);
+    again->edges = NULL;
+    again->n_edges = again->cap_edges = 0;
+    return again;
+}
+
 static struct task *add_task(struct step *s, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
-    struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
-    t->index = s->n - 1;
+    struct task *t = append_task(s);
     t->origin = ++s->last_origin;
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
@@ -176,10 +219,12 @@ struct task *add_host(struct step *s, struct lane *lane, const char *name, host_
     return t;
 }
 
-struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue, void *context)
+struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
+                       const void *description, size_t bytes)
 {
     struct task *t = add_task(s, lane, name);
     t->issue = issue;
-    t->context = context;
+    t->context = copy_bytes(description, bytes);
+    t->description = bytes;
     return t;
 }

@@ -13,13 +13,19 @@ struct pool *new_pool(struct machine *m)
     return p;
 }
 
+void drop_tensors(struct pool *p, size_t n)
+{
+    for (; p->n > n; p->n--) {
+        struct tensor *last = p->tensors[p->n - 1];
+        if (last->buffer)
+            CL(clReleaseMemObject(last->buffer));
+        free(last);
+    }
+}
+
 void free_pool(struct pool *p)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->tensors[i]->buffer)
-            CL(clReleaseMemObject(p->tensors[i]->buffer));
-        free(p->tensors[i]);
-    }
+    drop_tensors(p, 0);
     for (int i = 0; i <= p->machine->n_devices; i++)
         free_slabs(p->machine, &p->machine->device[i]);
     free(p->tensors);

@@ -1,0 +1,258 @@
+/* edit.c - the verbs of passes (see edit.h).
+ *
+ * While an edit is open, the tasks are a ring of neighbours, with a task that is none at its head, so that every change
+ * of order is a change of a few pointers.  What else a verb changes, in tasks and tensors, it notes in a journal first:
+ * undo() writes the old bytes back, the last change first.
+ */
+#include "edit.h"
+
+#include "../../cl/shared.h" /* defines: BLOCK */
+
+#include <stdlib.h>
+#include <string.h>
+
+struct change {
+    void *where;
+    unsigned char old[sizeof(struct tensor *)]; /* nothing larger is changed */
+    size_t n;
+};
+struct edit {
+    struct step *step;
+    struct task head;          /* its `behind` is the first task, its `before` the last one */
+    size_t n_tasks, n_tensors; /* when it was opened */
+    uint64_t last_origin;
+    struct stamp stamp;
+    struct change *journal;
+    size_t n_changes, cap_changes;
+    struct task **dropped;
+    size_t n_dropped, cap_dropped;
+};
+
+/* ---- opening and closing --------------------------------------------------------------------------------------- */
+
+struct edit *open_edit(struct step *s)
+{
+    CHECK(!s->cursor && !s->ready, "list %s is being edited already, or ready to run", s->name);
+    struct edit *e = allocate(1, sizeof *e);
+    e->step = s;
+    e->n_tasks = s->n;
+    e->n_tensors = s->pool->n;
+    e->last_origin = s->last_origin;
+    e->stamp = s->stamp;
+    e->head.before = e->head.behind = &e->head;
+    for (size_t i = 0; i < s->n; i++)
+        link_behind(s->task[i], e->head.before);
+    s->cursor = e->head.before;
+    return e;
+}
+
+static void close_edit(struct edit *e)
+{
+    e->step->cursor = NULL;
+    e->step->stamp = e->stamp;
+    free(e->journal);
+    free(e->dropped);
+    free(e);
+}
+
+void commit(struct edit *e)
+{
+    struct step *s = e->step;
+    s->n = 0;
+    for (struct task *t = e->head.behind; t != &e->head; t = t->behind) {
+        t->index = s->n;
+        s->task[s->n++] = t;
+    }
+    for (size_t i = 0; i < e->n_dropped; i++)
+        free_task(e->dropped[i]);
+    close_edit(e);
+}
+
+void undo(struct edit *e)
+{
+    struct step *s = e->step;
+    while (e->n_changes) {
+        struct change *c = &e->journal[--e->n_changes];
+        memcpy(c->where, c->old, c->n);
+    }
+    while (s->n > e->n_tasks)
+        free_task(s->task[--s->n]);
+    drop_tensors(s->pool, e->n_tensors);
+    s->last_origin = e->last_origin;
+    close_edit(e);
+}
+
+static void remember(struct edit *e, void *where, size_t n)
+{
+    struct change *c = APPEND(e->journal, e->n_changes, e->cap_changes);
+    CHECK(n <= sizeof c->old, "a change of %zu bytes", n);
+    c->where = where;
+    c->n = n;
+    memcpy(c->old, where, n);
+}
+#define CHANGE(e, place, value) (remember((e), &(place), sizeof(place)), (place) = (value))
+
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+static void insert_at(struct edit *e, struct task *cursor, const struct task *like)
+{
+    e->step->cursor = cursor;
+    e->step->stamp = (struct stamp){like->layer, like->micro, like->role};
+}
+
+void insert_before(struct edit *e, struct task *t) { insert_at(e, t->before, t); }
+void insert_behind(struct edit *e, struct task *t) { insert_at(e, t, t); }
+
+static bool overlap(const struct tensor *a, const struct tensor *b)
+{
+    return a->root == b->root && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* A tensor that both touch and one writes; NULL: none. */
+static const struct tensor *conflict(const struct task *a, const struct task *b)
+{
+    for (int i = 0; i < a->n_access; i++)
+        for (int k = 0; k < b->n_access; k++)
+            if (((a->access[i].mode | b->access[k].mode) & ACCESS_WRITE) &&
+                overlap(a->access[i].tensor, b->access[k].tensor))
+                return a->access[i].tensor;
+    return NULL;
+}
+
+static void put(struct edit *e, struct task *t, struct task *where)
+{
+    if (e->step->cursor == t) /* new tasks come where they came before */
+        e->step->cursor = t->before;
+    unlink_task(t);
+    link_behind(t, where);
+}
+
+/* Walks from t to `where`, forward or back; why t may not come this way, or NULL. */
+static char *find_hindrance(const struct edit *e, const struct task *t, const struct task *where, bool forward)
+{
+    for (const struct task *on_way = t; on_way != where;) {
+        on_way = forward ? on_way->behind : on_way->before;
+        if (on_way == &e->head)
+            return format_string("task %s cannot move %s %s, which is on its other side", t->name,
+                                 forward ? "behind" : "before", where->name);
+        const struct tensor *x = conflict(t, on_way);
+        if (x)
+            return format_string("task %s cannot pass task %s: both touch tensor %s, and not only to read it", t->name,
+                                 on_way->name, x->name);
+    }
+    return NULL;
+}
+
+char *sink(struct edit *e, struct task *t, struct task *where)
+{
+    char *why_not = find_hindrance(e, t, where, true);
+    if (!why_not && t != where)
+        put(e, t, where);
+    return why_not;
+}
+
+char *hoist(struct edit *e, struct task *t, struct task *where)
+{
+    char *why_not = find_hindrance(e, t, where, false);
+    if (!why_not && t != where)
+        put(e, t, where->before);
+    return why_not;
+}
+
+/* ---- where things are ------------------------------------------------------------------------------------------ */
+
+void set_lane(struct edit *e, struct task *t, struct lane *lane)
+{
+    CHECK(!t->file || lane->device == t->lane->device, "kernel task %s would leave its device", t->name);
+    CHANGE(e, t->lane, lane);
+}
+
+void set_home(struct edit *e, struct tensor *x, struct device *d)
+{
+    const struct pool *p = e->step->pool;
+    CHECK(x->persistent && x->root == x, "tensor %s does not persist, or is a view", x->name);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->root == x)
+            CHANGE(e, p->tensors[i]->device, d);
+}
+
+void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new)
+{
+    CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,
+          old->bytes);
+    CHECK(!t->file || new->device == old->device, "kernel task %s on %s would take tensor %s of %s", t->name,
+          t->lane->name, new->name, new->device->id);
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor;
+        if (x == old)
+            CHANGE(e, t->access[i].tensor, new);
+        else if (x->root == old)
+            CHANGE(e, t->access[i].tensor,
+                   new_view(e->step->pool, new, x->name, x->offset / ELEMENT_BYTES, x->rank, x->shape));
+    }
+}
+
+/* ---- what is computed, and how often ---------------------------------------------------------------------------- */
+
+struct task *repeat(struct edit *e, const struct task *t) { return add_again(e->step, t); }
+
+void drop(struct edit *e, struct task *t)
+{
+    if (e->step->cursor == t)
+        e->step->cursor = t->before;
+    unlink_task(t);
+    *APPEND(e->dropped, e->n_dropped, e->cap_dropped) = t;
+}
+
+void stand_in(struct edit *e, struct task *mine, struct task *theirs)
+{
+    CHECK(mine->n_access == theirs->n_access, "task %s has %d accesses, task %s %d", mine->name, mine->n_access,
+          theirs->name, theirs->n_access);
+    for (int i = 0; i < mine->n_access; i++)
+        CHECK(mine->access[i].mode == theirs->access[i].mode, "access %d of tasks %s and %s differs", i, mine->name,
+              theirs->name);
+    CHANGE(e, mine->origin, theirs->origin);
+    CHANGE(e, mine->elementwise, theirs->elementwise);
+    CHANGE(e, mine->first, theirs->first);
+    drop(e, theirs);
+}
+
+/* Bytes [begin, end) of all that it works on by element. */
+static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
+{
+    size_t whole = t->access[0].tensor->bytes, n = (end - begin) / ELEMENT_BYTES;
+    for (int i = 0; i < t->n_access; i++) {
+        struct tensor *x = t->access[i].tensor;
+        if (x->bytes == whole)
+            t->access[i].tensor = new_view(p, x, x->name, begin / ELEMENT_BYTES, 1, (int64_t[]){(int64_t)n});
+    }
+    for (int i = 0; i < t->n_args; i++)
+        if (t->args[i].kind == ARG_ELEMENTS) {
+            int64_t left = (int64_t)t->args[i].i - (int64_t)(begin / ELEMENT_BYTES);
+            t->args[i].i = (int32_t)MIN(MAX(left, 0), (int64_t)n);
+        }
+    if (t->file)
+        t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
+    t->first += begin;
+    t->flops *= (double)(end - begin) / (double)whole;
+    t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)whole);
+}
+
+size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
+{
+    CHECK(t->elementwise && n > 0, "task %s is cut into %zu pieces, but is %selementwise", t->name, n,
+          t->elementwise ? "" : "not ");
+    struct step *s = e->step;
+    struct task *cursor = s->cursor;
+    size_t bytes = t->access[0].tensor->bytes, align = MAX(t->lane->device->alignment, (size_t)ELEMENT_BYTES);
+    size_t units = ceil_div(bytes, align);
+    n = MIN(n, units);
+    s->cursor = t;
+    for (size_t i = 0; i < n; i++) {
+        piece[i] = add_again(s, t);
+        narrow(piece[i], s->pool, i * units / n * align, MIN((i + 1) * units / n * align, bytes));
+    }
+    s->cursor = cursor == t ? piece[n - 1] : cursor;
+    drop(e, t);
+    return n;
+}

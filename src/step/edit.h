@@ -1,0 +1,50 @@
+/* edit.h - changing a list of tasks: the verbs that passes are written in.
+ *
+ *     struct edit *e = open_edit(s);
+ *     insert_behind(e, producer);                          new tasks come here ...
+ *     add_copy(s, lane, "swap.out", on_host, x);           ... by step.h's own functions
+ *     repoint(e, reader, x, back);
+ *     commit(e);                                           or undo(e): the list is as it was
+ *
+ * The list must not have been placed.  A task's pointer is its identity throughout.  While the edit is open, s->task
+ * still holds the tasks as they were, in the old order and with the old positions, and the new ones behind them, so a
+ * pass can walk over the first s->n of before it began; `before` and `behind` of a task are the order as it is now.
+ * Every verb costs a constant, but for the walk of a move and of new homes; commit() is one walk over the list.
+ */
+#ifndef EDIT_H
+#define EDIT_H
+
+#include "step.h"
+
+struct edit *open_edit(struct step *s);
+void commit(struct edit *e);
+/* Tasks and tensors that are new are freed. */
+void undo(struct edit *e);
+
+/* Tasks that are added from here on come right before, or behind, t, each behind the last one, and have its layer,
+ * micro-batch and role, unless s->stamp is set to others. */
+void insert_before(struct edit *e, struct task *t);
+void insert_behind(struct edit *e, struct task *t);
+
+/* Moves t later in the list, to right behind `where`; or earlier, to right before it.  NULL, or why not: a task on the
+ * way touches the same bytes, and one of the two writes.  Then nothing has moved; the caller frees the sentence. */
+char *sink(struct edit *e, struct task *t, struct task *where);
+char *hoist(struct edit *e, struct task *t, struct task *where);
+
+void set_lane(struct edit *e, struct task *t, struct lane *lane);
+/* A persistent tensor, its views with it, lies on that device from the first iteration on. */
+void set_home(struct edit *e, struct tensor *x, struct device *d);
+/* t touches `new`, of the same size, where it touched `old` or a view of it. */
+void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new);
+
+/* Cuts an elementwise task into n pieces, or fewer where it is too small: pieces begin on the device's alignment.  They
+ * take its place; piece[] gets them, their number is returned. */
+size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece);
+/* The same task once more, at the place of insertion; what it writes is to be re-pointed. */
+struct task *repeat(struct edit *e, const struct task *t);
+/* `mine` computes what `theirs` did, of accesses in the same order, and `theirs` leaves the list. */
+void stand_in(struct edit *e, struct task *mine, struct task *theirs);
+/* Leaves the list: for copies that others replace. */
+void drop(struct edit *e, struct task *t);
+
+#endif

@@ -1,0 +1,321 @@
+/* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undoing.
+ */
+#include "../src/step/edit.h"
+#include "support_paper.h"
+
+/*     f   compute   a <- w         w persists; a, b and c have 2048 bytes
+ *     g   compute   b <- a
+ *     h   compute   c <- a
+ *     i   compute   w <- b, c
+ */
+struct diamond {
+    struct paper paper;
+    struct tensor *w, *a, *b, *c;
+    struct task *f, *g, *h, *i;
+};
+
+static struct diamond new_diamond(void)
+{
+    struct diamond d = {.paper = new_paper(1, &slow_speeds)};
+    struct paper *p = &d.paper;
+    struct lane *compute = p->device->lane[LANE_COMPUTE];
+    d.w = new_bytes(p, p->device, "w", 512, true), d.a = new_bytes(p, p->device, "a", 512, false);
+    d.b = new_bytes(p, p->device, "b", 512, false), d.c = new_bytes(p, p->device, "c", 512, false);
+    d.f = add_paper(p, compute, "f", d.a, d.w, NULL), d.g = add_paper(p, compute, "g", d.b, d.a, NULL);
+    d.h = add_paper(p, compute, "h", d.c, d.a, NULL), d.i = add_paper(p, compute, "i", d.w, d.b, d.c);
+    struct task *all[] = {d.f, d.g, d.h, d.i};
+    for (size_t i = 0; i < COUNT(all); i++)
+        set_elementwise(all[i]);
+    return d;
+}
+
+static struct task *add_named(struct diamond *d, const char *name)
+{
+    return add_paper(&d->paper, d->paper.device->lane[LANE_COMPUTE], name, NULL, NULL, NULL);
+}
+
+/* The names of the tasks in list order, and their positions. */
+static void expect_order(const struct step *s, const char *expected)
+{
+    char *names = copy_string("");
+    for (size_t i = 0; i < s->n; i++) {
+        char *more = format_string("%s%s%s", names, i ? " " : "", s->task[i]->name);
+        free(names);
+        names = more;
+        assert_int_equal(s->task[i]->index, i);
+    }
+    assert_string_equal(names, expected);
+    free(names);
+}
+
+static void test_tasks_come_where_they_are_inserted(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct step *s = d.paper.step;
+    d.g->layer = 3, d.g->micro = 1, d.g->role = ROLE_BACKWARD;
+    struct edit *e = open_edit(s);
+    insert_behind(e, d.g);
+    add_named(&d, "g1");
+    struct task *second = add_named(&d, "g2");
+    insert_before(e, d.f);
+    add_named(&d, "f-2"), add_named(&d, "f-1");
+    insert_before(e, second);
+    add_named(&d, "g1.5");
+    insert_behind(e, d.i);
+    add_named(&d, "end");
+    commit(e);
+    expect_order(s, "f-2 f-1 f g g1 g1.5 g2 h i end");
+    assert_int_equal(second->layer, 3);
+    assert_int_equal(second->micro, 1);
+    assert_int_equal(second->role, ROLE_BACKWARD);
+    add_named(&d, "later"); /* no edit is open: at the end, and of no layer */
+    assert_int_equal(s->task[s->n - 1]->layer, -1);
+    expect_order(s, "f-2 f-1 f g g1 g1.5 g2 h i end later");
+    end_paper(&d.paper);
+}
+
+static void expect_refused(char *why_not, const char *part)
+{
+    if (!why_not || !strstr(why_not, part))
+        test_failed("expected \"%s\", got: %s\n", part, why_not ? why_not : "moved");
+    free(why_not);
+}
+
+static void test_moves_stop_at_data_edges(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct step *s = d.paper.step;
+    struct edit *e = open_edit(s);
+    expect_refused(sink(e, d.f, d.h), "task f cannot pass task g: both touch tensor a");
+    expect_refused(hoist(e, d.i, d.g), "task i cannot pass task h: both touch tensor c");
+    expect_refused(sink(e, d.i, d.f), "on its other side");
+    expect_refused(hoist(e, d.f, d.g), "on its other side");
+    assert_null(sink(e, d.g, d.g));
+    assert_null(sink(e, d.g, d.h));
+    assert_null(hoist(e, d.g, d.h));
+    assert_null(hoist(e, d.h, d.g));
+    commit(e);
+    expect_order(s, "f h g i");
+    end_paper(&d.paper);
+}
+
+/* Behind a task that is cut means behind its last piece. */
+static void test_insertion_stays_when_a_task_is_cut(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct task *piece[2];
+    struct edit *e = open_edit(d.paper.step);
+    insert_behind(e, d.g);
+    cut(e, d.g, 2, piece);
+    add_named(&d, "new");
+    insert_before(e, d.h);
+    cut(e, d.h, 2, piece);
+    add_named(&d, "more");
+    commit(e);
+    expect_order(d.paper.step, "f g g new more h h i");
+    end_paper(&d.paper);
+}
+
+/* What has moved away is no longer where new tasks come. */
+static void test_insertion_stays_when_a_task_moves(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct edit *e = open_edit(d.paper.step);
+    insert_behind(e, d.g);
+    assert_null(sink(e, d.g, d.h));
+    add_named(&d, "new");
+    commit(e);
+    expect_order(d.paper.step, "f new h g i");
+    end_paper(&d.paper);
+}
+
+static void test_undo_leaves_nothing(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct paper *p = &d.paper;
+    struct lane *compute = d.g->lane;
+    size_t n = p->pool->n;
+    struct tensor *part = new_view(p->pool, d.w, "w.part", 128, SHAPE(256));
+    struct edit *e = open_edit(p->step);
+    struct task *piece[3];
+    assert_null(sink(e, d.g, d.h));
+    set_home(e, d.w, p->host);
+    set_lane(e, d.g, p->host->lane[LANE_CPU]);
+    struct tensor *x = new_bytes(p, p->device, "x", 512, false);
+    repoint(e, d.g, d.a, x);
+    assert_int_equal(cut(e, d.h, 3, piece), 3);
+    insert_behind(e, d.f);
+    stand_in(e, repeat(e, d.f), d.f);
+    assert_ptr_equal(d.g->access[1].tensor, x);
+    assert_ptr_equal(part->device, p->host);
+    undo(e);
+    expect_order(p->step, "f g h i");
+    assert_ptr_equal(d.g->access[1].tensor, d.a);
+    assert_ptr_equal(d.g->lane, compute);
+    assert_ptr_equal(d.w->device, p->device);
+    assert_ptr_equal(part->device, p->device);
+    assert_int_equal(p->pool->n, n + 1);
+    uint64_t last = d.i->origin;
+    assert_int_equal(add_named(&d, "next")->origin, last + 1);
+    end_paper(p);
+}
+
+static void test_views_are_repointed_with_their_tensor(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct paper *p = &d.paper;
+    struct tensor *half = new_view(p->pool, d.a, "half", 256, SHAPE(16, 16));
+    struct tensor *x = new_bytes(p, p->device, "x", 512, false);
+    struct task *t = add_paper(p, d.g->lane, "t", NULL, half, NULL);
+    struct edit *e = open_edit(p->step);
+    repoint(e, t, d.a, x);
+    commit(e);
+    const struct tensor *now = t->access[0].tensor;
+    assert_ptr_equal(now->root, x);
+    assert_int_equal(now->offset, half->offset);
+    assert_int_equal(now->rank, 2);
+    end_paper(p);
+}
+
+/* 2048 bytes on an alignment of 512: four pieces are the most. */
+static void test_pieces_cover_the_task(void **state)
+{
+    (void)state;
+    for (size_t wanted = 1; wanted <= 6; wanted++) {
+        struct diamond d = new_diamond();
+        struct task *piece[6];
+        d.h->flops = 1000;
+        struct values *values = number_values(d.paper.step);
+        struct edit *e = open_edit(d.paper.step);
+        size_t n = cut(e, d.h, wanted, piece), at = 0, bytes = 0;
+        double flops = 0;
+        assert_int_equal(n, MIN(wanted, 4));
+        for (size_t i = 0; i < n; i++) {
+            const struct tensor *out = piece[i]->access[0].tensor;
+            assert_int_equal(out->offset, at);
+            assert_int_equal(out->offset % 512, 0);
+            assert_int_equal(piece[i]->first, at);
+            at += out->bytes, bytes += piece[i]->bytes;
+            flops += piece[i]->flops;
+        }
+        assert_int_equal(at, 2048);
+        assert_int_equal(bytes, 4096);
+        expect_number("flops", flops, 1000);
+        commit(e);
+        finish_paper(&d.paper);
+        assert_null(verify(d.paper.step, values));
+        free_values(values);
+        end_paper(&d.paper);
+    }
+}
+
+static void test_a_piece_is_cut_again(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct task *half[2], *quarter[2];
+    struct values *values = number_values(d.paper.step);
+    struct edit *e = open_edit(d.paper.step);
+    cut(e, d.h, 2, half);
+    assert_int_equal(cut(e, half[1], 2, quarter), 2);
+    assert_int_equal(quarter[1]->first, 1536);
+    commit(e);
+    finish_paper(&d.paper);
+    assert_null(verify(d.paper.step, values));
+    free_values(values);
+    end_paper(&d.paper);
+}
+
+/* ---- pieces of a kernel, run for real ---------------------------------------------------------------------------- */
+
+enum { N = 10000, N_DECAY = 4321 };
+struct adam { /* p, m, v, g, control, state */
+    float *x[6];
+    size_t n[6];
+};
+
+/* One AdamW step over N elements in so many pieces. */
+static void run_adam(struct adam *a, size_t pieces)
+{
+    static const char *const names[] = {"p", "m", "v", "g", "control", "state"};
+    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
+    struct device *d = &m->device[0];
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "adam");
+    struct tensor *t[6];
+    for (int i = 0; i < 6; i++) {
+        t[i] = new_tensor(p, d, MEM_PARAMETERS, names[i], FLOAT32, SHAPE((int64_t)a->n[i]));
+        t[i]->persistent = true;
+    }
+    struct arg args[] = {INOUT(t[0]), INOUT(t[1]), INOUT(t[2]), IN(t[3]),
+                         IN(t[4]),    IN(t[5]),    ELEMENTS(N), ELEMENTS(N_DECAY)};
+    struct task *task = add_kernel(s, d->lane[LANE_COMPUTE], "adamw", "adamw.cl", "adamw",
+                                   (struct grid){1, {ceil_div(N, BLOCK) * d->work_group, 1, 1}, {d->work_group, 1, 1}},
+                                   args, (int)COUNT(args));
+    set_elementwise(task);
+    struct edit *e = open_edit(s);
+    struct task *piece[8];
+    if (pieces > 1)
+        assert_int_equal(cut(e, task, pieces, piece), pieces);
+    commit(e);
+    must(finish_steps(p, &s, 1));
+    for (int i = 0; i < 6; i++)
+        write_tensor(t[i], a->x[i]);
+    execute(s, 1);
+    drain(s);
+    for (int i = 0; i < 3; i++)
+        read_tensor(t[i], a->x[i]);
+    free_step(s);
+    free_pool(p);
+    close_machine(m);
+}
+
+static struct adam new_adam(void)
+{
+    struct adam a = {.n = {N, N, N, N, CONTROL_SIZE, STATE_SIZE}};
+    for (int i = 0; i < 6; i++)
+        a.x[i] = random_floats(a.n[i], 7 + (uint64_t)i);
+    for (size_t i = 0; i < N; i++)
+        a.x[2][i] *= a.x[2][i];
+    a.x[5][STATE_HALTED] = 0;
+    return a;
+}
+
+static void test_pieces_of_adamw_give_its_bits(void **state)
+{
+    (void)state;
+    struct adam whole = new_adam();
+    run_adam(&whole, 1);
+    for (size_t pieces = 2; pieces <= 5; pieces += 3) {
+        struct adam cut_up = new_adam();
+        run_adam(&cut_up, pieces);
+        for (int i = 0; i < 3; i++)
+            expect_same_bits("adamw", cut_up.x[i], whole.x[i], N);
+        for (int i = 0; i < 6; i++)
+            free(cut_up.x[i]);
+    }
+    for (int i = 0; i < 6; i++)
+        free(whole.x[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tasks_come_where_they_are_inserted),
+        cmocka_unit_test(test_moves_stop_at_data_edges),
+        cmocka_unit_test(test_insertion_stays_when_a_task_is_cut),
+        cmocka_unit_test(test_insertion_stays_when_a_task_moves),
+        cmocka_unit_test(test_undo_leaves_nothing),
+        cmocka_unit_test(test_views_are_repointed_with_their_tensor),
+        cmocka_unit_test(test_pieces_cover_the_task),
+        cmocka_unit_test(test_a_piece_is_cut_again),
+        cmocka_unit_test(test_pieces_of_adamw_give_its_bits),
+    };
+    return cmocka_run_group_tests_name("edit", tests, NULL, NULL);
+}
