@@ -73,6 +73,30 @@ struct machine *open_shaped(const char *devices, int vector, int work_group)
     return m;
 }
 
+/* ---- trainers --------------------------------------------------------------------------------------------------- */
+
+static void append_tensor(float **values, size_t *n, struct tensor *t)
+{
+    size_t more = count_elements(t);
+    *values = reallocate(*values, *n + more, sizeof **values);
+    read_tensor(t, *values + *n);
+    *n += more;
+}
+
+struct state read_state(struct trainer *t, int rank)
+{
+    struct state s = {0};
+    struct model *m = t->model;
+    for (int u = 0; u < m->params->n_units; u++)
+        append_tensor(&s.values, &s.n, m->replica[rank].value[u]);
+    s.n_parameters = s.n;
+    for (int u = 0; u < m->params->n_units; u++) {
+        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].m[u]);
+        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].v[u]);
+    }
+    return s;
+}
+
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static void read_back(const char *path, char *text, size_t size)

@@ -24,6 +24,14 @@ const char *two_devices(void);
 /* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
 struct machine *open_shaped(const char *devices, int vector, int work_group);
 
+/* ---- trainers --------------------------------------------------------------------------------------------------- */
+
+struct state { /* parameters of one rank, then Adam's m and v of all units */
+    float *values;
+    size_t n, n_parameters;
+};
+struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
+
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 
 /* What ./yard (or $YARD) does with these words, which a shell splits. */

@@ -41,33 +41,6 @@ static struct trainer *open_trainer(const struct variant *v)
     return t;
 }
 
-static void append_tensor(float **values, size_t *n, struct tensor *t)
-{
-    size_t more = count_elements(t);
-    *values = reallocate(*values, *n + more, sizeof **values);
-    read_tensor(t, *values + *n);
-    *n += more;
-}
-
-struct state { /* parameters of one rank, then Adam's m and v of all units */
-    float *values;
-    size_t n, n_parameters;
-};
-
-static struct state read_state(struct trainer *t, int rank)
-{
-    struct state s = {0};
-    struct model *m = t->model;
-    for (int u = 0; u < m->params->n_units; u++)
-        append_tensor(&s.values, &s.n, m->replica[rank].value[u]);
-    s.n_parameters = s.n;
-    for (int u = 0; u < m->params->n_units; u++) {
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].m[u]);
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].v[u]);
-    }
-    return s;
-}
-
 static void expect_equal_replicas(struct trainer *t)
 {
     struct state first = read_state(t, 0);

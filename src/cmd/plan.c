@@ -42,8 +42,11 @@ static void show(struct trainer *t)
     struct step *lists[] = {t->train, t->sample, t->eval}; /* one arena: one list runs at a time */
     size_t n = t->eval ? 3 : 2;
     struct simulation *sim = s->simulate ? simulate(t->train, t->costs) : NULL;
+    if (!s->json)
+        print_reports(stdout, t->passes, t->n_passes);
     if (s->json) {
         json_t *plan = plan_json(t->pool, lists, n);
+        json_object_set_new(plan, "passes", reports_json(t->passes, t->n_passes));
         if (sim)
             json_object_set_new(plan, "simulation", simulation_json(sim));
         json_dumpf(plan, stdout, JSON_COMPACT);

@@ -78,6 +78,7 @@ struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
     int rows = h.batch * h.heads * h.t;
     struct tensor *att = activation(b, "attn.att", SHAPE(h.batch, h.heads, h.t, h.t));
     struct tensor *out = activation(b, name, SHAPE(h.batch * h.t, h.channels));
+    att->cheap = true;
     gemm(b, "attn.scores",
          &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, part(&h, qkv, 0), part(&h, qkv, 1), square(&h, att),
                         .causal = CAUSAL_OUT});

@@ -91,6 +91,7 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x)
 {
     size_t n = count_elements(x);
     struct tensor *out = activation(b, name, x->rank, x->shape);
+    out->cheap = true;
     set_elementwise(LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, n), OUT(out), IN(x), ELEMENTS(n)));
     record(b, name, gelu_backward, out, x);
     return out;

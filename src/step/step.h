@@ -40,6 +40,7 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
+    bool cheap;          /* an activation that takes little work to make again, for its size */
     bool persistent;     /* keeps its value from step to step (and its address in all lists) */
     struct tensor *root; /* itself, unless it is a view */
     size_t offset;       /* of a view: bytes from the root's start */

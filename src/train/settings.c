@@ -15,6 +15,7 @@ static struct settings s; /* the table points into it; one command runs in a pro
 #define DATA "Data"
 #define TRAINING "Training"
 #define DEVICES "Devices"
+#define PASSES "Techniques"
 #define LOOKING "Running and looking"
 #define SAMPLING "Sampling"
 #define PREDICTING "Predicting"
@@ -105,6 +106,11 @@ static struct option options[] = {
     {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice",
      RUN_ALL, false},
 
+    {"recompute", 0, OPT_CHOICE, &s.recompute, "off|full|selective", 0, 0, PASSES,
+     "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
+     "(T, T) matrices of attention and GELU's output; the weights are the same to the last bit",
+     BUILD_ALL, false},
+
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
      CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH, false},
@@ -132,6 +138,8 @@ static struct option options[] = {
      CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH, false},
     {"print", 0, OPT_FLAG, &s.print, NULL, 0, 0, LOOKING, "the list of tasks and the memory map (default)", CMD_PLAN,
      false},
+    {"after", 0, OPT_TEXT, &s.after, "PASS", 0, 0, LOOKING,
+     "the list as it is after that pass, of the passes that are on (default: after all of them)", CMD_PLAN, false},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, 0, 0, LOOKING,
      "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
      "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)",
@@ -200,6 +208,7 @@ static void set_defaults(void)
         .clip = 1.0,
         .schedule = "cosine",
         .gemm = "auto",
+        .recompute = "off",
         .sample_tokens = 200,
         .watchdog = 60,
         .prompt = "\n",
@@ -244,6 +253,8 @@ static void derive(void)
              s.hardware);
     if (was_given("vocab") && s.data)
         fail(EXIT_USAGE, "--vocab: --data %s brings its own vocabulary; leave one of the two out", s.data);
+    if (s.after && !find_pass(s.after))
+        fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", s.after, pass_names());
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware)

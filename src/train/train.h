@@ -10,6 +10,7 @@
 #define TRAIN_H
 
 #include "../model/model.h"
+#include "../pass/pass.h"
 #include "../predict/predict.h"
 #include "../proof/proof.h"
 #include "data.h"
@@ -49,6 +50,7 @@ struct settings {
     bool oversubscribe;
     /* running and looking */
     bool serial, audit, json, print, verify, simulate;
+    const char *recompute, *after;
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */
@@ -105,6 +107,8 @@ struct trainer {
     int ranks, micro_batch, micros, batch, seq; /* per rank: micros micro-batches of micro_batch sequences */
     struct step *train, *eval, *sample;         /* NULL where not wanted */
     struct values *values;                      /* of the train list as it was built: what verify holds it against */
+    struct pass_report *passes;                 /* what they did to the train list */
+    size_t n_passes;
     struct trace_writer *trace;
 
     struct feed *feeds, *eval_feeds, *sample_feed;

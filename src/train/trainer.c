@@ -244,15 +244,29 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
     return new_trainer_for(s, &c, data, lists, plan_only);
 }
 
+static struct wishes wishes_of(const struct settings *s)
+{
+    return (struct wishes){.recompute = strcmp(s->recompute, "full") == 0        ? RECOMPUTE_FULL
+                                        : strcmp(s->recompute, "selective") == 0 ? RECOMPUTE_SELECTIVE
+                                                                                 : RECOMPUTE_OFF};
+}
+
+static void build_training(struct trainer *t)
+{
+    struct wishes wishes = wishes_of(t->settings);
+    build_train(t, engine_of(t->settings));
+    if (t->settings->verify)
+        t->values = number_values(t->train);
+    t->passes = run_passes(t->train, t->costs, &wishes, t->settings->after, &t->n_passes);
+}
+
 /* The lists that are wanted, into all[]; returns how many. */
 static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
 {
     enum gemm_engine engine = engine_of(t->settings);
     size_t n = 0;
     if (lists & LIST_TRAIN)
-        build_train(t, engine), all[n++] = t->train;
-    if (t->settings->verify)
-        t->values = number_values(t->train); /* before addresses are given */
+        build_training(t), all[n++] = t->train;
     if (lists & LIST_EVAL)
         build_eval(t, engine), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
@@ -341,6 +355,7 @@ void free_trainer(struct trainer *t)
         trace_close(t->trace);
     execution.trace = NULL;
     free_values(t->values);
+    free_reports(t->passes, t->n_passes);
     free_model(t->model);
     free_pool(t->pool);
     close_machine(t->machine);

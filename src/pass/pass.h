@@ -1,0 +1,50 @@
+/* pass.h - the techniques: each rewrites the list of a training step, and none changes what is computed.
+ *
+ *     pass        the table of passes, and running them in its order         pass.c
+ *     recompute   activations are made again instead of kept                 recompute.c
+ *
+ * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
+ * micro-batch, never for their names, and prediction for what it would gain (../predict/predict.h).  To add one: its
+ * function here, a row in pass.c, its wishes below and their option in ../train/settings.c.  Then `yard plan --after
+ * NAME` shows the list behind it, --verify proves it, and tests/test_pass.c runs it together with all others.
+ */
+#ifndef PASS_H
+#define PASS_H
+
+#include "../predict/predict.h"
+#include "../step/edit.h"
+
+enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
+struct wishes { /* what the options ask of the passes */
+    enum recompute recompute;
+};
+
+struct pass {
+    const char *name; /* --after NAME */
+    bool (*wanted)(const struct wishes *w);
+    /* true: the list is changed; false: declined, and the list is as it was.  *reason is a sentence on what was done,
+     * or why not; the caller frees it.  Costs are NULL where no hardware is described or measured. */
+    bool (*run)(struct step *s, const struct costs *c, const struct wishes *w, char **reason);
+    const char *turned_on[3]; /* by these options, each on its own: for the test of all combinations */
+};
+extern const struct pass passes[]; /* in the order of application */
+extern const size_t n_passes;
+const struct pass *find_pass(const char *name); /* NULL: there is none */
+char *pass_names(void);                         /* "recompute, swap"; the caller frees it */
+
+struct pass_report {
+    const struct pass *pass;
+    bool declined;
+    char *reason;
+};
+/* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
+struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,
+                               size_t *n);
+void free_reports(struct pass_report *reports, size_t n);
+void print_reports(FILE *out, const struct pass_report *reports, size_t n);
+json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
+
+bool wants_recompute(const struct wishes *w);
+bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, char **reason);
+
+#endif

@@ -1,0 +1,259 @@
+/* test_pass.c - the techniques on real lists: whichever are on, the list proves to compute the same, and training gives
+ * the bits of --serial without them.  A pass in the table of src/pass/pass.c is in these tests.
+ */
+#include "support_paper.h"
+
+#include <math.h>
+
+enum { STEPS = 3 };
+
+/* Settings as `yard train` has them after these words. */
+static struct settings *settings_of(const char *words)
+{
+    static char text[512];
+    char *argv[64], **left;
+    int argc = 0, n_left;
+    snprintf(text, sizeof text, "%s", words);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &left, &n_left);
+    assert_int_equal(n_left, 0);
+    free(left);
+    s->watchdog = 0;
+    s->warmup = 2;
+    s->verify = true;
+    return s;
+}
+
+static struct state train(struct settings *s)
+{
+    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
+    init_random(t->model, 1337);
+    char *wrong = verify(t->train, t->values);
+    if (wrong)
+        test_failed("%s\n", wrong);
+    for (size_t i = 0; i < t->n_passes; i++)
+        assert_false(t->passes[i].declined);
+    for (uint32_t number = 1; number <= STEPS; number++)
+        run_step(t, number);
+    assert_true(isfinite(step_result(t, STEPS)->loss));
+    drain(t->train);
+    struct state all = read_state(t, 0);
+    for (int rank = 1; rank < t->ranks; rank++) {
+        struct state other = read_state(t, rank);
+        expect_same_bits("replica", other.values, all.values, all.n_parameters);
+        free(other.values);
+    }
+    for (int i = 0; i <= t->machine->n_devices; i++)
+        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
+    free_trainer(t);
+    return all;
+}
+
+/* ---- all combinations -------------------------------------------------------------------------------------------- */
+
+static size_t count_ways(const struct pass *p)
+{
+    size_t n = 0;
+    while (n < COUNT(p->turned_on) && p->turned_on[n])
+        n++;
+    return n;
+}
+
+/* The nth combination: of each pass, off or one of its ways; NULL behind the last one. */
+static char *combination(size_t nth, const char *words)
+{
+    char *text = copy_string(words);
+    for (size_t i = 0; i < n_passes; i++) {
+        size_t ways = count_ways(&passes[i]) + 1, way = nth % ways;
+        nth /= ways;
+        if (!way)
+            continue;
+        char *more = format_string("%s %s", text, passes[i].turned_on[way - 1]);
+        free(text);
+        text = more;
+    }
+    if (nth)
+        free(text);
+    return nth ? NULL : text;
+}
+
+static void expect_same_bits_whatever_is_on(const char *words)
+{
+    struct settings *s = settings_of(words);
+    s->serial = true;
+    struct state expected = train(s);
+    size_t nth = 0;
+    for (char *text; (text = combination(nth, words)); nth++) {
+        s = settings_of(text);
+        s->delay_seed = (int64_t)nth;
+        struct state state = train(s);
+        assert_int_equal(state.n, expected.n);
+        expect_same_bits(text, state.values, expected.values, expected.n);
+        free(state.values);
+        free(text);
+    }
+    assert_true(nth > n_passes);
+    free(expected.values);
+}
+
+#define TINY "--model tiny --seq-len 16 "
+
+static void test_combinations(void **state)
+{
+    (void)state;
+    expect_same_bits_whatever_is_on(TINY "-d 0:0 --gemm own");
+}
+
+static void test_combinations_on_two_devices(void **state)
+{
+    (void)state;
+    char *words = format_string(TINY "-d %s --micro-batch 1 --gemm own", two_devices());
+    expect_same_bits_whatever_is_on(words);
+    free(words);
+}
+
+static void test_combinations_with_clblast(void **state)
+{
+    (void)state;
+    expect_same_bits_whatever_is_on(TINY "-d 0:0 --micro-batch 2 --gemm clblast");
+}
+
+/* ---- recompute --------------------------------------------------------------------------------------------------- */
+
+static struct trainer *plan_recompute(const char *how)
+{
+    struct settings *s = default_settings();
+    s->layers = 4, s->heads = 2, s->channels = 32, s->seq_len = 64;
+    s->batch = 2, s->micro_batch = 1;
+    s->hardware = write_hardware("recompute.txt", &plausible_speeds);
+    s->recompute = how;
+    s->verify = true;
+    return new_trainer(s, LIST_TRAIN, false, true);
+}
+
+static size_t count_tasks(const struct step *s, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += strcmp(s->task[i]->name, name) == 0;
+    return n;
+}
+
+/* 4 layers, 2 micro-batches: so often is each task of a layer's forward repeated, or not. */
+static void expect_repeats(const char *how, const char *repeated, const char *kept)
+{
+    struct trainer *t = plan_recompute(how);
+    char *wrong = verify(t->train, t->values);
+    if (wrong)
+        test_failed("%s: %s\n", how, wrong);
+    assert_int_equal(count_tasks(t->train, repeated), 16);
+    assert_int_equal(count_tasks(t->train, kept), 8);
+    free_trainer(t);
+}
+
+static void test_what_is_repeated(void **state)
+{
+    (void)state;
+    expect_repeats("full", "attn.ln", "mlp.proj"); /* whose result nothing of the backward reads */
+    expect_repeats("full", "mlp.gelu", "mlp.residual");
+    expect_repeats("full", "attn.mix", "mlp.residual");
+    expect_repeats("selective", "attn.scores", "attn.mix");
+    expect_repeats("selective", "attn.softmax", "attn.qkv");
+    expect_repeats("selective", "mlp.gelu", "mlp.fc");
+}
+
+/* Bytes at the peak: what is predicted for the schedule, for the arena, and what is then asked of OpenCL. */
+static void test_less_is_kept(void **state)
+{
+    (void)state;
+    static const char *const how[] = {"off", "selective", "full"};
+    size_t high[3], peak[3], allocated[3];
+    double period[3];
+    for (int i = 0; i < 3; i++) {
+        struct trainer *t = plan_recompute(how[i]);
+        struct simulation *sim = simulate(t->train, t->costs);
+        high[i] = t->train->high[0], peak[i] = sim->peak[0], period[i] = sim->period;
+        free_simulation(sim);
+        free_trainer(t);
+        struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
+        s->recompute = how[i];
+        t = new_trainer(s, LIST_TRAIN, true, false);
+        allocated[i] = t->machine->allocated;
+        assert_true(t->train->high[0] <= allocated[i]);
+        free_trainer(t);
+    }
+    for (int i = 1; i < 3; i++)
+        if (high[i] >= high[i - 1] || peak[i] >= peak[i - 1] || allocated[i] >= allocated[i - 1] ||
+            period[i] <= period[i - 1])
+            test_failed("%s: high %zu, simulated peak %zu, allocated %zu, period %g; %s: %zu, %zu, %zu, %g\n", how[i],
+                        high[i], peak[i], allocated[i], period[i], how[i - 1], high[i - 1], peak[i - 1],
+                        allocated[i - 1], period[i - 1]);
+}
+
+static void test_recompute_passes_the_audit(void **state)
+{
+    (void)state;
+    struct settings *s = settings_of(TINY "-d 0:0 --recompute full");
+    s->serial = s->audit = true;
+    free(train(s).values);
+}
+
+static void test_recompute_declines_a_list_without_layers(void **state)
+{
+    (void)state;
+    struct paper p = new_paper(1, &slow_speeds);
+    struct tensor *x = new_bytes(&p, p.device, "x", 8, false);
+    add_paper(&p, p.device->lane[LANE_COMPUTE], "f", x, NULL, NULL);
+    add_paper(&p, p.device->lane[LANE_COMPUTE], "g", NULL, x, NULL);
+    size_t n, tensors = p.pool->n;
+    struct pass_report *reports = run_passes(p.step, p.costs, &(struct wishes){.recompute = RECOMPUTE_FULL}, NULL, &n);
+    assert_int_equal(n, 1);
+    assert_true(reports[0].declined);
+    assert_non_null(strstr(reports[0].reason, "keeps no activation"));
+    assert_int_equal(p.step->n, 2);
+    assert_int_equal(p.pool->n, tensors);
+    free_reports(reports, n);
+    end_paper(&p);
+}
+
+/* ---- yard plan --------------------------------------------------------------------------------------------------- */
+
+static void test_plan_reports_passes(void **state)
+{
+    (void)state;
+    struct ran ran =
+        run_yard("plan --model tiny --hardware data/hardware/server.txt --simulate --json --recompute full "
+                 "--after recompute");
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *plan = json_load_file(ran.stdout_path, 0, NULL), *passes_on = json_object_get(plan, "passes");
+    assert_int_equal(json_array_size(passes_on), 1);
+    json_t *first = json_array_get(passes_on, 0);
+    assert_string_equal(json_string_value(json_object_get(first, "pass")), "recompute");
+    assert_true(json_is_false(json_object_get(first, "declined")));
+    assert_non_null(strstr(json_string_value(json_object_get(first, "reason")), "full: "));
+    json_decref(plan);
+    ran = run_yard("plan --model tiny --hardware data/hardware/server.txt --verify --recompute selective");
+    assert_int_equal(ran.code, EXIT_OK);
+    ran = run_yard("plan --model tiny --hardware data/hardware/server.txt --after swop");
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "--after swop: there is no such pass"));
+    ran = run_yard("train --recompute auto");
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "off|full|selective"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_combinations),
+        cmocka_unit_test(test_combinations_on_two_devices),
+        cmocka_unit_test(test_combinations_with_clblast),
+        cmocka_unit_test(test_what_is_repeated),
+        cmocka_unit_test(test_less_is_kept),
+        cmocka_unit_test(test_recompute_passes_the_audit),
+        cmocka_unit_test(test_recompute_declines_a_list_without_layers),
+        cmocka_unit_test(test_plan_reports_passes),
+    };
+    return cmocka_run_group_tests_name("pass", tests, NULL, NULL);
+}
