@@ -4,6 +4,7 @@
  * at bytes and order, compare_values() at what is computed.  A pass that only moves values round must pass both.  No
  * OpenCL device is opened here.
  */
+#include "../src/step/edit.h"
 #include "support_paper.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
@@ -405,6 +406,184 @@ static void test_a_copy_that_is_left_out(void **state)
     }
 }
 
+/* ---- pieces, repeats and stand-ins ------------------------------------------------------------------------------- */
+
+/* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
+typedef bool change(struct trainer *t, struct edit *e, size_t place, int fault);
+
+static struct task *nth_task(const struct trainer *t, const char *name, size_t nth)
+{
+    for (size_t i = 0; i < t->train->n; i++)
+        if (strcmp(t->train->task[i]->name, name) == 0 && nth-- == 0)
+            return t->train->task[i];
+    return NULL;
+}
+
+/* In every place, and with every fault: verify accepts the good change and no other.  Returns the faults it caught. */
+static size_t try_change(const char *what, change *make, int ranks, int faults)
+{
+    size_t caught = 0;
+    for (int fault = 0; fault <= faults; fault++)
+        for (size_t place = 0;; place++) {
+            struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), ranks);
+            struct edit *e = open_edit(t->train);
+            bool made = make(t, e, place, fault);
+            commit(e);
+            finish_again(t);
+            char *wrong = made ? verify(t->train, t->values) : NULL;
+            if (made && (wrong != NULL) != (fault > 0))
+                test_failed("%s, fault %d in place %zu: %s\n", what, fault, place, wrong ? wrong : "nothing wrong");
+            if (made && fault)
+                expect_wrong(what, compare_values(t->values, t->train), "");
+            caught += wrong != NULL;
+            free(wrong);
+            free_trainer(t);
+            if (!made)
+                break;
+        }
+    print_message("%s: %zu faults caught\n", what, caught);
+    return caught;
+}
+
+/* Elementwise tasks of all kinds are cut into three; one piece is left out, reads the piece beside, or comes twice. */
+static bool cut_a_task(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    static const char *const names[] = {"adamw", "tied.add", "reduce.add", "mlp.gelu", "mlp.gelu.dx", "mlp.residual"};
+    struct task *piece[3], *task = place < COUNT(names) ? nth_task(t, names[place], 1) : NULL;
+    if (!task)
+        return false;
+    size_t n = cut(e, task, 3, piece);
+    assert_int_equal(n, 3);
+    if (fault >= 1 && fault <= 3)
+        drop(e, piece[fault - 1]);
+    for (int i = 0; i < task->n_access && fault == 4; i++)
+        if (piece[0]->access[i].mode == ACCESS_READ && piece[0]->access[i].tensor->bytes >= 512) {
+            piece[1]->access[i].tensor = piece[0]->access[i].tensor;
+            break;
+        }
+    return true;
+}
+
+/* What is updated in place must not be updated twice. */
+static bool cut_twice(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    static const char *const names[] = {"adamw", "tied.add", "reduce.add"};
+    struct task *piece[3], *task = place < COUNT(names) ? nth_task(t, names[place], 1) : NULL;
+    if (!task)
+        return false;
+    cut(e, task, 3, piece);
+    insert_behind(e, piece[2]);
+    if (fault)
+        repeat(e, piece[fault - 1]);
+    return true;
+}
+
+static struct tensor *new_twin(struct trainer *t, const struct tensor *x, struct device *d)
+{
+    return new_tensor(t->pool, d, x->class, x->name, x->element, x->rank, x->shape);
+}
+
+/* The (T, T) matrix is made again before the backward that reads it.  Faults: the softmax, which works in place, is
+ * left on the old tensor; it reads another layer's q and k; it is left out. */
+static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    struct task *scores = nth_task(t, "attn.scores", place), *softmax = nth_task(t, "attn.softmax", place);
+    if (!scores)
+        return false;
+    struct tensor *att = softmax->access[0].tensor, *qkv = scores->access[1].tensor; /* (of CLBlast: out, a, b) */
+    struct tensor *other = nth_task(t, "attn.scores", place ^ 1)->access[1].tensor;
+    struct task *reader = NULL;
+    for (size_t i = softmax->index + 2; !reader; i++) /* behind attn.mix */
+        for (int k = 0; k < t->train->task[i]->n_access; k++)
+            reader = t->train->task[i]->access[k].tensor == att ? t->train->task[i] : reader;
+    assert_string_equal(reader->name, "attn.dv");
+    struct tensor *twin = new_twin(t, att, att->device);
+    insert_before(e, reader);
+    struct task *again = repeat(e, scores);
+    repoint(e, again, att, twin);
+    if (fault == 2)
+        repoint(e, again, qkv, other);
+    if (fault != 3) {
+        again = repeat(e, softmax);
+        if (fault != 1)
+            repoint(e, again, att, twin);
+    }
+    repoint(e, reader, att, twin);
+    return true;
+}
+
+static struct tensor *carry(struct trainer *t, const char *name, struct tensor *from, struct device *to,
+                            struct lane *lane)
+{
+    struct tensor *there = new_twin(t, from, to);
+    add_copy(t->train, lane, name, there, from);
+    return there;
+}
+
+/* AdamW on the host.  Faults: the parameters do not come back; the gradient, the settings or the norm is another one;
+ * the host has not the parameters; m stays behind as a copy. */
+static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    struct task *adamw = nth_task(t, "adamw", place), *other = nth_task(t, "adamw", place ^ 2);
+    if (!adamw)
+        return false;
+    struct device *host = t->machine->host;
+    struct lane *down = adamw->lane->device->lane[LANE_DOWNLOAD], *up = adamw->lane->device->lane[LANE_UPLOAD];
+    struct tensor *x[6];
+    insert_before(e, adamw);
+    for (int i = 0; i < 6; i++)
+        x[i] = adamw->access[i].tensor;
+    if (fault == 2)
+        x[3] = other && other->access[3].tensor->bytes == x[3]->bytes ? other->access[3].tensor : x[1];
+    if (fault == 3)
+        x[4] = new_twin(t, x[4], x[4]->device), x[4]->persistent = true;
+    for (int i = 0; i < 6; i++)
+        if (i == 0 || i > 2 || (i == 1 && fault == 5))
+            x[i] = fault == 4 && i == 0 ? new_twin(t, x[0], host) : carry(t, "to.host", x[i], host, down);
+        else
+            set_home(e, x[i], host);
+    if (fault == 4)
+        x[0]->persistent = true;
+    struct task *mine = add_host(t->train, host->lane[LANE_CPU], "adamw.host", adamw->run, NULL);
+    for (int i = 0; i < 6; i++)
+        add_access(mine, x[i], adamw->access[i].mode);
+    if (fault != 1)
+        add_copy(t->train, up, "from.host", adamw->access[0].tensor, x[0]);
+    stand_in(e, mine, adamw);
+    return true;
+}
+
+/* Three ranks' gradients are summed as (g0 + g1) + g2.  Faults: g1 and g2 change places, in all of it or in one piece
+ * of three; g1 comes twice. */
+static bool change_chain(struct trainer *t, struct edit *e, size_t place, int fault)
+{
+    struct task *first = nth_task(t, "reduce.add", 2 * place), *second = nth_task(t, "reduce.add", 2 * place + 1);
+    struct task *a[3], *b[3];
+    if (!first)
+        return false;
+    size_t n = cut(e, first, 3, a);
+    assert_int_equal(n, cut(e, second, 3, b));
+    for (size_t i = 0; i < n && fault; i++) {
+        if (fault == 2 && i != 1 % n)
+            continue;
+        struct tensor *g1 = a[i]->access[1].tensor;
+        if (fault != 3)
+            a[i]->access[1].tensor = b[i]->access[1].tensor;
+        b[i]->access[1].tensor = g1;
+    }
+    return true;
+}
+
+static void test_pieces_repeats_and_stand_ins(void **state)
+{
+    (void)state;
+    assert_int_equal(try_change("cut", cut_a_task, 2, 4), 24);
+    assert_int_equal(try_change("twice", cut_twice, 2, 3), 9);
+    assert_int_equal(try_change("repeat", repeat_attention, 2, 3), 24);
+    assert_int_equal(try_change("stand in", update_on_host, 2, 5), 20);
+    assert_int_equal(try_change("chain", change_chain, 3, 3), 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_a_swap_of_a_part),
         cmocka_unit_test(test_swapping_activations_of_training),
         cmocka_unit_test(test_a_copy_that_is_left_out),
+        cmocka_unit_test(test_pieces_repeats_and_stand_ins),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }
