@@ -155,7 +155,8 @@ static void expect_repeats(const char *how, const char *repeated, const char *ke
 static void test_what_is_repeated(void **state)
 {
     (void)state;
-    expect_repeats("full", "attn.ln", "mlp.proj"); /* whose result nothing of the backward reads */
+    expect_repeats("full", "attn.ln", "mlp.proj");   /* whose result nothing of the backward reads */
+    expect_repeats("full", "attn.proj", "mlp.proj"); /* only the residual of the repeat reads it */
     expect_repeats("full", "mlp.gelu", "mlp.residual");
     expect_repeats("full", "attn.mix", "mlp.residual");
     expect_repeats("selective", "attn.scores", "attn.mix");

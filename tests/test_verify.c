@@ -584,6 +584,28 @@ static void test_pieces_repeats_and_stand_ins(void **state)
     assert_int_equal(try_change("chain", change_chain, 3, 3), 12);
 }
 
+/* Work that nothing reads counts as well. */
+static void test_a_piece_is_missing(void **state)
+{
+    (void)state;
+    for (size_t missing = 0; missing < 3; missing++) {
+        struct paper p = new_paper(1, &slow_speeds);
+        struct task *piece[3];
+        struct tensor *x = new_bytes(&p, p.device, "x", 512, false), *y = new_bytes(&p, p.device, "y", 512, false);
+        add_paper(&p, p.device->lane[LANE_COMPUTE], "make", x, NULL, NULL);
+        struct task *t = add_paper(&p, p.device->lane[LANE_COMPUTE], "work", y, x, NULL);
+        set_elementwise(t);
+        struct values *values = number_values(p.step);
+        struct edit *e = open_edit(p.step);
+        assert_int_equal(cut(e, t, 3, piece), 3);
+        drop(e, piece[missing]);
+        commit(e);
+        expect_wrong("a piece is missing", compare_values(values, p.step), "work");
+        free_values(values);
+        end_paper(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -600,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_swapping_activations_of_training),
         cmocka_unit_test(test_a_copy_that_is_left_out),
         cmocka_unit_test(test_pieces_repeats_and_stand_ins),
+        cmocka_unit_test(test_a_piece_is_missing),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }
