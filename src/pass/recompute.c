@@ -192,8 +192,7 @@ bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w
         repeat_group(&v, e, group);
     if (v.repeated) {
         commit(e);
-        *reason = format_string("%s: %zu tasks are repeated, in %zu backward passes of a layer; %s of activations are "
-                                "not kept for them",
+        *reason = format_string("%s: %zu tasks repeated for %zu backward passes of a layer; %s of activations not kept",
                                 v.full ? "full" : "selective", v.repeated, v.concerned, format_bytes(bytes, v.bytes));
     } else {
         undo(e);
