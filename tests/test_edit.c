@@ -101,6 +101,24 @@ static void test_moves_stop_at_data_edges(void **state)
     end_paper(&d.paper);
 }
 
+/* Behind a task that is cut means behind its last piece. */
+static void test_insertion_stays_when_a_task_is_cut(void **state)
+{
+    (void)state;
+    struct diamond d = new_diamond();
+    struct task *piece[2];
+    struct edit *e = open_edit(d.paper.step);
+    insert_behind(e, d.g);
+    cut(e, d.g, 2, piece);
+    add_named(&d, "new");
+    insert_before(e, d.h);
+    cut(e, d.h, 2, piece);
+    add_named(&d, "more");
+    commit(e);
+    expect_order(d.paper.step, "f g g new more h h i");
+    end_paper(&d.paper);
+}
+
 /* What has moved away is no longer where new tasks come. */
 static void test_insertion_stays_when_a_task_moves(void **state)
 {
@@ -291,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_come_where_they_are_inserted),
         cmocka_unit_test(test_moves_stop_at_data_edges),
+        cmocka_unit_test(test_insertion_stays_when_a_task_is_cut),
         cmocka_unit_test(test_insertion_stays_when_a_task_moves),
         cmocka_unit_test(test_undo_leaves_nothing),
         cmocka_unit_test(test_views_are_repointed_with_their_tensor),

@@ -40,7 +40,7 @@ static size_t append_tensor(float **values, size_t n, struct tensor *t)
 }
 
 /* Parameters of every rank, then Adam's m and v: all that a step leaves behind; the caller frees it. */
-static float *read_weights(struct trainer *t, size_t *n)
+static float *read_all_state(struct trainer *t, size_t *n)
 {
     struct model *m = t->model;
     float *values = NULL;
@@ -67,7 +67,7 @@ static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
     }
     assert_true(isfinite(step_result(t, steps)->loss));
     drain(t->train);
-    return read_weights(t, n);
+    return read_all_state(t, n);
 }
 
 static float *train_serial(struct trainer *t, uint32_t steps, size_t *n)

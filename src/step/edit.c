@@ -180,6 +180,8 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
 {
     CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,
           old->bytes);
+    CHECK(!t->file || new->device == old->device, "kernel task %s on %s would take tensor %s of %s", t->name,
+          t->lane->name, new->name, new->device->id);
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
         if (x == old)
@@ -241,7 +243,7 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
     CHECK(t->elementwise && n > 0, "task %s is cut into %zu pieces, but is %selementwise", t->name, n,
           t->elementwise ? "" : "not ");
     struct step *s = e->step;
-    struct task *old_cursor = s->cursor == t ? t->before : s->cursor;
+    struct task *cursor = s->cursor;
     size_t bytes = t->access[0].tensor->bytes, align = MAX(t->lane->device->alignment, (size_t)ELEMENT_BYTES);
     size_t units = ceil_div(bytes, align);
     n = MIN(n, units);
@@ -250,7 +252,7 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece)
         piece[i] = add_again(s, t);
         narrow(piece[i], s->pool, i * units / n * align, MIN((i + 1) * units / n * align, bytes));
     }
-    s->cursor = old_cursor;
+    s->cursor = cursor == t ? piece[n - 1] : cursor;
     drop(e, t);
     return n;
 }
