@@ -82,6 +82,13 @@ static const char profile_text[] = "device = some device\ndriver = 1.0\nengine =
 static const char config_text[] = "# sizes\nlayers = 2\nheads = 2\nchannels=32\nseq-len = 16 # short\nbatch = 4\n"
                                   "micro-batch = 2\nuntied = true\ntokens = chars\nval-share = 0.25\nlr = 1e-3\n"
                                   "eps = 1e-8\nseed = 7\ndevice-mem = 512M\nhost-mem = 8G\ngemm = own\nbeta2 = 0.99\n";
+static const char list_text[] =
+    "device gpu.0 memory=1K align=64 slab=512\ndevice b memory=2K\ndevice host memory=1M issue=1us\n"
+    "lane gpu.0.upload1 gap=2us\nlane host.disk1\nlink gpu.0,b up 1e9 2us queues=2 queue=5e8\nlink b down 1e8\n"
+    "disk 1e9 1ms\ntensor w gpu.0 256 parameters\ntensor x b 256 work keep\ntensor h host 4K activations\n"
+    "task f gpu.0.compute 1.5ms layer=0 micro=1 role=forward cpu=3ms every=2 reads=w[0:128],x writes=x[4:8]\n"
+    "copy c h[0:256] w lane=gpu.0.download role=send\ncopy d x w time=3us every=3\n"
+    "copy e h[256:512] h[0:256] lane=host.disk1\ntask g host.feed 2e-3 reads=h[0:512] writes=w[8:16]\n";
 static const char text_text[] = "The quick brown fox, gr\xC3\xBC\xC3\x9F Gott \xE2\x82\xAC \xF0\x9F\x98\x80 jumps.\n"
                                 "Over the lazy dog, and over it again: so that there are enough characters here.\n";
 
@@ -117,6 +124,7 @@ static void make_seeds(void *unused)
     write_seed(FOLDER "seed.profile", profile_text);
     write_seed(FOLDER "seed.config", config_text);
     write_seed(FOLDER "seed.text", text_text);
+    write_seed(FOLDER "seed.list", list_text);
     write_model(FOLDER "seed.model");
     cmd_plan(7, (char *[]){"--model", "tiny", "--simulate", "--hardware", SERVER, "--trace", FOLDER "seed.trace"});
 }
@@ -147,6 +155,9 @@ static const struct format {
     {FOLDER "seed.trace", "trace", cmd_trace, {"diff", FOLDER "seed.trace", "@"}, 0},
     {FOLDER "seed.profile", "profile", predict, {"@"}, 0},
     {SERVER, "hardware", cmd_plan, {"--simulate", "--model", "tiny", "--mesh", "dp=2", "--hardware", "@"}, 0},
+    {"data/steps/overlap-pays.txt", "list", cmd_plan, {"--simulate", "--verify", "--print", "--list", "@"}, 0},
+    {FOLDER "seed.list", "list", cmd_plan, {"--simulate", "--list", "@"}, 0},
+    {FOLDER "seed.list", "list", cmd_plan, {"--print-list", "--list", "@"}, 0},
     {FOLDER "seed.config", "config", cmd_plan, {PLAN, SERVER, "--config", "@"}, 0},
     {"tests/data/gpt2-tiny.safetensors", "reference", cmd_check, {"--serial", "@"}, 50},
 };

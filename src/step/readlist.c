@@ -13,172 +13,35 @@
  */
 #include "../file/file.h"
 #include "step.h"
+#include "words.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORDS = 32, MOST_NUMBER = 1000000, MOST_EVERY = 1000, NAME_LANES = 10000 };
-static const size_t unlimited = (size_t)1 << 50; /* bytes of a host whose memory is not given */
+enum { MOST_NUMBER = 1000000, MOST_EVERY = 1000, NAME_LANES = 10000 };
+static const size_t unlimited = (size_t)1 << MOST_BYTES_LOG2; /* bytes of a host whose memory is not given */
 
 struct reading {
-    const char *path;
-    int line, n_devices;
+    struct line line;
+    int n_devices;  /* named so far */
     size_t n_lanes; /* at most */
     struct machine *machine;
     struct pool *pool;
     struct step *step;
     json_t *devices, *tensors; /* name: index */
-    char *word[MOST_WORDS];    /* of this line; the first is its kind */
-    bool used[MOST_WORDS];
-    size_t n_words;
 };
-
-static _Noreturn void fail_word(const struct reading *r, const char *word, const char *expected)
-{
-    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", r->path, r->line, word, expected);
-}
-
-/* ---- words ----------------------------------------------------------------------------------------------------- */
-
-static void split_line(struct reading *r, char *line)
-{
-    char *save = NULL;
-    line[strcspn(line, "#")] = '\0';
-    r->n_words = 0;
-    memset(r->used, 0, sizeof r->used);
-    for (char *word = strtok_r(line, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
-        if (r->n_words == MOST_WORDS)
-            fail_word(r, word, "fewer words in a line");
-        char *shown = make_printable(copy_string(word), false);
-        if (strcmp(shown, word) != 0)
-            fail_word(r, word, "characters that can be shown, as UTF-8");
-        free(shown);
-        r->word[r->n_words++] = word;
-    }
-}
-
-/* Word i, which has a place of its own. */
-static char *word_at(struct reading *r, size_t i, const char *expected)
-{
-    if (i >= r->n_words)
-        fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", r->path, r->line, r->word[r->n_words - 1],
-             expected);
-    r->used[i] = true;
-    return r->word[i];
-}
-
-/* The value of `key=value`, or NULL. */
-static char *option(struct reading *r, const char *key)
-{
-    char *value = NULL;
-    size_t length = strlen(key);
-    for (size_t i = 1; i < r->n_words; i++) {
-        if (r->used[i] || strncmp(r->word[i], key, length) != 0 || r->word[i][length] != '=')
-            continue;
-        if (value)
-            fail_word(r, r->word[i], "each option once");
-        r->used[i] = true;
-        value = r->word[i] + length + 1;
-    }
-    return value;
-}
-
-static bool flag(struct reading *r, const char *name)
-{
-    for (size_t i = 1; i < r->n_words; i++)
-        if (!r->used[i] && strcmp(r->word[i], name) == 0)
-            return r->used[i] = true;
-    return false;
-}
-
-static void check_all_used(const struct reading *r, const char *takes)
-{
-    for (size_t i = 1; i < r->n_words; i++)
-        if (!r->used[i])
-            fail_word(r, r->word[i], takes);
-}
-
-/* ---- numbers --------------------------------------------------------------------------------------------------- */
-
-/* Seconds, or a number with a unit. */
-static bool parse_time(const char *word, double *seconds)
-{
-    static const struct {
-        const char *name;
-        double per_second;
-    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}};
-    size_t n = strspn(word, "0123456789+-.eE");
-    char number[64];
-    if (n == 0 || n >= sizeof number)
-        return false;
-    memcpy(number, word, n);
-    number[n] = '\0';
-    for (size_t i = 0; i < COUNT(units); i++)
-        if (strcmp(word + n, units[i].name) == 0 && parse_double(number, seconds)) {
-            *seconds /= units[i].per_second;
-            return *seconds >= 0 && *seconds <= 1e6;
-        }
-    return false;
-}
-
-static double read_time(const struct reading *r, const char *word)
-{
-    double seconds;
-    if (!parse_time(word, &seconds))
-        fail_word(r, word, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s");
-    return seconds;
-}
-
-static size_t read_bytes(const struct reading *r, const char *word)
-{
-    size_t bytes;
-    if (!parse_bytes(word, &bytes) || bytes == 0 || bytes > unlimited)
-        fail_word(r, word, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G");
-    return bytes;
-}
-
-static double read_rate(const struct reading *r, const char *word)
-{
-    double rate;
-    if (!parse_double(word, &rate) || !(rate >= 1e-6 && rate <= 1e30))
-        fail_word(r, word, "a rate in bytes per second, such as 12e9, without a unit");
-    return rate;
-}
-
-static int read_number(const struct reading *r, const char *word, int64_t low, int64_t high)
-{
-    int64_t n;
-    if (!parse_int(word, &n) || n < low || n > high) {
-        char *expected = format_string("a whole number from %lld to %lld", (long long)low, (long long)high);
-        fail_word(r, word, expected);
-    }
-    return (int)n;
-}
-
-static int number_option(struct reading *r, const char *key, int64_t low, int64_t high, int absent)
-{
-    const char *value = option(r, key);
-    return value ? read_number(r, value, low, high) : absent;
-}
-
-static double time_option(struct reading *r, const char *key, double absent)
-{
-    const char *value = option(r, key);
-    return value ? read_time(r, value) : absent;
-}
 
 /* A new name, of fewer than `size` characters, in `names`. */
 static const char *read_name(const struct reading *r, const char *word, size_t size, json_t *names, size_t index)
 {
-    if (strlen(word) >= size || strpbrk(word, "[],="))
-        fail_word(r, word,
-                  size > 40   ? "a name of at most 47 characters without [ ] , ="
-                  : size > 24 ? "a name of at most 39 characters without [ ] , ="
-                              : "a name of at most 23 characters without [ ] , =");
+    if (strlen(word) >= size || strpbrk(word, "[],=")) {
+        char *expected = format_string("a name of at most %zu characters without [ ] , =", size - 1);
+        fail_word(&r->line, word, expected);
+    }
     if (!names)
         return word;
     if (json_object_get(names, word))
-        fail_word(r, word, "a name that has not been used above");
+        fail_word(&r->line, word, "a name that has not been used above");
     json_object_set_new_nocheck(names, word, json_integer((json_int_t)index));
     return word;
 }
@@ -189,7 +52,7 @@ static struct device *read_device(const struct reading *r, const char *word)
 {
     const json_t *index = find(r->devices, word);
     if (!index)
-        fail_word(r, word, "a device that is declared above, or host");
+        fail_word(&r->line, word, "a device that is declared above, or host");
     return &r->machine->device[json_integer_value(index)];
 }
 
@@ -201,20 +64,20 @@ static struct device *parse_lane(const struct reading *r, const char *word, enum
     char name[64], *dot;
     snprintf(name, sizeof name, "%s", word);
     if (strlen(word) >= sizeof name || !(dot = strrchr(name, '.')))
-        fail_word(r, word, "a lane DEVICE.KIND, such as gpu.compute");
+        fail_word(&r->line, word, "a lane DEVICE.KIND, such as gpu.compute");
     *dot++ = '\0';
     const json_t *index = find(r->devices, name);
     if (!index)
-        fail_word(r, word, "a lane of a device that is declared above, or of host");
+        fail_word(&r->line, word, "a lane of a device that is declared above, or of host");
     struct device *d = &r->machine->device[json_integer_value(index)];
     size_t letters = strcspn(dot, "0123456789");
     for (int k = 0; k < LANE_KINDS; k++)
         if (d->lane[k] && strlen(lane_kind_name[k]) == letters && strncmp(dot, lane_kind_name[k], letters) == 0) {
             *kind = (enum lane_kind)k;
-            *nth = dot[letters] ? read_number(r, dot + letters, 1, NAME_LANES) : 0;
+            *nth = dot[letters] ? read_number(&r->line, dot + letters, 1, NAME_LANES) : 0;
             return d;
         }
-    fail_word(r, word,
+    fail_word(&r->line, word,
               d->is_host ? "cpu, disk, feed or report behind the last dot"
                          : "compute, upload or download behind the last dot");
 }
@@ -226,7 +89,7 @@ static struct lane *read_lane(const struct reading *r, const char *word)
     const struct device *d = parse_lane(r, word, &kind, &nth);
     struct lane *lane = lane_of(d, kind, nth);
     if (!lane)
-        fail_word(r, word, "a lane that is declared above with `lane`");
+        fail_word(&r->line, word, "a lane that is declared above with `lane`");
     return lane;
 }
 
@@ -241,7 +104,7 @@ static struct tensor *read_operand(const struct reading *r, char *word)
         *bracket = '\0';
     const json_t *index = find(r->tensors, word);
     if (!index)
-        fail_word(r, whole, "a tensor that is declared above");
+        fail_word(&r->line, whole, "a tensor that is declared above");
     struct tensor *t = r->pool->tensors[json_integer_value(index)];
     size_t from, to;
     if (bracket) {
@@ -250,11 +113,11 @@ static struct tensor *read_operand(const struct reading *r, char *word)
             end = strchr(colon + 1, ']');
         }
         if (!colon || !end || end[1])
-            fail_word(r, whole, "NAME or NAME[begin:end]");
+            fail_word(&r->line, whole, "NAME or NAME[begin:end]");
         *end = '\0';
         if (!parse_bytes(bracket + 1, &from) || !parse_bytes(colon + 1, &to) || from >= to || to > t->bytes) {
             char *expected = format_string("bytes begin:end of %s, which has %zu", t->name, t->bytes);
-            fail_word(r, whole, expected);
+            fail_word(&r->line, whole, expected);
         }
         t = new_range(r->pool, t, whole, from, to);
     }
@@ -264,7 +127,7 @@ static struct tensor *read_operand(const struct reading *r, char *word)
 
 static void read_operands(struct reading *r, struct task *t, const char *key, enum access_mode mode)
 {
-    char *list = option(r, key), *save = NULL;
+    char *list = word_option(&r->line, key), *save = NULL;
     for (char *word = list ? strtok_r(list, ",", &save) : NULL; word; word = strtok_r(NULL, ",", &save))
         add_access(t, read_operand(r, word), mode);
 }
@@ -273,124 +136,127 @@ static void read_operands(struct reading *r, struct task *t, const char *key, en
 
 static void device_line(struct reading *r)
 {
-    const char *name = word_at(r, 1, "a device's name"), *memory = option(r, "memory"), *align = option(r, "align");
+    const char *name = word_at(&r->line, 1, "a device's name"), *memory = word_option(&r->line, "memory"),
+               *align = word_option(&r->line, "align");
     bool host = strcmp(name, "host") == 0;
     struct device *d = r->machine->host;
     if (!memory)
-        fail_word(r, name, "memory=BYTES behind it");
+        fail_word(&r->line, name, "memory=BYTES behind it");
     if (!host) {
         read_name(r, name, sizeof d->id, r->devices, (size_t)r->n_devices);
-        d = name_device(r->machine, r->n_devices++, name, read_bytes(r, memory));
+        d = name_device(r->machine, r->n_devices++, name, read_bytes(&r->line, memory));
     }
-    d->memory = d->budget = d->max_allocation = read_bytes(r, memory);
-    d->alignment = align ? read_bytes(r, align) : 1;
+    d->memory = d->budget = d->max_allocation = read_bytes(&r->line, memory);
+    d->alignment = align ? read_bytes(&r->line, align) : 1;
     d->by_hand = true;
-    const char *slab = option(r, "slab");
+    const char *slab = word_option(&r->line, "slab");
     if (slab)
-        d->max_allocation = read_bytes(r, slab);
+        d->max_allocation = read_bytes(&r->line, slab);
     if (host)
-        r->machine->issue = time_option(r, "issue", 0);
-    check_all_used(r, host ? "device host memory=BYTES [align=BYTES] [slab=BYTES] [issue=TIME]"
-                           : "device NAME memory=BYTES [align=BYTES] [slab=BYTES]");
+        r->machine->issue = time_option(&r->line, "issue", 0);
+    check_all_used(&r->line, host ? "device host memory=BYTES [align=BYTES] [slab=BYTES] [issue=TIME]"
+                                  : "device NAME memory=BYTES [align=BYTES] [slab=BYTES]");
 }
 
 static void lane_line(struct reading *r)
 {
     enum lane_kind kind;
     int nth;
-    char *word = word_at(r, 1, "a lane, DEVICE.KIND1");
+    char *word = word_at(&r->line, 1, "a lane, DEVICE.KIND1");
     struct device *d = parse_lane(r, word, &kind, &nth);
     struct lane *lane = lane_of(d, kind, nth);
     if (lane && nth)
-        fail_word(r, word, "a lane that is not declared above");
+        fail_word(&r->line, word, "a lane that is not declared above");
     if (!lane)
         lane = add_lane(r->machine, d, kind, nth);
-    lane->gap = time_option(r, "gap", 0);
-    check_all_used(r, "lane DEVICE.KIND[N] [gap=TIME]");
+    lane->gap = time_option(&r->line, "gap", 0);
+    check_all_used(&r->line, "lane DEVICE.KIND[N] [gap=TIME]");
 }
 
 static struct link *read_link(struct reading *r, size_t at)
 {
-    struct link *link = add_link(r->machine, read_rate(r, word_at(r, at, "a rate in bytes per second")), 0);
-    if (at + 1 < r->n_words && !strchr(r->word[at + 1], '='))
-        link->latency = read_time(r, word_at(r, at + 1, ""));
+    struct link *link =
+        add_link(r->machine, read_rate(&r->line, word_at(&r->line, at, "a rate in bytes per second")), 0);
+    if (at + 1 < r->line.n && !strchr(r->line.word[at + 1], '='))
+        link->latency = read_time(&r->line, word_at(&r->line, at + 1, ""));
     return link;
 }
 
 static void link_line(struct reading *r)
 {
-    char *devices = word_at(r, 1, "the devices that share it"), *save = NULL;
-    const char *way = word_at(r, 2, "up or down");
+    char *devices = word_at(&r->line, 1, "the devices that share it"), *save = NULL;
+    const char *way = word_at(&r->line, 2, "up or down");
     enum direction direction = strcmp(way, "up") == 0 ? LINK_UP : LINK_DOWN;
     if (direction == LINK_DOWN && strcmp(way, "down") != 0)
-        fail_word(r, way, "up or down");
+        fail_word(&r->line, way, "up or down");
     struct link *link = read_link(r, 3);
-    link->queues = number_option(r, "queues", 1, MOST_NUMBER, 0);
-    const char *queue = option(r, "queue");
-    link->queue = queue ? read_rate(r, queue) : 0;
+    link->queues = number_option(&r->line, "queues", 1, MOST_NUMBER, 0);
+    const char *queue = word_option(&r->line, "queue");
+    link->queue = queue ? read_rate(&r->line, queue) : 0;
     for (char *name = strtok_r(devices, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
         struct device *d = read_device(r, name);
         if (d->is_host)
-            fail_word(r, name, "a device: a link joins it to the host");
+            fail_word(&r->line, name, "a device: a link joins it to the host");
         if (d->link[direction])
-            fail_word(r, name, "a device that has no link in this direction yet");
+            fail_word(&r->line, name, "a device that has no link in this direction yet");
         d->link[direction] = link;
     }
-    check_all_used(r, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]");
+    check_all_used(&r->line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]");
 }
 
 static void disk_line(struct reading *r)
 {
     if (r->machine->host->disk)
-        fail_word(r, r->word[0], "one disk");
+        fail_word(&r->line, r->line.word[0], "one disk");
     r->machine->host->disk = read_link(r, 1);
-    check_all_used(r, "disk RATE [LATENCY]");
+    check_all_used(&r->line, "disk RATE [LATENCY]");
 }
 
 static void tensor_line(struct reading *r)
 {
     const char *name =
-        read_name(r, word_at(r, 1, "a tensor's name"), sizeof((struct tensor *)0)->name, r->tensors, r->pool->n);
-    struct device *d = read_device(r, word_at(r, 2, "its device"));
-    size_t bytes = read_bytes(r, word_at(r, 3, "its bytes"));
-    const char *class = word_at(r, 4, "its class");
+        read_name(r, word_at(&r->line, 1, "a tensor's name"), sizeof((struct tensor *)0)->name, r->tensors, r->pool->n);
+    struct device *d = read_device(r, word_at(&r->line, 2, "its device"));
+    size_t bytes = read_bytes(&r->line, word_at(&r->line, 3, "its bytes"));
+    const char *class = word_at(&r->line, 4, "its class");
     int c = 0;
     while (c < MEM_CLASSES && strcmp(memory_class_name[c], class) != 0)
         c++;
     if (c == MEM_CLASSES)
-        fail_word(r, class, "parameters, gradients, optimizer, activations or work");
+        fail_word(&r->line, class, "parameters, gradients, optimizer, activations or work");
     struct tensor *t = new_bytes_tensor(r->pool, d, (enum memory_class)c, name, bytes);
-    t->persistent = flag(r, "keep") || c == MEM_PARAMETERS || c == MEM_OPTIMIZER;
-    check_all_used(r, "tensor NAME DEVICE BYTES CLASS [keep]");
+    t->persistent = flag_option(&r->line, "keep") || c == MEM_PARAMETERS || c == MEM_OPTIMIZER;
+    check_all_used(&r->line, "tensor NAME DEVICE BYTES CLASS [keep]");
 }
 
 static void read_stamp(struct reading *r, struct task *t)
 {
-    const char *role = option(r, "role");
-    t->layer = number_option(r, "layer", 0, MOST_NUMBER, -1);
-    t->micro = number_option(r, "micro", 0, MOST_NUMBER, -1);
-    t->every = number_option(r, "every", 1, MOST_EVERY, 1);
+    const char *role = word_option(&r->line, "role");
+    t->layer = number_option(&r->line, "layer", 0, MOST_NUMBER, -1);
+    t->micro = number_option(&r->line, "micro", 0, MOST_NUMBER, -1);
+    t->every = number_option(&r->line, "every", 1, MOST_EVERY, 1);
     for (int k = ROLE_OTHER + 1; role && k < ROLES; k++)
         if (strcmp(role_name[k], role) == 0)
             t->role = (enum role)k;
     if (role && t->role == ROLE_OTHER)
         fail_word(
-            r, role,
+            &r->line, role,
             "a role: forward, backward, reduce, norm, update, broadcast, send, feed or report; without role= none");
 }
 
 static void task_line(struct reading *r)
 {
-    const char *name = read_name(r, word_at(r, 1, "a task's name"), sizeof((struct task *)0)->name, NULL, 0);
-    struct lane *lane = read_lane(r, word_at(r, 2, "its lane"));
+    const char *name = read_name(r, word_at(&r->line, 1, "a task's name"), sizeof((struct task *)0)->name, NULL, 0);
+    struct lane *lane = read_lane(r, word_at(&r->line, 2, "its lane"));
     struct task *t = add_host(r->step, lane, name, NULL, NULL);
-    t->seconds = read_time(r, word_at(r, 3, "its time"));
-    t->host_seconds = time_option(r, "cpu", -1);
+    t->seconds = read_time(&r->line, word_at(&r->line, 3, "its time"));
+    t->host_seconds = time_option(&r->line, "cpu", -1);
     read_stamp(r, t);
     read_operands(r, t, "reads", ACCESS_READ);
     read_operands(r, t, "writes", ACCESS_WRITE);
-    check_all_used(r, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] "
-                      "[writes=...]");
+    check_all_used(&r->line,
+                   "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] "
+                   "[writes=...]");
 }
 
 /* Uploads on the receiver's lane, all others on the sender's. */
@@ -400,26 +266,28 @@ static struct lane *default_lane(const struct reading *r, const char *name, cons
     if (!from->device->is_host)
         return from->device->lane[LANE_DOWNLOAD];
     if (to->device->is_host)
-        fail_word(r, name, "lane= where both tensors are on the host");
+        fail_word(&r->line, name, "lane= where both tensors are on the host");
     return to->device->lane[LANE_UPLOAD];
 }
 
 static void copy_line(struct reading *r)
 {
-    const char *name = read_name(r, word_at(r, 1, "a copy's name"), sizeof((struct task *)0)->name, NULL, 0);
-    char *target = word_at(r, 2, "the tensor it writes"), *given = copy_string(target), *lane = option(r, "lane");
-    struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(r, 3, "the tensor it reads"));
+    const char *name = read_name(r, word_at(&r->line, 1, "a copy's name"), sizeof((struct task *)0)->name, NULL, 0);
+    char *target = word_at(&r->line, 2, "the tensor it writes"), *given = copy_string(target),
+         *lane = word_option(&r->line, "lane");
+    struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(&r->line, 3, "the tensor it reads"));
     if (to->bytes != from->bytes) {
         char *expected = format_string("as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes,
                                        from->name, from->bytes);
-        fail_word(r, given, expected);
+        fail_word(&r->line, given, expected);
     }
     if (to->root == from->root && to->offset < from->offset + from->bytes && from->offset < to->offset + to->bytes)
-        fail_word(r, given, "other bytes than those it copies");
+        fail_word(&r->line, given, "other bytes than those it copies");
     struct task *t = add_copy(r->step, lane ? read_lane(r, lane) : default_lane(r, name, to, from), name, to, from);
-    t->seconds = time_option(r, "time", -1);
+    t->seconds = time_option(&r->line, "time", -1);
     read_stamp(r, t);
-    check_all_used(r, "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K]");
+    check_all_used(&r->line,
+                   "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K]");
     free(given);
 }
 
@@ -433,15 +301,15 @@ static const struct {
 
 static void read_line(struct reading *r, char *line)
 {
-    split_line(r, line);
-    if (r->n_words == 0)
+    split_line(&r->line, line);
+    if (r->line.n == 0)
         return;
     for (size_t i = 0; i < COUNT(kinds); i++)
-        if (strcmp(kinds[i].word, r->word[0]) == 0) {
+        if (strcmp(kinds[i].word, r->line.word[0]) == 0) {
             kinds[i].read(r);
             return;
         }
-    fail_word(r, r->word[0], "device, lane, link, disk, tensor, task or copy");
+    fail_word(&r->line, r->line.word[0], "device, lane, link, disk, tensor, task or copy");
 }
 
 /* How much room the machine needs: it is made first, since tensors and lanes point into it. */
@@ -476,10 +344,10 @@ static void open_paper(struct reading *r, const char *text)
 struct step *read_list(const char *path)
 {
     char *text = read_text(path), *rest = text;
-    struct reading r = {.path = path};
+    struct reading r = {.line = {.path = path}};
     open_paper(&r, text);
     for (char *line; (line = strsep(&rest, "\n"));) {
-        r.line++;
+        r.line.number++;
         read_line(&r, line);
     }
     if (r.step->n == 0)
