@@ -389,6 +389,29 @@ static void test_times_are_longest_paths(void **state)
     }
 }
 
+/* Once the times are said to repeat, they do for as long as one looks. */
+static void test_what_follows_the_pattern_repeats_it(void **state)
+{
+    (void)state;
+    size_t longer = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct paper p = random_list(seed, &slow_speeds, 3);
+        double *seconds = random_seconds(p.step->n, seed);
+        struct simulation *sim = simulate_durations(p.step, seconds);
+        size_t n = p.step->n, steps = (size_t)(sim->steps + 8 * sim->pattern), pattern = (size_t)sim->pattern;
+        struct span *span = allocate(steps * n, sizeof *span);
+        longest_paths(p.step, seconds, (int)steps, span);
+        assert_true(sim->settled);
+        longer += sim->steps > 4;
+        for (size_t i = (size_t)sim->first * n; i + pattern * n < steps * n; i++)
+            expect_number("end", span[i + pattern * n].end, span[i].end + sim->period * (double)pattern);
+        free(span), free(seconds);
+        free_simulation(sim);
+        end_paper(&p);
+    }
+    assert_true(longer > 0); /* where four steps were not enough */
+}
+
 static void test_durations_times_k(void **state)
 {
     (void)state;
@@ -581,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_memory_over_time),
         cmocka_unit_test(test_the_critical_path_is_one_step_long),
         cmocka_unit_test(test_times_are_longest_paths),
+        cmocka_unit_test(test_what_follows_the_pattern_repeats_it),
         cmocka_unit_test(test_durations_times_k),
         cmocka_unit_test(test_an_edge_less_never_takes_longer),
         cmocka_unit_test(test_simulate_is_simulate_durations),

@@ -219,6 +219,24 @@ static void test_a_pattern_longer_than_a_step(void **state)
     }
 }
 
+/* Step 3 is step 2 five seconds later, and yet step 4 is not: it waits for the end of step 2, whose tail `late`,
+ * `early`, `next`, `last` did not stand behind step 1.  Steps begin three at a time, 18 s apart.  (`idle` and `more`
+ * keep `make` and `last` from waiting for readers of what they write.) */
+static void test_one_step_alike_is_not_enough(void **state)
+{
+    (void)state;
+    expect_period("device gpu memory=1K\ntensor s host 4 work keep\ntensor a host 4 work keep\n"
+                  "tensor q host 4 work keep\ntensor b host 4 work keep\n"
+                  "task idle host.cpu 4.5\n"
+                  "task make host.cpu 0.5 writes=s\n"
+                  "task early host.feed 1 reads=q writes=a\n"
+                  "task late host.disk 4 reads=s writes=q\n"
+                  "task next host.report 4 reads=a writes=b\n"
+                  "task last gpu.compute 0.5 reads=b\n"
+                  "task more gpu.compute 3.5\n",
+                  6, 3);
+}
+
 static void test_steps_are_run_until_they_repeat(void **state)
 {
     (void)state;
@@ -460,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_the_disk),
         cmocka_unit_test(test_conditional_tasks),
         cmocka_unit_test(test_a_pattern_longer_than_a_step),
+        cmocka_unit_test(test_one_step_alike_is_not_enough),
         cmocka_unit_test(test_steps_are_run_until_they_repeat),
         cmocka_unit_test(test_the_shipped_lists),
         cmocka_unit_test(test_a_models_list_and_back),
