@@ -93,7 +93,7 @@ refuse 4 'nowhere.txt' plan --list nowhere.txt
 refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
 refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
     --hardware data/hardware/server.txt
-refuse 2 "README.md, line 1: 'Trainyard': expected device, lane" plan --list README.md
+refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list README.md
 refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
 refuse 2 'nothing else: leave --json out' plan --list data/steps/chain.txt --print-list --json
 printf 'task t host.cpu 0\n' >"$TMP/idle"
