@@ -89,6 +89,16 @@ refuse 2 "'extra'" devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
 refuse 2 '--data README.md brings its own vocabulary' plan --vocab 99 --data README.md
 refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
+refuse 4 'nowhere.txt' plan --list nowhere.txt
+refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
+refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
+    --hardware data/hardware/server.txt
+refuse 2 "README.md, line 3: 'Trainyard': expected device, lane" plan --list README.md
+refuse 2 'add --profile, --hardware or --list' plan --model tiny --print-list
+refuse 2 'nothing else: leave --json out' plan --list data/steps/chain.txt --print-list --json
+printf 'task t host.cpu 0\n' >"$TMP/idle"
+refuse 2 'in the step file the tasks of a step take 0 s together' plan --list "$TMP/idle" --simulate
+refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
 refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 train 2 '--stop-after 9 is behind the last step, 2' --stop-after 9

@@ -89,6 +89,9 @@ static const struct format {
     {FOLDER "seed.trace", "trace", cmd_trace, "diff " FOLDER "seed.trace @", 1},
     {DATA "profile.txt", "profile", predict, "@", 1},
     {SERVER, "hardware", cmd_plan, "--simulate --model tiny --mesh dp=2 --hardware @", 1},
+    {"data/steps/overlap-pays.txt", "list", cmd_plan, "--simulate --verify --print --list @", 1},
+    {DATA "list.txt", "list", cmd_plan, "--simulate --list @", 1},
+    {DATA "list.txt", "list", cmd_plan, "--print-list --list @", 1},
     {DATA "config.txt", "config", cmd_plan, PLAN "--config @", 1},
     {DATA "gpt2-tiny.safetensors", "reference", cmd_check, "--serial @", 50},
 };

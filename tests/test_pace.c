@@ -183,7 +183,7 @@ static void end_paced(struct paced *p)
 
 static uint64_t padded_ns(const struct paced *p, size_t i, double scale)
 {
-    const struct moment *m = &p->sim->moments[STEADY_STEP * p->trainer->train->n + i];
+    const struct moment *m = &p->sim->moments[(size_t)p->sim->first * p->trainer->train->n + i];
     return (uint64_t)(1e9 * (m->end - m->start) * scale);
 }
 
@@ -375,8 +375,9 @@ static void test_a_simulated_trace_is_read_as_simulated(void **state)
     assert_string_equal(json_string_value(json_object_get(summary, "kind")), "simulated");
     struct trace *t = trace_open(path);
     struct trace_steps steps = trace_steps_of(t, 0);
-    assert_int_equal(steps.n, 3);
-    assert_true(fabs(1e-6 * (double)(steps.steps[2].end - steps.steps[1].end) - ms) < 1e-5); /* whole nanoseconds */
+    assert_true(steps.n >= 3); /* as many as it took until the times repeat */
+    uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
+    assert_true(fabs(1e-6 * (double)last - ms) < 1e-5);            /* whole nanoseconds */
     assert_true(fabs(1e-6 * trace_period_ns(&steps) - ms) < 1e-5); /* what `yard trace summary` prints */
     trace_steps_free(&steps);
     trace_free(t);

@@ -9,6 +9,7 @@ enum lane_kind {
     LANE_CPU,      /* host work */
     LANE_DISK,     /* files */
     LANE_REPORT,   /* waits for the end of a step: nothing else may queue behind it */
+    LANE_FEED,     /* prepares batches: of described machines, whose host has it apart from its other work */
     LANE_KINDS
 };
 

@@ -63,6 +63,69 @@ static void show(struct trainer *t)
     }
 }
 
+/* ---- a step file ----------------------------------------------------------------------------------------------- */
+
+/* How long each task of the list takes alone. */
+static void show_list(const struct step *s, const struct costs *c)
+{
+    struct simulation *sim = simulate(s, c);
+    write_list(stdout, s, sim->seconds);
+    free_simulation(sim);
+}
+
+static int prove_list(const struct step *s, const struct values *values)
+{
+    char *wrong = verify(s, values);
+    if (wrong)
+        fprintf(stderr, "yard: verify: %s\n", wrong);
+    else
+        fprintf(stderr, "verify: %zu tasks: every read sees the right value, and every conflict is ordered\n", s->n);
+    int code = wrong ? EXIT_FAILED : EXIT_OK;
+    free(wrong);
+    return code;
+}
+
+static void show_by_hand(struct step *s, const struct settings *o)
+{
+    struct simulation *sim = o->simulate ? simulate(s, NULL) : NULL;
+    if (o->json) {
+        json_t *plan = plan_json(s->pool, &s, 1);
+        if (sim)
+            json_object_set_new(plan, "simulation", simulation_json(sim));
+        json_dumpf(plan, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(plan);
+    } else if (o->print || (!o->verify && !o->simulate)) {
+        print_step(stdout, s);
+        print_map(stdout, s->pool, s);
+        print_memory(stdout, s->pool, &s, 1);
+    }
+    if (sim && !o->json)
+        print_simulation(stdout, sim, NULL);
+    if (sim && o->trace)
+        write_simulation(sim, o->trace, o->list);
+    if (sim)
+        free_simulation(sim);
+}
+
+static int plan_list(const struct settings *o)
+{
+    struct step *s = read_list(o->list);
+    struct values *values = number_values(s); /* as it is written, before addresses are given */
+    struct problem *p = place(s->pool, &s, 1, true);
+    if (p)
+        fail(p->code, "%s: %s", o->list, p->sentence);
+    depend(s, true);
+    if (o->print_list)
+        show_list(s, NULL);
+    else
+        show_by_hand(s, o);
+    int code = o->verify ? prove_list(s, values) : EXIT_OK;
+    free_values(values);
+    free_list(s);
+    return code;
+}
+
 int cmd_plan(int argc, char **argv)
 {
     char **words;
@@ -72,8 +135,15 @@ int cmd_plan(int argc, char **argv)
         fail(EXIT_USAGE, "'%s' is not an option; see `yard plan --help`", words[0]);
     if (s->trace && !s->simulate)
         fail(EXIT_USAGE, "yard plan --trace writes what is simulated: add --simulate");
+    if (s->list) {
+        free(words);
+        return plan_list(s);
+    }
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->data != NULL, true);
-    show(t);
+    if (s->print_list)
+        show_list(t->train, t->costs);
+    else
+        show(t);
     int code = s->verify ? show_verdict(t) : EXIT_OK;
     free_trainer(t);
     free(words);

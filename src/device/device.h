@@ -65,6 +65,14 @@ struct context {
 
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
 enum { DEVICE_ALIGNMENT = 512 };
+/* What copies between the host and some devices share in one direction.  Only described machines have any. */
+enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
+struct link {
+    int index;            /* in machine->link */
+    double rate, latency; /* bytes/s that the copies on it share; s of each copy before it is on it */
+    double queue;         /* bytes/s that one queue reaches at most; 0: the whole rate */
+    int queues;           /* that may use it, for passes that deal copies out; 0: not said */
+};
 
 struct device;
 struct host_thread; /* run/hostlane.c */
@@ -72,6 +80,9 @@ struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */
     enum lane_kind kind;
+    int nth;           /* 0: the first of its kind on the device */
+    struct lane *more; /* the next one of its kind there, or NULL */
+    double gap;        /* described machines: s from one task's end to the next one's start */
     struct device *device;
     cl_command_queue queue;      /* NULL on the host */
     struct host_thread *thread;  /* host lanes: made by the first execute() that is not serial */
@@ -87,6 +98,7 @@ struct device {
     bool is_host, is_cpu, is_share;   /* is_share: a logical device, which shares its cores with others */
     bool one_item;                    /* a work-item computes a whole row: CPUs with vectors */
     bool uses_ram;                    /* its memory is the host's: counted once */
+    bool by_hand;                     /* of a step file: its bytes are all for tensors, without guards */
     struct context *context;          /* NULL for the host */
     cl_device_id cl, root;            /* root: the device a sub-device was cut from, else the same */
     unsigned units;                   /* compute units (cores) */
@@ -101,17 +113,22 @@ struct device {
     size_t n_slabs, cap_slabs;
     int64_t clock_offset;          /* host clock = device clock + offset, ns */
     bool clock_valid;              /* false: the driver's times cannot be used */
-    struct lane *lane[LANE_KINDS]; /* by kind, NULL where it has none */
+    struct lane *lane[LANE_KINDS]; /* the first of each kind, NULL where it has none */
+    struct link *link[DIRECTIONS]; /* NULL: copies take no time of their own */
+    struct link *disk;             /* of the host: what copies on its disk lanes share, or NULL */
 };
 
 struct machine {
-    struct device device[MAX_DEVICES + 1]; /* n_devices OpenCL devices, then the host */
+    struct device *device; /* n_devices OpenCL devices, then the host */
     int n_devices;
     struct device *host;
     struct context context[MAX_DEVICES];
     int n_contexts;
-    struct lane lane[MAX_LANES];
+    struct lane *lane;
     int n_lanes;
+    struct link **link; /* of a described machine */
+    size_t n_links, cap_links;
+    double issue;     /* of a described machine: host seconds per task */
     bool profiling;   /* queues carry timestamps */
     bool separate;    /* each device has a context of its own */
     unsigned vector;  /* as the options say */
@@ -130,6 +147,8 @@ struct machine_options {
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *m);
+/* The nth lane of a kind on a device; NULL: it has none. */
+struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the
  * driver's exp and log do. */
 unsigned vector_width(const struct machine *m);
@@ -139,6 +158,16 @@ char *describe_machine(const struct machine *m);
 unsigned own_vector_width(cl_device_id id);
 /* Every platform and device as `yard devices` shows them. */
 void list_devices(FILE *out, bool json);
+
+/* ---- paper.c: machines that are only described ------------------------------------------------------------------ */
+
+/* A machine of n devices and the host, with room for so many lanes. */
+struct machine *new_machine(int n_devices, size_t lanes);
+/* Names device i (n_devices: the host) and gives it memory and its standard lanes. */
+struct device *name_device(struct machine *m, int i, const char *id, size_t memory);
+struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
+struct link *add_link(struct machine *m, double rate, double latency);
+void drop_links(struct machine *m);
 
 /* ---- platforms.c ----------------------------------------------------------------------------------------------- */
 
@@ -175,6 +204,7 @@ void keep_program(struct device *d, const struct program_key *key, cl_program pr
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
+size_t guard_bytes(const struct device *d); /* behind each slab */
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
 /* Add a slab of `bytes` (zeroed, guard written) to the arena.  NULL, or the problem when there is no room. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report"};
+const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 enum { MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
 
 static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
@@ -327,18 +327,11 @@ static void make_context(struct machine *m, struct device *first)
     CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
-static void add_lane(struct machine *m, struct device *d, enum lane_kind kind)
+static void open_lane(struct machine *m, struct device *d, enum lane_kind kind)
 {
-    struct lane *lane = &m->lane[m->n_lanes];
-    lane->index = m->n_lanes++;
-    lane->kind = kind;
-    lane->device = d;
-    d->lane[kind] = lane;
-    snprintf(lane->name, sizeof lane->name, "%s %s", d->id, lane_kind_name[kind]);
-    if (!d->is_host) {
-        cl_command_queue_properties properties = m->profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
-        CL_MAKE(lane->queue = clCreateCommandQueue(d->context->cl, d->cl, properties, &err));
-    }
+    cl_command_queue_properties properties = m->profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    struct lane *lane = add_lane(m, d, kind, 0);
+    CL_MAKE(lane->queue = clCreateCommandQueue(d->context->cl, d->cl, properties, &err));
 }
 
 static void open_host(struct machine *m, size_t budget)
@@ -353,14 +346,15 @@ static void open_host(struct machine *m, size_t budget)
     h->memory = host_memory();
     h->max_allocation = h->memory;
     h->budget = budget ? budget : h->memory;
-    add_lane(m, h, LANE_CPU);
-    add_lane(m, h, LANE_DISK);
-    add_lane(m, h, LANE_REPORT); /* waits for the end of a step, so nothing else may queue behind it */
+    add_lane(m, h, LANE_CPU, 0);
+    add_lane(m, h, LANE_DISK, 0);
+    add_lane(m, h, LANE_REPORT, 0); /* waits for the end of a step, so nothing else may queue behind it */
 }
 
 struct machine *open_machine(const struct machine_options *options)
 {
-    struct machine *m = allocate(1, sizeof *m);
+    struct machine *m = new_machine(MAX_DEVICES, MAX_LANES);
+    m->n_devices = 0;
     m->profiling = options->profiling;
     m->separate = options->separate;
     m->vector = options->vector;
@@ -373,7 +367,7 @@ struct machine *open_machine(const struct machine_options *options)
             make_context(m, d);
         d->budget = options->device_memory ? options->device_memory : d->memory;
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
-            add_lane(m, d, kind);
+            open_lane(m, d, kind);
     }
     open_host(m, options->host_memory);
     calibrate_clocks(m);
@@ -400,6 +394,8 @@ void close_machine(struct machine *m)
     for (int i = 0; i < m->n_devices; i++)
         if (m->device[i].cl && m->device[i].cl != m->device[i].root)
             CL(clReleaseDevice(m->device[i].cl));
+    drop_links(m);
+    free(m->link), free(m->device), free(m->lane);
     free(m);
 }
 

@@ -6,7 +6,9 @@
 
 enum { GUARD_BYTE = 0xA5 };
 
-size_t slab_limit(const struct device *d) { return (d->max_allocation - GUARD_BYTES) / d->alignment * d->alignment; }
+size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES; }
+
+size_t slab_limit(const struct device *d) { return (d->max_allocation - guard_bytes(d)) / d->alignment * d->alignment; }
 
 static void fill(struct device *d, cl_mem buffer, cl_uchar byte, size_t offset, size_t bytes)
 {

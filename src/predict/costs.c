@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled"};
+const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 

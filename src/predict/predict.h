@@ -28,7 +28,7 @@
  *
  * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
  * latency + max(flops / (flops/s), bytes / (bytes/s)). */
-enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_SOURCES };
+enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_GIVEN /* in a step file */, COST_SOURCES };
 extern const char *const cost_source_name[COST_SOURCES];
 struct task_cost { /* of a profile */
     char name[40];
@@ -68,34 +68,38 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
 void write_profile(const char *path, const struct costs *c, const char *shape);
 /* A machine as the description says, without OpenCL: for plans only (paper.c). */
 struct machine *virtual_machine(const struct costs *c, int n_devices);
+/* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
+void describe_speeds(struct machine *m, const struct costs *c);
 
 /* ---- simulate.c ------------------------------------------------------------------------------------------------ */
 
-/* The last but one is the steady state, which is reported: one is needed behind it, whose batch shares the links. */
-enum { SIMULATED_STEPS = 4, STEADY_STEP = SIMULATED_STEPS - 2 };
 struct moment { /* one task in one simulated step: seconds */
     double start, end;
-    int32_t blocker; /* node that it waited for last (SIMULATED_STEPS * n nodes), -1: none */
+    int32_t blocker; /* node that it waited for last, -1: none */
 };
 struct simulation {
     const struct step *step;
-    struct moment *moments; /* [SIMULATED_STEPS * n] */
+    int steps;              /* that were run to their end: until their times repeat, see simulate.c */
+    int first, pattern;     /* the steady pattern: steps first .. first + pattern - 1, the last ones */
+    bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
+    struct moment *moments; /* [steps * n]; node i is task i % n of step i / n */
     double *seconds;        /* [n] alone */
-    double *steady;         /* [n] in the steady step: on a shared link longer than alone */
+    double *steady;         /* [n] mean over the pattern: on a shared link longer than alone */
     double *gaps;           /* [n] between the lane's turn and the task's start */
     size_t by_source[COST_SOURCES];
-    double period;                /* end of the steady step - end of the one before */
-    double busy[MAX_LANES];       /* seconds per steady step */
-    size_t peak[MAX_DEVICES + 1]; /* bytes live at once, over time */
+    double period; /* mean over the pattern: from one step's end to the next one's */
+    double *busy;  /* by lane: seconds per step, mean over the pattern */
+    size_t *peak;  /* by device: bytes live at once, over time */
 };
-/* Runs SIMULATED_STEPS iterations on a virtual clock: lanes in order, shared links by processor sharing. */
+/* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a
+ * step file, which has its times. */
 struct simulation *simulate(const struct step *s, const struct costs *c);
 /* The same with given durations (seconds, per task) and no shared links. */
 struct simulation *simulate_durations(const struct step *s, const double *seconds);
 void free_simulation(struct simulation *sim);
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
 json_t *simulation_json(const struct simulation *sim);
-/* The simulated steps up to the steady one as a trace, like a real one. */
+/* The simulated steps as a trace, like a real one. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
 
 #endif

@@ -37,30 +37,32 @@ static const struct task *task_of(const struct simulation *sim, int node)
     return sim->step->task[node % (int)sim->step->n];
 }
 
-static size_t steady_iteration(const struct simulation *sim) { return STEADY_STEP * sim->step->n; }
+static size_t steady_begin(const struct simulation *sim) { return (size_t)sim->first * sim->step->n; }
+static size_t all_nodes(const struct simulation *sim) { return (size_t)sim->steps * sim->step->n; }
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */
 
 static int last_to_end(const struct simulation *sim)
 {
-    size_t first = steady_iteration(sim), best = first;
-    for (size_t i = first; i < first + sim->step->n; i++)
+    size_t best = steady_begin(sim);
+    for (size_t i = best; i < all_nodes(sim); i++)
         if (sim->moments[i].end > sim->moments[best].end)
             best = i;
     return (int)best;
 }
 
-/* From the last end back through what each task waited for, over one period. */
+/* From the last end back through what each task waited for, over the steady pattern; seconds per step. */
 static size_t critical_path(const struct simulation *sim, struct total *totals)
 {
     size_t n = 0;
     int node = last_to_end(sim);
-    double stop = sim->moments[node].end - sim->period;
+    double stop = sim->moments[node].end - sim->period * sim->pattern;
     for (; node >= 0 && sim->moments[node].end > stop; node = sim->moments[node].blocker) {
         const struct moment *m = &sim->moments[node];
         double from = MAX(m->start, stop);
         add_total(totals, &n,
-                  (struct total){task_of(sim, node)->name, "", task_of(sim, node)->lane->index, m->end - from, 0});
+                  (struct total){task_of(sim, node)->name, "", task_of(sim, node)->lane->index,
+                                 (m->end - from) / sim->pattern, 0});
     }
     if (n)
         qsort(totals, n, sizeof *totals, longest_first);
@@ -72,19 +74,22 @@ static size_t critical_path(const struct simulation *sim, struct total *totals)
 /* A gap on a lane is the blocker's: the task that ended last of those that the next one waited for. */
 static size_t find_waits(const struct simulation *sim, struct total *totals)
 {
-    size_t n = 0, first = steady_iteration(sim);
-    double lane_end[MAX_LANES];
-    for (int i = 0; i < MAX_LANES; i++)
+    size_t n = 0;
+    int n_lanes = sim->step->pool->machine->n_lanes;
+    double *lane_end = allocate((size_t)n_lanes, sizeof *lane_end);
+    for (int i = 0; i < n_lanes; i++)
         lane_end[i] = -1;
-    for (size_t node = first; node < first + sim->step->n; node++) {
+    for (size_t node = steady_begin(sim); node < all_nodes(sim); node++) {
         const struct moment *m = &sim->moments[node];
         int lane = task_of(sim, (int)node)->lane->index;
         double waited = m->start - lane_end[lane] - sim->gaps[node % sim->step->n]; /* (a gap is not waiting) */
         if (lane_end[lane] >= 0 && waited > 1e-9 && m->blocker >= 0)
             add_total(totals, &n,
-                      (struct total){task_of(sim, (int)node)->name, task_of(sim, m->blocker)->name, lane, waited, 0});
+                      (struct total){task_of(sim, (int)node)->name, task_of(sim, m->blocker)->name, lane,
+                                     waited / sim->pattern, 0});
         lane_end[lane] = m->end;
     }
+    free(lane_end);
     if (n)
         qsort(totals, n, sizeof *totals, longest_first);
     return n;
@@ -112,7 +117,7 @@ static struct table *path_table(const struct simulation *sim)
                                             {"ms", "ms", CELL_FIXED, 10, 3},
                                             {"share", "share", CELL_SHARE, 6, 0}};
     struct table *t = new_table(columns, COUNT(columns));
-    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
+    struct total *totals = allocate(all_nodes(sim), sizeof *totals);
     size_t n = critical_path(sim, totals);
     for (size_t i = 0; i < n; i++)
         ROW(t, text_cell(totals[i].name), text_cell(sim->step->pool->machine->lane[totals[i].lane].name),
@@ -124,7 +129,7 @@ static struct table *path_table(const struct simulation *sim)
 
 static void print_waits(FILE *out, const struct simulation *sim)
 {
-    struct total *totals = allocate(SIMULATED_STEPS * sim->step->n, sizeof *totals);
+    struct total *totals = allocate(all_nodes(sim), sizeof *totals);
     size_t n = find_waits(sim, totals);
     for (size_t i = 0; i < n && i < TOP; i++) {
         if (i == 0)
@@ -141,9 +146,18 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     const struct machine *m = sim->step->pool->machine;
     struct table *lanes = lane_table(sim), *path = path_table(sim);
     char bytes[32], budget[32];
-    print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
-               1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
-               sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
+    if (c)
+        print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
+                   1e3 * sim->period, c->measured ? "profile" : "hardware", c->path, sim->by_source[COST_MEASURED],
+                   sim->by_source[COST_SCALED], sim->by_source[COST_MODELLED]);
+    else
+        print_line(out, "simulated step: %.3f ms, from the times of %zu tasks in the list", 1e3 * sim->period,
+                   sim->by_source[COST_GIVEN]);
+    if (!sim->settled)
+        print_line(out, "the times of %d steps did not repeat: these are means of the last %d", sim->steps,
+                   sim->pattern);
+    else if (sim->pattern > 1)
+        print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
     print_heading(out, lanes);
     print_rows(out, lanes, 0, lanes->n);
     for (int d = 0; d <= m->n_devices; d++)
@@ -166,11 +180,12 @@ json_t *simulation_json(const struct simulation *sim)
         json_object_set_new(lanes, m->lane[i].name, json_real(sim->busy[i] / sim->period));
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(memory, m->device[d].id, json_integer((json_int_t)sim->peak[d]));
-    json_t *all =
-        json_pack("{s:s, s:f, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "kind", "simulated", "step_ms", 1e3 * sim->period,
-                  "busy", lanes, "peak_bytes", memory, "critical_path", table_json(path), "tasks", "measured",
-                  (json_int_t)sim->by_source[COST_MEASURED], "scaled", (json_int_t)sim->by_source[COST_SCALED],
-                  "modelled", (json_int_t)sim->by_source[COST_MODELLED]);
+    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I}}", "kind", "simulated",
+                            "step_ms", 1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy",
+                            lanes, "peak_bytes", memory, "critical_path", table_json(path), "tasks", "measured",
+                            (json_int_t)sim->by_source[COST_MEASURED], "scaled",
+                            (json_int_t)sim->by_source[COST_SCALED], "modelled",
+                            (json_int_t)sim->by_source[COST_MODELLED], "given", (json_int_t)sim->by_source[COST_GIVEN]);
     free_table(path);
     return all;
 }
@@ -179,7 +194,7 @@ void write_simulation(const struct simulation *sim, const char *path, const char
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
     struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, model, TRACE_SIMULATED, 1);
-    for (size_t node = 0; node < (STEADY_STEP + 1) * s->n; node++) {
+    for (size_t node = 0; node < all_nodes(sim); node++) {
         const struct moment *m = &sim->moments[node];
         uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
         trace_end(w, trace_begin(w, (uint32_t)(node / s->n) + 1, (uint32_t)(node % s->n), start), start, end, 0);

@@ -1,12 +1,17 @@
 /* simulate.c - the cyclic list on a virtual clock.
  *
- * Four iterations are run, and the third, which is the steady state, is reported.  The rules are execute()'s own:
- * a lane runs its tasks in list order; a task starts when the one before it on its lane and all that it waits for have
- * ended, and not before the iteration two back has ended, nor before the host has issued it.  A link that devices share
- * is shared evenly by the copies that are on it (processor sharing): each of k copies goes at 1/k of its speed.
+ * The rules are execute()'s own: a lane runs its tasks in list order; a task starts when the one before it on its lane
+ * and all that it waits for have ended, and not before the iteration two back has ended, nor before the host has issued
+ * it.  A copy waits for the latency of its links and is then on them: each of the k copies on a link gets 1/k of its
+ * rate, at most what one queue reaches; a copy on two links goes at the smaller share.
+ *
+ * Iterations are run until their times repeat: the last two, as a pair, are those of `pattern` iterations before, all
+ * moved by the same time.  What follows an iteration's end depends on nothing older, so from there on everything
+ * repeats, and the mean over the pattern is the period.  `pattern` is 1 unless tasks skip iterations or the list itself
+ * alternates.  A list that does not settle is stopped, and its later half counts.
  *
  * Nodes number the tasks of all iterations: task i of iteration s is node s * n + i.  At most one node per lane runs,
- * so the next event is the earliest end over the lanes.
+ * so the next event is the earliest one over the lanes.
  */
 #include "predict.h"
 
@@ -14,29 +19,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = -1, MAX_LINKS = 2 * MAX_DEVICES };
+enum { NONE = -1, LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum { RING = 4 }; /* iterations of which some task may be waited for: two run, and one is behind them */
 
+struct turn {      /* what a lane does */
+    int started;   /* how many of its nodes */
+    int node;      /* that runs, or NONE */
+    bool on_links; /* else it computes, or waits for the latency */
+    double left;   /* seconds of work left at `now`, at full speed */
+    double next;   /* when it ends at the present speed, or its latency does */
+    double full;   /* bytes per second alone */
+    const struct link *link[2];
+};
 struct clockwork {
     struct simulation *sim;
-    int n, n_nodes, n_lanes;
+    int n, n_lanes, limit, repeat; /* iterations at most; every task runs in those divisible by `repeat` */
     int *first_out, *out;        /* waits, by producer: consumers of task i, out[first_out[i]] ...; bit 30: next step */
-    int *unmet;                  /* per node: producers that have not ended, its lane's turn not counted */
+    int *unmet;                  /* [RING, n] producers that have not ended, the lane's turn not counted */
     int *lane_list, *lane_first; /* tasks of each lane in order */
-    int next[MAX_LANES];         /* per lane: how many of its nodes have started */
-    int running[MAX_LANES];      /* node, or NONE */
-    double left[MAX_LANES];      /* seconds of work left at `now`, at full speed */
-    double end[MAX_LANES];       /* when it ends at the present speed */
-    int link[MAX_LANES], on_link[MAX_LINKS]; /* shared link of a lane or NONE; copies running on it */
-    int ended[SIMULATED_STEPS];
-    double issue, issue_begin[SIMULATED_STEPS]; /* host seconds per task; when the host begins an iteration */
-    double now;
-    int *uses;                     /* per tensor: how many accesses an iteration makes */
-    int *left_uses;                /* [iteration, tensor]: of them not yet ended; -1: none has started */
-    int64_t live[MAX_DEVICES + 1]; /* bytes held now, by device */
+    struct turn *turn;           /* by lane */
+    int *load;                   /* by link: copies on it */
+    int *ended;                  /* by iteration: tasks */
+    double *end, *issue_begin;   /* by iteration: its last end; when the host begins it */
+    double issue, now;           /* host seconds per task */
+    bool stop;
+    size_t cap_moments;
+    int *uses;      /* per tensor: how many accesses an iteration makes */
+    int *left_uses; /* [iteration & 1, tensor]: of them not yet ended; -1: none has started */
+    int64_t *live;  /* bytes held now, by device */
 };
 enum { NEXT_STEP = 1 << 30 };
 
 static const struct task *task_of(const struct clockwork *k, int node) { return k->sim->step->task[node % k->n]; }
+
+static bool runs(const struct clockwork *k, int node) { return (node / k->n + 1) % task_of(k, node)->every == 0; }
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
 
@@ -63,64 +79,69 @@ static void index_consumers(struct clockwork *k)
     }
 }
 
-static void count_unmet(struct clockwork *k)
+static int *unmet(const struct clockwork *k, int node)
 {
-    k->unmet = allocate((size_t)k->n_nodes, sizeof *k->unmet);
-    for (int node = 0; node < k->n_nodes; node++) {
+    return &k->unmet[(size_t)(node / k->n % RING) * (size_t)k->n + (size_t)(node % k->n)];
+}
+
+static void count_unmet(struct clockwork *k, int iteration)
+{
+    for (int node = iteration * k->n; node < (iteration + 1) * k->n; node++) {
         const struct task *t = task_of(k, node);
+        int *count = unmet(k, node);
+        *count = iteration >= 2; /* the iteration two back */
         for (size_t e = 0; e < t->n_edges; e++)
-            k->unmet[node] += t->edges[e].wait && (!t->edges[e].previous || node >= k->n);
-        k->unmet[node] += node >= 2 * k->n; /* the iteration two back */
+            *count += t->edges[e].wait && (!t->edges[e].previous || iteration > 0);
     }
 }
 
 static void list_lanes(struct clockwork *k)
 {
     k->lane_list = allocate((size_t)k->n, sizeof *k->lane_list);
-    k->lane_first = allocate((size_t)k->n_lanes + 1, sizeof *k->lane_first);
-    int at = 0;
+    k->lane_first = allocate((size_t)k->n_lanes + 2, sizeof *k->lane_first);
+    for (int i = 0; i < k->n; i++)
+        k->lane_first[task_of(k, i)->lane->index + 2]++;
+    for (int lane = 0; lane < k->n_lanes; lane++)
+        k->lane_first[lane + 2] += k->lane_first[lane + 1];
+    for (int i = 0; i < k->n; i++)
+        k->lane_list[k->lane_first[task_of(k, i)->lane->index + 1]++] = i;
     for (int lane = 0; lane < k->n_lanes; lane++) {
-        for (int i = 0; i < k->n; i++)
-            if (task_of(k, i)->lane->index == lane)
-                k->lane_list[at++] = i;
-        k->lane_first[lane + 1] = at;
-        k->running[lane] = k->link[lane] = NONE;
-        k->end[lane] = INFINITY;
-    }
-}
-
-/* Copies to and from the host of `devices_per_link` devices share a link per direction. */
-static void share_links(struct clockwork *k, const struct costs *c)
-{
-    const struct machine *m = k->sim->step->pool->machine;
-    for (int i = 0; i < k->n_lanes && c && c->link_share > 1; i++) {
-        const struct lane *l = &m->lane[i];
-        if (l->kind == LANE_UPLOAD || l->kind == LANE_DOWNLOAD)
-            k->link[i] = 2 * (l->device->index / (int)c->link_share) + (l->kind == LANE_DOWNLOAD);
+        k->turn[lane].node = NONE;
+        k->turn[lane].next = INFINITY;
     }
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
 /* The share of its full speed at which the lane's task goes. */
-static double speed(const struct clockwork *k, int lane)
+static double speed(const struct clockwork *k, const struct turn *l)
 {
-    return k->link[lane] == NONE ? 1 : 1.0 / k->on_link[k->link[lane]];
+    return l->on_links && isfinite(l->full) ? link_rate(l->link, k->load) / l->full : 1;
 }
 
-/* A copy has joined or left the link: what the others have left is brought up to now, and their ends move. */
-static void change_link(struct clockwork *k, int link, int change)
+static bool share_a_link(const struct turn *a, const struct turn *b)
+{
+    return a->on_links && b->on_links &&
+           ((a->link[0] && a->link[0] == b->link[0]) || (a->link[1] && a->link[1] == b->link[1]));
+}
+
+/* The lane's copy joins or leaves its links: what the others there have left is brought up to now, and their ends move.
+ */
+static void change_load(struct clockwork *k, const struct turn *copy, int change)
 {
     for (int pass = 0; pass < 2; pass++) {
-        for (int lane = 0; lane < k->n_lanes; lane++)
-            if (k->running[lane] != NONE && k->link[lane] == link) {
-                if (pass == 0)
-                    k->left[lane] = (k->end[lane] - k->now) * speed(k, lane);
-                else
-                    k->end[lane] = k->now + k->left[lane] / speed(k, lane);
-            }
-        if (pass == 0)
-            k->on_link[link] += change;
+        for (int lane = 0; lane < k->n_lanes; lane++) {
+            struct turn *l = &k->turn[lane];
+            if (l->node == NONE || l == copy || !share_a_link(l, copy))
+                continue;
+            if (pass == 0)
+                l->left = (l->next - k->now) * speed(k, l);
+            else
+                l->next = k->now + l->left / speed(k, l);
+        }
+        for (int i = 0; i < 2 && pass == 0; i++)
+            if (copy->link[i])
+                k->load[copy->link[i]->index] += change;
     }
 }
 
@@ -128,7 +149,7 @@ static void change_link(struct clockwork *k, int link, int change)
 static void take_bytes(struct clockwork *k, int node)
 {
     const struct task *t = task_of(k, node);
-    int *left = k->left_uses + (size_t)(node / k->n) * k->sim->step->pool->n;
+    int *left = k->left_uses + (size_t)(node / k->n & 1) * k->sim->step->pool->n;
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
         int d = x->device->index;
@@ -144,7 +165,7 @@ static void take_bytes(struct clockwork *k, int node)
 static void give_bytes(struct clockwork *k, int node)
 {
     const struct task *t = task_of(k, node);
-    int *left = k->left_uses + (size_t)(node / k->n) * k->sim->step->pool->n;
+    int *left = k->left_uses + (size_t)(node / k->n & 1) * k->sim->step->pool->n;
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
         if (!x->persistent && --left[x->id] == 0)
@@ -154,8 +175,8 @@ static void give_bytes(struct clockwork *k, int node)
 
 static int head_of(const struct clockwork *k, int lane)
 {
-    int size = k->lane_first[lane + 1] - k->lane_first[lane], nth = k->next[lane];
-    if (size == 0 || nth >= SIMULATED_STEPS * size)
+    int size = k->lane_first[lane + 1] - k->lane_first[lane], nth = k->turn[lane].started;
+    if (size == 0 || nth / size >= k->limit)
         return NONE;
     return nth / size * k->n + k->lane_list[k->lane_first[lane] + nth % size];
 }
@@ -166,50 +187,124 @@ static double issued(const struct clockwork *k, int node)
     return k->issue > 0 ? k->issue_begin[node / k->n] + (node % k->n + 1) * k->issue : 0;
 }
 
+static void join_links(struct clockwork *k, struct turn *l)
+{
+    l->on_links = true;
+    change_load(k, l, 1);
+    l->next = k->now + l->left / speed(k, l);
+}
+
+static void start(struct clockwork *k, int lane, int node, int blocker)
+{
+    struct turn *l = &k->turn[lane];
+    int i = node % k->n;
+    double seconds = runs(k, node) ? k->sim->seconds[i] : 0, latency = 0, gap = runs(k, node) ? k->sim->gaps[i] : 0;
+    double begin = fmax(k->now + gap, issued(k, node));
+    l->started++;
+    l->node = node;
+    l->on_links = false;
+    l->link[0] = l->link[1] = NULL;
+    if (k->load && seconds > 0)
+        links_of(task_of(k, node), l->link);
+    l->full = link_rate(l->link, NULL);
+    if (isfinite(l->full))
+        latency = fmin(link_latency(l->link), seconds);
+    take_bytes(k, node);
+    k->sim->moments[node] = (struct moment){.start = begin, .blocker = blocker};
+    l->left = seconds - latency;
+    l->next = begin + (isfinite(l->full) ? latency : seconds);
+    if (isfinite(l->full) && l->next <= k->now)
+        join_links(k, l);
+}
+
 /* Start the lane's next task if all that it waits for has ended; `blocker` is what ended last. */
 static void try_start(struct clockwork *k, int lane, int blocker)
 {
-    int node = k->running[lane] == NONE ? head_of(k, lane) : NONE;
-    if (node == NONE || k->unmet[node])
-        return;
-    double seconds = k->sim->seconds[node % k->n], start = fmax(k->now + k->sim->gaps[node % k->n], issued(k, node));
-    k->next[lane]++;
-    take_bytes(k, node);
-    k->sim->moments[node] = (struct moment){.start = start, .blocker = blocker};
-    if (k->link[lane] != NONE)
-        change_link(k, k->link[lane], 1);
-    k->running[lane] = node;
-    k->end[lane] = start + seconds / speed(k, lane);
+    int node = k->turn[lane].node == NONE ? head_of(k, lane) : NONE;
+    if (node != NONE && *unmet(k, node) == 0)
+        start(k, lane, node, blocker);
 }
 
 static void release(struct clockwork *k, int node, int producer)
 {
-    if (node < k->n_nodes && --k->unmet[node] == 0)
+    if (node / k->n < k->limit && --*unmet(k, node) == 0)
         try_start(k, task_of(k, node)->lane->index, producer);
+}
+
+static void prepare_iteration(struct clockwork *k, int iteration)
+{
+    size_t n = k->sim->step->pool->n, nodes = (size_t)(iteration + 1) * (size_t)k->n;
+    k->sim->moments = grow(k->sim->moments, &k->cap_moments, nodes, sizeof *k->sim->moments);
+    memset(k->left_uses + (size_t)(iteration & 1) * n, -1, n * sizeof *k->left_uses);
+    if (iteration > 0)
+        k->issue_begin[iteration] = fmax(k->now, k->issue_begin[iteration - 1] + k->n * k->issue);
 }
 
 static void begin_iteration(struct clockwork *k, int iteration, int node)
 {
-    if (iteration >= SIMULATED_STEPS)
+    if (iteration >= k->limit)
         return;
-    k->issue_begin[iteration] = fmax(k->now, k->issue_begin[iteration - 1] + k->n * k->issue);
+    prepare_iteration(k, iteration);
+    count_unmet(k, iteration + 1);
     for (int i = 0; i < k->n; i++)
         release(k, iteration * k->n + i, node);
 }
 
+/* ---- until the times repeat ------------------------------------------------------------------------------------ */
+
+/* Has iteration b the times of iteration a, moved by `shift`? */
+static bool repeats(const struct clockwork *k, int a, int b, double shift, double tolerance)
+{
+    const struct moment *x = &k->sim->moments[(size_t)a * (size_t)k->n],
+                        *y = &k->sim->moments[(size_t)b * (size_t)k->n];
+    for (int i = 0; i < k->n; i++)
+        if (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance)
+            return false;
+    return fabs(k->issue_begin[b] - k->issue_begin[a] - shift) <= tolerance || k->issue == 0;
+}
+
+static void look_for_pattern(struct clockwork *k, int iteration)
+{
+    struct simulation *sim = k->sim;
+    for (int p = k->repeat; p < iteration && !sim->settled; p += k->repeat) {
+        double shift = k->end[iteration] - k->end[iteration - p], tolerance = 1e-9 * shift / p;
+        tolerance += 1e-14 * k->end[iteration]; /* what adding up has rounded */
+        sim->pattern = p;
+        sim->settled = repeats(k, iteration - p, iteration, shift, tolerance) &&
+                       repeats(k, iteration - p - 1, iteration - 1, shift, tolerance);
+    }
+    k->stop = sim->settled || iteration == k->limit - 1;
+    if (!sim->settled)
+        sim->pattern = MAX(k->limit / 2 / k->repeat, 1) * k->repeat;
+    sim->steps = iteration + 1;
+    sim->pattern = MIN(sim->pattern, iteration);
+    sim->first = sim->steps - sim->pattern;
+    sim->period = (k->end[iteration] - k->end[iteration - sim->pattern]) / sim->pattern;
+}
+
+static void end_iteration(struct clockwork *k, int iteration, int node)
+{
+    k->end[iteration] = k->now;
+    if (iteration > 0)
+        look_for_pattern(k, iteration);
+    if (!k->stop)
+        begin_iteration(k, iteration + 2, node);
+}
+
 static void finish(struct clockwork *k, int lane)
 {
-    int node = k->running[lane], i = node % k->n, iteration = node / k->n;
-    k->running[lane] = NONE;
-    k->end[lane] = INFINITY;
+    struct turn *l = &k->turn[lane];
+    int node = l->node, i = node % k->n, iteration = node / k->n;
     give_bytes(k, node);
     k->sim->moments[node].end = k->now;
-    if (k->link[lane] != NONE)
-        change_link(k, k->link[lane], -1);
+    if (l->on_links)
+        change_load(k, l, -1);
+    l->node = NONE;
+    l->next = INFINITY;
     for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
         release(k, (k->out[e] & ~NEXT_STEP) + (iteration + (k->out[e] & NEXT_STEP ? 1 : 0)) * k->n, node);
     if (++k->ended[iteration] == k->n)
-        begin_iteration(k, iteration + 2, node);
+        end_iteration(k, iteration, node);
     try_start(k, lane, node);
 }
 
@@ -217,41 +312,37 @@ static int earliest(const struct clockwork *k)
 {
     int best = 0;
     for (int lane = 1; lane < k->n_lanes; lane++)
-        if (k->end[lane] < k->end[best])
+        if (k->turn[lane].next < k->turn[best].next)
             best = lane;
-    return k->running[best] == NONE ? NONE : best;
+    return k->turn[best].node == NONE ? NONE : best;
 }
 
 static void run_clock(struct clockwork *k)
 {
     for (int lane = 0; lane < k->n_lanes; lane++)
         try_start(k, lane, NONE);
-    for (int lane = earliest(k); lane != NONE; lane = earliest(k)) {
-        k->now = k->end[lane];
-        finish(k, lane);
+    for (int lane = earliest(k); lane != NONE && !k->stop; lane = earliest(k)) {
+        struct turn *l = &k->turn[lane];
+        k->now = l->next;
+        if (isfinite(l->full) && !l->on_links)
+            join_links(k, l);
+        else
+            finish(k, lane);
     }
-    CHECK(k->ended[SIMULATED_STEPS - 1] == k->n, "%d of %d tasks ended: the list deadlocks",
-          k->ended[SIMULATED_STEPS - 1], k->n);
+    CHECK(k->stop, "%d iterations ended: the list deadlocks", k->sim->steps);
 }
 
 /* ---- what came out --------------------------------------------------------------------------------------------- */
 
-static double end_of(const struct simulation *sim, int iteration)
-{
-    double end = 0;
-    for (size_t i = 0; i < sim->step->n; i++)
-        end = fmax(end, sim->moments[(size_t)iteration * sim->step->n + i].end);
-    return end;
-}
-
 static void sum_up(struct simulation *sim)
 {
     const struct step *s = sim->step;
-    sim->period = end_of(sim, STEADY_STEP) - end_of(sim, STEADY_STEP - 1);
     sim->steady = allocate(s->n, sizeof *sim->steady);
     for (size_t i = 0; i < s->n; i++) {
-        const struct moment *m = &sim->moments[STEADY_STEP * s->n + i];
-        sim->steady[i] = m->end - m->start;
+        for (int iteration = sim->first; iteration < sim->steps; iteration++) {
+            const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
+            sim->steady[i] += (m->end - m->start) / sim->pattern;
+        }
         sim->busy[s->task[i]->lane->index] += sim->steady[i];
     }
 }
@@ -260,10 +351,8 @@ static void count_uses(struct clockwork *k)
 {
     const struct step *s = k->sim->step;
     const struct pool *p = s->pool;
-    size_t n = SIMULATED_STEPS * p->n;
     k->uses = allocate(p->n, sizeof *k->uses);
-    k->left_uses = allocate(n, sizeof *k->left_uses);
-    memset(k->left_uses, -1, n * sizeof *k->left_uses);
+    k->left_uses = allocate(2 * p->n, sizeof *k->left_uses);
     for (size_t i = 0; i < s->n; i++)
         for (int a = 0; a < s->task[i]->n_access; a++)
             k->uses[s->task[i]->access[a].tensor->root->id]++;
@@ -274,24 +363,51 @@ static void count_uses(struct clockwork *k)
         k->sim->peak[d] = (size_t)k->live[d];
 }
 
-static struct simulation *run_simulation(struct simulation *sim, const struct costs *c)
+/* Iterations after which the same tasks run again: the least common multiple. */
+static int repeat_of(const struct step *s)
+{
+    int repeat = 1;
+    for (size_t i = 0; i < s->n; i++) {
+        int common = repeat;
+        for (int a = s->task[i]->every, b = repeat; a; common = a, a = b % a, b = common)
+            ;
+        repeat = MIN(repeat / common * s->task[i]->every, 2 * MOST_STEPS); /* (never reached) */
+    }
+    return repeat;
+}
+
+static void free_clockwork(struct clockwork *k)
+{
+    free(k->first_out), free(k->out), free(k->unmet), free(k->lane_list), free(k->lane_first);
+    free(k->turn), free(k->load), free(k->ended), free(k->end), free(k->issue_begin);
+    free(k->uses), free(k->left_uses), free(k->live);
+}
+
+/* by_links: copies take their turns on the machine's links. */
+static struct simulation *run_simulation(struct simulation *sim, double issue, bool by_links)
 {
     const struct step *s = sim->step;
-    struct clockwork k = {
-        .sim = sim, .n = (int)s->n, .n_nodes = SIMULATED_STEPS * (int)s->n, .n_lanes = s->pool->machine->n_lanes};
-    CHECK(k.n > 0, "list %s has no tasks", s->name);
-    sim->moments = allocate((size_t)k.n_nodes, sizeof *sim->moments);
-    k.issue = c ? c->issue : 0;
-    k.issue_begin[1] = k.n * k.issue;
+    const struct machine *m = s->pool->machine;
+    CHECK(s->n > 0, "list %s has no tasks", s->name);
+    struct clockwork k = {.sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = repeat_of(s)};
+    k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
+    k.turn = allocate((size_t)k.n_lanes, sizeof *k.turn);
+    k.load = by_links ? allocate(m->n_links + 1, sizeof *k.load) : NULL;
+    k.unmet = allocate(RING * s->n, sizeof *k.unmet);
+    k.ended = allocate((size_t)k.limit + 1, sizeof *k.ended);
+    k.end = allocate((size_t)k.limit + 1, sizeof *k.end);
+    k.issue_begin = allocate((size_t)k.limit + 1, sizeof *k.issue_begin);
+    k.live = allocate((size_t)m->n_devices + 1, sizeof *k.live);
+    sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
+    sim->peak = allocate((size_t)m->n_devices + 1, sizeof *sim->peak);
     index_consumers(&k);
-    count_unmet(&k);
     list_lanes(&k);
-    share_links(&k, c);
     count_uses(&k);
+    prepare_iteration(&k, 0), prepare_iteration(&k, 1);
+    count_unmet(&k, 0), count_unmet(&k, 1), count_unmet(&k, 2);
     run_clock(&k);
-    free(k.uses), free(k.left_uses);
+    free_clockwork(&k);
     sum_up(sim);
-    free(k.first_out), free(k.out), free(k.unmet), free(k.lane_list), free(k.lane_first);
     return sim;
 }
 
@@ -299,40 +415,44 @@ static struct simulation *run_simulation(struct simulation *sim, const struct co
  */
 static void check_total(const struct simulation *sim, const struct costs *c)
 {
-    double total = (double)sim->step->n * c->issue;
+    double total = (double)sim->step->n * sim->step->pool->machine->issue;
     for (size_t i = 0; i < sim->step->n; i++)
         total += sim->gaps[i] + sim->seconds[i];
     if (!(total >= 1e-9 && total <= 1e6))
         fail(EXIT_USAGE,
-             "%s, with --what-if, makes the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a "
-             "number in it wrong?",
-             c->path, total);
+             "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
+             c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+}
+
+static struct simulation *new_simulation(const struct step *s)
+{
+    struct simulation *sim = allocate(1, sizeof *sim);
+    sim->step = s;
+    sim->seconds = allocate(s->n, sizeof *sim->seconds);
+    sim->gaps = allocate(s->n, sizeof *sim->gaps);
+    return sim;
 }
 
 struct simulation *simulate(const struct step *s, const struct costs *c)
 {
-    struct simulation *sim = allocate(1, sizeof *sim);
-    sim->step = s;
-    sim->seconds = allocate(s->n, sizeof *sim->seconds);
-    sim->gaps = allocate(s->n, sizeof *sim->gaps);
+    struct simulation *sim = new_simulation(s);
+    if (c)
+        describe_speeds(s->pool->machine, c);
     for (size_t i = 0; i < s->n; i++) {
-        enum cost_source source;
-        sim->gaps[i] = c->gap[s->task[i]->lane->kind];
-        sim->seconds[i] = task_seconds(c, s->task[i], &source);
+        enum cost_source source = COST_GIVEN;
+        sim->gaps[i] = s->task[i]->lane->gap;
+        sim->seconds[i] = c ? task_seconds(c, s->task[i], &source) : given_seconds(s->task[i]);
         sim->by_source[source]++;
     }
     check_total(sim, c);
-    return run_simulation(sim, c);
+    return run_simulation(sim, s->pool->machine->issue, true);
 }
 
 struct simulation *simulate_durations(const struct step *s, const double *seconds)
 {
-    struct simulation *sim = allocate(1, sizeof *sim);
-    sim->step = s;
-    sim->seconds = allocate(s->n, sizeof *sim->seconds);
-    sim->gaps = allocate(s->n, sizeof *sim->gaps);
+    struct simulation *sim = new_simulation(s);
     memcpy(sim->seconds, seconds, s->n * sizeof *seconds);
-    return run_simulation(sim, NULL);
+    return run_simulation(sim, 0, false);
 }
 
 void free_simulation(struct simulation *sim)
@@ -341,5 +461,6 @@ void free_simulation(struct simulation *sim)
     free(sim->seconds);
     free(sim->steady);
     free(sim->gaps);
+    free(sim->busy), free(sim->peak);
     free(sim);
 }

@@ -106,10 +106,10 @@ static struct touched *list_accesses(const struct step *s, size_t *n)
 /* before[node] = bit set of the nodes that have ended when it starts. */
 static uint64_t *reachable(const struct step *s, size_t *words)
 {
-    int n = (int)s->n, *last = allocate(MAX_LANES, sizeof *last);
+    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes, *last = allocate((size_t)n_lanes, sizeof *last);
     *words = ceil_div((size_t)(2 * n), 64);
     uint64_t *before = allocate((size_t)(2 * n) * *words, sizeof *before);
-    memset(last, -1, MAX_LANES * sizeof *last);
+    memset(last, -1, (size_t)n_lanes * sizeof *last);
     for (int node = 0; node < 2 * n; node++) {
         const struct task *t = s->task[node % n];
         uint64_t *mine = &before[(size_t)node * *words];

@@ -74,7 +74,7 @@ static size_t arena_bytes(const struct arena *a)
 {
     size_t sum = 0;
     for (int i = 0; i < a->n_slabs; i++)
-        sum += round_up(a->high[i], a->device->alignment) + GUARD_BYTES;
+        sum += round_up(a->high[i], a->device->alignment) + guard_bytes(a->device);
     return sum;
 }
 
@@ -90,10 +90,10 @@ static struct problem *assign(struct arena *a, struct tensor *t)
     if (t->slab == a->n_slabs) {
         char size[32], most[32];
         if (t->bytes > limit || a->n_slabs == (int)COUNT(a->high))
-            return new_problem(
-                EXIT_USAGE,
-                "tensor %s needs %s in one piece, device %s allows %s: use a smaller --micro-batch or --seq-len",
-                t->name, format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit));
+            return new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
+                               format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit),
+                               a->device->by_hand ? "smaller tensors, or a larger memory="
+                                                  : "a smaller --micro-batch or --seq-len");
         a->n_slabs++;
         t->address = 0;
     }
@@ -109,14 +109,16 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept from step to step");
+    const char *smaller = a->device->by_hand ? "smaller tensors"
+                          : task             ? "a smaller --micro-batch or --seq-len"
+                                             : "a smaller model";
+    const char *larger = a->device->by_hand ? "memory=" : a->device->is_host ? "--host-mem" : "--device-mem";
     struct problem *p = new_problem(
         EXIT_USAGE,
         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
         "larger %s",
         a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
-        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
-        task ? "a smaller --micro-batch or --seq-len" : "a smaller model",
-        a->device->is_host ? "--host-mem" : "--device-mem");
+        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget), smaller, larger);
     free(where);
     return p;
 }

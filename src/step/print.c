@@ -139,11 +139,13 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
 
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
 {
-    fprintf(
-        out,
-        "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
-        "budget: --device-mem, --host-mem, else the memory there is; of CPUs three quarters of the host's\n%-18s %-6s",
-        "device", "list");
+    fprintf(out,
+            "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
+            "budget: %s\n%-18s %-6s",
+            p->machine->host->by_hand
+                ? "memory= in the step file"
+                : "--device-mem, --host-mem, else the memory there is; of CPUs three quarters of the host's",
+            "device", "list");
     for (int c = 0; c < MEM_CLASSES; c++)
         fprintf(out, " %11s", memory_class_name[c]);
     fprintf(out, " %11s %11s\n", "together", "budget");

@@ -69,6 +69,10 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
 void drop_tensors(struct pool *p, size_t n); /* all but the first n: no list may use them */
+/* The same for bytes without a shape, and for bytes [begin, end) of such a tensor. */
+struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
+                                size_t bytes);
+struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
 size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* after place: the sub-buffer of an OpenCL device's tensor */
 void *tensor_memory(const struct tensor *t); /* after place: the bytes of a host tensor */
@@ -153,7 +157,9 @@ struct task {
     struct lane *lane;
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
-    struct access *access; /* all tensors it touches: addresses are taken from here only */
+    double seconds, host_seconds; /* of a step file: how long it takes, and on the host; below 0: costs say */
+    int every;                    /* runs in iterations divisible by it; in the others it waits and takes no time */
+    struct access *access;        /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
     issue_function *issue;       /* NULL on host lanes */
@@ -193,10 +199,10 @@ struct step {
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
-    struct task *cursor;                       /* while the list is edited: new tasks come behind it */
-    struct stamp stamp;                        /* put on every task that is added */
-    size_t peak[MAX_DEVICES + 1][MEM_CLASSES]; /* set by place: most bytes of a class held at a time */
-    size_t high[MAX_DEVICES + 1];              /* and of all together */
+    struct task *cursor;         /* while the list is edited: new tasks come behind it */
+    struct stamp stamp;          /* put on every task that is added */
+    size_t (*peak)[MEM_CLASSES]; /* set by place, by device: most bytes of a class held at a time */
+    size_t *high;                /* and of all together */
 
     /* running */
     struct slot *slots[2];
@@ -233,6 +239,23 @@ void set_elementwise(struct task *t);
 void set_traffic(struct task *t, double elements);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
+
+/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up; or the disk's. */
+void links_of(const struct task *t, const struct link *link[2]);
+/* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
+double link_rate(const struct link *const link[2], const int *load);
+double link_latency(const struct link *const link[2]);
+
+/* ---- readlist.c, writelist.c: step files ------------------------------------------------------------------------ */
+
+/* The list that a step file describes, on a machine and in a pool of its own, not yet placed.  Ends the program
+ * (EXIT_USAGE) with the line and the word that are wrong. */
+struct step *read_list(const char *path);
+void free_list(struct step *s); /* with its pool and machine */
+/* The list as such a file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
+void write_list(FILE *out, const struct step *s, const double *seconds);
+/* Seconds of a task of a step file, alone. */
+double given_seconds(const struct task *t);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 

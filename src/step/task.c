@@ -1,6 +1,7 @@
 /* task.c - adding tasks to a list, and how kernels and copies are issued. */
 #include "step.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@ struct step *new_step(struct pool *p, const char *name)
     snprintf(s->name, sizeof s->name, "%s", name);
     s->pool = p;
     s->stamp = (struct stamp){-1, -1, ROLE_OTHER};
+    s->peak = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak);
+    s->high = allocate((size_t)p->machine->n_devices + 1, sizeof *s->high);
     return s;
 }
 
@@ -36,7 +39,7 @@ void free_step(struct step *s)
         free(s->slots[parity]);
         free(s->foreign[parity]);
     }
-    free(s->task);
+    free(s->task), free(s->peak), free(s->high);
     free(s);
 }
 
@@ -91,6 +94,8 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     t->layer = s->stamp.layer;
     t->micro = s->stamp.micro;
     t->role = s->stamp.role;
+    t->seconds = t->host_seconds = -1;
+    t->every = 1;
     return t;
 }
 
@@ -193,6 +198,36 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     add_access(t, to, ACCESS_WRITE);
     add_access(t, from, ACCESS_READ);
     return t;
+}
+
+void links_of(const struct task *t, const struct link *link[2])
+{
+    link[0] = link[1] = NULL;
+    if (!t->copy)
+        return;
+    const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
+    if (t->lane->kind == LANE_DISK)
+        link[0] = t->lane->device->disk;
+    else if (to != from) {
+        link[0] = from->link[LINK_DOWN]; /* the host has none */
+        link[1] = to->link[LINK_UP];
+    }
+}
+
+double link_rate(const struct link *const link[2], const int *load)
+{
+    double rate = INFINITY;
+    for (int i = 0; i < 2; i++)
+        if (link[i]) {
+            rate = fmin(rate, link[i]->rate / (load ? load[link[i]->index] : 1));
+            rate = link[i]->queue > 0 ? fmin(rate, link[i]->queue) : rate;
+        }
+    return rate;
+}
+
+double link_latency(const struct link *const link[2])
+{
+    return (link[0] ? link[0]->latency : 0) + (link[1] ? link[1]->latency : 0);
 }
 
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)

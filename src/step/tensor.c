@@ -62,8 +62,7 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
     return t;
 }
 
-struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
-                        const int64_t *shape)
+static struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, int rank, const int64_t *shape)
 {
     struct tensor *t = add_tensor(p, name, rank, shape);
     t->device = of->device;
@@ -71,9 +70,35 @@ struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, siz
     t->element = of->element;
     t->persistent = of->persistent;
     t->root = of->root;
+    return t;
+}
+
+struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
+                        const int64_t *shape)
+{
+    struct tensor *t = add_view(p, of, name, rank, shape);
     t->offset = of->offset + offset * ELEMENT_BYTES;
     CHECK(t->offset + t->bytes <= of->root->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
           of->root->bytes);
+    return t;
+}
+
+struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
+                                size_t bytes)
+{
+    struct tensor *t = new_tensor(p, d, class, name, FLOAT32, 1, &(int64_t){(int64_t)ceil_div(bytes, ELEMENT_BYTES)});
+    t->bytes = bytes;
+    return t;
+}
+
+struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end)
+{
+    int64_t elements = (int64_t)ceil_div(end - begin, ELEMENT_BYTES);
+    CHECK(begin < end && end <= of->bytes, "range %zu to %zu of %s, which has %zu bytes", begin, end, of->name,
+          of->bytes);
+    struct tensor *t = add_view(p, of, name, 1, &elements);
+    t->bytes = end - begin;
+    t->offset = of->offset + begin;
     return t;
 }
 

@@ -141,6 +141,13 @@ static struct option options[] = {
      false},
     {"after", 0, OPT_TEXT, &s.after, "PASS", 0, 0, LOOKING,
      "the list as it is after that pass, of the passes that are on (default: after all of them)", CMD_PLAN, false},
+    {"list", 0, OPT_INPUT, &s.list, "FILE", 0, 0, LOOKING,
+     "the list of a step file instead of a model's: a machine, tensors and tasks written by hand, with their times; "
+     "nothing of it is run (the format: tutorials/reference-lists.md, examples: data/steps)",
+     CMD_PLAN, false},
+    {"print-list", 0, OPT_FLAG, &s.print_list, NULL, 0, 0, LOOKING,
+     "the train list as a step file, which is simulated to the same times; needs --profile, --hardware or --list",
+     CMD_PLAN, false},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, 0, 0, LOOKING,
      "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
      "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)",
@@ -244,8 +251,37 @@ static void apply_preset(void)
     }
 }
 
+/* A step file brings its machine, its times and its sizes. */
+static void check_list(void)
+{
+    static const char *const may[] = {"list", "simulate", "verify", "print", "json", "trace", "print-list"};
+    for (size_t i = 0; i < COUNT(options); i++) {
+        bool good = !options[i].given;
+        for (size_t k = 0; k < COUNT(may); k++)
+            good |= strcmp(options[i].name, may[k]) == 0;
+        if (!good)
+            fail(EXIT_USAGE, "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
+    }
+}
+
+static void check_print_list(void)
+{
+    if (!s.profile && !s.hardware && !s.list)
+        fail(EXIT_USAGE, "--print-list writes how long tasks take: add --profile, --hardware or --list");
+    if (s.json || s.print || s.simulate || s.verify)
+        fail(EXIT_USAGE, "--print-list prints a step file and nothing else: leave --%s out",
+             s.json       ? "json"
+             : s.print    ? "print"
+             : s.simulate ? "simulate"
+                          : "verify");
+}
+
 static void derive(void)
 {
+    if (s.list)
+        check_list();
+    if (s.print_list)
+        check_print_list();
     if (s.lr_min < 0)
         s.lr_min = s.lr / 10;
     if (s.warmup < 0)
@@ -259,12 +295,13 @@ static void derive(void)
         fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", s.after, pass_names());
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
-    if (s.simulate && !s.profile && !s.hardware)
+    if (s.simulate && !s.profile && !s.hardware && !s.list)
         fail(EXIT_USAGE,
-             "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware data/hardware/...");
+             "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware data/hardware/..., or a "
+             "--list that has them");
     if (s.profile && s.hardware)
         fail(EXIT_USAGE, "--profile and --hardware both say how long tasks take: leave one out");
-    if ((s.what_if || s.profile) && !s.simulate)
+    if ((s.what_if || s.profile) && !s.simulate && !s.print_list)
         fail(EXIT_USAGE, "--profile and --what-if serve the prediction: add --simulate");
     if (s.serial && (s.pace || s.delay_seed >= 0))
         fail(EXIT_USAGE, "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");

@@ -49,8 +49,9 @@ struct settings {
     int64_t vector; /* 0: the device's own */
     bool oversubscribe;
     /* running and looking */
-    bool serial, audit, json, print, verify, simulate;
+    bool serial, audit, json, print, verify, simulate, print_list;
     const char *recompute, *after;
+    const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */

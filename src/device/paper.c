@@ -1,0 +1,84 @@
+/* paper.c - machines that are only described: no OpenCL device stands behind them, and nothing runs on them.
+ *
+ * Their devices have as many lanes of a kind as one likes, and links to the host with speeds of their own.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+struct machine *new_machine(int n_devices, size_t lanes)
+{
+    struct machine *m = allocate(1, sizeof *m);
+    m->device = allocate((size_t)n_devices + 1, sizeof *m->device);
+    m->lane = allocate(lanes, sizeof *m->lane);
+    m->n_devices = n_devices;
+    m->host = &m->device[n_devices];
+    return m;
+}
+
+struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth)
+{
+    struct lane *lane = d->lane[kind];
+    while (lane && lane->nth != nth)
+        lane = lane->more;
+    return lane;
+}
+
+struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
+{
+    struct lane *lane = &m->lane[m->n_lanes], **end = &d->lane[kind];
+    while (*end)
+        end = &(*end)->more;
+    *end = lane;
+    *lane = (struct lane){.index = m->n_lanes++, .kind = kind, .nth = nth, .device = d};
+    if (nth)
+        snprintf(lane->name, sizeof lane->name, "%s %s%d", d->id, lane_kind_name[kind], nth);
+    else
+        snprintf(lane->name, sizeof lane->name, "%s %s", d->id, lane_kind_name[kind]);
+    return lane;
+}
+
+struct device *name_device(struct machine *m, int i, const char *id, size_t memory)
+{
+    struct device *d = &m->device[i];
+    bool host = i == m->n_devices;
+    *d = (struct device){.index = i,
+                         .is_host = host,
+                         .is_cpu = host,
+                         .units = 1,
+                         .vector = 1,
+                         .work_group = 1,
+                         .tile_rows = 4,
+                         .tile_vectors = 4,
+                         .alignment = 1,
+                         .memory = memory,
+                         .budget = memory,
+                         .max_allocation = memory,
+                         .local_memory = 32768};
+    snprintf(d->id, sizeof d->id, "%s", id);
+    snprintf(d->name, sizeof d->name, "%s", id);
+    if (!host)
+        d->context = &m->context[0];
+    for (enum lane_kind kind = host ? LANE_CPU : LANE_COMPUTE; kind <= (host ? LANE_REPORT : LANE_DOWNLOAD); kind++)
+        add_lane(m, d, kind, 0);
+    return d;
+}
+
+/* ---- links ----------------------------------------------------------------------------------------------------- */
+
+struct link *add_link(struct machine *m, double rate, double latency)
+{
+    struct link *link = *APPEND(m->link, m->n_links, m->cap_links) = allocate(1, sizeof *link);
+    *link = (struct link){.index = (int)m->n_links - 1, .rate = rate, .latency = latency};
+    return link;
+}
+
+void drop_links(struct machine *m)
+{
+    for (size_t i = 0; i < m->n_links; i++)
+        free(m->link[i]);
+    for (int d = 0; d <= m->n_devices; d++)
+        m->device[d].link[LINK_UP] = m->device[d].link[LINK_DOWN] = NULL;
+    m->host->disk = NULL;
+    m->n_links = 0;
+}

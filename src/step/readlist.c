@@ -1,0 +1,376 @@
+/* readlist.c - a step file: the machine, the tensors and the tasks of a list that a person wrote down.
+ *
+ *     device NAME memory=BYTES [align=BYTES] [slab=BYTES]     `host`: its memory, and [issue=TIME] per task
+ *     lane DEVICE.KIND[N] [gap=TIME]                          further lanes, from 1; gap: between two of its tasks
+ *     link A[,B...] up|down RATE [LATENCY] [queues=N] [queue=RATE]
+ *     disk RATE [LATENCY]
+ *     tensor NAME DEVICE BYTES CLASS [keep]
+ *     task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] [writes=...]
+ *     copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K]
+ *
+ * What is used must stand above: devices, lanes and tensors before what names them.  tutorials/reference-lists.md
+ * describes the words.  Whatever is wrong ends the program with file, line and word.
+ */
+#include "../file/file.h"
+#include "step.h"
+#include "words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_NUMBER = 1000000, MOST_EVERY = 1000, NAME_LANES = 10000 };
+static const size_t unlimited = (size_t)1 << MOST_BYTES_LOG2; /* bytes of a host whose memory is not given */
+
+struct reading {
+    struct line line;
+    int n_devices;  /* named so far */
+    size_t n_lanes; /* at most */
+    struct machine *machine;
+    struct pool *pool;
+    struct step *step;
+    json_t *devices, *tensors; /* name: index */
+};
+
+/* A new name, of fewer than `size` characters, in `names`. */
+static const char *read_name(const struct reading *r, const char *word, size_t size, json_t *names, size_t index)
+{
+    if (strlen(word) >= size || strpbrk(word, "[],=")) {
+        char *expected = format_string("a name of at most %zu characters without [ ] , =", size - 1);
+        fail_word(&r->line, word, expected);
+    }
+    if (!names)
+        return word;
+    if (json_object_get(names, word))
+        fail_word(&r->line, word, "a name that has not been used above");
+    json_object_set_new_nocheck(names, word, json_integer((json_int_t)index));
+    return word;
+}
+
+static const json_t *find(const json_t *names, const char *name) { return json_object_get(names, name); }
+
+static struct device *read_device(const struct reading *r, const char *word)
+{
+    const json_t *index = find(r->devices, word);
+    if (!index)
+        fail_word(&r->line, word, "a device that is declared above, or host");
+    return &r->machine->device[json_integer_value(index)];
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------------------------- */
+
+/* "server.0.download2": device, kind and number; the kind must be one that the device has. */
+static struct device *parse_lane(const struct reading *r, const char *word, enum lane_kind *kind, int *nth)
+{
+    char name[64], *dot;
+    snprintf(name, sizeof name, "%s", word);
+    if (strlen(word) >= sizeof name || !(dot = strrchr(name, '.')))
+        fail_word(&r->line, word, "a lane DEVICE.KIND, such as gpu.compute");
+    *dot++ = '\0';
+    const json_t *index = find(r->devices, name);
+    if (!index)
+        fail_word(&r->line, word, "a lane of a device that is declared above, or of host");
+    struct device *d = &r->machine->device[json_integer_value(index)];
+    size_t letters = strcspn(dot, "0123456789");
+    for (int k = 0; k < LANE_KINDS; k++)
+        if (d->lane[k] && strlen(lane_kind_name[k]) == letters && strncmp(dot, lane_kind_name[k], letters) == 0) {
+            *kind = (enum lane_kind)k;
+            *nth = dot[letters] ? read_number(&r->line, dot + letters, 1, NAME_LANES) : 0;
+            return d;
+        }
+    fail_word(&r->line, word,
+              d->is_host ? "cpu, disk, feed or report behind the last dot"
+                         : "compute, upload or download behind the last dot");
+}
+
+static struct lane *read_lane(const struct reading *r, const char *word)
+{
+    enum lane_kind kind;
+    int nth;
+    const struct device *d = parse_lane(r, word, &kind, &nth);
+    struct lane *lane = lane_of(d, kind, nth);
+    if (!lane)
+        fail_word(&r->line, word, "a lane that is declared above with `lane`");
+    return lane;
+}
+
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+/* "NAME" or "NAME[b:e]", which is cut up. */
+static struct tensor *read_operand(const struct reading *r, char *word)
+{
+    char *bracket = strchr(word, '['), *colon = bracket ? strchr(bracket, ':') : NULL, *end = colon;
+    char *whole = copy_string(word);
+    if (bracket)
+        *bracket = '\0';
+    const json_t *index = find(r->tensors, word);
+    if (!index)
+        fail_word(&r->line, whole, "a tensor that is declared above");
+    struct tensor *t = r->pool->tensors[json_integer_value(index)];
+    size_t from, to;
+    if (bracket) {
+        if (colon) {
+            *colon = '\0';
+            end = strchr(colon + 1, ']');
+        }
+        if (!colon || !end || end[1])
+            fail_word(&r->line, whole, "NAME or NAME[begin:end]");
+        *end = '\0';
+        if (!parse_bytes(bracket + 1, &from) || !parse_bytes(colon + 1, &to) || from >= to || to > t->bytes) {
+            char *expected = format_string("bytes begin:end of %s, which has %zu", t->name, t->bytes);
+            fail_word(&r->line, whole, expected);
+        }
+        t = new_range(r->pool, t, whole, from, to);
+    }
+    free(whole);
+    return t;
+}
+
+static void read_operands(struct reading *r, struct task *t, const char *key, enum access_mode mode)
+{
+    char *list = word_option(&r->line, key), *save = NULL;
+    for (char *word = list ? strtok_r(list, ",", &save) : NULL; word; word = strtok_r(NULL, ",", &save))
+        add_access(t, read_operand(r, word), mode);
+}
+
+/* ---- the lines ------------------------------------------------------------------------------------------------- */
+
+static void device_line(struct reading *r)
+{
+    const char *name = word_at(&r->line, 1, "a device's name"), *memory = word_option(&r->line, "memory"),
+               *align = word_option(&r->line, "align");
+    bool host = strcmp(name, "host") == 0;
+    struct device *d = r->machine->host;
+    if (!memory)
+        fail_word(&r->line, name, "memory=BYTES behind it");
+    if (!host) {
+        read_name(r, name, sizeof d->id, r->devices, (size_t)r->n_devices);
+        d = name_device(r->machine, r->n_devices++, name, read_bytes(&r->line, memory));
+    }
+    d->memory = d->budget = d->max_allocation = read_bytes(&r->line, memory);
+    d->alignment = align ? read_bytes(&r->line, align) : 1;
+    d->by_hand = true;
+    const char *slab = word_option(&r->line, "slab");
+    if (slab)
+        d->max_allocation = read_bytes(&r->line, slab);
+    if (host)
+        r->machine->issue = time_option(&r->line, "issue", 0);
+    check_all_used(&r->line, host ? "device host memory=BYTES [align=BYTES] [slab=BYTES] [issue=TIME]"
+                                  : "device NAME memory=BYTES [align=BYTES] [slab=BYTES]");
+}
+
+static void lane_line(struct reading *r)
+{
+    enum lane_kind kind;
+    int nth;
+    char *word = word_at(&r->line, 1, "a lane, DEVICE.KIND1");
+    struct device *d = parse_lane(r, word, &kind, &nth);
+    struct lane *lane = lane_of(d, kind, nth);
+    if (lane && nth)
+        fail_word(&r->line, word, "a lane that is not declared above");
+    if (!lane)
+        lane = add_lane(r->machine, d, kind, nth);
+    lane->gap = time_option(&r->line, "gap", 0);
+    check_all_used(&r->line, "lane DEVICE.KIND[N] [gap=TIME]");
+}
+
+static struct link *read_link(struct reading *r, size_t at)
+{
+    struct link *link =
+        add_link(r->machine, read_rate(&r->line, word_at(&r->line, at, "a rate in bytes per second")), 0);
+    if (at + 1 < r->line.n && !strchr(r->line.word[at + 1], '='))
+        link->latency = read_time(&r->line, word_at(&r->line, at + 1, ""));
+    return link;
+}
+
+static void link_line(struct reading *r)
+{
+    char *devices = word_at(&r->line, 1, "the devices that share it"), *save = NULL;
+    const char *way = word_at(&r->line, 2, "up or down");
+    enum direction direction = strcmp(way, "up") == 0 ? LINK_UP : LINK_DOWN;
+    if (direction == LINK_DOWN && strcmp(way, "down") != 0)
+        fail_word(&r->line, way, "up or down");
+    struct link *link = read_link(r, 3);
+    link->queues = number_option(&r->line, "queues", 1, MOST_NUMBER, 0);
+    const char *queue = word_option(&r->line, "queue");
+    link->queue = queue ? read_rate(&r->line, queue) : 0;
+    for (char *name = strtok_r(devices, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+        struct device *d = read_device(r, name);
+        if (d->is_host)
+            fail_word(&r->line, name, "a device: a link joins it to the host");
+        if (d->link[direction])
+            fail_word(&r->line, name, "a device that has no link in this direction yet");
+        d->link[direction] = link;
+    }
+    check_all_used(&r->line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]");
+}
+
+static void disk_line(struct reading *r)
+{
+    if (r->machine->host->disk)
+        fail_word(&r->line, r->line.word[0], "one disk");
+    r->machine->host->disk = read_link(r, 1);
+    check_all_used(&r->line, "disk RATE [LATENCY]");
+}
+
+static void tensor_line(struct reading *r)
+{
+    const char *name =
+        read_name(r, word_at(&r->line, 1, "a tensor's name"), sizeof((struct tensor *)0)->name, r->tensors, r->pool->n);
+    struct device *d = read_device(r, word_at(&r->line, 2, "its device"));
+    size_t bytes = read_bytes(&r->line, word_at(&r->line, 3, "its bytes"));
+    const char *class = word_at(&r->line, 4, "its class");
+    int c = 0;
+    while (c < MEM_CLASSES && strcmp(memory_class_name[c], class) != 0)
+        c++;
+    if (c == MEM_CLASSES)
+        fail_word(&r->line, class, "parameters, gradients, optimizer, activations or work");
+    struct tensor *t = new_bytes_tensor(r->pool, d, (enum memory_class)c, name, bytes);
+    t->persistent = flag_option(&r->line, "keep") || c == MEM_PARAMETERS || c == MEM_OPTIMIZER;
+    check_all_used(&r->line, "tensor NAME DEVICE BYTES CLASS [keep]");
+}
+
+static void read_stamp(struct reading *r, struct task *t)
+{
+    const char *role = word_option(&r->line, "role");
+    t->layer = number_option(&r->line, "layer", 0, MOST_NUMBER, -1);
+    t->micro = number_option(&r->line, "micro", 0, MOST_NUMBER, -1);
+    t->every = number_option(&r->line, "every", 1, MOST_EVERY, 1);
+    for (int k = ROLE_OTHER + 1; role && k < ROLES; k++)
+        if (strcmp(role_name[k], role) == 0)
+            t->role = (enum role)k;
+    if (role && t->role == ROLE_OTHER)
+        fail_word(
+            &r->line, role,
+            "a role: forward, backward, reduce, norm, update, broadcast, send, feed or report; without role= none");
+}
+
+static void task_line(struct reading *r)
+{
+    const char *name = read_name(r, word_at(&r->line, 1, "a task's name"), sizeof((struct task *)0)->name, NULL, 0);
+    struct lane *lane = read_lane(r, word_at(&r->line, 2, "its lane"));
+    struct task *t = add_host(r->step, lane, name, NULL, NULL);
+    t->seconds = read_time(&r->line, word_at(&r->line, 3, "its time"));
+    t->host_seconds = time_option(&r->line, "cpu", -1);
+    read_stamp(r, t);
+    read_operands(r, t, "reads", ACCESS_READ);
+    read_operands(r, t, "writes", ACCESS_WRITE);
+    check_all_used(&r->line,
+                   "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] "
+                   "[writes=...]");
+}
+
+/* Uploads on the receiver's lane, all others on the sender's. */
+static struct lane *default_lane(const struct reading *r, const char *name, const struct tensor *to,
+                                 const struct tensor *from)
+{
+    if (!from->device->is_host)
+        return from->device->lane[LANE_DOWNLOAD];
+    if (to->device->is_host)
+        fail_word(&r->line, name, "lane= where both tensors are on the host");
+    return to->device->lane[LANE_UPLOAD];
+}
+
+static void copy_line(struct reading *r)
+{
+    const char *name = read_name(r, word_at(&r->line, 1, "a copy's name"), sizeof((struct task *)0)->name, NULL, 0);
+    char *target = word_at(&r->line, 2, "the tensor it writes"), *given = copy_string(target),
+         *lane = word_option(&r->line, "lane");
+    struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(&r->line, 3, "the tensor it reads"));
+    if (to->bytes != from->bytes) {
+        char *expected = format_string("as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes,
+                                       from->name, from->bytes);
+        fail_word(&r->line, given, expected);
+    }
+    if (to->root == from->root && to->offset < from->offset + from->bytes && from->offset < to->offset + to->bytes)
+        fail_word(&r->line, given, "other bytes than those it copies");
+    struct task *t = add_copy(r->step, lane ? read_lane(r, lane) : default_lane(r, name, to, from), name, to, from);
+    t->seconds = time_option(&r->line, "time", -1);
+    read_stamp(r, t);
+    check_all_used(&r->line,
+                   "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K]");
+    free(given);
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    void (*read)(struct reading *r);
+} kinds[] = {{"device", device_line}, {"lane", lane_line}, {"link", link_line}, {"disk", disk_line},
+             {"tensor", tensor_line}, {"task", task_line}, {"copy", copy_line}};
+
+static void read_line(struct reading *r, char *line)
+{
+    split_line(&r->line, line);
+    if (r->line.n == 0)
+        return;
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (strcmp(kinds[i].word, r->line.word[0]) == 0) {
+            kinds[i].read(r);
+            return;
+        }
+    fail_word(&r->line, r->line.word[0], "device, lane, link, disk, tensor, task or copy");
+}
+
+/* How much room the machine needs: it is made first, since tensors and lanes point into it. */
+static void count_lines(struct reading *r, const char *text)
+{
+    char name[8];
+    r->n_lanes = LANE_KINDS;
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        bool host = sscanf(line, " device %7s", name) == 1 && strcmp(name, "host") == 0;
+        size_t blank = strspn(line, " \t\r");
+        r->n_devices += strncmp(line + blank, "device", 6) == 0 && !host;
+        r->n_lanes += strncmp(line + blank, "lane", 4) == 0;
+    }
+    r->n_lanes += 3 * (size_t)r->n_devices;
+}
+
+static void open_paper(struct reading *r, const char *text)
+{
+    count_lines(r, text);
+    r->machine = new_machine(r->n_devices, r->n_lanes);
+    r->machine->n_contexts = 1;
+    struct device *host = name_device(r->machine, r->n_devices, "host", unlimited);
+    host->by_hand = true;
+    add_lane(r->machine, host, LANE_FEED, 0);
+    r->devices = json_pack("{s:i}", "host", r->n_devices);
+    r->tensors = json_object();
+    r->n_devices = 0; /* named so far */
+    r->pool = new_pool(r->machine);
+    r->step = new_step(r->pool, "train");
+}
+
+struct step *read_list(const char *path)
+{
+    char *text = read_text(path), *rest = text;
+    struct reading r = {.line = {.path = path}};
+    open_paper(&r, text);
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        r.line.number++;
+        read_line(&r, line);
+    }
+    if (r.step->n == 0)
+        fail(EXIT_USAGE, "%s: there is no task in it", path);
+    json_decref(r.devices), json_decref(r.tensors);
+    free(text);
+    return r.step;
+}
+
+void free_list(struct step *s)
+{
+    struct pool *pool = s->pool;
+    struct machine *machine = pool->machine;
+    free_step(s);
+    free_pool(pool);
+    close_machine(machine);
+}
+
+double given_seconds(const struct task *t)
+{
+    const struct link *link[2];
+    links_of(t, link);
+    if (t->seconds >= 0)
+        return t->seconds;
+    return link_latency(link) + (double)t->access[0].tensor->bytes / link_rate(link, NULL);
+}

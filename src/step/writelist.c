@@ -1,0 +1,245 @@
+/* writelist.c - a list as a step file: what readlist.c reads, such that the same times are simulated from it.
+ *
+ * Numbers are written with as few digits as bring the same number back.
+ */
+#include "step.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct writing {
+    FILE *out;
+    const struct step *step;
+    char **name; /* of each tensor of the pool that the list uses, else NULL */
+};
+
+static void print_number(FILE *out, const char *before, double x)
+{
+    char text[32];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    fprintf(out, "%s%s", before, text);
+}
+
+/* What would end a name becomes '_'. */
+static void clean(char *name)
+{
+    for (char *c = name; *c; c++)
+        if (isspace((unsigned char)*c) || strchr("[],=#", *c))
+            *c = '_';
+}
+
+static void print_name(FILE *out, const char *text)
+{
+    char *name = copy_string(text);
+    clean(name);
+    fputs(name, out);
+    free(name);
+}
+
+static void print_lane(FILE *out, const struct lane *l)
+{
+    print_name(out, l->device->id);
+    fprintf(out, ".%s", lane_kind_name[l->kind]);
+    if (l->nth)
+        fprintf(out, "%d", l->nth);
+}
+
+/* ---- the machine ----------------------------------------------------------------------------------------------- */
+
+static void print_device(FILE *out, const struct device *d, double issue)
+{
+    size_t slab = slab_limit(d);
+    fprintf(out, "device ");
+    print_name(out, d->id);
+    fprintf(out, " memory=%zu", d->budget);
+    if (d->alignment > 1)
+        fprintf(out, " align=%zu", d->alignment);
+    if (slab < d->budget - guard_bytes(d))
+        fprintf(out, " slab=%zu", slab);
+    if (issue > 0)
+        print_number(out, " issue=", issue);
+    fputc('\n', out);
+}
+
+/* Only what the standard lanes are not. */
+static void print_lane_line(FILE *out, const struct lane *l)
+{
+    if (!l->nth && l->gap == 0)
+        return;
+    fprintf(out, "lane ");
+    print_lane(out, l);
+    if (l->gap > 0)
+        print_number(out, " gap=", l->gap);
+    fputc('\n', out);
+}
+
+static void print_speed(FILE *out, const struct link *l)
+{
+    print_number(out, " ", l->rate);
+    if (l->latency > 0)
+        print_number(out, " ", l->latency);
+    if (l->queues)
+        fprintf(out, " queues=%d", l->queues);
+    if (l->queue > 0)
+        print_number(out, " queue=", l->queue);
+    fputc('\n', out);
+}
+
+static void print_link(FILE *out, const struct machine *m, const struct link *l)
+{
+    static const char *const ways[DIRECTIONS] = {"up", "down"};
+    const char *before = "link ", *way = NULL;
+    for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
+        for (int d = 0; d < m->n_devices; d++)
+            if (m->device[d].link[direction] == l) {
+                fputs(before, out);
+                print_name(out, m->device[d].id);
+                before = ",";
+                way = ways[direction];
+            }
+    if (way)
+        fprintf(out, " %s", way);
+    else
+        fprintf(out, "disk");
+    print_speed(out, l);
+}
+
+static void print_machine(FILE *out, const struct machine *m)
+{
+    for (int d = 0; d <= m->n_devices; d++)
+        print_device(out, &m->device[d], d == m->n_devices ? m->issue : 0);
+    for (int d = 0; d <= m->n_devices; d++)
+        for (int kind = 0; kind < LANE_KINDS; kind++)
+            for (const struct lane *l = m->device[d].lane[kind]; l; l = l->more)
+                print_lane_line(out, l);
+    for (size_t i = 0; i < m->n_links; i++)
+        print_link(out, m, m->link[i]);
+}
+
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+/* The tensor's name, or that with a number behind it where others have it already. */
+static char *own_name(json_t *taken, const char *name)
+{
+    char own[48];
+    snprintf(own, sizeof own, "%s", name);
+    clean(own);
+    for (int k = 2; json_object_get(taken, own); k++) {
+        char end[16];
+        int length = snprintf(end, sizeof end, "~%d", k);
+        snprintf(own, sizeof own, "%.*s", (int)sizeof own - 1 - length, name);
+        clean(own);
+        strcat(own, end);
+    }
+    json_object_set_new_nocheck(taken, own, json_true());
+    return copy_string(own);
+}
+
+/* In the pool's order, in which place() gives addresses. */
+static void print_tensors(struct writing *w)
+{
+    const struct step *s = w->step;
+    json_t *taken = json_object();
+    bool *used = allocate(s->pool->n, sizeof *used);
+    for (size_t i = 0; i < s->n; i++)
+        for (int a = 0; a < s->task[i]->n_access; a++)
+            used[s->task[i]->access[a].tensor->root->id] = true;
+    for (size_t i = 0; i < s->pool->n; i++) {
+        const struct tensor *t = s->pool->tensors[i];
+        if (!used[i])
+            continue;
+        w->name[i] = own_name(taken, t->name);
+        fprintf(w->out, "tensor %s ", w->name[i]);
+        print_name(w->out, t->device->id);
+        bool always = t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER;
+        fprintf(w->out, " %zu %s%s\n", t->bytes, memory_class_name[t->class], t->persistent && !always ? " keep" : "");
+    }
+    free(used);
+    json_decref(taken);
+}
+
+static void print_operand(const struct writing *w, const struct tensor *t)
+{
+    fputs(w->name[t->root->id], w->out);
+    if (t->bytes < t->root->bytes)
+        fprintf(w->out, "[%zu:%zu]", t->offset, t->offset + t->bytes);
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------------------------- */
+
+static void print_stamp(FILE *out, const struct task *t)
+{
+    if (t->layer >= 0)
+        fprintf(out, " layer=%d", t->layer);
+    if (t->micro >= 0)
+        fprintf(out, " micro=%d", t->micro);
+    if (t->role != ROLE_OTHER)
+        fprintf(out, " role=%s", role_name[t->role]);
+    if (t->every > 1)
+        fprintf(out, " every=%d", t->every);
+}
+
+static void print_operands(const struct writing *w, const struct task *t, const char *key, enum access_mode mode)
+{
+    for (int i = 0; i < t->n_access; i++) {
+        if (!(t->access[i].mode & mode))
+            continue;
+        fprintf(w->out, "%s", key);
+        print_operand(w, t->access[i].tensor);
+        key = ",";
+    }
+}
+
+static void print_copy(const struct writing *w, const struct task *t, double seconds)
+{
+    struct task by_links = *t;
+    by_links.seconds = -1;
+    fprintf(w->out, "copy ");
+    print_name(w->out, t->name);
+    for (int i = 0; i < 2; i++) {
+        fputc(' ', w->out);
+        print_operand(w, t->access[i].tensor);
+    }
+    fprintf(w->out, " lane=");
+    print_lane(w->out, t->lane);
+    if (given_seconds(&by_links) != seconds)
+        print_number(w->out, " time=", seconds);
+    print_stamp(w->out, t);
+}
+
+static void print_work(const struct writing *w, const struct task *t, double seconds)
+{
+    fprintf(w->out, "task ");
+    print_name(w->out, t->name);
+    fputc(' ', w->out);
+    print_lane(w->out, t->lane);
+    print_number(w->out, " ", seconds);
+    print_stamp(w->out, t);
+    if (t->host_seconds >= 0)
+        print_number(w->out, " cpu=", t->host_seconds);
+    print_operands(w, t, " reads=", ACCESS_READ);
+    print_operands(w, t, " writes=", ACCESS_WRITE);
+}
+
+void write_list(FILE *out, const struct step *s, const double *seconds)
+{
+    struct writing w = {out, s, allocate(s->pool->n, sizeof *w.name)};
+    fprintf(out, "# A step file: `yard plan --list FILE` reads it.  Times are seconds.\n");
+    print_machine(out, s->pool->machine);
+    print_tensors(&w);
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->task[i]->copy)
+            print_copy(&w, s->task[i], seconds[i]);
+        else
+            print_work(&w, s->task[i], seconds[i]);
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < s->pool->n; i++)
+        free(w.name[i]);
+    free(w.name);
+}

@@ -1,0 +1,491 @@
+/* test_steps.c - step files: what they may and may not say, the times that follow from them, and writing them.  No
+ * OpenCL device is opened here: mistakes are made in forked children.
+ */
+#include "support_paper.h"
+
+#include <math.h>
+
+/* ---- reading and simulating ------------------------------------------------------------------------------------- */
+
+static struct step *read_text_list(const char *text)
+{
+    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    char *wrong = verify(s, NULL);
+    if (wrong)
+        test_failed("the list is wrong: %s\n", wrong);
+    return s;
+}
+
+static struct simulation *simulate_text(const char *text) { return simulate(read_text_list(text), NULL); }
+
+static void end_simulation(struct simulation *sim)
+{
+    struct step *s = (struct step *)sim->step;
+    free_simulation(sim);
+    free_list(s);
+}
+
+/* Task i in the first step of the steady pattern, its times counted from the end of the step before. */
+static void expect_span(const struct simulation *sim, size_t i, double start, double end)
+{
+    size_t n = sim->step->n;
+    double from = 0;
+    for (size_t k = 0; k < n; k++)
+        from = fmax(from, sim->moments[(size_t)(sim->first - 1) * n + k].end);
+    const struct moment *m = &sim->moments[(size_t)sim->first * n + i];
+    if (fabs(m->start - from - start) > 1e-9 || fabs(m->end - from - end) > 1e-9)
+        test_failed("task %s: simulated [%g, %g], by hand [%g, %g]\n", sim->step->task[i]->name, m->start - from,
+                    m->end - from, start, end);
+}
+
+static void expect_period(const char *text, double period, int pattern)
+{
+    struct simulation *sim = simulate_text(text);
+    expect_number("period", sim->period, period);
+    assert_int_equal(sim->pattern, pattern);
+    assert_true(sim->settled);
+    end_simulation(sim);
+}
+
+#define GPU "device gpu memory=1000\n"
+#define TWO "device a memory=1000\ndevice b memory=1000\n"
+
+static void test_every_word_is_kept(void **state)
+{
+    (void)state;
+    struct step *s = read_text_list("# a comment\n"
+                                    "device server.0 memory=2K align=512   # another\n"
+                                    "device host memory=1G align=64\n"
+                                    "lane server.0.download2\n"
+                                    "link server.0 up 1e3 2ms queues=4 queue=250\n"
+                                    "disk 5e8 1us\n"
+                                    "tensor w server.0 64 parameters\n"
+                                    "tensor x server.0 64 work keep\n"
+                                    "tensor h host 64 optimizer\n"
+                                    "task t server.0.compute 1500us layer=2 micro=1 role=backward cpu=3ms every=4 "
+                                    "reads=w[0:16],x writes=x[32:64],w\n"
+                                    "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
+                                    "task f host.feed 0 role=feed\n");
+    const struct machine *m = s->pool->machine;
+    const struct device *d = &m->device[0];
+    const struct task *t = s->task[0], *c = s->task[1];
+    assert_string_equal(d->id, "server.0");
+    assert_true(d->budget == 2048 && d->alignment == 512 && m->host->budget == 1 << 30 && m->host->alignment == 64);
+    assert_true(d->link[LINK_UP]->rate == 1e3 && d->link[LINK_UP]->latency == 2e-3 && !d->link[LINK_DOWN]);
+    assert_true(d->link[LINK_UP]->queues == 4 && d->link[LINK_UP]->queue == 250 && m->host->disk->rate == 5e8);
+    assert_true(t->seconds == 1.5e-3 && t->host_seconds == 3e-3 && t->every == 4);
+    assert_true(t->layer == 2 && t->micro == 1 && t->role == ROLE_BACKWARD && t->n_access == 4);
+    assert_true(t->access[0].tensor->bytes == 16 && t->access[2].tensor->offset == 32);
+    assert_true(t->access[0].tensor->root == s->pool->tensors[0]);
+    assert_true(c->copy && c->lane == lane_of(d, LANE_DOWNLOAD, 2) && c->role == ROLE_SEND);
+    assert_true(c->access[0].tensor->offset == 1 && c->access[1].tensor->offset == 5);
+    assert_true(s->task[2]->lane == m->host->lane[LANE_FEED] && s->task[2]->role == ROLE_FEED);
+    assert_true(s->pool->tensors[1]->persistent && s->pool->tensors[2]->persistent);
+    free_list(s);
+}
+
+/* A copy waits for the latency, and then its bytes go: 2 + 100 / 50. */
+static void test_a_copy_by_hand(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text(GPU "link gpu down 50 2\n"
+                                               "tensor x gpu 100 work\ntensor h host 100 work\n"
+                                               "task make gpu.compute 1 writes=x\n"
+                                               "copy out h x\n"
+                                               "task use host.cpu 3 reads=h writes=h\n");
+    expect_span(sim, 0, -3, -2); /* as soon as x has been copied */
+    expect_span(sim, 1, 0, 4);   /* h is free when it has been used */
+    expect_span(sim, 2, 4, 7);
+    end_simulation(sim);
+}
+
+/* Between `start` and `end`, which keep the steps apart, copies run as the text says. */
+static void expect_copies(const char *machine, const char *copies, size_t n, const double (*span)[2])
+{
+    char *text = format_string("%stensor go host 1 work keep\ntask start host.cpu 0 writes=go,h0,h1\n%s"
+                               "task end host.cpu 1 reads=go,%s\n",
+                               machine, copies, n >= 2 ? "p,q writes=p,q" : "p writes=p");
+    struct simulation *sim = simulate_text(text);
+    for (size_t i = 0; i < n; i++)
+        expect_span(sim, 1 + i, span[i][0], span[i][1]);
+    end_simulation(sim);
+    free(text);
+}
+
+#define HELD "tensor h0 host 100 work keep\ntensor h1 host 100 work keep\n"
+
+static void test_links_are_shared(void **state)
+{
+    (void)state;
+    const char *tensors = HELD "tensor p a 100 work keep\ntensor q b 100 work keep\n";
+    const char *copies = "copy c p h0\ncopy d q h1\n";
+    char *shared = format_string(TWO "link a,b up 100\n%s", tensors);
+    char *own = format_string(TWO "link a up 100\nlink b up 50\n%s", tensors);
+    char *late = format_string(TWO "link a,b up 100 0.5\n%s", tensors);
+    char *queues = format_string(TWO "link a,b up 100 queue=40\n%s", tensors);
+    char *free_link = format_string(TWO "link a up 100\n%s", tensors);
+    expect_copies(shared, copies, 2, (double[][2]){{0, 2}, {0, 2}});
+    expect_copies(own, copies, 2, (double[][2]){{0, 1}, {0, 2}});
+    expect_copies(late, copies, 2, (double[][2]){{0, 2.5}, {0, 2.5}});   /* latencies run side by side */
+    expect_copies(queues, copies, 2, (double[][2]){{0, 2.5}, {0, 2.5}}); /* neither takes more than 40 */
+    expect_copies(free_link, copies, 2, (double[][2]){{0, 1}, {0, 0}});
+    free(shared), free(own), free(late), free(queues), free(free_link);
+}
+
+/* c is on the link from 1 to 2.5 and d, whose latency begins at 0.5, from 1.5 to 3: half of both goes at half speed. */
+static void test_a_latency_is_outside_the_shared_part(void **state)
+{
+    (void)state;
+    expect_copies(TWO "link a,b up 100 1\n" HELD "tensor p a 100 work keep\ntensor q b 100 work keep\n",
+                  "copy c p h0\ntask wait b.compute 0.5 writes=q\ncopy d q h1\n", 3,
+                  (double[][2]){{0, 2.5}, {0, 0.5}, {0.5, 3}});
+}
+
+/* Two lanes of a device on its one link: n copy queues gain no bandwidth, unless one queue cannot fill the link. */
+static void test_further_lanes(void **state)
+{
+    (void)state;
+    const char *tensors = HELD "lane gpu.upload1\ntensor p gpu 100 work keep\ntensor q gpu 100 work keep\n";
+    const char *one = "copy c p h0\ncopy d q h1\n", *two = "copy c p h0\ncopy d q h1 lane=gpu.upload1\n";
+    char *wide = format_string(GPU "link gpu up 100\n%s", tensors);
+    char *narrow = format_string(GPU "link gpu up 100 queue=50\n%s", tensors);
+    expect_copies(wide, one, 2, (double[][2]){{0, 1}, {1, 2}});
+    expect_copies(wide, two, 2, (double[][2]){{0, 2}, {0, 2}});
+    expect_copies(narrow, one, 2, (double[][2]){{0, 2}, {2, 4}});
+    expect_copies(narrow, two, 2, (double[][2]){{0, 2}, {0, 2}});
+    free(wide), free(narrow);
+}
+
+/* On the sender's down and the receiver's up link, at the smaller share; both latencies. */
+static void test_between_devices(void **state)
+{
+    (void)state;
+    const char *tensors = HELD "tensor x a 100 work keep\ntensor p b 100 work keep\ntensor q b 100 work keep\n";
+    char *text = format_string(TWO "link a down 100 0.5\nlink b up 50 0.25\n%s", tensors);
+    expect_copies(text, "copy c p x\n", 1, (double[][2]){{0, 2.75}});
+    free(text);
+    text = format_string(TWO "link a down 100\nlink b up 100\n%s", tensors); /* b's up link is shared with an upload */
+    expect_copies(text, "copy c p x\ncopy d q h0\n", 2, (double[][2]){{0, 2}, {0, 2}});
+    free(text);
+    text = format_string(TWO "link a up 1\n%s", tensors); /* other directions than the copy's */
+    expect_copies(text, "copy c p x\n", 1, (double[][2]){{0, 0}});
+    free(text);
+}
+
+static void test_the_disk(void **state)
+{
+    (void)state;
+    expect_copies("disk 200 1\n" HELD "tensor p host 100 work keep\ntensor q host 100 work keep\n",
+                  "copy c p h0 lane=host.disk\ncopy d q h1 lane=host.cpu\n", 2, (double[][2]){{0, 1.5}, {0, 0}});
+}
+
+/* ---- the period -------------------------------------------------------------------------------------------------- */
+
+static void test_conditional_tasks(void **state)
+{
+    (void)state;
+    const char *text = GPU "tensor x gpu 4 work keep\n"
+                           "task work gpu.compute 2 reads=x writes=x\n"
+                           "task save gpu.compute 3 every=%d reads=x\n"
+                           "task show gpu.compute 5 every=%d reads=x\n";
+    for (int a = 1; a <= 4; a++)
+        for (int b = 1; b <= 3; b++) {
+            char *list = format_string(text, a, b);
+            int pattern = a == 2 && b == 2 ? 2 : a == 3 && b == 3 ? 3 : a == 4 && b == 2 ? 4 : a * b;
+            expect_period(list, 2 + 3.0 / a + 5.0 / b, pattern);
+            free(list);
+        }
+    struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
+    assert_true(sim->moments[1].end == 1 && sim->moments[3].end - sim->moments[3].start == 1);
+    end_simulation(sim);
+}
+
+/* A write of every second step hides behind the next one.  A longer one holds up the step behind that, since two
+ * iterations are in flight. */
+static void test_a_pattern_longer_than_a_step(void **state)
+{
+    (void)state;
+    static const double write[] = {2, 3, 5}, period[] = {2, 2.5, 3.5};
+    for (size_t i = 0; i < COUNT(write); i++) {
+        char *text = format_string(GPU "tensor x gpu 4 work\ntensor h host 4 work\n"
+                                       "task work gpu.compute 2 writes=x\n"
+                                       "copy out h x every=2\n"
+                                       "task write host.disk %g every=2 reads=h\n",
+                                   write[i]);
+        expect_period(text, period[i], 2);
+        free(text);
+    }
+}
+
+/* Step 3 is step 2 five seconds later, and yet step 4 is not: it waits for the end of step 2, whose tail `late`,
+ * `early`, `next`, `last` did not stand behind step 1.  Steps begin three at a time, 18 s apart.  (`idle` and `more`
+ * keep `make` and `last` from waiting for readers of what they write.) */
+static void test_one_step_alike_is_not_enough(void **state)
+{
+    (void)state;
+    expect_period("device gpu memory=1K\ntensor s host 4 work keep\ntensor a host 4 work keep\n"
+                  "tensor q host 4 work keep\ntensor b host 4 work keep\n"
+                  "task idle host.cpu 4.5\n"
+                  "task make host.cpu 0.5 writes=s\n"
+                  "task early host.feed 1 reads=q writes=a\n"
+                  "task late host.disk 4 reads=s writes=q\n"
+                  "task next host.report 4 reads=a writes=b\n"
+                  "task last gpu.compute 0.5 reads=b\n"
+                  "task more gpu.compute 3.5\n",
+                  6, 3);
+}
+
+static void test_steps_are_run_until_they_repeat(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text("task a host.cpu 1\n");
+    assert_true(sim->steps <= 4 && sim->first + sim->pattern == sim->steps);
+    end_simulation(sim);
+    sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
+    expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
+    assert_true(sim->pattern == 77 && sim->steps > 77 && sim->settled);
+    end_simulation(sim);
+    sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=997\ntask c host.cpu 1 every=991\n");
+    assert_true(!sim->settled && sim->period >= 1 && sim->period < 1.01); /* 988,027 steps are not run */
+    end_simulation(sim);
+}
+
+/* ---- the examples ------------------------------------------------------------------------------------------------ */
+
+static void test_the_shipped_lists(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double period;
+    } shipped[] = {{"chain", 0.022}, {"1f1b", 0.054}, {"overlap-pays", 0.0145}, {"overlap-does-not-pay", 0.023}};
+    for (size_t i = 0; i < COUNT(shipped); i++) {
+        char *path = format_string("data/steps/%s.txt", shipped[i].name);
+        struct step *s = read_list(path);
+        struct values *values = number_values(s);
+        must(place(s->pool, &s, 1, true));
+        depend(s, true);
+        char *wrong = verify(s, values);
+        if (wrong)
+            test_failed("%s: %s\n", path, wrong);
+        struct simulation *sim = simulate(s, NULL);
+        if (fabs(sim->period - shipped[i].period) > 1e-9)
+            test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
+        free_values(values), free(path);
+        end_simulation(sim);
+    }
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static char *written(const struct step *s, const double *seconds)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    assert_non_null(f);
+    write_list(f, s, seconds);
+    fclose(f);
+    return text;
+}
+
+/* The file that is written of a list is simulated to the same times, and written again to the same bytes. */
+static void expect_round_trip(const struct step *s, const struct simulation *sim)
+{
+    char *text = written(s, sim->seconds);
+    struct step *again = read_text_list(text);
+    struct simulation *second = simulate(again, NULL);
+    char *twice = written(again, second->seconds);
+    assert_string_equal(text, twice);
+    assert_int_equal(again->n, s->n);
+    assert_int_equal(second->steps, sim->steps);
+    for (size_t i = 0; i < (size_t)sim->steps * s->n; i++)
+        if (second->moments[i].start != sim->moments[i].start || second->moments[i].end != sim->moments[i].end)
+            test_failed("task %zu %s: [%g, %g] from the file, [%g, %g] from the list\n", i % s->n,
+                        s->task[i % s->n]->name, second->moments[i].start, second->moments[i].end,
+                        sim->moments[i].start, sim->moments[i].end);
+    assert_true(second->period == sim->period);
+    end_simulation(second);
+    free(text), free(twice);
+}
+
+static void test_a_models_list_and_back(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks += 3) {
+        struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
+        struct simulation *sim = simulate(t->train, t->costs);
+        expect_round_trip(t->train, sim);
+        free_simulation(sim);
+        free_trainer(t);
+    }
+}
+
+/* With gaps between tasks, a host that takes its time, and copies whose times were measured. */
+static void test_a_profiles_list_and_back(void **state)
+{
+    (void)state;
+    struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);
+    const char *profile = "device = d\ndriver = 1\nengine = own\nunits = 2\nvector = 8\nshape = s\n"
+                          "link upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
+                          "gap compute = 3e-6\ngap cpu = 1.1e-5\nissue = 2.3e-6\n"
+                          "task batch.upload upload = 3000 0 800\ntask attn.qkv compute = 5000 900 4000\n";
+    struct costs *c = read_costs(write_file("profile.txt", profile, strlen(profile)));
+    struct simulation *sim = simulate(t->train, c);
+    expect_round_trip(t->train, sim);
+    free_simulation(sim), free_costs(c);
+    free_trainer(t);
+}
+
+static void test_names_are_made_their_own(void **state)
+{
+    (void)state;
+    struct paper p = new_paper(1, &slow_speeds);
+    for (int i = 0; i < 3; i++)
+        add_paper(&p, p.host->lane[LANE_CPU], "a task", new_bytes(&p, p.host, "x", 1, false), NULL, NULL);
+    add_paper(&p, p.host->lane[LANE_CPU], "#2", new_bytes(&p, p.host, "x~2", 1, false), NULL, NULL);
+    finish_paper(&p);
+    char *text = written(p.step, (double[]){1, 2, 3, 4});
+    assert_non_null(strstr(text, "tensor x host 4"));
+    assert_non_null(strstr(text, "tensor x~2 host 4"));
+    assert_non_null(strstr(text, "tensor x~3 host 4"));
+    assert_non_null(strstr(text, "tensor x~2~2 host 4"));
+    assert_non_null(strstr(text, "task a_task host.cpu 3 writes=x~3\ntask _2 host.cpu 4 writes=x~2~2\n"));
+    free_list(read_text_list(text));
+    free(text);
+    end_paper(&p);
+}
+
+/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+
+static void read_mistake(void *text) { free_list(read_list(write_file("wrong.txt", text, strlen(text)))); }
+
+#define START GPU "lane gpu.upload1\nlink gpu up 1e9\ntensor x gpu 64 work\ntensor h host 64 work\n" /* five lines */
+
+static void test_mistakes_name_line_and_word(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *says;
+    } mistakes[] = {
+        {"tsak a gpu.compute 1", "line 6: 'tsak': expected device, lane, link, disk, tensor, task or copy"},
+        {"device", "line 6: 'device' ends too early: expected a device's name"},
+        {"device b", "line 6: 'b': expected memory=BYTES"},
+        {"device b memory=1x", "line 6: '1x': expected a number of bytes"},
+        {"device b memory=0", "line 6: '0': expected a number of bytes"},
+        {"device b memory=1 align=-4", "line 6: '-4': expected a number of bytes"},
+        {"device gpu memory=1", "line 6: 'gpu': expected a name that has not been used above"},
+        {"device b memory=1 memory=2", "line 6: 'memory=2': expected each option once"},
+        {"device b memory=1 speed=2", "line 6: 'speed=2': expected device NAME memory=BYTES"},
+        {"device b memory=1 issue=2", "line 6: 'issue=2': expected device NAME memory=BYTES"},
+        {"device b,c memory=1", "line 6: 'b,c': expected a name of at most 23 characters"},
+        {"device abcdefghijklmnopqrstuvwxyz memory=1", "expected a name of at most 23 characters"},
+        {"device b memory=1 \001", "line 6: '?': expected characters that can be shown"},
+        {"lane gpu", "line 6: 'gpu': expected a lane DEVICE.KIND"},
+        {"lane b.upload1", "line 6: 'b.upload1': expected a lane of a device that is declared above"},
+        {"lane gpu.cpu1", "line 6: 'gpu.cpu1': expected compute, upload or download"},
+        {"lane host.upload1", "line 6: 'host.upload1': expected cpu, disk, feed or report"},
+        {"lane gpu.upload0", "line 6: '0': expected a whole number from 1"},
+        {"lane gpu.upload1", "line 6: 'gpu.upload1': expected a lane that is not declared above"},
+        {"lane gpu.upload2 gap=x", "line 6: 'x': expected a time"},
+        {"link gpu sideways 1", "line 6: 'sideways': expected up or down"},
+        {"link gpu down", "line 6: 'down' ends too early: expected a rate"},
+        {"link gpu down 1G", "line 6: '1G': expected a rate in bytes per second"},
+        {"link gpu down 0", "line 6: '0': expected a rate"},
+        {"link gpu down 1 2parsecs", "line 6: '2parsecs': expected a time"},
+        {"link gpu down 1 queues=0", "line 6: '0': expected a whole number from 1"},
+        {"link gpu down 1 queue=no", "line 6: 'no': expected a rate"},
+        {"link gpu up 1", "line 6: 'gpu': expected a device that has no link in this direction yet"},
+        {"link host up 1", "line 6: 'host': expected a device: a link joins it to the host"},
+        {"link b up 1", "line 6: 'b': expected a device that is declared above"},
+        {"disk", "line 6: 'disk' ends too early: expected a rate"},
+        {"disk 1\ndisk 2", "line 7: 'disk': expected one disk"},
+        {"disk 1 2 3", "line 6: '3': expected disk RATE"},
+        {"tensor", "line 6: 'tensor' ends too early: expected a tensor's name"},
+        {"tensor x gpu 4 work", "line 6: 'x': expected a name that has not been used above"},
+        {"tensor y b 4 work", "line 6: 'b': expected a device that is declared above"},
+        {"tensor y gpu four work", "line 6: 'four': expected a number of bytes"},
+        {"tensor y gpu 4", "line 6: '4' ends too early: expected its class"},
+        {"tensor y gpu 4 junk", "line 6: 'junk': expected parameters, gradients, optimizer, activations or work"},
+        {"tensor y gpu 4 work kept", "line 6: 'kept': expected tensor NAME DEVICE BYTES CLASS [keep]"},
+        {"tensor y[0] gpu 4 work", "line 6: 'y[0]': expected a name of at most 47 characters"},
+        {"task", "line 6: 'task' ends too early: expected a task's name"},
+        {"task t", "line 6: 't' ends too early: expected its lane"},
+        {"task t gpu.upload2 1", "line 6: 'gpu.upload2': expected a lane that is declared above with `lane`"},
+        {"task t gpu.compute", "line 6: 'gpu.compute' ends too early: expected its time"},
+        {"task t gpu.compute 1 reads=y", "line 6: 'y': expected a tensor that is declared above"},
+        {"task t gpu.compute 1 reads=x[", "line 6: 'x[': expected NAME or NAME[begin:end]"},
+        {"task t gpu.compute 1 reads=x[1]", "line 6: 'x[1]': expected NAME or NAME[begin:end]"},
+        {"task t gpu.compute 1 reads=x[1:2]3", "line 6: 'x[1:2]3': expected NAME or NAME[begin:end]"},
+        {"task t gpu.compute 1 writes=x[2:2]", "line 6: 'x[2:2]': expected bytes begin:end of x, which has 64"},
+        {"task t gpu.compute 1 writes=h,x[0:65]", "line 6: 'x[0:65]': expected bytes begin:end of x, which has 64"},
+        {"task t gpu.compute 1h", "line 6: '1h': expected a time"},
+        {"task t gpu.compute -1", "line 6: '-1': expected a time"},
+        {"task t gpu.compute 1e7", "line 6: '1e7': expected a time"},
+        {"task t gpu.compute 1 layer=-1", "line 6: '-1': expected a whole number from 0"},
+        {"task t gpu.compute 1 micro=x", "line 6: 'x': expected a whole number from 0"},
+        {"task t gpu.compute 1 role=actor", "line 6: 'actor': expected a role: forward"},
+        {"task t gpu.compute 1 cpu=fast", "line 6: 'fast': expected a time"},
+        {"task t gpu.compute 1 every=0", "line 6: '0': expected a whole number from 1 to 1000"},
+        {"task t gpu.compute 1 lane=gpu.upload", "line 6: 'lane=gpu.upload': expected task NAME LANE TIME"},
+        {"copy c x", "line 6: 'x' ends too early: expected the tensor it reads"},
+        {"copy c x h[0:8]", "line 6: 'x': expected as many bytes on both sides"},
+        {"copy c x[0:8] x[4:12]", "line 6: 'x[0:8]': expected other bytes than those it copies"},
+        {"copy c h[0:8] h[8:16]", "line 6: 'c': expected lane= where both tensors are on the host"},
+        {"copy c x h lane=gpu", "line 6: 'gpu': expected a lane DEVICE.KIND"},
+        {"copy c x h cpu=1", "line 6: 'cpu=1': expected copy NAME TO[b:e] FROM[b:e]"},
+        {"", "there is no task in it"},
+        {"disk 1 2 a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G",
+         "expected fewer words in a line"},
+    };
+    for (size_t i = 0; i < COUNT(mistakes); i++) {
+        char *text = format_string(START "%s\n", mistakes[i].line);
+        expect_refusal(read_mistake, text, EXIT_USAGE, mistakes[i].says);
+        expect_refusal(read_mistake, text, EXIT_USAGE, "wrong.txt");
+        free(text);
+    }
+}
+
+static void place_list(void *text)
+{
+    struct step *s = read_list(write_file("large.txt", text, strlen(text)));
+    must(place(s->pool, &s, 1, true));
+}
+
+/* To the byte: a list on paper has no guards. */
+static void test_memory_is_what_is_written(void **state)
+{
+    (void)state;
+    free_list(read_text_list("device gpu memory=100\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
+                             "task t gpu.compute 1 reads=y writes=x\n"));
+    expect_refusal(place_list,
+                   "device gpu memory=99\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
+                   "task t gpu.compute 1 reads=y writes=x\n",
+                   EXIT_USAGE, "budget is 99 B; use smaller tensors, or a larger memory=");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_word_is_kept),
+        cmocka_unit_test(test_a_copy_by_hand),
+        cmocka_unit_test(test_links_are_shared),
+        cmocka_unit_test(test_a_latency_is_outside_the_shared_part),
+        cmocka_unit_test(test_further_lanes),
+        cmocka_unit_test(test_between_devices),
+        cmocka_unit_test(test_the_disk),
+        cmocka_unit_test(test_conditional_tasks),
+        cmocka_unit_test(test_a_pattern_longer_than_a_step),
+        cmocka_unit_test(test_one_step_alike_is_not_enough),
+        cmocka_unit_test(test_steps_are_run_until_they_repeat),
+        cmocka_unit_test(test_the_shipped_lists),
+        cmocka_unit_test(test_a_models_list_and_back),
+        cmocka_unit_test(test_a_profiles_list_and_back),
+        cmocka_unit_test(test_names_are_made_their_own),
+        cmocka_unit_test(test_mistakes_name_line_and_word),
+        cmocka_unit_test(test_memory_is_what_is_written),
+    };
+    return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
+}
