@@ -50,8 +50,8 @@ static _Noreturn void fail_unknown(const char *name)
  * terminal that it wrote to. */
 static int finish(int code)
 {
-    if ((fflush(stdout) || ferror(stdout)) && code != EXIT_INTERRUPTED)
-        fail(EXIT_IO, "cannot write to the standard output: is the disk full?");
+    if (code != EXIT_INTERRUPTED)
+        flush_output();
     return code;
 }
 
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     turn_help(argc, argv);
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_commands(argc < 2 ? stderr : stdout);
-        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+        return finish(argc < 2 ? EXIT_USAGE : EXIT_OK);
     }
     if (strcmp(argv[1], "--version") == 0)
         return printf("yard %s\n", VERSION), finish(EXIT_OK);

@@ -478,6 +478,11 @@ for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
 done
 "$YARD" help trace export 2>&1 | grep -q '^usage: yard trace export'
 result $? 'yard help trace export'
+for words in --help "train --help"; do
+    "$YARD" $words >/dev/full 2>"$TMP/err"
+    [ $? -eq 4 ]
+    result $? "$words to a full disk"
+done
 "$YARD" --version >"$TMP/out" 2>"$TMP/err" && grep -q '^yard [0-9]' "$TMP/out"
 result $? 'yard --version'
 "$YARD" train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1 >"$TMP/out" 2>"$TMP/err"

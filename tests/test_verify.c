@@ -414,10 +414,10 @@ static enum role expected_role(const struct task *t, enum role before)
     static const struct {
         const char *prefix;
         enum role role;
-    } named[] = {{"batch.", ROLE_FEED},     {"control.", ROLE_FEED},   {"embed", ROLE_FORWARD},
-                 {"loss.d", ROLE_BACKWARD}, {"tied.add", ROLE_REDUCE}, {"reduce.", ROLE_REDUCE},
-                 {"norm.", ROLE_NORM},      {"adamw", ROLE_UPDATE},    {"send.param", ROLE_BROADCAST},
-                 {"report", ROLE_REPORT}};
+    } named[] = {{"batch.", ROLE_FEED},          {"control.", ROLE_FEED},   {"embed", ROLE_FORWARD},
+                 {"loss.d", ROLE_BACKWARD},      {"tied.add", ROLE_REDUCE}, {"reduce.", ROLE_REDUCE},
+                 {"norm.", ROLE_NORM},           {"loss.move", ROLE_NORM},  {"adamw", ROLE_UPDATE},
+                 {"send.param", ROLE_BROADCAST}, {"report", ROLE_REPORT}};
     for (size_t i = 0; i < COUNT(named); i++)
         if (strncmp(t->name, named[i].prefix, strlen(named[i].prefix)) == 0 && strncmp(t->name, "embed.d", 7) != 0)
             return named[i].role;

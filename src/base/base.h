@@ -46,6 +46,8 @@ void on_fail(struct cleanup *c);
 void cancel_on_fail(struct cleanup *c);
 void clean_up_in_handler(void); /* runs them; the program ends behind it */
 
+/* Fail with EXIT_IO when what was printed could not be written: a full disk behind `> file`. */
+void flush_output(void);
 /* Library functions that a user's mistake can make fail return NULL, or a problem: the sentence and the exit code it
  * deserves.  Commands end the program with it; callers that have another way drop it. */
 struct problem {

@@ -176,6 +176,12 @@ _Noreturn void fail(enum exit_code code, const char *format, ...)
     fail_with(p);
 }
 
+void flush_output(void)
+{
+    if (fflush(stdout) || ferror(stdout))
+        fail(EXIT_IO, "cannot write to the standard output: is the disk full?");
+}
+
 void must(struct problem *p)
 {
     if (p)

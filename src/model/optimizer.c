@@ -78,6 +78,7 @@ static struct tensor *new_partials(struct build *b, size_t *part)
 
 static void gather_losses(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
+    on_rank(b, 0, 0, ROLE_NORM);
     for (int rank = 1; rank < b->model->n_ranks; rank++) {
         struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)rank * UNIT_ALIGN, SHAPE(1));
         add_move(b->step, "loss.move", part, rank_loss[rank]);

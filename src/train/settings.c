@@ -453,6 +453,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
         s.batch = s.layers = s.heads = s.channels = s.seq_len = s.vocab = 0;
         apply_preset();
         print_page(command);
+        flush_output();
         exit(EXIT_OK);
     }
     const char *config = command & BUILD_ALL ? find_config(argc, argv) : NULL;
