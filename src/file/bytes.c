@@ -25,8 +25,6 @@ static void check_regular(const char *path, mode_t mode)
                               : "device");
 }
 
-static void close_file(void *reader) { close(((struct reader *)reader)->fd); }
-
 /* What is no regular file is not opened at all: that alone can wait for a writer or wind a tape back.  O_NONBLOCK:
  * should one come between, nothing waits. */
 struct reader *open_reader(const char *path)
@@ -41,9 +39,7 @@ struct reader *open_reader(const char *path)
         fail(EXIT_IO, "cannot examine %s: %s", path, strerror(errno));
     check_regular(path, status.st_mode);
     struct reader *r = allocate(1, sizeof *r);
-    *r = (struct reader){
-        .path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size, .cleanup = {close_file, r, NULL}};
-    on_fail(&r->cleanup);
+    *r = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
     return r;
 }
 
@@ -69,7 +65,6 @@ void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset)
 
 void close_reader(struct reader *r)
 {
-    cancel_on_fail(&r->cleanup);
     close(r->fd);
     free((char *)r->path);
     free(r);

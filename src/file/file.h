@@ -16,7 +16,6 @@ struct reader {
     const char *path; /* copied, owned */
     int fd;
     uint64_t size;
-    struct cleanup cleanup; /* closes it when fail() ends an attempt */
 };
 struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */

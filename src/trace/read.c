@@ -219,6 +219,7 @@ static void find_steps(struct trace *t)
 
 struct reading { /* under way: what is made so far goes when it fails */
     const char *path;
+    struct reader *file;
     struct trace *trace;
 };
 
@@ -226,7 +227,7 @@ static void read_trace(void *reading)
 {
     struct reading *r = reading;
     struct trace *t = r->trace;
-    struct reader *file = open_reader(r->path);
+    struct reader *file = r->file = open_reader(r->path);
     read_header(file, &t->header);
     read_tables(file, t);
     read_records(file, t);
@@ -240,8 +241,10 @@ static void read_trace(void *reading)
 
 struct problem *trace_read(const char *path, struct trace **t)
 {
-    struct reading r = {path, allocate(1, sizeof *r.trace)};
+    struct reading r = {path, NULL, allocate(1, sizeof *r.trace)};
     struct problem *wrong = attempt(read_trace, &r);
+    if (wrong && r.file)
+        close_reader(r.file);
     if (wrong)
         trace_free(r.trace);
     *t = wrong ? NULL : r.trace;
