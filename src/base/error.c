@@ -20,6 +20,8 @@ static void say(FILE *out, const char *prefix, const char *format, va_list argum
     if (!whole)
         vsnprintf(text = short_of_memory, sizeof short_of_memory, format, again);
     va_end(again);
+    if (out == stderr)
+        fflush(stdout); /* what came before appears before */
     flockfile(out);
     fputs(prefix, out);
     fputs(make_printable(text, strchr(format, '\n') != NULL), out);
