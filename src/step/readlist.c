@@ -23,8 +23,7 @@ static const size_t unlimited = (size_t)1 << MOST_BYTES_LOG2; /* bytes of a host
 
 struct reading {
     struct line line;
-    int n_devices;  /* named so far */
-    size_t n_lanes; /* at most */
+    int n_devices; /* named so far */
     struct machine *machine;
     struct pool *pool;
     struct step *step;
@@ -234,7 +233,7 @@ static void read_stamp(struct reading *r, struct task *t)
     const char *role = word_option(&r->line, "role");
     t->layer = number_option(&r->line, "layer", 0, MOST_NUMBER, -1);
     t->micro = number_option(&r->line, "micro", 0, MOST_NUMBER, -1);
-    t->every = number_option(&r->line, "every", 1, MOST_EVERY, 1);
+    t->when.every = (uint32_t)number_option(&r->line, "every", 1, MOST_EVERY, 1);
     for (int k = ROLE_OTHER + 1; role && k < ROLES; k++)
         if (strcmp(role_name[k], role) == 0)
             t->role = (enum role)k;
@@ -312,28 +311,24 @@ static void read_line(struct reading *r, char *line)
     fail_word(&r->line, r->line.word[0], "device, lane, link, disk, tensor, task or copy");
 }
 
-/* How much room the machine needs: it is made first, since tensors and lanes point into it. */
-static void count_lines(struct reading *r, const char *text)
+/* The machine's devices are counted first, since tensors and lanes point to them. */
+static void count_devices(struct reading *r, const char *text)
 {
     char name[8];
-    r->n_lanes = LANE_KINDS;
     for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         bool host = sscanf(line, " device %7s", name) == 1 && strcmp(name, "host") == 0;
         size_t blank = strspn(line, " \t\r");
         r->n_devices += strncmp(line + blank, "device", 6) == 0 && !host;
-        r->n_lanes += strncmp(line + blank, "lane", 4) == 0;
     }
-    r->n_lanes += 3 * (size_t)r->n_devices;
 }
 
 static void open_paper(struct reading *r, const char *text)
 {
-    count_lines(r, text);
-    r->machine = new_machine(r->n_devices, r->n_lanes);
+    count_devices(r, text);
+    r->machine = new_machine(r->n_devices);
     r->machine->n_contexts = 1;
     struct device *host = name_device(r->machine, r->n_devices, "host", unlimited);
     host->by_hand = true;
-    add_lane(r->machine, host, LANE_FEED, 0);
     r->devices = json_pack("{s:i}", "host", r->n_devices);
     r->tensors = json_object();
     r->n_devices = 0; /* named so far */

@@ -85,10 +85,10 @@ static void report(void *context, const struct task *task, uint32_t number)
     double sum = 0;
     for (int r = 0; r < t->ranks; r++)
         sum += *(const float *)tensor_memory(task->access[r].tensor);
-    t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
-                                            .norm = state[STATE_NORM],
-                                            .lr = learning_rate(&t->rate, number),
-                                            .halted = state[STATE_HALTED] != 0};
+    t->result[number % RESULTS] = (struct result){.loss = sum / tokens_per_step(t),
+                                                  .norm = state[STATE_NORM],
+                                                  .lr = learning_rate(&t->rate, number),
+                                                  .halted = state[STATE_HALTED] != 0};
 }
 
 static void add_report(struct trainer *t)
@@ -106,6 +106,7 @@ static void add_report(struct trainer *t)
     struct replica *first = &t->model->replica[0];
     add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
+    t->report = task;
     for (int r = 0; r < t->ranks; r++)
         add_access(task, part[r], ACCESS_READ);
     add_access(task, state, ACCESS_READ);
