@@ -263,7 +263,8 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
 void set_elementwise(struct task *t);
 /* So many elements are read and written in all, of tensors of which it needs only parts. */
 void set_traffic(struct task *t, double elements);
-/* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
+/* Copy between any two devices: one task in a shared context, else a download and an upload through the host, on an
+ * upload lane beside the one for batches. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
 
 /* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up; or the disk's. */

@@ -252,7 +252,7 @@ void add_move(struct step *s, const char *name, struct tensor *to, struct tensor
         new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
     staged->persistent = true; /* bytes of its own: shared ones would let one move wait for another */
     add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from);
-    add_copy(s, target->lane[LANE_UPLOAD], name, to, staged);
+    add_copy(s, open_lane(s->pool->machine, target, LANE_UPLOAD, 1), name, to, staged);
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */

@@ -121,7 +121,7 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     f->n = n;
     f->device = view_batch(t, new_batch(t, d, n), n);
     s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
-    struct task *task = add_host(s, t->machine->host->lane[LANE_CPU], "batch.prepare", prepare, f);
+    struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, host, ACCESS_WRITE);
     add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, host);
 }

@@ -2,15 +2,17 @@
  *
  * The train list, per step:
  *
- *     control.prepare, control.upload      lr, Adam's corrections ...        host, each rank
  *     for each micro-batch, each rank:
  *         batch.prepare, batch.upload      the windows of tokens             host, each rank
  *         forward, backward
+ *     control.prepare, control.upload      lr, Adam's corrections ...        host, each rank
  *     sums over ranks, norm, AdamW, parameters to all ranks                  see optimizer.c
  *     report.* , report                    loss and norm                     each rank, host
  *
  * Everything of a step follows from its number, so nothing is kept between steps but the model.  The list is cyclic and
- * two steps may be in flight: the next batch is prepared on the host while the device computes this one.
+ * steps overlap: the next batch is prepared on the host, and brought up, while the device computes this one.  So its
+ * tasks have a host lane of their own, and an upload lane that no move between devices uses; and the control block,
+ * which the update of the step before still reads, comes behind all batches.
  */
 #include "train.h"
 
@@ -53,7 +55,7 @@ static void add_control(struct trainer *t)
         new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
     control->persistent = true;
     t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
-    struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
+    struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->ranks; r++) {
         struct replica *replica = &t->model->replica[r];
@@ -140,7 +142,6 @@ void build_train(struct trainer *t, enum gemm_engine engine)
     struct build b = new_build(t->train, t->model, engine, true);
     int n = t->micro_batch * t->seq;
     t->feeds = allocate((size_t)(t->ranks * t->micros), sizeof *t->feeds);
-    add_control(t);
     struct tensor *losses = add_losses(t);
     for (int micro = 0; micro < t->micros; micro++)
         for (int r = 0; r < t->ranks; r++) {
@@ -154,6 +155,7 @@ void build_train(struct trainer *t, enum gemm_engine engine)
             cross_entropy(&b, logits, &f->device, t->rank_total[r], tokens_per_step(t));
             backward(&b);
         }
+    add_control(t);
     add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);
