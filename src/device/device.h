@@ -71,7 +71,7 @@ struct link {
     int index;            /* in machine->link */
     double rate, latency; /* bytes/s that the copies on it share; s of each copy before it is on it */
     double queue;         /* bytes/s that one queue reaches at most; 0: the whole rate */
-    int queues;           /* that may use it, for passes that deal copies out; 0: not said */
+    int queues;           /* lanes of one device that may use it, at most; 0: as many as one likes */
 };
 
 struct device;

@@ -17,7 +17,10 @@ static void make_links(struct machine *m, const struct costs *c)
 
 void describe_speeds(struct machine *m, const struct costs *c)
 {
+    const struct lane_speed *disk = &c->link[LANE_DISK];
     drop_links(m);
+    if (disk->bytes_per_s > 0)
+        m->host->disk = add_link(m, disk->bytes_per_s, disk->latency);
     if (!c->measured)
         make_links(m, c); /* (a profile has measured its copies) */
     m->issue = c->issue;

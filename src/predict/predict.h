@@ -21,7 +21,7 @@
  * line per kind of task and lane, and per lane of copies:
  *
  *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind
- *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS
+ *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS    upload and download; also disk, and other lanes of the host
  *     gap LANE = SECONDS                              from one task's end to the next one's start, back to back
  *     issue = SECONDS                                 host time to issue and collect one task
  *     memory CLASS = BYTES                            peak, for people
@@ -35,7 +35,7 @@ struct task_cost { /* of a profile */
     enum lane_kind lane;
     double ns, flops, bytes;
 };
-struct lane_speed { /* copies: of upload, download; on hardware also what the host's lanes do */
+struct lane_speed { /* of copies; and of what a kind of the host's lanes does, where it is given (else 0) */
     double bytes_per_s, latency;
 };
 struct costs {

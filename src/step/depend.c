@@ -22,7 +22,9 @@ struct walk {
     struct space *spaces;
     size_t n_spaces;
     bool by_address;
-    int n; /* tasks */
+    int n;                /* tasks */
+    struct task **holder; /* hold.c */
+    size_t n_holders;
 };
 
 static void add_edge(struct walk *w, int from, int to)
@@ -74,9 +76,25 @@ static void forget_transient(struct walk *w)
             clear_space(&w->spaces[i]);
 }
 
+/* Edges from the last holder of each lane. */
+static void hold_task(struct walk *w, int node)
+{
+    int n_lanes = w->step->pool->machine->n_lanes;
+    bool *seen = allocate((size_t)n_lanes, sizeof *seen);
+    for (size_t i = w->n_holders; i-- > 0;) {
+        const struct task *t = w->holder[i];
+        if (!seen[t->lane->index])
+            add_edge(w, node - node % w->n + (int)t->index, node);
+        seen[t->lane->index] |= !is_conditional(t);
+    }
+    free(seen);
+}
+
 static void walk_twice(struct step *s, bool by_address)
 {
     struct walk w = {.step = s, .by_address = by_address, .n = (int)s->n};
+    w.holder = allocate(s->n, sizeof *w.holder);
+    w.n_holders = list_holders(s, w.holder);
     w.spaces = new_spaces(s->pool, by_address, &w.n_spaces);
     for (int node = 0; node < 2 * w.n; node++) {
         const struct task *t = s->task[node % w.n];
@@ -87,7 +105,10 @@ static void walk_twice(struct step *s, bool by_address)
                 if (t->access[i].mode != ACCESS_NONE &&
                     ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
                     touch(&w, node, &t->access[i]);
+        if (t->held)
+            hold_task(&w, node);
     }
+    free(w.holder);
     free_spaces(w.spaces, w.n_spaces);
 }
 

@@ -185,6 +185,7 @@ struct task {
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
+    bool held;        /* an update that starts when the norm is known, or the last backward has ended (hold.c) */
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
@@ -267,7 +268,8 @@ void set_traffic(struct task *t, double elements);
  * upload lane beside the one for batches. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
 
-/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up; or the disk's. */
+/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
+ * copy's or a task's whose time follows from its bytes: the disk's. */
 void links_of(const struct task *t, const struct link *link[2]);
 /* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
 double link_rate(const struct link *const link[2], const int *load);
@@ -283,6 +285,14 @@ void free_list(struct step *s); /* with its pool and machine */
 void write_list(FILE *out, const struct step *s, const double *seconds);
 /* Seconds of a task of a step file, alone. */
 double given_seconds(const struct task *t);
+
+/* ---- hold.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
+
+/* Updates that do not follow from a norm are held, and come behind what holds them.  Before place().  Ends the program
+ * (EXIT_USAGE) where the gradients follow from an update. */
+void hold_updates(struct step *s);
+/* The tasks that hold updates, into holder[] (room for s->n); returns how many. */
+size_t list_holders(const struct step *s, struct task **holder);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 

@@ -214,12 +214,10 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
 void links_of(const struct task *t, const struct link *link[2])
 {
     link[0] = link[1] = NULL;
-    if (!t->copy)
-        return;
-    const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
-    if (t->lane->kind == LANE_DISK)
+    if (t->lane->kind == LANE_DISK && (t->copy || t->seconds < 0))
         link[0] = t->lane->device->disk;
-    else if (to != from) {
+    else if (t->copy && t->access[0].tensor->device != t->access[1].tensor->device) {
+        const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
         link[0] = from->link[LINK_DOWN]; /* the host has none */
         link[1] = to->link[LINK_UP];
     }
