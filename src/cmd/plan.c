@@ -112,7 +112,7 @@ static int plan_list(const struct settings *o)
 {
     struct step *s = read_list(o->list);
     if (o->clip > 0)
-        hold_updates(s);
+        gate_updates(s);
     struct values *values = number_values(s); /* as it is written, before addresses are given */
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)

@@ -97,8 +97,8 @@ static void add_norm(struct build *b, struct tensor **sum, struct tensor *losses
         struct tensor *out = b->replica->rank == 0 ? view
                                                    : new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local",
                                                                 FLOAT32, SHAPE((int64_t)n_blocks));
-        /* Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on 512 bytes, pieces could begin
-         * at every 128th sum only.  Who shards a unit adds one of these tasks per shard. */
+        /* Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on 512 bytes, pieces could
+         * begin at every 128th sum only.  Who shards a unit adds one of these tasks per shard. */
         LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n_blocks), OUT(out), IN(sum[u]),
                INT(count_elements(sum[u])));
         if (out != view)

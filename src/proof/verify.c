@@ -170,19 +170,19 @@ static char *describe_conflict(const struct step *s, int first, int second)
 }
 
 /* Held updates come behind all that holds them. */
-static char *verify_held(const struct step *s, const uint64_t *before, size_t words)
+static char *verify_gates(const struct step *s, const uint64_t *before, size_t words)
 {
-    struct task **holder = allocate(s->n, sizeof *holder);
-    size_t n = list_holders(s, holder);
+    struct task **gate = allocate(s->n, sizeof *gate);
+    size_t n = list_gates(s, gate);
     char *wrong = NULL;
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < n && s->task[i]->held && !wrong; k++) {
-            size_t node = s->n + holder[k]->index;
+        for (size_t k = 0; k < n && s->task[i]->gated && !wrong; k++) {
+            size_t node = s->n + gate[k]->index;
             if (!(before[(s->n + i) * words + node / 64] >> (node % 64) & 1))
                 wrong = format_string("task %zu %s, an update, may start before task %zu %s has ended", i,
-                                      s->task[i]->name, holder[k]->index, holder[k]->name);
+                                      s->task[i]->name, gate[k]->index, gate[k]->name);
         }
-    free(holder);
+    free(gate);
     return wrong;
 }
 
@@ -191,7 +191,7 @@ static char *verify_order(const struct step *s)
     size_t n, words;
     struct touched *list = list_accesses(s, &n);
     uint64_t *before = reachable(s, &words);
-    char *wrong = verify_held(s, before, words);
+    char *wrong = verify_gates(s, before, words);
     for (size_t i = 0; i < n && !wrong; i++)
         for (size_t k = i + 1; k < n && list[k].space == list[i].space && list[k].begin < list[i].end && !wrong; k++) {
             int first = MIN(list[i].node, list[k].node), second = MAX(list[i].node, list[k].node);

@@ -22,9 +22,9 @@ struct walk {
     struct space *spaces;
     size_t n_spaces;
     bool by_address;
-    int n;                /* tasks */
-    struct task **holder; /* hold.c */
-    size_t n_holders;
+    int n;              /* tasks */
+    struct task **gate; /* gate.c */
+    size_t n_gates;
 };
 
 static void add_edge(struct walk *w, int from, int to)
@@ -76,13 +76,13 @@ static void forget_transient(struct walk *w)
             clear_space(&w->spaces[i]);
 }
 
-/* Edges from the last holder of each lane. */
-static void hold_task(struct walk *w, int node)
+/* Edges from the last gate of each lane. */
+static void gate_task(struct walk *w, int node)
 {
     int n_lanes = w->step->pool->machine->n_lanes;
     bool *seen = allocate((size_t)n_lanes, sizeof *seen);
-    for (size_t i = w->n_holders; i-- > 0;) {
-        const struct task *t = w->holder[i];
+    for (size_t i = w->n_gates; i-- > 0;) {
+        const struct task *t = w->gate[i];
         if (!seen[t->lane->index])
             add_edge(w, node - node % w->n + (int)t->index, node);
         seen[t->lane->index] |= !is_conditional(t);
@@ -93,8 +93,8 @@ static void hold_task(struct walk *w, int node)
 static void walk_twice(struct step *s, bool by_address)
 {
     struct walk w = {.step = s, .by_address = by_address, .n = (int)s->n};
-    w.holder = allocate(s->n, sizeof *w.holder);
-    w.n_holders = list_holders(s, w.holder);
+    w.gate = allocate(s->n, sizeof *w.gate);
+    w.n_gates = list_gates(s, w.gate);
     w.spaces = new_spaces(s->pool, by_address, &w.n_spaces);
     for (int node = 0; node < 2 * w.n; node++) {
         const struct task *t = s->task[node % w.n];
@@ -105,10 +105,10 @@ static void walk_twice(struct step *s, bool by_address)
                 if (t->access[i].mode != ACCESS_NONE &&
                     ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
                     touch(&w, node, &t->access[i]);
-        if (t->held)
-            hold_task(&w, node);
+        if (t->gated)
+            gate_task(&w, node);
     }
-    free(w.holder);
+    free(w.gate);
     free_spaces(w.spaces, w.n_spaces);
 }
 

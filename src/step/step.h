@@ -185,7 +185,7 @@ struct task {
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
-    bool held;        /* an update that starts when the norm is known, or the last backward has ended (hold.c) */
+    bool gated;       /* an update that starts when the norm is known, or the last backward has ended (gate.c) */
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
@@ -286,13 +286,13 @@ void write_list(FILE *out, const struct step *s, const double *seconds);
 /* Seconds of a task of a step file, alone. */
 double given_seconds(const struct task *t);
 
-/* ---- hold.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
+/* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
-/* Updates that do not follow from a norm are held, and come behind what holds them.  Before place().  Ends the program
+/* Updates that do not follow from a norm are gated, and come behind what holds them.  Before place().  Ends the program
  * (EXIT_USAGE) where the gradients follow from an update. */
-void hold_updates(struct step *s);
-/* The tasks that hold updates, into holder[] (room for s->n); returns how many. */
-size_t list_holders(const struct step *s, struct task **holder);
+void gate_updates(struct step *s);
+/* The tasks that hold updates, into gate[] (room for s->n); returns how many. */
+size_t list_gates(const struct step *s, struct task **gate);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 
