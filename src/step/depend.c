@@ -16,44 +16,51 @@
 
 struct walk {
     struct step *step;
-    struct space *spaces;
-    size_t n_spaces;
-    bool by_address;
-    int n; /* tasks */
+    struct space *spaces[2]; /* of each kind of edge: tensors, and addresses */
+    size_t n_spaces[2];
+    struct readers readers;
+    int *consumer; /* [2n] the last one to which an edge from this node was added */
+    int n;         /* tasks */
 };
 
-static void add_edge(struct walk *w, int from, int to)
+static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
 {
-    if (from == NOBODY || from == to || to < w->n)
+    struct step *s = w->step;
+    if (from == NOBODY || from == to || to < w->n || w->consumer[from] == to)
         return; /* the second copy shows every edge of the steady state */
-    struct task *t = w->step->task[to - w->n];
-    struct edge e = {.from = (uint32_t)(from % w->n), .previous = from < w->n};
-    e.kind = w->by_address ? EDGE_REUSE : EDGE_DATA;
-    for (size_t i = 0; i < t->n_edges; i++)
-        if (t->edges[i].from == e.from && t->edges[i].previous == e.previous)
-            return;
-    *APPEND(t->edges, t->n_edges, t->cap_edges) = e;
+    w->consumer[from] = to;
+    *APPEND(s->edges, s->n_edges, s->cap_edges) =
+        (struct edge){.from = (uint32_t)(from % w->n), .previous = from < w->n, .kind = kind};
 }
 
-static void touch_segment(struct walk *w, struct segment *s, int node, enum access_mode mode)
+static void touch_segment(struct walk *w, struct segment *s, int node, enum access_mode mode, enum edge_kind kind)
 {
-    add_edge(w, s->writer, node);
+    add_edge(w, s->writer, node, kind);
     if (mode & ACCESS_WRITE) {
-        for (size_t i = 0; i < s->n_readers; i++)
-            add_edge(w, s->readers[i], node);
+        for (int r = s->reader; r != NOBODY; r = w->readers.list[r].before)
+            add_edge(w, w->readers.list[r].node, node, kind);
         s->writer = node;
-        s->n_readers = 0;
+        s->reader = NOBODY;
     } else
-        *APPEND(s->readers, s->n_readers, s->cap_readers) = node;
+        note_reader(&w->readers, s, node, NULL);
 }
 
-static void touch(struct walk *w, int node, const struct access *a)
+static void touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
     size_t begin, end, count;
-    struct space *space = find_range(w->spaces, w->by_address, a->tensor, &begin, &end);
+    struct space *space = find_range(w->spaces[kind], kind == EDGE_REUSE, a->tensor, &begin, &end);
     struct segment *s = cut_range(space, begin, end, &count);
     for (size_t i = 0; i < count; i++)
-        touch_segment(w, &s[i], node, a->mode);
+        touch_segment(w, &s[i], node, a->mode, kind);
+}
+
+static void touch_all(struct walk *w, int node, enum edge_kind kind)
+{
+    const struct task *t = w->step->task[node % w->n];
+    for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
+        for (int i = 0; i < t->n_access; i++)
+            if (t->access[i].mode != ACCESS_NONE && ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
+                touch(w, node, &t->access[i], kind);
 }
 
 /* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one. */
@@ -62,81 +69,108 @@ static void forget_transient(struct walk *w)
     const struct pool *p = w->step->pool;
     for (size_t i = 0; i < p->n; i++)
         if (!p->tensors[i]->persistent)
-            clear_space(&w->spaces[i]);
+            clear_space(&w->spaces[EDGE_DATA][i]);
 }
-
-static void walk_twice(struct step *s, bool by_address)
-{
-    struct walk w = {.step = s, .by_address = by_address, .n = (int)s->n};
-    w.spaces = new_spaces(s->pool, by_address, &w.n_spaces);
-    for (int node = 0; node < 2 * w.n; node++) {
-        const struct task *t = s->task[node % w.n];
-        if (node == w.n && !by_address)
-            forget_transient(&w);
-        for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
-            for (int i = 0; i < t->n_access; i++)
-                if (t->access[i].mode != ACCESS_NONE &&
-                    ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
-                    touch(&w, node, &t->access[i]);
-    }
-    free_spaces(w.spaces, w.n_spaces);
-}
-
-/* ---- which edges need a wait ----------------------------------------------------------------------------------- */
 
 static int later_first(const void *a, const void *b)
 {
     const struct edge *x = a, *y = b;
-    if (x->previous != y->previous)
-        return x->previous - y->previous;
-    return x->from < y->from ? 1 : x->from > y->from ? -1 : 0;
+    return x->previous != y->previous ? x->previous - y->previous : COMPARE(y->from, x->from);
 }
 
-static void take_over(int *known, const int *other, int n_lanes)
+/* The step's edges lie behind each other: those of a task are all found when its second copy is walked over. */
+static void find_edges(struct step *s, bool with_addresses)
 {
-    for (int i = 0; i < n_lanes; i++)
+    struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
+    int kinds = with_addresses ? 2 : 1;
+    for (int kind = 0; kind < kinds; kind++)
+        w.spaces[kind] = new_spaces(s->pool, kind == EDGE_REUSE, &w.n_spaces[kind]);
+    s->n_edges = 0;
+    for (int node = 0; node < 2 * w.n; node++) {
+        size_t before = s->n_edges;
+        if (node == w.n)
+            forget_transient(&w);
+        for (int kind = 0; kind < kinds; kind++)
+            touch_all(&w, node, (enum edge_kind)kind);
+        s->task[node % w.n]->n_edges = s->n_edges - before;
+    }
+    for (size_t i = 0, first = 0; i < s->n; first += s->task[i++]->n_edges) {
+        s->task[i]->edges = s->edges + first;
+        if (s->task[i]->n_edges)
+            qsort(s->task[i]->edges, s->task[i]->n_edges, sizeof(struct edge), later_first);
+    }
+    for (int kind = 0; kind < kinds; kind++)
+        free_spaces(w.spaces[kind], w.n_spaces[kind]);
+    free(w.readers.list), free(w.consumer);
+}
+
+/* ---- which edges need a wait ----------------------------------------------------------------------------------- */
+
+/* Clocks are kept for so many lanes at a time: what is known of one lane follows from what is known of that lane alone.
+ */
+enum { LANES_AT_A_TIME = 32 };
+struct clocks {
+    struct step *step;
+    int first, width; /* lanes first .. first + width - 1 */
+    int *known;       /* [2n, width] */
+    int *last;        /* by lane: its latest node so far */
+};
+
+static void take_over(int *known, const int *other, int width)
+{
+    for (int i = 0; i < width; i++)
         known[i] = MAX(known[i], other[i]);
 }
 
-/* known[lane] of `node`, from the task before it on its lane and from its waits, which are chosen on the way. */
-static void choose_waits(struct step *s, int node, int *known, const int *clocks, int n_lanes)
+/* At the start of `node`: what is known from the task before it on its lane and from its waits, which are chosen on the
+ * way. */
+static void choose_waits(struct clocks *c, int node, int *known)
 {
-    int n = (int)s->n;
-    struct task *t = s->task[node % n];
+    int n = (int)c->step->n;
+    struct task *t = c->step->task[node % n];
     for (size_t i = 0; i < t->n_edges; i++) {
         struct edge *e = &t->edges[i];
         int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
-        int lane = s->task[e->from]->lane->index;
+        int lane = c->step->task[e->from]->lane->index - c->first;
         if (from < 0)
             continue; /* before the first copy */
-        if (node >= n)
+        if (lane >= 0 && lane < c->width) {
             e->wait = from > known[lane];
-        if (from > known[lane]) {
-            take_over(known, &clocks[from * n_lanes], n_lanes);
             known[lane] = MAX(known[lane], from);
         }
+        take_over(known, &c->known[(size_t)from * (size_t)c->width], c->width);
+    }
+}
+
+static void mark_waits_for(struct clocks *c)
+{
+    int n = (int)c->step->n;
+    memset(c->last, -1, (size_t)c->step->pool->machine->n_lanes * sizeof *c->last);
+    for (int node = 0; node < 2 * n; node++) {
+        int lane = c->step->task[node % n]->lane->index, before = c->last[lane];
+        int *known = &c->known[(size_t)node * (size_t)c->width];
+        if (before == NOBODY)
+            memset(known, -1, (size_t)c->width * sizeof *known);
+        else
+            memcpy(known, &c->known[(size_t)before * (size_t)c->width], (size_t)c->width * sizeof *known);
+        if (lane >= c->first && lane < c->first + c->width)
+            known[lane - c->first] = before;
+        choose_waits(c, node, known);
+        c->last[lane] = node;
     }
 }
 
 static void mark_waits(struct step *s)
 {
-    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
-    int *clocks = allocate((size_t)(2 * n * n_lanes), sizeof *clocks);
-    int *last = allocate((size_t)n_lanes, sizeof *last); /* latest node of each lane */
-    for (int i = 0; i < n_lanes; i++)
-        last[i] = NOBODY;
-    for (int node = 0; node < 2 * n; node++) {
-        int lane = s->task[node % n]->lane->index, *known = &clocks[node * n_lanes];
-        for (int i = 0; i < n_lanes; i++)
-            known[i] = NOBODY;
-        if (last[lane] != NOBODY)
-            take_over(known, &clocks[last[lane] * n_lanes], n_lanes);
-        known[lane] = last[lane];
-        choose_waits(s, node, known, clocks, n_lanes);
-        last[lane] = node;
+    int n_lanes = s->pool->machine->n_lanes, most = MIN(n_lanes, LANES_AT_A_TIME);
+    struct clocks c = {.step = s};
+    c.known = allocate(2 * s->n * (size_t)most, sizeof *c.known);
+    c.last = allocate((size_t)n_lanes, sizeof *c.last);
+    for (; c.first < n_lanes; c.first += c.width) {
+        c.width = MIN(n_lanes - c.first, most);
+        mark_waits_for(&c);
     }
-    free(clocks);
-    free(last);
+    free(c.known), free(c.last);
 }
 
 /* The context in which a task's own event lives; host tasks complete a user event of context 0. */
@@ -162,16 +196,10 @@ static void mark_producers(struct step *s)
 void depend(struct step *s, bool with_addresses)
 {
     for (size_t i = 0; i < s->n; i++) {
-        s->task[i]->n_edges = 0;
         s->task[i]->notify = 0;
         s->task[i]->flush = false;
     }
-    walk_twice(s, false);
-    if (with_addresses)
-        walk_twice(s, true);
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->n_edges)
-            qsort(s->task[i]->edges, s->task[i]->n_edges, sizeof(struct edge), later_first);
+    find_edges(s, with_addresses);
     mark_waits(s);
     mark_producers(s);
 }

@@ -5,6 +5,8 @@
  * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order
  * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
  * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
+ *
+ * To find that address without looking at all tensors placed before, a tree over time says what is held when.
  */
 #include "step.h"
 
@@ -12,6 +14,17 @@
 #include <string.h>
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
+
+static void forget_places(struct pool *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct tensor *t = p->tensors[i];
+        t->step = NULL;
+        t->first = INT32_MAX;
+        t->last = t->slab = -1;
+        t->address = 0;
+    }
+}
 
 static void find_lifetimes(struct step *s)
 {
@@ -23,51 +36,193 @@ static void find_lifetimes(struct step *s)
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
                   t->step->name, s->name);
             t->step = s;
-            t->first = MIN(t->first, (int)i);
-            t->last = MAX(t->last, (int)i);
+            t->first = t->alone ? 0 : MIN(t->first, (int)i);
+            t->last = t->alone ? (int)s->n - 1 : MAX(t->last, (int)i);
         }
 }
 
 static bool is_used(const struct tensor *t) { return t->root == t && (t->persistent || t->step); }
 
-static bool lives_with(const struct tensor *a, const struct tensor *b)
+/* ---- what is held when ----------------------------------------------------------------------------------------- */
+
+/* Sorted bytes [begin, end), apart from each other. */
+struct run {
+    size_t begin, end;
+};
+struct runs {
+    struct run *run;
+    size_t n, cap;
+};
+
+static size_t first_ending_from(const struct runs *r, size_t at)
 {
-    if (a->persistent || b->persistent)
-        return true;
-    return a->step == b->step && a->first <= b->last && b->first <= a->last;
+    size_t low = 0, high = r->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (r->run[middle].end < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_run(struct runs *r, struct run new)
+{
+    size_t i = first_ending_from(r, new.begin), stop = i;
+    for (; stop < r->n && r->run[stop].begin <= new.end; stop++) { /* what it touches becomes one with it */
+        new.begin = MIN(new.begin, r->run[stop].begin);
+        new.end = MAX(new.end, r->run[stop].end);
+    }
+    size_t behind = r->n - stop;
+    if (stop == i)
+        (void)APPEND(r->run, r->n, r->cap);
+    r->n = i + 1 + behind;
+    memmove(&r->run[i + 1], &r->run[stop], behind * sizeof *r->run);
+    r->run[i] = new;
+}
+
+/* A device's time has a moment wherever a tensor of its begins, list behind list: two lives meet when they have a
+ * moment in common.  A node of the tree spans some moments, its children one half of them each. */
+struct node {
+    struct runs some, all; /* bytes held at one of its moments or more; bytes that a tensor holds at all of them */
+};
+struct arena {
+    struct device *device;
+    struct step *const *steps; /* all lists */
+    struct tensor **tensors;   /* in the order in which they get addresses */
+    size_t n;
+    uint64_t *moment; /* sorted */
+    size_t n_moments, n_leaves;
+    struct node *node; /* node 1 is the root, those below node k are 2k and 2k + 1 */
+    size_t high[256];  /* per slab: bytes in use from its start */
+    int n_slabs;
+};
+enum { MOST_RUNS = 128 }; /* four nodes of a level at most */
+struct life {
+    size_t first, last;                 /* moments */
+    const struct runs *held[MOST_RUNS]; /* together, the bytes that are held meanwhile */
+    size_t n;
+};
+
+static uint64_t key_of(const struct arena *a, const struct tensor *t, int position)
+{
+    uint64_t list = 0;
+    while (a->steps[list] != t->step)
+        list++;
+    return list << 32 | (uint32_t)position;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return COMPARE(*x, *y);
+}
+
+static void find_moments(struct arena *a)
+{
+    size_t n = 0;
+    a->moment = allocate(a->n + 1, sizeof *a->moment);
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->tensors[i]->persistent)
+            a->moment[n++] = key_of(a, a->tensors[i], a->tensors[i]->first);
+    if (n)
+        qsort(a->moment, n, sizeof *a->moment, by_key);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || a->moment[i] != a->moment[i - 1])
+            a->moment[a->n_moments++] = a->moment[i];
+    a->n_moments = MAX(a->n_moments, 1);
+    for (a->n_leaves = 1; a->n_leaves < a->n_moments;)
+        a->n_leaves *= 2;
+    a->node = allocate(2 * a->n_leaves, sizeof *a->node);
+}
+
+static size_t moments_before(const struct arena *a, uint64_t key)
+{
+    size_t low = 0, high = a->n_moments;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (a->moment[middle] < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool meets(const struct life *l, size_t begin, size_t end) { return l->first < end && begin <= l->last; }
+static bool covers(const struct life *l, size_t begin, size_t end) { return l->first <= begin && end <= l->last + 1; }
+
+/* What is held during the life at moments begin .. end - 1, which are node k's. */
+static void gather(const struct arena *a, struct life *l, size_t k, size_t begin, size_t end)
+{
+    if (!meets(l, begin, end))
+        return;
+    bool covered = covers(l, begin, end);
+    const struct runs *held = covered ? &a->node[k].some : &a->node[k].all;
+    if (held->n)
+        l->held[l->n++] = held;
+    if (!covered) {
+        gather(a, l, 2 * k, begin, (begin + end) / 2);
+        gather(a, l, 2 * k + 1, (begin + end) / 2, end);
+    }
+}
+
+static void hold(struct arena *a, const struct life *l, struct run bytes, size_t k, size_t begin, size_t end)
+{
+    if (!meets(l, begin, end))
+        return;
+    add_run(&a->node[k].some, bytes);
+    if (covers(l, begin, end))
+        add_run(&a->node[k].all, bytes);
+    else {
+        hold(a, l, bytes, 2 * k, begin, (begin + end) / 2);
+        hold(a, l, bytes, 2 * k + 1, (begin + end) / 2, end);
+    }
+}
+
+static struct life life_of(const struct arena *a, const struct tensor *t)
+{
+    struct life l = {.last = a->n_moments - 1};
+    if (!t->persistent) {
+        l.first = moments_before(a, key_of(a, t, t->first));
+        l.last = moments_before(a, key_of(a, t, t->last) + 1) - 1;
+    }
+    gather(a, &l, 1, 0, a->n_leaves);
+    return l;
+}
+
+static void free_arena(struct arena *a)
+{
+    for (size_t k = 0; a->node && k < 2 * a->n_leaves; k++)
+        free(a->node[k].some.run), free(a->node[k].all.run);
+    free(a->node), free(a->moment);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
 
-struct arena {
-    struct device *device;
-    struct tensor **placed; /* by address within each slab */
-    size_t n;
-    size_t high[256]; /* per slab: bytes in use from its start */
-    int n_slabs;
-};
-
-/* Lowest address of slab `slab` that is free for t's whole life; SIZE_MAX when it does not fit. */
-static size_t lowest_fit(const struct arena *a, int slab, const struct tensor *t, size_t limit)
+/* From `at` on, the first address of so many bytes that are not held, in one slab.  Addresses of slab k begin at k
+ * times the limit. */
+static size_t first_free(const struct runs *held, size_t at, size_t bytes, size_t limit)
 {
-    size_t at = 0, align = a->device->alignment;
-    for (size_t i = 0; i < a->n; i++) {
-        const struct tensor *other = a->placed[i];
-        if (other->slab != slab || !lives_with(t, other))
-            continue;
-        if (at + t->bytes <= other->address)
-            break;
-        at = MAX(at, round_up(other->address + other->bytes, align));
+    for (size_t i = first_ending_from(held, at + 1);; i++) {
+        if (at % limit + bytes > limit)
+            at = round_up(at, limit);
+        if (i == held->n || at + bytes <= held->run[i].begin)
+            return at;
+        at = MAX(at, held->run[i].end);
     }
-    return at + t->bytes <= limit ? at : SIZE_MAX;
 }
 
-static void insert_sorted(struct arena *a, struct tensor *t)
+static size_t lowest_fit(const struct life *l, size_t bytes, size_t limit)
 {
-    size_t i = a->n++;
-    for (; i > 0 && a->placed[i - 1]->address > t->address; i--)
-        a->placed[i] = a->placed[i - 1];
-    a->placed[i] = t;
+    size_t at = 0;
+    for (size_t i = 0, agreed = 0; agreed < l->n; i = (i + 1) % l->n) {
+        size_t free_at = first_free(l->held[i], at, bytes, limit);
+        agreed = free_at == at ? agreed + 1 : 1;
+        at = free_at;
+    }
+    return at;
 }
 
 static size_t arena_bytes(const struct arena *a)
@@ -78,40 +233,55 @@ static size_t arena_bytes(const struct arena *a)
     return sum;
 }
 
+static struct problem *too_large(const struct arena *a, const struct tensor *t, size_t limit)
+{
+    char size[32], most[32];
+    return new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
+                       format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit),
+                       a->device->by_hand ? "smaller tensors, or a larger memory="
+                                          : "a smaller --micro-batch or --seq-len");
+}
+
 /* NULL, or what is wrong: the tensor does not fit into one piece of memory. */
 static struct problem *assign(struct arena *a, struct tensor *t)
 {
     size_t limit = slab_limit(a->device);
-    for (t->slab = 0; t->slab < a->n_slabs; t->slab++) {
-        t->address = lowest_fit(a, t->slab, t, limit);
-        if (t->address != SIZE_MAX)
-            break;
-    }
-    if (t->slab == a->n_slabs) {
-        char size[32], most[32];
-        if (t->bytes > limit || a->n_slabs == (int)COUNT(a->high))
-            return new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
-                               format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit),
-                               a->device->by_hand ? "smaller tensors, or a larger memory="
-                                                  : "a smaller --micro-batch or --seq-len");
-        a->n_slabs++;
-        t->address = 0;
-    }
+    if (t->bytes > limit)
+        return too_large(a, t, limit);
+    struct life l = life_of(a, t);
+    size_t at = lowest_fit(&l, t->bytes, limit);
+    if (at / limit >= COUNT(a->high))
+        return too_large(a, t, limit);
+    t->slab = (int)(at / limit);
+    t->address = at % limit;
+    a->n_slabs = MAX(a->n_slabs, t->slab + 1);
     a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
-    insert_sorted(a, t);
+    hold(a, &l, (struct run){at, at + round_up(t->bytes, a->device->alignment)}, 1, 0, a->n_leaves);
+    return NULL;
+}
+
+/* The first task of its list that touches the tensor. */
+static const struct task *first_user(const struct tensor *t)
+{
+    for (size_t i = (size_t)t->first; i < t->step->n; i++)
+        for (int k = 0; k < t->step->task[i]->n_access; k++)
+            if (t->step->task[i]->access[k].tensor->root == t)
+                return t->step->task[i];
     return NULL;
 }
 
 static struct problem *over_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], have[32], size[32];
-    const struct task *task = t->persistent ? NULL : t->step->task[t->first];
+    const struct task *task = t->persistent ? NULL : first_user(t);
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept from step to step");
     const char *smaller = a->device->by_hand ? "smaller tensors"
-                          : task             ? "a smaller --micro-batch or --seq-len"
-                                             : "a smaller model";
+                          : task && task->layer >= 0 && !strcmp(t->step->name, "train")
+                              ? "--recompute full, a smaller --micro-batch or --seq-len"
+                          : task ? "a smaller --micro-batch or --seq-len"
+                                 : "a smaller model";
     const char *larger = a->device->by_hand ? "memory=" : a->device->is_host ? "--host-mem" : "--device-mem";
     struct problem *p = new_problem(
         EXIT_USAGE,
@@ -123,43 +293,48 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     return p;
 }
 
-static int bigger_first(const void *a, const void *b)
+static struct problem *place_device(struct arena *a)
+{
+    struct problem *wrong = NULL;
+    find_moments(a);
+    for (size_t i = 0; i < a->n && !wrong; i++) {
+        wrong = assign(a, a->tensors[i]);
+        if (!wrong && arena_bytes(a) > a->device->budget)
+            wrong = over_budget(a, a->tensors[i]);
+    }
+    free_arena(a);
+    return wrong;
+}
+
+/* By device, and on each in the order in which they get addresses. */
+static int by_turn(const void *a, const void *b)
 {
     const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (x->device != y->device)
+        return x->device->index - y->device->index;
     if (x->persistent != y->persistent)
         return y->persistent - x->persistent;
     if (!x->persistent && x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
+        return COMPARE(y->bytes, x->bytes);
     return x->id - y->id;
 }
 
-/* The tensors of device d that have an address, in the order in which they get it.  The caller frees them. */
-static struct tensor **order_tensors(const struct pool *p, const struct device *d, size_t *n)
+/* All tensors that have an address, by turn: each arena gets its part of them.  The caller frees them. */
+static struct tensor **deal_tensors(const struct pool *p, struct arena *arenas, struct step *const *steps)
 {
-    struct tensor **order = allocate(p->n, sizeof *order);
-    *n = 0;
+    struct tensor **all = allocate(p->n, sizeof *all);
+    size_t n = 0, first = 0;
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->device == d && is_used(p->tensors[i]))
-            order[(*n)++] = p->tensors[i];
-    if (*n)
-        qsort(order, *n, sizeof *order, bigger_first);
-    return order;
-}
-
-static struct problem *place_device(struct pool *p, struct arena *a)
-{
-    size_t n;
-    struct tensor **order = order_tensors(p, a->device, &n);
-    struct problem *wrong = NULL;
-    a->placed = allocate(n, sizeof *a->placed);
-    for (size_t i = 0; i < n && !wrong; i++) {
-        wrong = assign(a, order[i]);
-        if (!wrong && arena_bytes(a) > a->device->budget)
-            wrong = over_budget(a, order[i]);
+        if (is_used(p->tensors[i]))
+            all[n++] = p->tensors[i];
+    if (n)
+        qsort(all, n, sizeof *all, by_turn);
+    for (int d = 0; d <= p->machine->n_devices; d++) {
+        arenas[d] = (struct arena){.device = &p->machine->device[d], .steps = steps, .tensors = all + first};
+        while (first < n && all[first]->device == arenas[d].device)
+            first++, arenas[d].n++;
     }
-    free(order);
-    free(a->placed);
-    return wrong;
+    return all;
 }
 
 /* Devices that use the host's memory and the host itself share it. */
@@ -179,31 +354,78 @@ static struct problem *check_ram(const struct machine *m, const struct arena *ar
 
 /* ---- what it comes to ------------------------------------------------------------------------------------------ */
 
+struct holding { /* of a device, at one position */
+    size_t live[MEM_CLASSES], sum;
+    size_t told; /* the sum in its last level */
+};
+
+static void take_bytes(struct step *s, struct holding *devices, const struct tensor *t)
+{
+    int d = t->device->index;
+    struct holding *h = &devices[d];
+    h->live[t->class] += t->bytes;
+    h->sum += t->bytes;
+    s->peak[d][t->class] = MAX(s->peak[d][t->class], h->live[t->class]);
+    s->high[d] = MAX(s->high[d], h->sum);
+}
+
+static void give_bytes(struct holding *devices, const struct tensor *t)
+{
+    devices[t->device->index].live[t->class] -= t->bytes;
+    devices[t->device->index].sum -= t->bytes;
+}
+
+static void tell_level(struct step *s, struct holding *h, int device, size_t position)
+{
+    if (h->sum == h->told)
+        return;
+    h->told = h->sum;
+    *APPEND(s->level, s->n_levels, s->cap_levels) = (struct level){device, (uint32_t)position, h->sum};
+}
+
+/* Levels of the devices that task i and the one before it touch, of which only something can have changed. */
+static void tell_levels(struct step *s, struct holding *devices, size_t i)
+{
+    for (size_t k = i ? i - 1 : 0; k <= i; k++)
+        for (int a = 0; a < s->task[k]->n_access; a++) {
+            int d = s->task[k]->access[a].tensor->device->index;
+            tell_level(s, &devices[d], d, i);
+        }
+}
+
+static bool held_throughout(const struct step *s, const struct tensor *t)
+{
+    return t->root == t && (t->persistent || (t->alone && t->step == s));
+}
+
 static void find_peaks(const struct pool *p, struct step *s)
 {
-    int64_t *change = allocate((s->n + 1) * MEM_CLASSES, sizeof *change);
-    for (int d = 0; d <= p->machine->n_devices; d++) {
-        memset(change, 0, (s->n + 1) * MEM_CLASSES * sizeof *change);
-        for (size_t i = 0; i < p->n; i++) {
-            const struct tensor *t = p->tensors[i];
-            if (t->device->index != d || !is_used(t) || (!t->persistent && t->step != s))
-                continue;
-            size_t first = t->persistent ? 0 : (size_t)t->first, end = t->persistent ? s->n : (size_t)t->last + 1;
-            change[first * MEM_CLASSES + t->class] += (int64_t)t->bytes;
-            change[end * MEM_CLASSES + t->class] -= (int64_t)t->bytes;
+    size_t n_devices = (size_t)p->machine->n_devices + 1;
+    struct holding *devices = allocate(n_devices, sizeof *devices);
+    bool *held = allocate(p->n, sizeof *held);
+    memset(s->peak, 0, n_devices * sizeof *s->peak);
+    memset(s->high, 0, n_devices * sizeof *s->high);
+    s->n_levels = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if ((held[i] = held_throughout(s, p->tensors[i])))
+            take_bytes(s, devices, p->tensors[i]);
+    for (size_t d = 0; d < n_devices; d++)
+        tell_level(s, &devices[d], (int)d, 0);
+    for (size_t i = 0; i < s->n; i++) {
+        for (int a = 0; a < s->task[i]->n_access; a++) {
+            const struct tensor *t = s->task[i]->access[a].tensor->root;
+            if (!held[t->id])
+                take_bytes(s, devices, t);
+            held[t->id] = true;
         }
-        int64_t live[MEM_CLASSES] = {0};
-        for (size_t i = 0; i < s->n; i++) {
-            int64_t sum = 0;
-            for (int c = 0; c < MEM_CLASSES; c++) {
-                live[c] += change[i * MEM_CLASSES + (size_t)c];
-                s->peak[d][c] = MAX(s->peak[d][c], (size_t)live[c]);
-                sum += live[c];
-            }
-            s->high[d] = MAX(s->high[d], (size_t)sum);
+        tell_levels(s, devices, i);
+        for (int a = 0; a < s->task[i]->n_access; a++) {
+            const struct tensor *t = s->task[i]->access[a].tensor->root;
+            if (held[t->id] && !held_throughout(s, t) && t->last == (int)i)
+                give_bytes(devices, t), held[t->id] = false;
         }
     }
-    free(change);
+    free(devices), free(held);
 }
 
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
@@ -211,12 +433,12 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
     struct machine *m = p->machine;
     struct arena *arenas = allocate((size_t)m->n_devices + 1, sizeof *arenas);
     struct problem *wrong = NULL;
+    forget_places(p);
     for (size_t i = 0; i < n; i++)
         find_lifetimes(steps[i]);
-    for (int d = 0; d <= m->n_devices && !wrong; d++) {
-        arenas[d].device = &m->device[d];
-        wrong = place_device(p, &arenas[d]);
-    }
+    struct tensor **tensors = deal_tensors(p, arenas, steps);
+    for (int d = 0; d <= m->n_devices && !wrong; d++)
+        wrong = place_device(&arenas[d]);
     if (!wrong)
         wrong = check_ram(m, arenas);
     for (int d = 0; d <= m->n_devices && !check_only; d++)
@@ -224,6 +446,6 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
             wrong = add_slab(m, &m->device[d], round_up(arenas[d].high[i], m->device[d].alignment));
     for (size_t i = 0; i < n; i++)
         find_peaks(p, steps[i]);
-    free(arenas);
+    free(tensors), free(arenas);
     return wrong;
 }

@@ -15,8 +15,16 @@ struct segment {
     const struct tensor *owner; /* root tensor through which it was written */
     uint64_t value;             /* values.c: number of the value, and where in the space it begins */
     int64_t origin;
-    int *readers; /* nodes that have read it since */
-    size_t n_readers, cap_readers;
+    int reader; /* the latest that has read it since, in `readers`, or NOBODY */
+};
+/* Who read what: each points to the one before it, so that segments which are cut share their past. */
+struct reader {
+    int node, before; /* before: NOBODY behind the last writer */
+    const struct tensor *root;
+};
+struct readers {
+    struct reader *list;
+    size_t n, cap;
 };
 struct space {
     struct segment *segments;
@@ -25,6 +33,8 @@ struct space {
 
 /* Cut the space so that [begin, end) is covered by whole segments; returns the first, *count of them. */
 struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count);
+/* `node` has read the segment through a tensor of that root. */
+void note_reader(struct readers *r, struct segment *s, int node, const struct tensor *root);
 void clear_space(struct space *s);
 
 /* The spaces of a list: per root tensor, or per slab. */

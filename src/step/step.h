@@ -42,6 +42,7 @@ struct tensor {
     enum memory_class class;
     bool cheap;          /* an activation that takes little work to make again, for its size */
     bool persistent;     /* keeps its value from step to step (and its address in all lists) */
+    bool alone;          /* shares its bytes with no other tensor of its list, so that nothing waits for them */
     struct tensor *root; /* itself, unless it is a view */
     size_t offset;       /* of a view: bytes from the root's start */
 
@@ -178,8 +179,8 @@ struct task {
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
-    struct edge *edges;
-    size_t n_edges, cap_edges;
+    struct edge *edges; /* part of the step's */
+    size_t n_edges;
     uint32_t lane_before;      /* wrapped lists: the task before it on its lane, ... */
     bool lane_before_previous; /* ... in the iteration before */
     unsigned notify;           /* bit set of contexts, other than its own, in which a task waits for it */
@@ -192,6 +193,11 @@ struct slot {      /* one task in one iteration (two are kept: step parity) */
     uint64_t queued, start, end; /* start, end: written by host threads */
     uint64_t record;             /* in the trace */
 };
+struct level { /* from this position on, until its next level, a device holds so many bytes */
+    int device;
+    uint32_t position;
+    size_t bytes;
+};
 struct pace; /* run/pace.c */
 struct step {
     char name[24]; /* "train", "eval" */
@@ -203,6 +209,10 @@ struct step {
     struct stamp stamp;          /* put on every task that is added */
     size_t (*peak)[MEM_CLASSES]; /* set by place, by device: most bytes of a class held at a time */
     size_t *high;                /* and of all together */
+    struct level *level;         /* and what is held at each position, in list order */
+    size_t n_levels, cap_levels;
+    struct edge *edges; /* set by depend(): those of task 0, of task 1 ... */
+    size_t n_edges, cap_edges;
 
     /* running */
     struct slot *slots[2];

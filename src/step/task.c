@@ -25,7 +25,7 @@ void free_task(struct task *t)
         CL(clReleaseKernel(t->kernel));
     if (t->issue)
         free(t->context);
-    free(t->args), free(t->access), free(t->edges);
+    free(t->args), free(t->access);
     free(t);
 }
 
@@ -39,7 +39,7 @@ void free_step(struct step *s)
         free(s->slots[parity]);
         free(s->foreign[parity]);
     }
-    free(s->task), free(s->peak), free(s->high);
+    free(s->task), free(s->peak), free(s->high), free(s->level), free(s->edges);
     free(s);
 }
 
@@ -80,7 +80,7 @@ struct task *add_again(struct step *s, const struct task *t)
     if (t->issue)
         again->context = copy_bytes(t->context, t->description);
     again->edges = NULL;
-    again->n_edges = again->cap_edges = 0;
+    again->n_edges = 0;
     return again;
 }
 
