@@ -315,13 +315,13 @@ static void read_line(struct reading *r, char *line)
 /* How much room the machine needs: it is made first, since tensors and lanes point into it. */
 static void count_lines(struct reading *r, const char *text)
 {
-    char name[8];
     r->n_lanes = LANE_KINDS;
     for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        bool host = sscanf(line, " device %7s", name) == 1 && strcmp(name, "host") == 0;
-        size_t blank = strspn(line, " \t\r");
-        r->n_devices += strncmp(line + blank, "device", 6) == 0 && !host;
-        r->n_lanes += strncmp(line + blank, "lane", 4) == 0;
+        const char *word = line + strspn(line, " \t\r"), *name = word + strcspn(word, " \t\r\n");
+        name += strspn(name, " \t\r");
+        bool host = strncmp(name, "host", 4) == 0 && strcspn(name, " \t\r\n#") == 4;
+        r->n_devices += strncmp(word, "device", 6) == 0 && !host;
+        r->n_lanes += strncmp(word, "lane", 4) == 0;
     }
     r->n_lanes += 3 * (size_t)r->n_devices;
 }
