@@ -377,7 +377,7 @@ static void test_swapping_activations_of_training(void **state)
     assert_int_equal(swapped, 12);
     assert_int_equal(t->train->n, tasks + 2 * swapped);
     expect_right("all of them", verify(t->train, t->values));
-    struct simulation *sim = simulate(t->train, t->costs);
+    struct simulation *sim = must_simulate(t->train, t->costs);
     assert_true(sim->period > 0);
     free_simulation(sim);
     free_trainer(t);

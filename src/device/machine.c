@@ -395,7 +395,7 @@ void close_machine(struct machine *m)
         if (m->device[i].cl && m->device[i].cl != m->device[i].root)
             CL(clReleaseDevice(m->device[i].cl));
     drop_links(m);
-    free(m->link), free(m->device), free(m->lane);
+    free(m->link), free(m->device), free(m->lane), free(m->context);
     free(m);
 }
 

@@ -36,6 +36,7 @@ struct pass_report {
     const struct pass *pass;
     bool declined;
     char *reason;
+    char *gain; /* what it comes to, for people; NULL: not known */
 };
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,

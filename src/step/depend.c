@@ -54,22 +54,22 @@ static void touch(struct walk *w, int node, const struct access *a, enum edge_ki
         touch_segment(w, &s[i], node, a->mode, kind);
 }
 
+/* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one.  One
+ * that persists shares its bytes with none, so they connect it to nothing more than its value does. */
+static bool concerns(const struct tensor *t, bool first_copy, enum edge_kind kind)
+{
+    return kind == EDGE_DATA ? t->persistent || !first_copy : !t->persistent;
+}
+
 static void touch_all(struct walk *w, int node, enum edge_kind kind)
 {
     const struct task *t = w->step->task[node % w->n];
     for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
         for (int i = 0; i < t->n_access; i++)
-            if (t->access[i].mode != ACCESS_NONE && ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
+            if (t->access[i].mode != ACCESS_NONE &&
+                ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE) &&
+                concerns(t->access[i].tensor, node < w->n, kind))
                 touch(w, node, &t->access[i], kind);
-}
-
-/* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one. */
-static void forget_transient(struct walk *w)
-{
-    const struct pool *p = w->step->pool;
-    for (size_t i = 0; i < p->n; i++)
-        if (!p->tensors[i]->persistent)
-            clear_space(&w->spaces[EDGE_DATA][i]);
 }
 
 static int later_first(const void *a, const void *b)
@@ -88,8 +88,6 @@ static void find_edges(struct step *s, bool with_addresses)
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
         size_t before = s->n_edges;
-        if (node == w.n)
-            forget_transient(&w);
         for (int kind = 0; kind < kinds; kind++)
             touch_all(&w, node, (enum edge_kind)kind);
         s->task[node % w.n]->n_edges = s->n_edges - before;
@@ -132,8 +130,8 @@ static void choose_waits(struct clocks *c, int node, int *known)
         struct edge *e = &t->edges[i];
         int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
         int lane = c->step->task[e->from]->lane->index - c->first;
-        if (from < 0)
-            continue; /* before the first copy */
+        if (from < 0 || c->step->task[e->from]->lane == t->lane)
+            continue; /* before the first copy, or known from the task before on the lane */
         if (lane >= 0 && lane < c->width) {
             e->wait = from > known[lane];
             known[lane] = MAX(known[lane], from);

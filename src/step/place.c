@@ -98,10 +98,10 @@ struct arena {
     size_t high[256];  /* per slab: bytes in use from its start */
     int n_slabs;
 };
-enum { MOST_RUNS = 128 }; /* four nodes of a level at most */
+enum { MOST_HELD = 128 }; /* four nodes of a level at most */
 struct life {
     size_t first, last;                 /* moments */
-    const struct runs *held[MOST_RUNS]; /* together, the bytes that are held meanwhile */
+    const struct runs *held[MOST_HELD]; /* together, the bytes that are held meanwhile */
     size_t n;
 };
 
@@ -270,6 +270,18 @@ static const struct task *first_user(const struct tensor *t)
     return NULL;
 }
 
+/* What would need fewer bytes; task: that needs them, or NULL. */
+static const char *advise(const struct device *d, const struct step *s, const struct task *task)
+{
+    if (d->by_hand)
+        return "smaller tensors";
+    if (!task)
+        return "a smaller model";
+    if (task->layer >= 0 && strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
+        return "--recompute full, a smaller --micro-batch or --seq-len";
+    return "a smaller --micro-batch or --seq-len";
+}
+
 static struct problem *over_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], have[32], size[32];
@@ -277,18 +289,14 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept from step to step");
-    const char *smaller = a->device->by_hand ? "smaller tensors"
-                          : task && task->layer >= 0 && !strcmp(t->step->name, "train")
-                              ? "--recompute full, a smaller --micro-batch or --seq-len"
-                          : task ? "a smaller --micro-batch or --seq-len"
-                                 : "a smaller model";
     const char *larger = a->device->by_hand ? "memory=" : a->device->is_host ? "--host-mem" : "--device-mem";
     struct problem *p = new_problem(
         EXIT_USAGE,
         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
         "larger %s",
         a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
-        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget), smaller, larger);
+        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
+        advise(a->device, t->step, task), larger);
     free(where);
     return p;
 }
@@ -398,11 +406,10 @@ static bool held_throughout(const struct step *s, const struct tensor *t)
     return t->root == t && (t->persistent || (t->alone && t->step == s));
 }
 
-static void find_peaks(const struct pool *p, struct step *s)
+static void begin_peaks(struct step *s, struct holding *devices, bool *held)
 {
+    const struct pool *p = s->pool;
     size_t n_devices = (size_t)p->machine->n_devices + 1;
-    struct holding *devices = allocate(n_devices, sizeof *devices);
-    bool *held = allocate(p->n, sizeof *held);
     memset(s->peak, 0, n_devices * sizeof *s->peak);
     memset(s->high, 0, n_devices * sizeof *s->high);
     s->n_levels = 0;
@@ -411,17 +418,25 @@ static void find_peaks(const struct pool *p, struct step *s)
             take_bytes(s, devices, p->tensors[i]);
     for (size_t d = 0; d < n_devices; d++)
         tell_level(s, &devices[d], (int)d, 0);
+}
+
+static void find_peaks(struct step *s)
+{
+    struct holding *devices = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *devices);
+    bool *held = allocate(s->pool->n, sizeof *held);
+    begin_peaks(s, devices, held);
     for (size_t i = 0; i < s->n; i++) {
-        for (int a = 0; a < s->task[i]->n_access; a++) {
-            const struct tensor *t = s->task[i]->access[a].tensor->root;
+        const struct task *task = s->task[i];
+        for (int a = 0; a < task->n_access; a++) {
+            const struct tensor *t = task->access[a].tensor->root;
             if (!held[t->id])
                 take_bytes(s, devices, t);
             held[t->id] = true;
         }
         tell_levels(s, devices, i);
-        for (int a = 0; a < s->task[i]->n_access; a++) {
-            const struct tensor *t = s->task[i]->access[a].tensor->root;
-            if (held[t->id] && !held_throughout(s, t) && t->last == (int)i)
+        for (int a = 0; a < task->n_access; a++) {
+            const struct tensor *t = task->access[a].tensor->root;
+            if (held[t->id] && t->last == (int)i && !held_throughout(s, t))
                 give_bytes(devices, t), held[t->id] = false;
         }
     }
@@ -445,7 +460,7 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         for (int i = 0; i < arenas[d].n_slabs && !wrong; i++)
             wrong = add_slab(m, &m->device[d], round_up(arenas[d].high[i], m->device[d].alignment));
     for (size_t i = 0; i < n; i++)
-        find_peaks(p, steps[i]);
+        find_peaks(steps[i]);
     free(tensors), free(arenas);
     return wrong;
 }

@@ -58,8 +58,6 @@ void note_reader(struct readers *r, struct segment *s, int node, const struct te
     s->reader = (int)r->n - 1;
 }
 
-void clear_space(struct space *s) { s->n = 0; }
-
 struct space *new_spaces(const struct pool *p, bool by_address, size_t *n)
 {
     *n = by_address ? (size_t)(p->machine->n_devices + 1) * SLABS_PER_DEVICE : p->n;

@@ -35,7 +35,6 @@ struct space {
 struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count);
 /* `node` has read the segment through a tensor of that root. */
 void note_reader(struct readers *r, struct segment *s, int node, const struct tensor *root);
-void clear_space(struct space *s);
 
 /* The spaces of a list: per root tensor, or per slab. */
 struct space *new_spaces(const struct pool *p, bool by_address, size_t *n);

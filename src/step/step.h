@@ -205,7 +205,7 @@ struct step {
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
-    struct task *cursor;         /* while the list is edited: new tasks come behind it */
+    struct task *head, *cursor;  /* while the list is edited: stands before the first; new tasks come behind it */
     struct stamp stamp;          /* put on every task that is added */
     size_t (*peak)[MEM_CLASSES]; /* set by place, by device: most bytes of a class held at a time */
     size_t *high;                /* and of all together */
@@ -226,6 +226,10 @@ struct step {
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
+/* The list as it is now, in the midst of an edit too, with tasks of its own on the same tensors: to be placed, ordered
+ * and simulated, not run.  free_draft() frees it; *original, by position the list's own tasks, the caller. */
+struct step *draft_of(const struct step *s, struct task ***original);
+void free_draft(struct step *draft);
 
 /* Each adds a task to the list, which owns it: at its end, or at the cursor. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
