@@ -277,7 +277,7 @@ static const char *advise(const struct device *d, const struct step *s, const st
         return "smaller tensors";
     if (!task)
         return "a smaller model";
-    if (task->layer >= 0 && strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
+    if (strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
         return "--recompute full, a smaller --micro-batch or --seq-len";
     return "a smaller --micro-batch or --seq-len";
 }
