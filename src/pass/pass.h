@@ -4,7 +4,7 @@
  *     recompute   activations are made again instead of kept                 recompute.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
- * micro-batch, never for their names, and prediction for what it would gain (../predict/predict.h).  To add one: its
+ * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
  * function here, a row in pass.c, its wishes below and their option in ../train/settings.c.  Then `yard plan --after
  * NAME` shows the list behind it, --verify proves it, and tests/test_pass.c runs it together with all others.
  */
