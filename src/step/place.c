@@ -6,8 +6,9 @@
  * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
  * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
  *
- * To find that address without looking at all tensors placed before, a tree over time says what is held when.
+ * held.c tells that address without looking at all tensors placed before.
  */
+#include "held.h"
 #include "step.h"
 
 #include <stdlib.h>
@@ -43,69 +44,22 @@ static void find_lifetimes(struct step *s)
 
 static bool is_used(const struct tensor *t) { return t->root == t && (t->persistent || t->step); }
 
-/* ---- what is held when ----------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------------------------- */
 
-/* Sorted bytes [begin, end), apart from each other. */
-struct run {
-    size_t begin, end;
-};
-struct runs {
-    struct run *run;
-    size_t n, cap;
-};
-
-static size_t first_ending_from(const struct runs *r, size_t at)
-{
-    size_t low = 0, high = r->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r->run[middle].end < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void add_run(struct runs *r, struct run new)
-{
-    size_t i = first_ending_from(r, new.begin), stop = i;
-    for (; stop < r->n && r->run[stop].begin <= new.end; stop++) { /* what it touches becomes one with it */
-        new.begin = MIN(new.begin, r->run[stop].begin);
-        new.end = MAX(new.end, r->run[stop].end);
-    }
-    size_t behind = r->n - stop;
-    if (stop == i)
-        (void)APPEND(r->run, r->n, r->cap);
-    r->n = i + 1 + behind;
-    memmove(&r->run[i + 1], &r->run[stop], behind * sizeof *r->run);
-    r->run[i] = new;
-}
-
-/* A device's time has a moment wherever a tensor of its begins, list behind list: two lives meet when they have a
- * moment in common.  A node of the tree spans some moments, its children one half of them each. */
-struct node {
-    struct runs some, all; /* bytes held at one of its moments or more; bytes that a tensor holds at all of them */
-};
+/* Its time has a moment wherever a tensor begins to live, list behind list: two lives meet when they share a moment. */
 struct arena {
     struct device *device;
     struct step *const *steps; /* all lists */
     struct tensor **tensors;   /* in the order in which they get addresses */
     size_t n;
     uint64_t *moment; /* sorted */
-    size_t n_moments, n_leaves;
-    struct node *node; /* node 1 is the root, those below node k are 2k and 2k + 1 */
+    size_t n_moments;
+    struct held *held; /* slab k lies at k times the limit of slabs */
     size_t high[256];  /* per slab: bytes in use from its start */
     int n_slabs;
 };
-enum { MOST_HELD = 128 }; /* four nodes of a level at most */
-struct life {
-    size_t first, last;                 /* moments */
-    const struct runs *held[MOST_HELD]; /* together, the bytes that are held meanwhile */
-    size_t n;
-};
 
-static uint64_t key_of(const struct arena *a, const struct tensor *t, int position)
+static uint64_t moment_of(const struct arena *a, const struct tensor *t, int position)
 {
     uint64_t list = 0;
     while (a->steps[list] != t->step)
@@ -113,7 +67,7 @@ static uint64_t key_of(const struct arena *a, const struct tensor *t, int positi
     return list << 32 | (uint32_t)position;
 }
 
-static int by_key(const void *a, const void *b)
+static int by_moment(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
     return COMPARE(*x, *y);
@@ -125,104 +79,26 @@ static void find_moments(struct arena *a)
     a->moment = allocate(a->n + 1, sizeof *a->moment);
     for (size_t i = 0; i < a->n; i++)
         if (!a->tensors[i]->persistent)
-            a->moment[n++] = key_of(a, a->tensors[i], a->tensors[i]->first);
+            a->moment[n++] = moment_of(a, a->tensors[i], a->tensors[i]->first);
     if (n)
-        qsort(a->moment, n, sizeof *a->moment, by_key);
+        qsort(a->moment, n, sizeof *a->moment, by_moment);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || a->moment[i] != a->moment[i - 1])
             a->moment[a->n_moments++] = a->moment[i];
     a->n_moments = MAX(a->n_moments, 1);
-    for (a->n_leaves = 1; a->n_leaves < a->n_moments;)
-        a->n_leaves *= 2;
-    a->node = allocate(2 * a->n_leaves, sizeof *a->node);
 }
 
-static size_t moments_before(const struct arena *a, uint64_t key)
+static size_t moments_before(const struct arena *a, uint64_t moment)
 {
     size_t low = 0, high = a->n_moments;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (a->moment[middle] < key)
+        if (a->moment[middle] < moment)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
-}
-
-static bool meets(const struct life *l, size_t begin, size_t end) { return l->first < end && begin <= l->last; }
-static bool covers(const struct life *l, size_t begin, size_t end) { return l->first <= begin && end <= l->last + 1; }
-
-/* What is held during the life at moments begin .. end - 1, which are node k's. */
-static void gather(const struct arena *a, struct life *l, size_t k, size_t begin, size_t end)
-{
-    if (!meets(l, begin, end))
-        return;
-    bool covered = covers(l, begin, end);
-    const struct runs *held = covered ? &a->node[k].some : &a->node[k].all;
-    if (held->n)
-        l->held[l->n++] = held;
-    if (!covered) {
-        gather(a, l, 2 * k, begin, (begin + end) / 2);
-        gather(a, l, 2 * k + 1, (begin + end) / 2, end);
-    }
-}
-
-static void hold(struct arena *a, const struct life *l, struct run bytes, size_t k, size_t begin, size_t end)
-{
-    if (!meets(l, begin, end))
-        return;
-    add_run(&a->node[k].some, bytes);
-    if (covers(l, begin, end))
-        add_run(&a->node[k].all, bytes);
-    else {
-        hold(a, l, bytes, 2 * k, begin, (begin + end) / 2);
-        hold(a, l, bytes, 2 * k + 1, (begin + end) / 2, end);
-    }
-}
-
-static struct life life_of(const struct arena *a, const struct tensor *t)
-{
-    struct life l = {.last = a->n_moments - 1};
-    if (!t->persistent) {
-        l.first = moments_before(a, key_of(a, t, t->first));
-        l.last = moments_before(a, key_of(a, t, t->last) + 1) - 1;
-    }
-    gather(a, &l, 1, 0, a->n_leaves);
-    return l;
-}
-
-static void free_arena(struct arena *a)
-{
-    for (size_t k = 0; a->node && k < 2 * a->n_leaves; k++)
-        free(a->node[k].some.run), free(a->node[k].all.run);
-    free(a->node), free(a->moment);
-}
-
-/* ---- addresses ------------------------------------------------------------------------------------------------- */
-
-/* From `at` on, the first address of so many bytes that are not held, in one slab.  Addresses of slab k begin at k
- * times the limit. */
-static size_t first_free(const struct runs *held, size_t at, size_t bytes, size_t limit)
-{
-    for (size_t i = first_ending_from(held, at + 1);; i++) {
-        if (at % limit + bytes > limit)
-            at = round_up(at, limit);
-        if (i == held->n || at + bytes <= held->run[i].begin)
-            return at;
-        at = MAX(at, held->run[i].end);
-    }
-}
-
-static size_t lowest_fit(const struct life *l, size_t bytes, size_t limit)
-{
-    size_t at = 0;
-    for (size_t i = 0, agreed = 0; agreed < l->n; i = (i + 1) % l->n) {
-        size_t free_at = first_free(l->held[i], at, bytes, limit);
-        agreed = free_at == at ? agreed + 1 : 1;
-        at = free_at;
-    }
-    return at;
 }
 
 static size_t arena_bytes(const struct arena *a)
@@ -245,18 +121,21 @@ static struct problem *too_large(const struct arena *a, const struct tensor *t, 
 /* NULL, or what is wrong: the tensor does not fit into one piece of memory. */
 static struct problem *assign(struct arena *a, struct tensor *t)
 {
-    size_t limit = slab_limit(a->device);
+    size_t limit = slab_limit(a->device), first = 0, last = a->n_moments - 1;
     if (t->bytes > limit)
         return too_large(a, t, limit);
-    struct life l = life_of(a, t);
-    size_t at = lowest_fit(&l, t->bytes, limit);
+    if (!t->persistent) {
+        first = moments_before(a, moment_of(a, t, t->first));
+        last = moments_before(a, moment_of(a, t, t->last) + 1) - 1;
+    }
+    size_t at = lowest_free(a->held, first, last, t->bytes, limit);
     if (at / limit >= COUNT(a->high))
         return too_large(a, t, limit);
+    hold(a->held, first, last, at, at + round_up(t->bytes, a->device->alignment));
     t->slab = (int)(at / limit);
     t->address = at % limit;
     a->n_slabs = MAX(a->n_slabs, t->slab + 1);
     a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
-    hold(a, &l, (struct run){at, at + round_up(t->bytes, a->device->alignment)}, 1, 0, a->n_leaves);
     return NULL;
 }
 
@@ -305,12 +184,14 @@ static struct problem *place_device(struct arena *a)
 {
     struct problem *wrong = NULL;
     find_moments(a);
+    a->held = new_held(a->n_moments);
     for (size_t i = 0; i < a->n && !wrong; i++) {
         wrong = assign(a, a->tensors[i]);
         if (!wrong && arena_bytes(a) > a->device->budget)
             wrong = over_budget(a, a->tensors[i]);
     }
-    free_arena(a);
+    free_held(a->held);
+    free(a->moment);
     return wrong;
 }
 
