@@ -55,7 +55,7 @@ static void note_memory(struct forecast *f, struct step *draft)
     for (size_t i = 0; i < f->n_levels; i++) {
         const struct level *l = &f->level[i];
         if (l->bytes > f->high[l->device])
-            f->high[l->device] = l->bytes, f->at[l->device] = l->position;
+            f->high[l->device] = l->bytes, f->at[l->device] = (size_t)l->position;
     }
 }
 
@@ -89,7 +89,7 @@ size_t *bytes_at_positions(const struct forecast *f, const struct device *d)
     for (size_t i = 0; i < f->n_levels; i++) {
         if (f->level[i].device != d->index)
             continue;
-        while (next < f->level[i].position)
+        while (next < (size_t)f->level[i].position)
             bytes[next++] = now;
         now = f->level[i].bytes;
     }

@@ -194,8 +194,7 @@ struct slot {      /* one task in one iteration (two are kept: step parity) */
     uint64_t record;             /* in the trace */
 };
 struct level { /* from this position on, until its next level, a device holds so many bytes */
-    int device;
-    uint32_t position;
+    int device, position;
     size_t bytes;
 };
 struct pace; /* run/pace.c */
@@ -226,8 +225,8 @@ struct step {
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
-/* The list as it is now, in the midst of an edit too, with tasks of its own on the same tensors: to be placed, ordered
- * and simulated, not run.  free_draft() frees it; *original, by position the list's own tasks, the caller. */
+/* The list as it is now, while it is edited too, with tasks of its own on the same tensors: to be placed, ordered and
+ * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
 struct step *draft_of(const struct step *s, struct task ***original);
 void free_draft(struct step *draft);
 
@@ -271,7 +270,7 @@ void write_list(FILE *out, const struct step *s, const double *seconds);
 /* Seconds of a task of a step file, alone. */
 double given_seconds(const struct task *t);
 
-/* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
+/* ---- depend.c, place.c, levels.c --------------------------------------------------------------------------------- */
 
 /* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
  * `wait`, `notify` and `flush` are set. */
@@ -280,6 +279,7 @@ void depend(struct step *s, bool with_addresses);
 /* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
  * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
+void find_peaks(struct step *s); /* by lifetimes, as place() does: peak, high, level */
 
 /* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */
 
