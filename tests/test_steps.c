@@ -18,7 +18,7 @@ static struct step *read_text_list(const char *text)
     return s;
 }
 
-static struct simulation *simulate_text(const char *text) { return simulate(read_text_list(text), NULL); }
+static struct simulation *simulate_text(const char *text) { return must_simulate(read_text_list(text), NULL); }
 
 static void end_simulation(struct simulation *sim)
 {
@@ -278,7 +278,7 @@ static void test_the_shipped_lists(void **state)
         char *wrong = verify(s, values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
-        struct simulation *sim = simulate(s, NULL);
+        struct simulation *sim = must_simulate(s, NULL);
         if (fabs(sim->period - shipped[i].period) > 1e-9)
             test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
         free_values(values), free(path);
@@ -327,13 +327,13 @@ static void test_updates_wait_for_the_last_backward(void **state)
 {
     (void)state;
     struct step *s = gated_list(TWO_LAYERS);
-    struct simulation *sim = simulate(s, NULL);
+    struct simulation *sim = must_simulate(s, NULL);
     expect_order(s, "back back adam tell adam");
     expect_number("period", sim->period, 6);
     expect_number("first update", sim->moments[2].start, 5);
     end_simulation(sim);
     s = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
-    sim = simulate(s, NULL);
+    sim = must_simulate(s, NULL);
     expect_order(s, "back back norm adam tell adam late");   /* the norm takes the backwards' place */
     expect_number("first update", sim->moments[3].start, 2); /* of g; the norm reads nothing and starts at 0 */
     end_simulation(sim);
@@ -402,7 +402,7 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
 {
     char *text = written(s, sim->seconds);
     struct step *again = read_text_list(text);
-    struct simulation *second = simulate(again, NULL);
+    struct simulation *second = must_simulate(again, NULL);
     char *twice = written(again, second->seconds);
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
@@ -426,7 +426,7 @@ static void test_a_models_list_and_back(void **state)
     (void)state;
     for (int ranks = 1; ranks <= 4; ranks += 3) {
         struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
-        struct simulation *sim = simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, t->costs);
         expect_round_trip(t->train, sim);
         free_simulation(sim);
         free_trainer(t);
@@ -443,7 +443,7 @@ static void test_a_profiles_list_and_back(void **state)
                           "gap compute = 3e-6\ngap cpu = 1.1e-5\nissue = 2.3e-6\n"
                           "task batch.upload upload = 3000 0 800\ntask attn.qkv compute = 5000 900 4000\n";
     struct costs *c = read_costs(write_file("profile.txt", profile, strlen(profile)));
-    struct simulation *sim = simulate(t->train, c);
+    struct simulation *sim = must_simulate(t->train, c);
     expect_round_trip(t->train, sim);
     free_simulation(sim), free_costs(c);
     free_trainer(t);

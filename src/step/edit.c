@@ -42,13 +42,14 @@ struct edit *open_edit(struct step *s)
     e->head.before = e->head.behind = &e->head;
     for (size_t i = 0; i < s->n; i++)
         link_behind(s->task[i], e->head.before);
+    s->head = &e->head;
     s->cursor = e->head.before;
     return e;
 }
 
 static void close_edit(struct edit *e)
 {
-    e->step->cursor = NULL;
+    e->step->head = e->step->cursor = NULL;
     e->step->stamp = e->stamp;
     free(e->journal);
     free(e->dropped);

@@ -18,6 +18,8 @@ static enum role gate_role(const struct step *s)
     return ROLE_BACKWARD;
 }
 
+bool is_gate(const struct step *s, const struct task *t) { return t->role == gate_role(s); }
+
 size_t list_gates(const struct step *s, struct task **gate)
 {
     enum role role = gate_role(s);
