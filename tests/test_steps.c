@@ -270,6 +270,7 @@ static void test_the_shipped_lists(void **state)
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = format_string("data/steps/%s.txt", shipped[i].name);
         struct step *s = read_list(path);
+        depend(s, false);
         if (shipped[i].clip)
             gate_updates(s);
         struct values *values = number_values(s);
@@ -299,6 +300,7 @@ static void test_the_shipped_lists(void **state)
 static struct step *gated_list(const char *text)
 {
     struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    depend(s, false);
     gate_updates(s);
     struct values *values = number_values(s);
     must(place(s->pool, &s, 1, true));

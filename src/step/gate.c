@@ -81,7 +81,6 @@ void gate_updates(struct step *s)
     struct task **gate = allocate(s->n, sizeof *gate);
     size_t n = list_gates(s, gate);
     if (n) {
-        depend(s, false);
         mark_gated(s);
         move_gated(s, gate[n - 1]);
     }

@@ -301,8 +301,8 @@ double given_seconds(const struct task *t);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
-/* Updates that do not follow from a norm are gated, and come behind what holds them.  Before place().  Ends the program
- * (EXIT_USAGE) where the gradients follow from an update. */
+/* Updates that do not follow from a norm are gated, and come behind what holds them.  The list has its data edges, and
+ * wants new ones.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
 void gate_updates(struct step *s);
 /* The tasks that hold updates, into gate[] (room for s->n); returns how many. */
 size_t list_gates(const struct step *s, struct task **gate);
