@@ -190,12 +190,19 @@ static void pace_training(struct trainer *t)
     free_simulation(sim);
 }
 
+static double predicted_ns(void *trainer, const struct task *t)
+{
+    enum cost_source source;
+    return 1e9 * task_seconds(((struct trainer *)trainer)->costs, t, &source);
+}
+
 static void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
     char *title = describe_shape(t);
     enum trace_kind kind = t->settings->pace ? TRACE_PACED : TRACE_REAL;
     double scale = t->settings->pace ? 1 / pace_scale(t->train->wrapper) : 1;
-    t->trace = execution.trace = start_trace(t->settings->trace, t->machine, lists, n, title, kind, scale);
+    struct trace_about about = {title, kind, scale, t->costs ? predicted_ns : NULL, t};
+    t->trace = execution.trace = start_trace(t->settings->trace, t->machine, lists, n, &about);
     free(title);
 }
 
