@@ -229,6 +229,7 @@ static void issue_task(struct step *s, uint32_t number, size_t i)
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->ready, "list %s has not been finished", s->name);
+    adopt_slowness(s);
     wait_iteration(s, s->number[number & 1]);
     pthread_mutex_lock(&slots_lock);
     s->number[number & 1] = number;
@@ -240,8 +241,14 @@ void execute(struct step *s, uint32_t number)
     }
     watch(s);
     pthread_mutex_lock(&slots_lock);
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
+        if (is_held(s, number)) {
+            pthread_mutex_unlock(&slots_lock);
+            wait_for_viewer(s, number, i);
+            pthread_mutex_lock(&slots_lock);
+        }
         issue_task(s, number, i);
+    }
     pthread_mutex_unlock(&slots_lock);
     for (int i = 0; i < s->pool->machine->n_lanes; i++)
         if (s->pool->machine->lane[i].queue)

@@ -36,8 +36,7 @@ struct trace_follow {
     struct trace_record run[RUN], again[RUN]; /* slots, read twice */
 
     int fd;                   /* for asking; -1: we may only read */
-    struct trace_control ask; /* as written to the file */
-    bool pausing;
+    struct trace_control ask; /* as written to the file; until 0: nothing is asked */
 };
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
@@ -218,8 +217,8 @@ static void open_for_asking(struct trace_follow *f)
         close(f->fd);
         f->fd = -1;
     }
-    f->ask = f->trace->header.control;
-    f->ask.slow = 1;
+    f->ask = (struct trace_control){
+        .tasks = f->trace->header.control.tasks, .steps = f->trace->header.control.steps, .slow = 1};
 }
 
 bool trace_can_ask(const struct trace_follow *f)
@@ -230,33 +229,30 @@ bool trace_can_ask(const struct trace_follow *f)
 /* What cannot be written is not asked: the trainer then goes on, and its state shows that. */
 static void write_asked(struct trace_follow *f)
 {
-    f->ask.pause_until = f->pausing ? now_ns() + TRACE_LEASE_MS * UINT64_C(1000000) : 0;
-    if (pwrite(f->fd, &f->ask, sizeof f->ask, TRACE_CONTROL) != sizeof f->ask)
-        f->pausing = false;
+    struct trace_control *a = &f->ask;
+    a->until = a->pause || a->slow > 1 ? now_ns() + TRACE_LEASE_MS * UINT64_C(1000000) : 0;
+    if (trace_can_ask(f) && pwrite(f->fd, a, sizeof *a, TRACE_CONTROL) != sizeof *a)
+        a->pause = 0;
 }
 
 static void renew(struct trace_follow *f)
 {
-    if (f->pausing && trace_can_ask(f))
+    if (f->ask.until)
         write_asked(f);
 }
 
 void trace_ask_pause(struct trace_follow *f, bool on)
 {
-    if (!trace_can_ask(f) || f->pausing == on)
-        return;
-    f->pausing = on;
+    f->ask.pause = on;
     write_asked(f);
 }
 
-bool trace_asks_pause(const struct trace_follow *f) { return f->pausing && trace_can_ask(f); }
+bool trace_asks_pause(const struct trace_follow *f) { return f->ask.pause && trace_can_ask(f); }
 
 static void ask_one(struct trace_follow *f, uint64_t *count)
 {
-    if (!trace_can_ask(f))
-        return;
-    *count += f->pausing;
-    f->pausing = true;
+    *count += f->ask.pause;
+    f->ask.pause = true;
     write_asked(f);
 }
 
@@ -265,18 +261,18 @@ void trace_ask_step(struct trace_follow *f) { ask_one(f, &f->ask.steps); }
 
 void trace_ask_slow(struct trace_follow *f, double factor)
 {
-    double now = f->ask.slow;
     f->ask.slow = factor > 1 ? MIN(factor, TRACE_SLOWEST) : 1;
-    if (trace_can_ask(f) && f->ask.slow != now)
-        write_asked(f);
+    write_asked(f);
 }
 
-double trace_asks_slow(const struct trace_follow *f) { return f->ask.slow > 1 ? f->ask.slow : 1; }
+double trace_asks_slow(const struct trace_follow *f) { return trace_can_ask(f) ? f->ask.slow : 1; }
 
 static void stop_asking(struct trace_follow *f)
 {
-    trace_ask_slow(f, 1);
-    trace_ask_pause(f, false);
+    if (f->ask.until) {
+        f->ask.pause = 0;
+        trace_ask_slow(f, 1);
+    }
     if (f->fd >= 0)
         close(f->fd);
 }

@@ -55,8 +55,8 @@ bool trace_follow_running(const struct trace_follow *f, uint32_t lane, struct tr
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
 bool trace_can_ask(const struct trace_follow *f);
-/* The pause holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS; then the trainer goes on,
- * so a viewer that is killed or hangs does not hold it. */
+/* All that is asked holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS; then the trainer
+ * goes on at full speed, so a viewer that is killed or hangs does not hold it. */
 enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
 void trace_ask_pause(struct trace_follow *f, bool on);
 bool trace_asks_pause(const struct trace_follow *f);

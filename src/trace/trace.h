@@ -24,6 +24,7 @@
  *     write.c     the trainer's half
  *     follow.c    the reader's half, also of a file that grows: see follow.h
  *     read.c      the tables, checked; a whole trace at once
+ *     launch.c    the viewer, started on a trace
  *     stats.c     what a trace says
  */
 #ifndef TRACE_H
@@ -42,11 +43,12 @@ enum trace_flag {
 
 /* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/hold.c). */
 struct trace_control {
-    uint64_t pause_until; /* clock: no task is issued before it.  A lease: 0, past or too far ahead is no pause */
-    uint64_t tasks;       /* counts: each more lets a paused trainer issue one task, ... */
-    uint64_t steps;       /* ... or all that are left of the step */
-    double slow;          /* tasks take so many times as long; 1, or anything below: not slowed */
-    uint64_t spare[4];
+    uint64_t until; /* clock: a lease.  0, past or too far ahead: nothing is asked */
+    uint64_t pause; /* not 0: no task is issued, ... */
+    uint64_t tasks; /* ... but one more whenever this count rises, ... */
+    uint64_t steps; /* ... and all that are left of the step when this one does */
+    double slow;    /* tasks take so many times as long; 1, or anything below: not slowed */
+    uint64_t spare[3];
 };
 struct trace_header {
     char magic[8];
@@ -149,6 +151,7 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
 /* A word of life while nothing is issued: `held` as in the header. */
 void trace_alive(struct trace_writer *w, uint64_t held);
+void trace_slowed(struct trace_writer *w, bool on); /* records from here on are TRACE_SLOWED, or not */
 /* What viewers ask for: it changes under its reader. */
 const struct trace_control *trace_asked(const struct trace_writer *w);
 /* Cuts the file to what was used and closes it. */
@@ -178,6 +181,14 @@ struct trace *trace_open(const char *path); /* the same, and such a problem ends
 void trace_free(struct trace *t);
 /* What tensors hold on the device when the task runs; NULL: the trace does not say. */
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device);
+
+/* ---- launch.c -------------------------------------------------------------------------------------------------- */
+
+/* Where a trace may lie that nobody asked for: $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
+char *private_trace(void);
+/* Start `yard view` on the trace and go on, with or without it: a warning says why there is none.  `remove`: the file
+ * goes, for the viewer has it open. */
+void show_trace(const char *path, bool remove);
 
 /* ---- stats.c: what a trace says -------------------------------------------------------------------------- */
 

@@ -30,6 +30,7 @@ struct trace_writer {
     struct trace_record *ring;
     uint64_t capacity, n_tasks; /* copies: the mapping is writable from outside */
     uint64_t head;              /* of the issuing thread */
+    _Atomic uint32_t marks;     /* flags of all records now */
 };
 
 /* The next part of the file: where it begins; *end is behind it. */
@@ -194,7 +195,7 @@ void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t
     struct trace_record *r = &w->ring[number % w->capacity];
     end = MAX(end, 1);
     r->start = MIN(start, end);
-    r->flags = flags | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
+    r->flags = flags | w->marks | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
     __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
     __atomic_store_n(&w->header->alive_ns, end, __ATOMIC_RELAXED);
 }
@@ -204,6 +205,8 @@ void trace_alive(struct trace_writer *w, uint64_t held)
     __atomic_store_n(&w->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
     __atomic_store_n(&w->header->held, held, __ATOMIC_RELAXED);
 }
+
+void trace_slowed(struct trace_writer *w, bool on) { w->marks = on ? TRACE_SLOWED : 0; }
 
 const struct trace_control *trace_asked(const struct trace_writer *w) { return &w->header->control; }
 
