@@ -61,7 +61,7 @@ static void write_picture(void *picture)
     write_bytes(w, "\x89PNG\r\n\x1a\n", 8);
     write_chunk(w, "IHDR", head, sizeof head);
     write_chunk(w, "IDAT", small, size);
-    write_chunk(w, "IEND", NULL, 0);
+    write_chunk(w, "IEND", "", 0); /* NULL would reset the checksum */
     publish(w);
     free(rows), free(small);
 }
