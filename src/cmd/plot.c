@@ -61,7 +61,7 @@ static void read_log(struct log *log)
         fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", log->path,
              log->not_finite ? " that are finite numbers" : "");
     if (log->not_finite)
-        note("%s: %zu losses that are not finite are left out", log->path, log->not_finite);
+        note("%s: left out, because they are not finite: %zu losses", log->path, log->not_finite);
 }
 
 static void read_run(struct plot *p, size_t run, const char *path)
