@@ -132,7 +132,7 @@ static void test_a_ring_overwritten_while_it_is_followed(void **state)
     pthread_t thread;
     stop = false;
     assert_int_equal(pthread_create(&thread, NULL, write_until_stopped, w), 0);
-    for (int polls = 0; polls < 20000 || t->n_records < 1000; polls++) {
+    for (int polls = 0; polls < 5000 || t->n_records < 1000; polls++) {
         struct trace_news news;
         size_t checked = t->n_records;
         must(trace_follow_poll(f, &news));
@@ -263,7 +263,7 @@ static pid_t start_training(const char *trace, const char *log, const char *more
     pid_t child = fork();
     if (child == 0) {
         freopen("/dev/null", "w", stdout);
-        execl(yard ? yard : "./yard", "yard", "train", "--model", "tiny", "--steps", "300", "--sample-tokens", "0",
+        execl(yard ? yard : "./yard", "yard", "train", "--model", "tiny", "--steps", "150", "--sample-tokens", "0",
               "--watchdog", "1", "--trace", trace, "--log", log, more, NULL);
         _exit(99);
     }
