@@ -30,7 +30,7 @@ static void trace_simulation(const struct settings *s, const struct simulation *
     if (path)
         write_simulation(sim, path, title);
     if (s->view)
-        show_trace(path, !s->trace);
+        show_trace(path, NULL, !s->trace);
     free(path);
 }
 

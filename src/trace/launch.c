@@ -43,13 +43,13 @@ static char *own_binary(void)
 
 /* The open file is handed on, as descriptor 3: its name may go at once.  A session of its own, so that a Ctrl-C meant
  * for the training leaves the window. */
-static int spawn_viewer(int fd)
+static int spawn_viewer(int fd, const char *log)
 {
     enum { TRACE_FD = 3 };
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     pid_t pid;
-    char *binary = own_binary(), *arguments[] = {"yard", "view", "/dev/fd/3", NULL};
+    char *binary = own_binary(), *arguments[] = {"yard", "view", "/dev/fd/3", log ? "--log" : NULL, (char *)log, NULL};
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -62,11 +62,11 @@ static int spawn_viewer(int fd)
     return error;
 }
 
-void show_trace(const char *path, bool remove)
+void show_trace(const char *path, const char *log, bool remove)
 {
     const char *why = no_window();
     int fd = why ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    int error = why ? 0 : fd < 0 ? errno : spawn_viewer(fd);
+    int error = why ? 0 : fd < 0 ? errno : spawn_viewer(fd, log);
     if (why)
         warn("--view shows nothing: %s", why);
     if (error)

@@ -219,7 +219,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
         measure_peaks(t->machine);
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
     if (t->settings->view)
-        show_trace(path, !t->settings->trace);
+        show_trace(path, t->settings->log, !t->settings->trace);
     free(title), free(path);
 }
 
