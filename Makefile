@@ -28,14 +28,14 @@ endif
 
 # ---- what there is -------------------------------------------------------------------------------------------------
 
-# Every .c file below src/ belongs to the program.  Only the viewer, src/view/, needs SDL2: without it, it is left out.
+# Every .c file below src/ belongs to the program.  Only the viewer's window needs SDL2: without it, pictures remain.
 SOURCES := $(sort $(wildcard src/*.c src/*/*.c))
 SDL2    := $(shell sdl2-config --libs 2>/dev/null)
-ifneq ($(and $(SDL2),$(wildcard src/view)),)
+ifneq ($(SDL2),)
 CPPFLAGS += -DHAVE_SDL2 $(shell sdl2-config --cflags)
 LDLIBS   += $(SDL2)
 else
-SOURCES  := $(filter-out src/view/%,$(SOURCES))
+SOURCES  := $(filter-out src/view/window.c,$(SOURCES))
 endif
 
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
@@ -86,10 +86,11 @@ build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 # ---- targets -------------------------------------------------------------------------------------------------------
 
 STEPS = 2000
-demo: $(YARD) ## train a small GPT on this project's own text, read its trace, sample from it (1 to 2 minutes)
+demo: $(YARD) ## train a small GPT on this project's own text, read and draw its trace, sample from it (1 to 2 minutes)
 	./$(YARD) train --model nano --steps $(STEPS) --trace build/demo.trace --save build/demo \
 	    --sample-tokens 0
 	./$(YARD) trace summary build/demo.trace
+	./$(YARD) view build/demo.trace --step $(STEPS) --png build/demo.png
 	./$(YARD) sample --from build/demo
 
 test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
@@ -102,7 +103,7 @@ $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(SUPPORT): | build/packages-tests
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
 # Those that run kernels.
-DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate,$(TESTS))
+DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate %/test_view %/test_plot %/test_follow,$(TESTS))
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 
@@ -145,7 +146,7 @@ format-check: ## fail when `make format` would change something
 	@clang-format --dry-run -Werror $(C_FILES)
 
 deps: ## look for the packages again, install what is missing
-	@rm -f build/packages*; $(PACKAGES) build tests
+	@rm -f build/packages*; $(PACKAGES) build tests window
 
 clean: ## remove all that was made
 	rm -rf build yard yard-debug yard-asan yard-tsan

@@ -19,6 +19,8 @@ static const struct {
     {"plan", cmd_plan, "show a training step as a list of tasks, and its memory"},  //
     {"profile", cmd_profile, "measure how long tasks take, to predict with"},
     {"trace", cmd_trace, "summarise, export or compare what --trace recorded"},   //
+    {"view", cmd_view, "show a trace, also of a run that goes on"},               //
+    {"plot", cmd_plot, "draw the losses that --log recorded"},                    //
     {"bench", cmd_bench, "measure the device, its matrix products and training"}, //
 };
 

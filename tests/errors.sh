@@ -451,6 +451,20 @@ cp $st "$TMP/$escape"
 "$YARD" check --json "$TMP/$escape" >"$TMP/out" 2>"$TMP/err"
 nothing_raw 'check --json'
 
+# ---- looking on -----------------------------------------------------------------------------------------------------
+
+refuse 2 'yard plan --view shows what is simulated: add --simulate' plan --model tiny --view
+refuse 1 'is no JSON object' plot README.md
+TMPDIR=$TMP/rings
+mkdir "$TMPDIR"
+for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate --hardware $TMP/server"; do
+    env -u DISPLAY -u WAYLAND_DISPLAY -u SDL_VIDEODRIVER -u XDG_RUNTIME_DIR TMPDIR="$TMPDIR" \
+        "$YARD" $words --model tiny --view >"$TMP/out" 2>"$TMP/err"
+    [ $? -eq 0 ] && grep -q 'warning: --view shows nothing' "$TMP/err" && [ -z "$(ls -A "$TMPDIR")" ]
+    result $? "without a display, --view warns, goes on and leaves no file: $words"
+done
+unset TMPDIR
+
 # ---- kernels --------------------------------------------------------------------------------------------------------
 
 YARD_KERNELS=$TMP/cl

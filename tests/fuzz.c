@@ -8,6 +8,7 @@
  * finding: its file and what was printed are kept in build/fuzz.  A new format is a line in `formats`.
  */
 #include "../src/cmd/cmd.h"
+#include "../src/trace/follow.h"
 #include "support_paper.h"
 
 #include <ctype.h>
@@ -50,6 +51,39 @@ static int predict(int n, char **words)
     return 0;
 }
 
+static void copy_bytes(const char *from, const char *to)
+{
+    size_t n;
+    char *bytes = read_whole(from, &n);
+    FILE *f = fopen(to, "w"); /* in place: a reader keeps the file that it has open */
+    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
+        fail(EXIT_IO, "cannot write %s", to);
+    free(bytes);
+}
+
+/* A sound trace that becomes the mutated one under its follower. */
+static int follow(int n, char **words)
+{
+    (void)n;
+    const char *path = FOLDER "followed.trace";
+    struct trace_follow *f;
+    struct trace_news news;
+    struct trace_running r;
+    copy_bytes(FOLDER "seed.trace", path);
+    must(trace_follow_open(path, &f));
+    const struct trace *t = trace_follow_trace(f);
+    copy_bytes(words[0], path);
+    struct problem *p = trace_follow_poll(f, &news);
+    free(trace_follow_poll(f, &news));
+    for (uint32_t i = 0; i < t->header.n_lanes; i++)
+        trace_follow_running(f, i, &r);
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        trace_memory_at(t, i, 0);
+    trace_follow_close(f);
+    must(p);
+    return 0;
+}
+
 /* The words of a text into argv, which ends with NULL; how many.  They are never freed: children use them. */
 static int split(const char *text, char *argv[MOST_WORDS + 1])
 {
@@ -87,6 +121,9 @@ static const struct format {
     {FOLDER "seed.trace", "trace", cmd_trace, "summary --json @", 1},
     {FOLDER "seed.trace", "trace", cmd_trace, "export @ --chrome " FOLDER "chrome.json", 1},
     {FOLDER "seed.trace", "trace", cmd_trace, "diff " FOLDER "seed.trace @", 1},
+    {FOLDER "seed.trace", "trace", follow, "@", 1},
+    {DATA "log.jsonl", "log", cmd_plot, "@", 1},
+    {DATA "log.jsonl", "log", cmd_plot, "@ --png " FOLDER "plot.png --size 300x200", 1},
     {DATA "profile.txt", "profile", predict, "@", 1},
     {SERVER, "hardware", cmd_plan, "--simulate --model tiny --mesh dp=2 --hardware @", 1},
     {"data/steps/overlap-pays.txt", "list", cmd_plan, "--simulate --verify --print --list @", 1},

@@ -3,6 +3,7 @@
 #
 #     tests/packages.sh build            what ./yard needs: a C compiler, four libraries, an OpenCL driver
 #     tests/packages.sh build tests      ... and cmocka, for `make test`
+#     tests/packages.sh window           SDL2, for the window of `yard view`; without it there are pictures
 #     tests/packages.sh oclgrind         the kernel checker, for `make oclgrind`
 #
 # A library is there when a program that includes its header links against it, wherever it came from.  What is missing
@@ -19,6 +20,7 @@ driver       pocl-opencl-icd                         pocl                       
 clblast      libclblast-dev                          clblast-devel                     clblast                  clblast
 zlib         zlib1g-dev                              zlib-devel                        zlib                     zlib
 jansson      libjansson-dev                          jansson-devel                     jansson                  jansson
+sdl2         libsdl2-dev                             SDL2-devel                        sdl2                     sdl2
 cmocka       libcmocka-dev                           libcmocka-devel                   cmocka                   cmocka
 oclgrind     oclgrind                                -                                 -                        -
 '
@@ -53,6 +55,7 @@ has()
     clblast) links clblast_c.h -lclblast ;;
     zlib) links zlib.h -lz ;;
     jansson) links jansson.h -ljansson ;;
+    sdl2) sdl2-config --version >/dev/null 2>&1 ;;
     cmocka) links cmocka.h -lcmocka ;;
     oclgrind) command -v oclgrind >/dev/null ;;
     esac
@@ -64,6 +67,7 @@ what_is()
     compiler) echo "a C compiler" ;;
     opencl) echo "the OpenCL headers and loader" ;;
     driver) echo "an OpenCL driver (PoCL runs OpenCL on the CPU)" ;;
+    sdl2) echo "SDL2, for the window of yard view" ;;
     *) echo "$1" ;;
     esac
 }
@@ -86,9 +90,10 @@ wanted=
 for argument in "$@"; do
     case $argument in
     build) wanted="$wanted compiler opencl driver clblast zlib jansson" ;;
+    window) wanted="$wanted sdl2" ;;
     tests) wanted="$wanted cmocka" ;;
     oclgrind) wanted="$wanted oclgrind" ;;
-    *) echo "packages.sh: unknown need '$argument'; known are build, tests, oclgrind" >&2; exit 2 ;;
+    *) echo "packages.sh: unknown need '$argument'; known are build, window, tests, oclgrind" >&2; exit 2 ;;
     esac
 done
 missing=$(list_missing)

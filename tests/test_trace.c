@@ -25,18 +25,46 @@ int cmd_trace(int argc, char **argv);
  *   eval                                                             1000-1040, once, in a list of its own
  */
 enum { LOAD, FWD0, FWD1, ADAMW, SIDE, EVAL, N_TASKS };
-static const struct trace_lane lanes[] = {{"0:0 compute", "pthread", LANE_COMPUTE, 0},
-                                          {"0:0 upload", "pthread", LANE_UPLOAD, 0},
-                                          {"host cpu", "host", LANE_CPU, 1},
-                                          {"0:0 compute2", "pthread", LANE_COMPUTE, 0}};
+static const struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}, {"host", "host", 1 << 20, 0}};
+static const struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 1e9, 0},
+                                          {"0:0 upload", LANE_UPLOAD, 0, 0, 1e9},
+                                          {"host cpu", LANE_CPU, 1, 0, 0},
+                                          {"0:0 compute2", LANE_COMPUTE, 0, 1e9, 0}};
 static const struct trace_edge edges[] = {{LOAD, 0, 0}, {ADAMW, 1, 0}, {FWD0, 0, 0}, {FWD1, 0, 1}};
 static const struct trace_task tasks[N_TASKS] = {
-    [LOAD] = {"load", -1, -1, 1, 0, 0, 140000, 0, 0, 0}, [FWD0] = {"fwd", 0, 0, 0, 0, 3e6, 0, 0, 0, 2},
-    [FWD1] = {"fwd", 1, 0, 0, 0, 3e6, 0, 0, 2, 1},       [ADAMW] = {"adamw", -1, -1, 2, 0, 0, 0, 0, 3, 1},
-    [SIDE] = {"side", -1, -1, 3, 0, 0, 0, 0, 0, 0},      [EVAL] = {"eval", -1, -1, 0, 1, 0, 0, 0, 0, 0}};
+    [LOAD] = {.name = "load", .layer = -1, .micro = -1, .lane = 1, .bytes = 140000},
+    [FWD0] = {.name = "fwd", .flops = 3e6, .n_edges = 2, .role = 1, .shape = "4x8 <- 4x2, 2x8"},
+    [FWD1] = {.name = "fwd", .layer = 1, .flops = 3e6, .first_edge = 2, .n_edges = 1, .role = 1},
+    [ADAMW] = {.name = "adamw", .layer = -1, .micro = -1, .lane = 2, .first_edge = 3, .n_edges = 1},
+    [SIDE] = {.name = "side", .layer = -1, .micro = -1, .lane = 3},
+    [EVAL] = {.name = "eval", .layer = -1, .micro = -1, .list = 1}};
+/* On device 0 bytes rise from FWD0 on and fall at ADAMW; the eval list holds others. */
+static const struct trace_memory memory[] = {{0, 0, LOAD, 0, {100, 10}},
+                                             {0, 0, FWD0, 0, {100, 50}},
+                                             {0, 0, ADAMW, 0, {100, 0}},
+                                             {0, 1, LOAD, 0, {7, 7}},
+                                             {1, 0, EVAL, 0, {100, 3}}};
+static const char *const roles[] = {"other", "forward"}, *const classes[] = {"parameters", "activations"};
 static const char *const lists[] = {"train", "eval"};
-static const struct trace_tables tables = {TRACE_SIMULATED, 1,     "example", COUNT(lanes), N_TASKS, COUNT(edges), 2,
-                                           lanes,           tasks, edges,     lists};
+static const struct trace_tables tables = {.kind = TRACE_SIMULATED,
+                                           .pace_scale = 1,
+                                           .model = "example",
+                                           .n_devices = COUNT(devices),
+                                           .n_lanes = COUNT(lanes),
+                                           .n_tasks = N_TASKS,
+                                           .n_edges = COUNT(edges),
+                                           .n_memory = COUNT(memory),
+                                           .n_lists = 2,
+                                           .n_roles = COUNT(roles),
+                                           .n_classes = COUNT(classes),
+                                           .devices = devices,
+                                           .lanes = lanes,
+                                           .tasks = tasks,
+                                           .edges = edges,
+                                           .memory = memory,
+                                           .lists = lists,
+                                           .roles = roles,
+                                           .classes = classes};
 
 struct when {
     uint32_t step, task;
@@ -368,7 +396,7 @@ static void test_damaged_headers_are_refused(void **state)
 {
     (void)state;
     DAMAGE(HEADER(magic), char, 'X');
-    DAMAGE(HEADER(version), uint32_t, 1);
+    DAMAGE(HEADER(version), uint32_t, 2);
     DAMAGE(HEADER(kind), uint32_t, 3);
     DAMAGE(HEADER(n_lanes), uint32_t, UINT32_MAX);
     DAMAGE(HEADER(n_lanes), uint32_t, 1000);
@@ -378,6 +406,11 @@ static void test_damaged_headers_are_refused(void **state)
     DAMAGE(HEADER(n_edges), uint32_t, UINT32_MAX);
     DAMAGE(HEADER(n_lists), uint32_t, 9);
     DAMAGE(HEADER(n_lists), uint32_t, 1);
+    DAMAGE(HEADER(n_devices), uint32_t, 1);
+    DAMAGE(HEADER(n_devices), uint32_t, UINT32_MAX);
+    DAMAGE(HEADER(n_memory), uint32_t, UINT32_MAX);
+    DAMAGE(HEADER(n_roles), uint32_t, TRACE_ROLES + 1);
+    DAMAGE(HEADER(n_classes), uint32_t, TRACE_CLASSES + 1);
     DAMAGE(HEADER(lanes_at), uint64_t, 0);
     DAMAGE(HEADER(lanes_at), uint64_t, 513);
     DAMAGE(HEADER(tasks_at), uint64_t, UINT64_MAX - 63);
@@ -390,10 +423,12 @@ static void test_damaged_headers_are_refused(void **state)
     DAMAGE(HEADER(pace_scale), double, -1);
     DAMAGE(
         HEADER(list), struct { char c[24]; }, "123456789012345678901234");
-    struct {
-        uint64_t capacity, head;
-    } huge = {UINT64_MAX, UINT64_MAX / 40 + 2}; /* times 40 wraps to a small number */
-    expect_damage(patched("damaged.trace", HEADER(capacity), &huge, sizeof huge));
+    uint64_t huge = UINT64_MAX, head = UINT64_MAX / 40 + 2; /* times 40 wraps to a small number */
+    const char *path = patched("damaged.trace", HEADER(capacity), &huge, sizeof huge);
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, &head, sizeof head, HEADER(head)), sizeof head);
+    close(fd);
+    expect_damage(path);
 }
 
 static void test_damaged_tables_are_refused(void **state)
@@ -402,15 +437,27 @@ static void test_damaged_tables_are_refused(void **state)
     struct trace *t = trace_open(make_example("layout.trace"));
     struct trace_header h = t->header;
     trace_free(t);
+#define DEVICE(field) (h.devices_at + offsetof(struct trace_device, field))
+#define MEMORY(field) (h.memory_at + sizeof(struct trace_memory) + offsetof(struct trace_memory, field))
 #define LANE(field) (h.lanes_at + sizeof(struct trace_lane) + offsetof(struct trace_lane, field))
 #define TASK(field) (h.tasks_at + sizeof(struct trace_task) + offsetof(struct trace_task, field))
 #define RECORD(field) (h.records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field))
     char unterminated[80];
     memset(unterminated, 'x', sizeof unterminated);
     expect_damage(patched("damaged.trace", LANE(name), unterminated, 40));
-    expect_damage(patched("damaged.trace", LANE(device), unterminated, 80));
+    expect_damage(patched("damaged.trace", DEVICE(id), unterminated, 24));
+    expect_damage(patched("damaged.trace", DEVICE(name), unterminated, 80));
+    expect_damage(patched("damaged.trace", TASK(shape), unterminated, 64));
     expect_damage(patched("damaged.trace", TASK(name), unterminated, 40));
     DAMAGE(LANE(kind), uint32_t, LANE_KINDS);
+    DAMAGE(LANE(device_index), uint32_t, COUNT(devices));
+    DAMAGE(LANE(flops_per_s), double, NAN);
+    DAMAGE(LANE(bytes_per_s), double, -1);
+    DAMAGE(MEMORY(list), uint32_t, 2);
+    DAMAGE(MEMORY(device), uint32_t, COUNT(devices));
+    DAMAGE(MEMORY(task), uint32_t, N_TASKS);
+    DAMAGE(MEMORY(task), uint32_t, ADAMW); /* not in order */
+    DAMAGE(TASK(role), uint32_t, COUNT(roles));
     DAMAGE(TASK(lane), uint32_t, COUNT(lanes));
     DAMAGE(TASK(list), uint32_t, 2);
     DAMAGE(TASK(flops), double, INFINITY);

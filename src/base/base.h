@@ -74,6 +74,9 @@ void prepare_process(void);
 /* From here on the first of these signals makes interrupted() true, and only the second ends the program. */
 void defer_interrupts(void);
 bool interrupted(void);
+/* When a process was started, in a unit of the system's own, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...
+ * false: there is none.  Where the system has no /proc, born is 0 and the state 'R'. */
+bool process_state(int pid, uint64_t *born, char *state);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 

@@ -288,6 +288,8 @@ static void bench_issue(struct trainer *t, json_t *train, bool quiet)
 static json_t *bench_train(struct bench *b)
 {
     struct kinds kinds = {.n = 0};
+    bool view = b->settings->view;
+    b->settings->view = false;
     struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
     init_random(t->model, 1);
     json_t *train = bench_training(b, t);
@@ -295,6 +297,7 @@ static json_t *bench_train(struct bench *b)
         bench_issue(t, train, b->settings->json);
     free_trainer(t);
     b->settings->time_tasks = true;
+    b->settings->view = view; /* of this one only: the rates before are those of a run that nobody watches */
     t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
     init_random(t->model, 1);
     execution.observe = add_time;

@@ -9,7 +9,9 @@ int cmd_sample(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_view(int argc, char **argv);
 
 #endif

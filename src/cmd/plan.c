@@ -24,16 +24,24 @@ static int show_verdict(struct trainer *t)
     return code;
 }
 
+static void trace_simulation(const struct settings *s, const struct simulation *sim, const char *title)
+{
+    char *path = trace_path(s);
+    if (path)
+        write_simulation(sim, path, title);
+    if (s->view)
+        show_trace(path, NULL, !s->trace);
+    free(path);
+}
+
 static void show_simulation(struct trainer *t, const struct simulation *sim)
 {
     const struct settings *s = t->settings;
     if (!s->json)
         print_simulation(stdout, sim, t->costs);
-    if (s->trace) {
-        char *title = describe_shape(t);
-        write_simulation(sim, s->trace, title);
-        free(title);
-    }
+    char *title = describe_shape(t);
+    trace_simulation(s, sim, title);
+    free(title);
 }
 
 static void show(struct trainer *t)
@@ -102,8 +110,8 @@ static void show_by_hand(struct step *s, const struct settings *o)
     }
     if (sim && !o->json)
         print_simulation(stdout, sim, NULL);
-    if (sim && o->trace)
-        write_simulation(sim, o->trace, o->list);
+    if (sim)
+        trace_simulation(o, sim, o->list);
     if (sim)
         free_simulation(sim);
 }
@@ -137,8 +145,9 @@ int cmd_plan(int argc, char **argv)
     struct settings *s = parse_settings(CMD_PLAN, argc, argv, &words, &n_words);
     if (n_words)
         fail(EXIT_USAGE, "'%s' is not an option; see `yard plan --help`", words[0]);
-    if (s->trace && !s->simulate)
-        fail(EXIT_USAGE, "yard plan --trace writes what is simulated: add --simulate");
+    if ((s->trace || s->view) && !s->simulate)
+        fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", s->trace ? "trace" : "view",
+             s->trace ? "writes" : "shows");
     if (s->list) {
         free(words);
         return plan_list(s);

@@ -106,8 +106,7 @@ static double microseconds(const struct chrome *c, uint64_t ns) { return (double
 static int process_of(const struct trace *t, uint32_t lane)
 {
     uint32_t i = 0;
-    while (t->lanes[i].device_index != t->lanes[lane].device_index ||
-           strcmp(t->lanes[i].device, t->lanes[lane].device) != 0)
+    while (t->lanes[i].device_index != t->lanes[lane].device_index)
         i++;
     return (int)i + 1;
 }
@@ -132,7 +131,8 @@ static void put_lanes(struct chrome *c)
         const struct trace_lane *l = &c->trace->lanes[i];
         int process = process_of(c->trace, i);
         if (process == (int)i + 1) {
-            char *name = format_string("%.*s %s", (int)strcspn(l->name, " "), l->name, l->device);
+            const struct trace_device *d = &c->trace->devices[l->device_index];
+            char *name = format_string("%s %s", d->id, d->name);
             put_meta(c, "process_name", i, "name", json_string(name));
             put_meta(c, "process_sort_index", i, "sort_index", json_integer(process));
             free(name);

@@ -215,8 +215,9 @@ static struct table *lane_table(const struct summary *m)
         const struct trace_lane *l = &m->trace->lanes[i];
         const struct trace_use *u = &m->use[i];
         double busy = per_step(m, u->busy_ns);
-        ROW(t, text_cell(l->name), text_cell(l->device), number_cell(busy / 1e6), number_cell(idle_ns(m, i) / 1e6),
-            number_cell(ratio(busy, m->window_ns)), number_cell(ratio(u->overlapped_ns, u->busy_ns)));
+        ROW(t, text_cell(l->name), text_cell(m->trace->devices[l->device_index].name), number_cell(busy / 1e6),
+            number_cell(idle_ns(m, i) / 1e6), number_cell(ratio(busy, m->window_ns)),
+            number_cell(ratio(u->overlapped_ns, u->busy_ns)));
     }
     return t;
 }

@@ -108,7 +108,8 @@ struct device {
     bool correct_divide;              /* correctly rounded divide and square root */
     bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
     size_t alignment, max_allocation, memory, local_memory;
-    size_t budget; /* bytes that place() may use */
+    size_t budget;                   /* bytes that place() may use */
+    double flops_per_s, bytes_per_s; /* what its arithmetic and its memory reach at most; 0: not known */
     struct slab *slabs;
     size_t n_slabs, cap_slabs;
     int64_t clock_offset;          /* host clock = device clock + offset, ns */

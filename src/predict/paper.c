@@ -25,6 +25,10 @@ void describe_speeds(struct machine *m, const struct costs *c)
         m->host->disk = add_link(m, disk->bytes_per_s, disk->latency);
     if (!c->measured)
         make_links(m, c); /* (a profile has measured its copies) */
+    for (int i = 0; i < m->n_devices; i++) {
+        m->device[i].flops_per_s = c->flops * c->scale_device;
+        m->device[i].bytes_per_s = c->bandwidth * c->scale_device;
+    }
     m->issue = c->issue;
     for (int i = 0; i < m->n_lanes; i++)
         m->lane[i]->gap = c->gap[m->lane[i]->kind];

@@ -192,10 +192,16 @@ json_t *simulation_json(const struct simulation *sim)
     return all;
 }
 
+static double simulated_ns(void *sim, const struct task *t)
+{
+    return 1e9 * ((struct simulation *)sim)->seconds[t->index];
+}
+
 void write_simulation(const struct simulation *sim, const char *path, const char *model)
 {
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
-    struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, model, TRACE_SIMULATED, 1);
+    struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
+    struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, &about);
     for (size_t node = 0; node < all_nodes(sim); node++) {
         const struct moment *m = &sim->moments[node];
         if (m->blocker == SKIPPED)

@@ -104,6 +104,7 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->ready, "list %s has not been finished", s->name);
+    adopt_slowness(s);
     if (execution.serial) {
         wait_iteration(s, number);
         s->ended[number & 3] = 0;
@@ -114,8 +115,14 @@ void execute(struct step *s, uint32_t number)
     watch(s);
     pthread_mutex_lock(&slots_lock);
     s->ended[number & 3] = 0;
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
+        if (is_held(s, number)) {
+            pthread_mutex_unlock(&slots_lock);
+            wait_for_viewer(s, number, i);
+            pthread_mutex_lock(&slots_lock);
+        }
         issue_task(s, number, s->task[i]);
+    }
     pthread_mutex_unlock(&slots_lock);
     for (int i = 0; i < s->pool->machine->n_lanes; i++)
         if (s->pool->machine->lane[i]->queue)

@@ -1,4 +1,5 @@
-/* pace.c - wrappers round a lane's issue: padding every task to its predicted end, or delaying it at random.
+/* pace.c - wrappers round a lane's issue: padding every task to its predicted end, stretching it in slow motion, or
+ * delaying it at random.
  *
  * A wrapped task is issued as ever, but what others wait for is not the end of its work: it is a user event that the
  * lane's thread completes later.  Pacing: at an absolute deadline, the latest end of its predecessors plus its own
@@ -15,12 +16,13 @@
 
 struct pace {
     struct step *step;
-    double scale;           /* seconds shown per modelled second */
-    double *seconds, *gaps; /* per task, modelled; NULL: random delays */
-    uint64_t seed;
-    uint64_t *ended;      /* when each task last ended, on the padded clock */
-    uint64_t *lane_end;   /* and each lane, the lane's own thread's business */
-    pthread_mutex_t lock; /* guards what follows */
+    double scale; /* seconds shown per modelled second */
+    enum { PADDED, STRETCHED, DELAYED } kind;
+    double *seconds, *gaps; /* PADDED: per task, modelled */
+    uint64_t seed;          /* DELAYED */
+    uint64_t *ended;        /* when each task last ended, on the padded clock */
+    uint64_t *lane_end;     /* and each lane, the lane's own thread's business */
+    pthread_mutex_t lock;   /* guards what follows */
     size_t tasks, overruns;
     double overrun_ns;
 };
@@ -60,13 +62,25 @@ static void count_task(struct pace *p, uint64_t late)
 static void finish_paced(struct pace *p, size_t i, struct slot *slot)
 {
     const struct task *t = p->step->task[i];
-    slot->start = padded_start(p, t, slot->queued) + (uint64_t)(1e9 * p->gaps[i] * p->scale);
-    slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
+    double scale = p->scale * asked_slowness();
+    slot->start = padded_start(p, t, slot->queued) + (uint64_t)(1e9 * p->gaps[i] * scale);
+    slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * scale);
     uint64_t now = now_ns(), late = now > slot->end ? now - slot->end : 0;
     count_task(p, late);
     slot->end += late;
     p->ended[i] = p->lane_end[t->lane->index] = slot->end;
     sleep_until(slot->end);
+}
+
+/* Its own time, counted from the padded start. */
+static void finish_stretched(struct pace *p, size_t i, struct slot *slot)
+{
+    const struct task *t = p->step->task[i];
+    task_times(t, slot, now_ns());
+    uint64_t took = slot->end - MIN(slot->start, slot->end), start = padded_start(p, t, slot->queued);
+    slot->end = stretch(start, start + took);
+    slot->start = start;
+    p->ended[i] = p->lane_end[t->lane->index] = slot->end;
 }
 
 static void finish_delayed(const struct pace *p, uint32_t number, size_t i)
@@ -81,8 +95,10 @@ static void finish_delayed(const struct pace *p, uint32_t number, size_t i)
 static void finish(struct step *s, uint32_t number, size_t task, struct slot *slot)
 {
     struct pace *p = s->wrapper;
-    if (p->seconds)
+    if (p->kind == PADDED)
         finish_paced(p, task, slot);
+    else if (p->kind == STRETCHED)
+        finish_stretched(p, task, slot);
     else
         finish_delayed(p, number, task);
 }
@@ -91,6 +107,8 @@ static void finish(struct step *s, uint32_t number, size_t task, struct slot *sl
 
 static void wrap(struct step *s, struct pace *p)
 {
+    p->ended = allocate(s->n, sizeof *p->ended);
+    p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
     pthread_mutex_init(&p->lock, NULL);
     p->step = s;
     s->wrapper = p;
@@ -136,8 +154,6 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
             period, p->scale);
     p->seconds = copy_array(seconds, s->n);
     p->gaps = copy_array(gaps, s->n);
-    p->ended = allocate(s->n, sizeof *p->ended);
-    p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
     wrap(s, p);
     return p;
 }
@@ -145,7 +161,23 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
 void start_delays(struct step *s, uint64_t seed)
 {
     struct pace *p = allocate(1, sizeof *p);
+    p->kind = DELAYED;
     p->seed = seed;
+    wrap(s, p);
+}
+
+void adopt_slowness(struct step *s)
+{
+    bool slow = asked_slowness() > 1, stretched = s->wrapper && s->wrapper->kind == STRETCHED;
+    if (execution.trace)
+        trace_slowed(execution.trace, slow);
+    if (stretched && !slow)
+        stop_pacing(s);
+    if (s->wrapper || !slow || execution.serial)
+        return;
+    drain(s);
+    struct pace *p = allocate(1, sizeof *p);
+    p->kind = STRETCHED;
     wrap(s, p);
 }
 

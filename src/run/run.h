@@ -5,6 +5,7 @@
  *     collect    sees what was issued end                                     collect.c, slots.c
  *     serial     one task after another: the reference                        serial.c, audit.c, blame.c
  *     watchdog   a hang explains itself                                       watchdog.c
+ *     hold       waits, steps and slows down when a viewer asks for it        hold.c
  *     pace       pads every task to a given end, or delays it at random       pace.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
@@ -128,6 +129,17 @@ struct blame {
 };
 bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
 
+/* ---- hold.c: what a viewer asks for ---------------------------------------------------------------------------- */
+
+/* Must the next task of iteration `number` wait?  Then it is waited, with slots_lock open, until the viewer lets task i
+ * be issued or is gone; all that was issued has ended by then. */
+bool is_held(const struct step *s, uint32_t number);
+void wait_for_viewer(struct step *s, uint32_t number, size_t i);
+/* So many times as long as they do shall tasks take; 1: full speed. */
+double asked_slowness(void);
+/* Sleep until a task that took start to end has taken as long as is asked for; when that is. */
+uint64_t stretch(uint64_t start, uint64_t end);
+
 /* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
 
 /* From here on, execute() ends every task of `s` no sooner than gaps[i] + seconds[i], times `scale`, behind its
@@ -138,8 +150,11 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
 double pace_scale(const struct pace *p);
 /* How many of how many tasks ended later than they should have, and by how much in all (seconds, modelled). */
 void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *seconds);
-void stop_pacing(struct step *s); /* of either kind */
+void stop_pacing(struct step *s); /* of any kind */
 /* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct step *s, uint64_t seed);
+/* Or: stretch every task to a multiple of its own time, as a viewer asks for.  Between two iterations: begins or ends
+ * that.  A list that has another wrapper keeps it; a paced one is slowed by its own. */
+void adopt_slowness(struct step *s);
 
 #endif

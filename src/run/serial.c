@@ -11,12 +11,16 @@ static void run_audited(struct audit *a, uint32_t number, size_t i, struct slot 
 static void run_serial(struct step *s, struct audit *audit, uint32_t number, size_t i)
 {
     struct slot slot = {.number = number};
+    if (is_held(s, number))
+        wait_for_viewer(s, number, i);
     if (execution.trace)
         slot.record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, now_ns());
     if (audit)
         run_audited(audit, number, i, &slot);
     else
         run_alone(s, number, i, &slot);
+    if (asked_slowness() > 1)
+        slot.end = stretch(slot.start, slot.end);
     report_run(s, s->task[i], &slot, true);
 }
 

@@ -328,7 +328,14 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
 json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n);
 
 /* Fill trace tables from finished lists and create the trace file. */
+struct trace_about {
+    const char *model; /* a line for people */
+    enum trace_kind kind;
+    double pace_scale;
+    double (*predicted)(void *context, const struct task *t); /* nanoseconds that it takes alone; NULL: not known */
+    void *context;
+};
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const char *model, enum trace_kind kind, double pace_scale);
+                                 const struct trace_about *about);
 
 #endif

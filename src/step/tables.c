@@ -6,15 +6,51 @@
 
 enum { RING_RECORDS = 1 << 20 };
 
+static void fill_devices(const struct machine *m, struct trace_device *devices)
+{
+    for (int i = 0; i <= m->n_devices; i++) {
+        const struct device *d = &m->device[i];
+        devices[i].budget = d->budget;
+        snprintf(devices[i].id, sizeof devices[i].id, "%s", d->id);
+        snprintf(devices[i].name, sizeof devices[i].name, "%.79s", d->name);
+    }
+}
+
 static void fill_lanes(const struct machine *m, struct trace_lane *lanes)
 {
     for (int i = 0; i < m->n_lanes; i++) {
         const struct lane *l = m->lane[i];
+        bool computes = l->kind == LANE_COMPUTE;
+        const struct link *link = computes ? NULL : l->device->link[l->kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
         lanes[i].kind = (uint32_t)l->kind;
         lanes[i].device_index = (uint32_t)l->device->index;
+        lanes[i].flops_per_s = computes ? l->device->flops_per_s : 0;
+        lanes[i].bytes_per_s = computes ? l->device->bytes_per_s : link ? link->rate : 0;
         snprintf(lanes[i].name, sizeof lanes[i].name, "%s", l->name);
-        snprintf(lanes[i].device, sizeof lanes[i].device, "%.79s", l->device->name);
     }
+}
+
+/* "512x1024" behind what is there, cut to the field. */
+static void add_shape(char *text, size_t size, const char *before, const struct tensor *t)
+{
+    size_t used = strlen(text);
+    used += (size_t)snprintf(text + used, size - used, "%s", before);
+    for (int i = 0; i < t->rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? "x" : "", (long long)t->shape[i]);
+}
+
+/* What is written, then what is read. */
+static void fill_shape(char *text, size_t size, const struct task *t)
+{
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].mode & ACCESS_WRITE)
+            add_shape(text, size, *text ? ", " : "", t->access[i].tensor);
+    const char *before = *text ? " <- " : "<- ";
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].mode == ACCESS_READ) {
+            add_shape(text, size, before, t->access[i].tensor);
+            before = ", ";
+        }
 }
 
 static void fill_task(struct trace_task *to, const struct task *t, uint32_t list, uint32_t first_edge)
@@ -26,8 +62,44 @@ static void fill_task(struct trace_task *to, const struct task *t, uint32_t list
                               .flops = t->flops,
                               .bytes = t->bytes,
                               .first_edge = first_edge,
-                              .n_edges = (uint32_t)t->n_edges};
+                              .n_edges = (uint32_t)t->n_edges,
+                              .role = (uint32_t)t->role};
     snprintf(to->name, sizeof to->name, "%s", t->name);
+    fill_shape(to->shape, sizeof to->shape, t);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+struct entries {
+    struct trace_memory *entry;
+    size_t n, cap;
+};
+
+/* Bytes held on device d by task, as place() reckons them: from a tensor's first task to its last. */
+static void add_entries(struct entries *e, const struct step *s, uint32_t list, int d)
+{
+    int64_t(*change)[MEM_CLASSES] = allocate(s->n + 1, sizeof *change);
+    uint64_t held[MEM_CLASSES] = {0};
+    for (size_t i = 0; i < s->pool->n; i++) {
+        const struct tensor *t = s->pool->tensors[i];
+        if (t->root != t || t->device->index != d || t->slab < 0 || !(t->persistent || t->step == s))
+            continue;
+        change[t->persistent ? 0 : t->first][t->class] += (int64_t)t->bytes;
+        change[t->persistent ? (int)s->n : t->last + 1][t->class] -= (int64_t)t->bytes;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        bool changed = i == 0;
+        for (int c = 0; c < MEM_CLASSES; c++) {
+            held[c] += (uint64_t)change[i][c];
+            changed |= change[i][c] != 0;
+        }
+        if (!changed)
+            continue;
+        struct trace_memory *m = APPEND(e->entry, e->n, e->cap);
+        *m = (struct trace_memory){.list = list, .device = (uint32_t)d, .task = s->first_trace_task + (uint32_t)i};
+        memcpy(m->bytes, held, sizeof held);
+    }
+    free(change);
 }
 
 static size_t count_edges(struct step *const *steps, size_t n, size_t *n_tasks)
@@ -42,38 +114,54 @@ static size_t count_edges(struct step *const *steps, size_t n, size_t *n_tasks)
     return edges;
 }
 
+_Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
+
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
-                                 const char *model, enum trace_kind kind, double pace_scale)
+                                 const struct trace_about *about)
 {
     size_t n_tasks, n_edges = count_edges(steps, n, &n_tasks), task = 0, edge = 0;
+    struct trace_device *devices = allocate((size_t)m->n_devices + 1, sizeof *devices);
     struct trace_lane *lanes = allocate((size_t)m->n_lanes, sizeof *lanes);
     struct trace_task *tasks = allocate(n_tasks, sizeof *tasks);
     struct trace_edge *edges = allocate(n_edges, sizeof *edges);
+    struct entries memory = {.n = 0};
     const char **lists = allocate(n, sizeof *lists);
+    fill_devices(m, devices);
     fill_lanes(m, lanes);
     for (size_t k = 0; k < n; k++) {
         uint32_t first = steps[k]->first_trace_task = (uint32_t)task;
         lists[k] = steps[k]->name;
         for (size_t i = 0; i < steps[k]->n; i++) {
             const struct task *t = steps[k]->task[i];
-            fill_task(&tasks[task++], t, (uint32_t)k, (uint32_t)edge);
+            fill_task(&tasks[task], t, (uint32_t)k, (uint32_t)edge);
+            tasks[task++].predicted_ns = about->predicted ? about->predicted(about->context, t) : 0;
             for (size_t e = 0; e < t->n_edges; e++)
                 edges[edge++] =
                     (struct trace_edge){first + t->edges[e].from, t->edges[e].previous, t->edges[e].kind == EDGE_REUSE};
         }
+        for (int d = 0; d <= m->n_devices; d++)
+            add_entries(&memory, steps[k], (uint32_t)k, d);
     }
-    struct trace_tables tables = {.kind = kind,
-                                  .pace_scale = pace_scale,
-                                  .model = model,
+    struct trace_tables tables = {.kind = about->kind,
+                                  .pace_scale = about->pace_scale,
+                                  .model = about->model,
+                                  .n_devices = (size_t)m->n_devices + 1,
                                   .n_lanes = (size_t)m->n_lanes,
                                   .n_tasks = n_tasks,
                                   .n_edges = n_edges,
+                                  .n_memory = memory.n,
                                   .n_lists = n,
+                                  .n_roles = ROLES,
+                                  .n_classes = MEM_CLASSES,
+                                  .devices = devices,
                                   .lanes = lanes,
                                   .tasks = tasks,
                                   .edges = edges,
-                                  .lists = lists};
+                                  .memory = memory.entry,
+                                  .lists = lists,
+                                  .roles = role_name,
+                                  .classes = memory_class_name};
     struct trace_writer *w = trace_create(path, &tables, RING_RECORDS);
-    free(lanes), free(tasks), free(edges), free(lists);
+    free(devices), free(lanes), free(tasks), free(edges), free(memory.entry), free(lists);
     return w;
 }

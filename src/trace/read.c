@@ -1,10 +1,10 @@
-/* read.c - the reader's half of trace.h.
+/* read.c - a trace's header and tables, checked; and a whole trace at once.
  *
  * The file is somebody else's: it may be cut short, made up, or written to at this moment.  It is read, never mapped
  * (a mapped file that shrinks kills its reader), each part is checked before anything is derived from it, and what is
  * handed on is a copy.
  */
-#include "trace.h"
+#include "follow.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,20 +22,26 @@ static void check_magic(const struct reader *file, const struct trace_header *h)
     if (memcmp(h->magic, TRACE_MAGIC, sizeof h->magic) != 0)
         fail(EXIT_FAILED, "%s is not a trace: it does not start with \"%s\"; yard train --trace FILE writes one",
              file->path, TRACE_MAGIC);
-    if (file->size >= sizeof *h && h->version != TRACE_VERSION)
+    if (file->size >= offsetof(struct trace_header, kind) && h->version != TRACE_VERSION)
         fail(EXIT_FAILED, "the trace %s has version %" PRIu32 ", this yard reads version %d; record it again",
              file->path, h->version, TRACE_VERSION);
+}
+
+static void check_count(const char *path, const char *what, uint32_t n, uint32_t limit)
+{
+    if (n > limit)
+        fail(EXIT_FAILED, DAMAGED "it has %" PRIu32 " %s, expected at most %" PRIu32, path, n, what, limit);
 }
 
 static void check_numbers(const char *path, const struct trace_header *h)
 {
     if (h->kind > TRACE_SIMULATED)
         fail(EXIT_FAILED, DAMAGED "its kind is %" PRIu32 ", expected 0 to %d", path, h->kind, TRACE_SIMULATED);
-    if (h->n_lists > COUNT(h->list))
-        fail(EXIT_FAILED, DAMAGED "it has %" PRIu32 " task lists, expected at most %zu", path, h->n_lists,
-             COUNT(h->list));
-    if (h->n_lanes > TRACE_MAX_LANES)
-        fail(EXIT_FAILED, DAMAGED "it has %" PRIu32 " lanes, expected at most %d", path, h->n_lanes, TRACE_MAX_LANES);
+    check_count(path, "task lists", h->n_lists, TRACE_LISTS);
+    check_count(path, "roles", h->n_roles, TRACE_ROLES);
+    check_count(path, "classes of memory", h->n_classes, TRACE_CLASSES);
+    check_count(path, "lanes", h->n_lanes, TRACE_MAX_LANES);
+    check_count(path, "devices", h->n_devices, TRACE_MAX_LANES);
     if (h->capacity == 0)
         fail(EXIT_FAILED, DAMAGED "its ring has room for 0 records", path);
     if (!(h->pace_scale >= 1e-9 && h->pace_scale <= 1e9))
@@ -64,9 +70,11 @@ static void read_header(struct reader *file, struct trace_header *h)
         fail(EXIT_FAILED, DAMAGED "it has %" PRIu64 " bytes, its header alone takes %zu", file->path, file->size,
              sizeof *h);
     check_numbers(file->path, h);
+    check_part(file, "devices", h->devices_at, h->n_devices, sizeof(struct trace_device));
     check_part(file, "lanes", h->lanes_at, h->n_lanes, sizeof(struct trace_lane));
     check_part(file, "tasks", h->tasks_at, h->n_tasks, sizeof(struct trace_task));
     check_part(file, "edges", h->edges_at, h->n_edges, sizeof(struct trace_edge));
+    check_part(file, "memory entries", h->memory_at, h->n_memory, sizeof(struct trace_memory));
     check_part(file, "records", h->records_at, ring_records(h), sizeof(struct trace_record));
 }
 
@@ -80,18 +88,6 @@ static void clean_text(const char *path, const char *what, size_t i, char *text,
             *c = '?';
 }
 
-static void check_lanes(const char *path, const struct trace *t)
-{
-    for (size_t i = 0; i < t->header.n_lanes; i++) {
-        struct trace_lane *l = &t->lanes[i];
-        clean_text(path, "lane", i, l->name, sizeof l->name);
-        clean_text(path, "the device of lane", i, l->device, sizeof l->device);
-        if (l->kind >= LANE_KINDS)
-            fail(EXIT_FAILED, DAMAGED "lane %zu is of kind %" PRIu32 ", expected less than %d", path, i, l->kind,
-                 LANE_KINDS);
-    }
-}
-
 /* Index `value` of `limit`: every index of the file passes here. */
 static void check_index(const char *path, const char *whose, uint64_t i, const char *what, uint64_t value,
                         uint64_t limit)
@@ -103,6 +99,51 @@ static void check_index(const char *path, const char *whose, uint64_t i, const c
 
 static bool is_amount(double x) { return isfinite(x) && x >= 0; }
 
+static int compare_memory(const struct trace_memory *m, uint32_t list, uint32_t device, uint32_t task)
+{
+    int order = COMPARE(m->list, list);
+    order = order ? order : COMPARE(m->device, device);
+    return order ? order : COMPARE(m->task, task);
+}
+
+const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device)
+{
+    size_t low = 0, high = t->header.n_memory;
+    uint32_t list = t->tasks[task].list;
+    while (low < high) { /* entries before `low` are not behind (list, device, task), those from `high` on are */
+        size_t middle = (low + high) / 2;
+        if (compare_memory(&t->memory[middle], list, device, task) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct trace_memory *m = low ? &t->memory[low - 1] : NULL;
+    return m && m->list == list && m->device == device ? m : NULL;
+}
+
+static void check_devices(const char *path, const struct trace *t)
+{
+    for (size_t i = 0; i < t->header.n_devices; i++) {
+        clean_text(path, "device", i, t->devices[i].id, sizeof t->devices[i].id);
+        clean_text(path, "the name of device", i, t->devices[i].name, sizeof t->devices[i].name);
+    }
+}
+
+static void check_lanes(const char *path, const struct trace *t)
+{
+    for (size_t i = 0; i < t->header.n_lanes; i++) {
+        struct trace_lane *l = &t->lanes[i];
+        clean_text(path, "lane", i, l->name, sizeof l->name);
+        check_index(path, "lane", i, "device", l->device_index, t->header.n_devices);
+        if (l->kind >= LANE_KINDS)
+            fail(EXIT_FAILED, DAMAGED "lane %zu is of kind %" PRIu32 ", expected less than %d", path, i, l->kind,
+                 LANE_KINDS);
+        if (!is_amount(l->flops_per_s) || !is_amount(l->bytes_per_s))
+            fail(EXIT_FAILED, DAMAGED "lane %zu does %g FLOP/s and %g bytes/s", path, i, l->flops_per_s,
+                 l->bytes_per_s);
+    }
+}
+
 static void check_tasks(const char *path, const struct trace *t)
 {
     for (size_t i = 0; i < t->header.n_tasks; i++) {
@@ -110,6 +151,8 @@ static void check_tasks(const char *path, const struct trace *t)
         clean_text(path, "task", i, k->name, sizeof k->name);
         check_index(path, "task", i, "lane", k->lane, t->header.n_lanes);
         check_index(path, "task", i, "list", k->list, t->header.n_lists);
+        check_index(path, "task", i, "role", k->role, MAX(t->header.n_roles, 1)); /* a file may do without */
+        clean_text(path, "the shape of task", i, k->shape, sizeof k->shape);
         if ((uint64_t)k->first_edge + k->n_edges > t->header.n_edges)
             fail(EXIT_FAILED, DAMAGED "the edges of task %zu end at %" PRIu64 ", there are %" PRIu32, path, i,
                  (uint64_t)k->first_edge + k->n_edges, t->header.n_edges);
@@ -121,6 +164,30 @@ static void check_tasks(const char *path, const struct trace *t)
         check_index(path, "edge", i, "task", t->edges[i].from, t->header.n_tasks);
 }
 
+/* In the order that trace_memory_at() searches by. */
+static void check_memory(const char *path, const struct trace *t)
+{
+    for (size_t i = 0; i < t->header.n_memory; i++) {
+        const struct trace_memory *m = &t->memory[i], *before = i ? m - 1 : NULL;
+        check_index(path, "memory entry", i, "list", m->list, t->header.n_lists);
+        check_index(path, "memory entry", i, "device", m->device, t->header.n_devices);
+        check_index(path, "memory entry", i, "task", m->task, t->header.n_tasks);
+        if (before && compare_memory(before, m->list, m->device, m->task) >= 0)
+            fail(EXIT_FAILED, DAMAGED "memory entry %zu is out of order", path, i);
+    }
+}
+
+static void clean_names(const char *path, struct trace_header *h)
+{
+    clean_text(path, "the model", 0, h->model, sizeof h->model);
+    for (size_t i = 0; i < h->n_lists; i++)
+        clean_text(path, "list", i, h->list[i], sizeof h->list[i]);
+    for (size_t i = 0; i < h->n_roles; i++)
+        clean_text(path, "role", i, h->role[i], sizeof h->role[i]);
+    for (size_t i = 0; i < h->n_classes; i++)
+        clean_text(path, "class of memory", i, h->memory[i], sizeof h->memory[i]);
+}
+
 static void *read_table(struct reader *file, uint64_t at, size_t n, size_t size)
 {
     void *table = allocate(n, size);
@@ -128,126 +195,29 @@ static void *read_table(struct reader *file, uint64_t at, size_t n, size_t size)
     return table;
 }
 
-static void read_tables(struct reader *file, struct trace *t)
+void trace_read_tables(struct reader *file, struct trace *t)
 {
     struct trace_header *h = &t->header;
+    read_header(file, h);
+    t->devices = read_table(file, h->devices_at, h->n_devices, sizeof *t->devices);
     t->lanes = read_table(file, h->lanes_at, h->n_lanes, sizeof *t->lanes);
     t->tasks = read_table(file, h->tasks_at, h->n_tasks, sizeof *t->tasks);
     t->edges = read_table(file, h->edges_at, h->n_edges, sizeof *t->edges);
-    clean_text(file->path, "the model", 0, h->model, sizeof h->model);
-    for (size_t i = 0; i < h->n_lists; i++)
-        clean_text(file->path, "list", i, h->list[i], sizeof h->list[i]);
+    t->memory = read_table(file, h->memory_at, h->n_memory, sizeof *t->memory);
+    clean_names(file->path, h);
+    check_devices(file->path, t);
     check_lanes(file->path, t);
     check_tasks(file->path, t);
+    check_memory(file->path, t);
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------- */
-
-/* Keep a record with the ended or the unfinished ones.  `again` is what stood there a moment after `r`: the two are
- * equal unless the writer was at it in between (see the layout in trace.h). */
-static void take_record(const char *path, struct trace *t, size_t cap[2], uint64_t slot, const struct trace_record *r,
-                        const struct trace_record *again)
-{
-    check_index(path, "record", slot, "task", again->task, t->header.n_tasks);
-    if (again->step == 0)
-        fail(EXIT_FAILED, DAMAGED "record %" PRIu64 " is of step 0, they count from 1", path, slot);
-    if (r->end == 0 || memcmp(r, again, sizeof *r) != 0) {
-        struct trace_record *u = APPEND(t->unfinished, t->n_unfinished, cap[1]);
-        *u = *again;
-        u->start = u->end = 0;
-        return;
-    }
-    if (r->start > r->end)
-        fail(EXIT_FAILED, DAMAGED "record %" PRIu64 " ends %" PRIu64 " ns before it starts", path, slot,
-             r->start - r->end);
-    *APPEND(t->records, t->n_records, cap[0]) = *r;
-}
-
-/* In pieces, so that a made-up count in a file of holes does not ask for more memory than the records there are. */
-static void read_records(struct reader *file, struct trace *t)
-{
-    enum { PIECE = 1024 };
-    struct trace_record piece[PIECE], again[PIECE];
-    size_t cap[2] = {0, 0};
-    uint64_t n = ring_records(&t->header);
-    for (uint64_t i = 0; i < n; i += PIECE) {
-        size_t here = (size_t)MIN(n - i, PIECE);
-        uint64_t at = t->header.records_at + i * sizeof *piece;
-        read_at(file, piece, here * sizeof *piece, at);
-        read_at(file, again, here * sizeof *piece, at);
-        for (size_t k = 0; k < here; k++)
-            take_record(file->path, t, cap, i + k, &piece[k], &again[k]);
-    }
-    t->n_lost = t->header.head - n;
-}
-
-/* Within a step the order of the list breaks ties: it is an order in which the tasks could run. */
-static int by_start(const void *left, const void *right)
-{
-    const struct trace_record *a = left, *b = right;
-    int order = COMPARE(a->start, b->start);
-    order = order ? order : COMPARE(a->end, b->end);
-    order = order ? order : COMPARE(a->step, b->step);
-    return order ? order : COMPARE(a->task, b->task);
-}
-
-static int by_queued(const void *left, const void *right)
-{
-    const struct trace_record *a = left, *b = right;
-    int order = COMPARE(a->queued, b->queued);
-    return order ? order : COMPARE(a->task, b->task);
-}
-
-/* A step is whole when none of its records is unfinished, and a later one has begun or the trace is closed. */
-static void find_steps(struct trace *t)
-{
-    uint32_t last_begun = 0, whole = UINT32_MAX;
-    for (size_t i = 0; i < t->n_records; i++) {
-        uint32_t step = t->records[i].step;
-        t->first_step = i == 0 ? step : MIN(t->first_step, step);
-        t->last_step = MAX(t->last_step, step);
-    }
-    last_begun = t->last_step;
-    for (size_t i = 0; i < t->n_unfinished; i++) {
-        last_begun = MAX(last_begun, t->unfinished[i].step);
-        whole = MIN(whole, t->unfinished[i].step - 1);
-    }
-    if (!t->header.closed_ns)
-        whole = MIN(whole, last_begun ? last_begun - 1 : 0);
-    t->whole_step = MIN(whole, t->last_step);
-}
-
-struct reading { /* under way: what is made so far goes when it fails */
-    const char *path;
-    struct reader *file;
-    struct trace *trace;
-};
-
-static void read_trace(void *reading)
-{
-    struct reading *r = reading;
-    struct trace *t = r->trace;
-    struct reader *file = r->file = open_reader(r->path);
-    read_header(file, &t->header);
-    read_tables(file, t);
-    read_records(file, t);
-    close_reader(file);
-    if (t->n_records)
-        qsort(t->records, t->n_records, sizeof *t->records, by_start);
-    if (t->n_unfinished)
-        qsort(t->unfinished, t->n_unfinished, sizeof *t->unfinished, by_queued);
-    find_steps(t);
-}
+/* ---- a whole trace --------------------------------------------------------------------------------------------- */
 
 struct problem *trace_read(const char *path, struct trace **t)
 {
-    struct reading r = {path, NULL, allocate(1, sizeof *r.trace)};
-    struct problem *wrong = attempt(read_trace, &r);
-    if (wrong && r.file)
-        close_reader(r.file);
-    if (wrong)
-        trace_free(r.trace);
-    *t = wrong ? NULL : r.trace;
+    struct trace_follow *f;
+    struct problem *wrong = trace_follow_open(path, &f);
+    *t = wrong ? NULL : trace_follow_end(f);
     return wrong;
 }
 
@@ -260,9 +230,11 @@ struct trace *trace_open(const char *path)
 
 void trace_free(struct trace *t)
 {
+    free(t->devices);
     free(t->lanes);
     free(t->tasks);
     free(t->edges);
+    free(t->memory);
     free(t->records);
     free(t->unfinished);
     free(t);

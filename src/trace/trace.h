@@ -7,10 +7,12 @@
  *
  * Layout, little endian, every part aligned to 64 bytes:
  *
- *     struct trace_header              at 0
+ *     struct trace_header              at 0: first what stays, then the trainer's living words, then the viewer's
+ *     struct trace_device[n_devices]   at devices_at
  *     struct trace_lane  [n_lanes]     at lanes_at
  *     struct trace_task  [n_tasks]     at tasks_at
  *     struct trace_edge  [n_edges]     at edges_at
+ *     struct trace_memory[n_memory]    at memory_at, by list, then device, then task
  *     struct trace_record[capacity]    at records_at: record i of the run is at i % capacity
  *
  * A record is written in two phases: at issue (queued; start = end = 0), then when it has ended (end != 0, stored
@@ -18,6 +20,12 @@
  * two equal copies with end != 0 are a whole record, whatever the writer is doing.  `head` counts the records begun; it
  * is stored after the record's first phase.  All times are nanoseconds of the host's CLOCK_MONOTONIC_RAW, device times
  * are converted before they are stored; a simulated trace has its virtual clock, from 0.  Texts are printable ASCII.
+ *
+ *     write.c     the trainer's half
+ *     follow.c    the reader's half, also of a file that grows: see follow.h
+ *     read.c      the tables, checked; a whole trace at once
+ *     launch.c    the viewer, started on a trace
+ *     stats.c     what a trace says
  */
 #ifndef TRACE_H
 #define TRACE_H
@@ -25,32 +33,63 @@
 #include "../base/base.h"
 #include "../base/lane.h"
 
-enum { TRACE_VERSION = 2, TRACE_MAX_LANES = 4096 };
+enum { TRACE_VERSION = 3, TRACE_MAX_LANES = 4096, TRACE_LISTS = 8, TRACE_ROLES = 16, TRACE_CLASSES = 8 };
 #define TRACE_MAGIC "YARDTRC1"
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
     TRACE_APPROXIMATE = 1, /* the driver's times were missing or impossible; host times stand in */
+    TRACE_SLOWED = 2,      /* slow motion: the task ends later than its work did */
 };
 
+/* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/hold.c). */
+struct trace_control {
+    uint64_t until; /* clock: a lease.  0, past or too far ahead: nothing is asked */
+    uint64_t pause; /* not 0: no task is issued, ... */
+    uint64_t tasks; /* ... but one more whenever this count rises, ... */
+    uint64_t steps; /* ... and all that are left of the step when this one does */
+    double slow;    /* tasks take so many times as long; 1, or anything below: not slowed */
+    uint64_t spare[3];
+};
 struct trace_header {
     char magic[8];
     uint32_t version;
     uint32_t kind; /* enum trace_kind */
-    uint32_t n_lanes, n_tasks, n_edges, n_lists;
-    uint64_t lanes_at, tasks_at, edges_at, records_at;
-    uint64_t capacity;  /* records in the ring */
+    uint32_t n_devices, n_lanes, n_tasks, n_edges, n_memory;
+    uint32_t n_lists, n_roles, n_classes;
+    uint64_t devices_at, lanes_at, tasks_at, edges_at, memory_at, records_at;
+    uint64_t capacity; /* records in the ring */
+    uint64_t start_ns; /* clock when the trace was made: subtract it to start at 0 */
+    double pace_scale; /* modelled seconds per second shown; 1 for real */
+    int32_t pid;       /* who writes, ... */
+    uint32_t spare;
+    uint64_t born;                  /* ... and when that process was started, as the system counts; 0: not known */
+    char list[TRACE_LISTS][24];     /* names of the task lists: "train", "eval", ... */
+    char role[TRACE_ROLES][16];     /* of the tasks' roles: "forward", ... */
+    char memory[TRACE_CLASSES][16]; /* of the classes of memory: "parameters", ... */
+    char model[248];                /* one line for people: model, batch, devices */
+
+    /* at TRACE_LIVE: changes while the trainer runs */
     uint64_t head;      /* records begun so far; written last, atomically */
-    uint64_t start_ns;  /* clock when the trace was made: subtract it to start at 0 */
     uint64_t closed_ns; /* clock when it was closed; 0: the run goes on, or it was killed */
-    double pace_scale;  /* modelled seconds per second shown; 1 for real */
-    char list[8][24];   /* names of the task lists: "train", "eval", ... */
-    char model[192];    /* one line for people: model, batch, devices */
+    uint64_t alive_ns;  /* clock of the last thing that happened: a task issued or ended, or a look during a pause */
+    uint64_t held;      /* 0: tasks are issued; else 1 + the task that a paused trainer would issue next */
+    uint64_t spare_live[4];
+
+    struct trace_control control; /* at TRACE_CONTROL */
+};
+enum { TRACE_LIVE = offsetof(struct trace_header, head), TRACE_CONTROL = offsetof(struct trace_header, control) };
+struct trace_device {
+    char id[24];     /* "0:0" */
+    char name[80];   /* as its driver gives it */
+    uint64_t budget; /* bytes that tensors may take */
+    uint64_t spare;
 };
 struct trace_lane {
-    char name[40];   /* "0:0 compute" */
-    char device[80]; /* device's name as its driver gives it */
-    uint32_t kind;   /* enum lane_kind */
+    char name[40]; /* "0:0 compute" */
+    uint32_t kind; /* enum lane_kind */
     uint32_t device_index;
+    double flops_per_s; /* what it reaches at most, where that is known: fused multiply-adds; 0: not known */
+    double bytes_per_s; /* its memory, or the link that its copies take */
 };
 struct trace_task {
     char name[40]; /* "mlp.fc" */
@@ -60,13 +99,21 @@ struct trace_task {
     uint32_t list;
     double flops;
     uint64_t bytes;
-    double predicted_ns; /* 0: not predicted */
+    double predicted_ns; /* what the costs say that it takes alone; 0: not predicted */
     uint32_t first_edge, n_edges;
+    uint32_t role; /* index in header.role */
+    uint32_t spare;
+    char shape[64]; /* what it writes, then what it reads: "512x1024 <- 512x256, 1024x256" */
 };
 struct trace_edge {
     uint32_t from;          /* task index; the edge is listed at its consumer */
     uint16_t previous_step; /* 1: the producer ran one step before */
     uint16_t reuse;         /* 0: a data edge, 1: two tensors share bytes */
+};
+/* Bytes that tensors hold on a device from this task on, until the next entry of the same list and device. */
+struct trace_memory {
+    uint32_t list, device, task, spare;
+    uint64_t bytes[TRACE_CLASSES];
 };
 struct trace_record {
     uint32_t step;  /* counts from 1 */
@@ -88,6 +135,10 @@ struct trace_tables {
     const struct trace_task *tasks;
     const struct trace_edge *edges;
     const char *const *lists;
+    size_t n_devices, n_memory, n_roles, n_classes;
+    const struct trace_device *devices;
+    const struct trace_memory *memory;
+    const char *const *roles, *const *classes;
 };
 struct trace_writer;
 /* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept. */
@@ -98,6 +149,11 @@ struct trace_writer *trace_create(const char *path, const struct trace_tables *t
  * virtual clock shows, as 1. */
 uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint64_t queued);
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
+/* A word of life while nothing is issued: `held` as in the header. */
+void trace_alive(struct trace_writer *w, uint64_t held);
+void trace_slowed(struct trace_writer *w, bool on); /* records from here on are TRACE_SLOWED, or not */
+/* What viewers ask for: it changes under its reader. */
+const struct trace_control *trace_asked(const struct trace_writer *w);
 /* Cuts the file to what was used and closes it. */
 void trace_close(struct trace_writer *w);
 
@@ -107,9 +163,11 @@ void trace_close(struct trace_writer *w);
  * ended, sorted by start (then end, step, task). */
 struct trace {
     struct trace_header header;
+    struct trace_device *devices;
     struct trace_lane *lanes;
     struct trace_task *tasks;
     struct trace_edge *edges;
+    struct trace_memory *memory;
     struct trace_record *records;
     struct trace_record *unfinished; /* begun, not ended: what runs now, or ran when the process was killed */
     size_t n_records, n_unfinished;
@@ -121,6 +179,16 @@ struct trace {
 struct problem *trace_read(const char *path, struct trace **t);
 struct trace *trace_open(const char *path); /* the same, and such a problem ends the program */
 void trace_free(struct trace *t);
+/* What tensors hold on the device when the task runs; NULL: the trace does not say. */
+const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device);
+
+/* ---- launch.c -------------------------------------------------------------------------------------------------- */
+
+/* Where a trace may lie that nobody asked for: $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
+char *private_trace(void);
+/* Start `yard view` on the trace and go on, with or without it: a warning says why there is none.  `remove`: the file
+ * goes, for the viewer has it open.  `log`: where the losses go; NULL: nowhere. */
+void show_trace(const char *path, const char *log, bool remove);
 
 /* ---- stats.c: what a trace says -------------------------------------------------------------------------- */
 

@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 /* The structs are the file's layout: no compiler may pad them otherwise. */
-_Static_assert(sizeof(struct trace_header) == 488 && offsetof(struct trace_header, head) == 72, "trace_header");
-_Static_assert(sizeof(struct trace_lane) == 128, "trace_lane");
-_Static_assert(sizeof(struct trace_task) == 88, "trace_task");
+_Static_assert(sizeof(struct trace_header) == 1088 && TRACE_LIVE == 960 && TRACE_CONTROL == 1024, "trace_header");
+_Static_assert(sizeof(struct trace_device) == 120, "trace_device");
+_Static_assert(sizeof(struct trace_lane) == 64, "trace_lane");
+_Static_assert(sizeof(struct trace_task) == 160, "trace_task");
+_Static_assert(sizeof(struct trace_memory) == 80, "trace_memory");
 _Static_assert(sizeof(struct trace_edge) == 8, "trace_edge");
 _Static_assert(sizeof(struct trace_record) == 40, "trace_record");
 
@@ -28,27 +30,61 @@ struct trace_writer {
     struct trace_record *ring;
     uint64_t capacity, n_tasks; /* copies: the mapping is writable from outside */
     uint64_t head;              /* of the issuing thread */
+    _Atomic uint32_t marks;     /* flags of all records now */
 };
+
+/* The next part of the file: where it begins; *end is behind it. */
+static uint64_t place_part(uint64_t *end, size_t n, size_t size)
+{
+    uint64_t at = round_up(*end, 64);
+    *end = at + n * size;
+    return at;
+}
+
+static void place_parts(struct trace_header *h)
+{
+    uint64_t end = sizeof *h;
+    h->devices_at = place_part(&end, h->n_devices, sizeof(struct trace_device));
+    h->lanes_at = place_part(&end, h->n_lanes, sizeof(struct trace_lane));
+    h->tasks_at = place_part(&end, h->n_tasks, sizeof(struct trace_task));
+    h->edges_at = place_part(&end, h->n_edges, sizeof(struct trace_edge));
+    h->memory_at = place_part(&end, h->n_memory, sizeof(struct trace_memory));
+    h->records_at = place_part(&end, 0, 0);
+}
+
+static void name_parts(struct trace_header *h, const struct trace_tables *tables)
+{
+    snprintf(h->model, sizeof h->model, "%s", tables->model);
+    for (size_t i = 0; i < tables->n_lists; i++)
+        snprintf(h->list[i], sizeof h->list[i], "%s", tables->lists[i]);
+    for (size_t i = 0; i < tables->n_roles; i++)
+        snprintf(h->role[i], sizeof h->role[i], "%s", tables->roles[i]);
+    for (size_t i = 0; i < tables->n_classes; i++)
+        snprintf(h->memory[i], sizeof h->memory[i], "%s", tables->classes[i]);
+}
 
 static struct trace_header make_header(const struct trace_tables *tables, uint64_t capacity)
 {
+    char state;
     struct trace_header h = {.version = TRACE_VERSION,
                              .kind = tables->kind,
+                             .n_devices = (uint32_t)tables->n_devices,
                              .n_lanes = (uint32_t)tables->n_lanes,
                              .n_tasks = (uint32_t)tables->n_tasks,
                              .n_edges = (uint32_t)tables->n_edges,
+                             .n_memory = (uint32_t)tables->n_memory,
                              .n_lists = (uint32_t)tables->n_lists,
+                             .n_roles = (uint32_t)tables->n_roles,
+                             .n_classes = (uint32_t)tables->n_classes,
                              .capacity = capacity,
                              .start_ns = tables->kind == TRACE_SIMULATED ? 0 : now_ns(),
-                             .pace_scale = tables->pace_scale};
+                             .pace_scale = tables->pace_scale,
+                             .pid = getpid(),
+                             .control.slow = 1};
     memcpy(h.magic, TRACE_MAGIC, sizeof h.magic);
-    h.lanes_at = round_up(sizeof h, 64);
-    h.tasks_at = round_up(h.lanes_at + tables->n_lanes * sizeof *tables->lanes, 64);
-    h.edges_at = round_up(h.tasks_at + tables->n_tasks * sizeof *tables->tasks, 64);
-    h.records_at = round_up(h.edges_at + tables->n_edges * sizeof *tables->edges, 64);
-    snprintf(h.model, sizeof h.model, "%s", tables->model);
-    for (size_t i = 0; i < tables->n_lists; i++)
-        snprintf(h.list[i], sizeof h.list[i], "%s", tables->lists[i]);
+    process_state(h.pid, &h.born, &state);
+    place_parts(&h);
+    name_parts(&h, tables);
     return h;
 }
 
@@ -91,15 +127,19 @@ static void refuse_special_file(const char *path)
         fail(EXIT_IO, "cannot write the trace %s: something other than a plain file is there", path);
 }
 
-static void copy_tables(struct trace_writer *w, const struct trace_tables *tables, const struct trace_header *h)
+static void copy_part(struct trace_writer *w, uint64_t at, const void *from, size_t bytes)
 {
-    char *map = (char *)w->header;
-    if (tables->n_lanes)
-        memcpy(map + h->lanes_at, tables->lanes, tables->n_lanes * sizeof *tables->lanes);
-    if (tables->n_tasks)
-        memcpy(map + h->tasks_at, tables->tasks, tables->n_tasks * sizeof *tables->tasks);
-    if (tables->n_edges)
-        memcpy(map + h->edges_at, tables->edges, tables->n_edges * sizeof *tables->edges);
+    if (bytes)
+        memcpy((char *)w->header + at, from, bytes);
+}
+
+static void copy_tables(struct trace_writer *w, const struct trace_tables *t, const struct trace_header *h)
+{
+    copy_part(w, h->devices_at, t->devices, t->n_devices * sizeof *t->devices);
+    copy_part(w, h->lanes_at, t->lanes, t->n_lanes * sizeof *t->lanes);
+    copy_part(w, h->tasks_at, t->tasks, t->n_tasks * sizeof *t->tasks);
+    copy_part(w, h->edges_at, t->edges, t->n_edges * sizeof *t->edges);
+    copy_part(w, h->memory_at, t->memory, t->n_memory * sizeof *t->memory);
     *w->header = *h;
 }
 
@@ -107,7 +147,8 @@ static void copy_tables(struct trace_writer *w, const struct trace_tables *table
  * that still shows the last run's file keeps that one. */
 struct trace_writer *trace_create(const char *name, const struct trace_tables *tables, uint64_t capacity)
 {
-    CHECK(tables->n_lists <= COUNT(((struct trace_header *)0)->list), "%zu lists", tables->n_lists);
+    CHECK(tables->n_lists <= TRACE_LISTS && tables->n_roles <= TRACE_ROLES && tables->n_classes <= TRACE_CLASSES,
+          "%zu lists, %zu roles, %zu classes", tables->n_lists, tables->n_roles, tables->n_classes);
     refuse_special_file(name);
     char *path = behind_links(name);
     struct trace_header h = make_header(tables, MAX(capacity, 1));
@@ -142,6 +183,7 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
     r->task = task;
     r->flags = 0;
     r->queued = queued;
+    __atomic_store_n(&w->header->alive_ns, queued, __ATOMIC_RELAXED);
     __atomic_store_n(&w->header->head, w->head + 1, __ATOMIC_RELEASE);
     return w->head++;
 }
@@ -153,9 +195,20 @@ void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t
     struct trace_record *r = &w->ring[number % w->capacity];
     end = MAX(end, 1);
     r->start = MIN(start, end);
-    r->flags = flags | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
+    r->flags = flags | w->marks | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
     __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
+    __atomic_store_n(&w->header->alive_ns, end, __ATOMIC_RELAXED);
 }
+
+void trace_alive(struct trace_writer *w, uint64_t held)
+{
+    __atomic_store_n(&w->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&w->header->held, held, __ATOMIC_RELAXED);
+}
+
+void trace_slowed(struct trace_writer *w, bool on) { w->marks = on ? TRACE_SLOWED : 0; }
+
+const struct trace_control *trace_asked(const struct trace_writer *w) { return &w->header->control; }
 
 void trace_close(struct trace_writer *w)
 {

@@ -126,6 +126,8 @@ static struct option options[] = {
      "delay the end of tasks at random: the weights must not change (-1: no delays)", CMD_TRAIN, false},
     {"trace", 0, OPT_OUTPUT, &s.trace, "FILE", 0, 0, LOOKING,
      "record what ran when (plan: what is simulated); see `yard trace --help`", CMD_TRAIN | CMD_PLAN, false},
+    {"view", 0, OPT_FLAG, &s.view, NULL, 0, 0, LOOKING,
+     "show that in a window while it runs: yard view, a process of its own (plan: what is simulated)", RUN_ALL, false},
     {"log", 0, OPT_OUTPUT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
     {"save", 0, OPT_OUTPUT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
      false},
@@ -236,6 +238,11 @@ static void set_defaults(void)
 
 char *saved_model(const struct settings *settings) { return format_string("%s/model.safetensors", settings->save); }
 
+char *trace_path(const struct settings *settings)
+{
+    return settings->trace ? copy_string(settings->trace) : settings->view ? private_trace() : NULL;
+}
+
 bool was_given(const char *option) { return find_option(&table, option)->given; }
 
 /* The preset fills in what neither command line nor config file gave. */
@@ -257,7 +264,8 @@ static void apply_preset(void)
 /* A step file brings its machine, its times and its sizes. */
 static void check_list(void)
 {
-    static const char *const may[] = {"list", "simulate", "verify", "print", "json", "trace", "print-list", "clip"};
+    static const char *const may[] = {"list",  "simulate", "verify",     "print", "json",
+                                      "trace", "view",     "print-list", "clip"};
     for (size_t i = 0; i < COUNT(options); i++) {
         bool good = !options[i].given;
         for (size_t k = 0; k < COUNT(may); k++)

@@ -49,7 +49,7 @@ struct settings {
     int64_t vector; /* 0: the device's own */
     bool oversubscribe;
     /* running and looking */
-    bool serial, audit, json, print, verify, simulate, print_list;
+    bool serial, audit, json, print, verify, simulate, print_list, view;
     const char *recompute, *after;
     const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
@@ -75,6 +75,9 @@ struct settings *default_settings(void);
 json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
 bool was_given(const char *option);
 char *saved_model(const struct settings *s); /* the file that --save DIR writes; the caller frees it */
+
+/* Where the trace goes: --trace, or with --view alone a private place; NULL: there is none.  The caller frees it. */
+char *trace_path(const struct settings *s);
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 

@@ -159,7 +159,7 @@ static int wanted_ranks(const struct settings *s)
 static struct machine *make_machine(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    bool times = s->trace || s->pace || s->time_tasks;
+    bool times = s->trace || s->view || s->pace || s->time_tasks;
     struct machine_options o = {.devices = s->devices,
                                 .device_memory = s->device_memory,
                                 .host_memory = s->host_memory,
@@ -190,13 +190,37 @@ static void pace_training(struct trainer *t)
     free_simulation(sim);
 }
 
+static double predicted_ns(void *trainer, const struct task *t)
+{
+    enum cost_source source;
+    return 1e9 * task_seconds(((struct trainer *)trainer)->costs, t, &source);
+}
+
+/* Somebody looks: a twentieth of a second for what the shares of the peak are of.  Logical devices are one. */
+static void measure_peaks(const struct machine *m)
+{
+    for (int i = 0; i < m->n_devices; i++) {
+        struct device *d = &m->device[i];
+        for (int k = 0; k < i; k++)
+            if (m->device[k].cl == d->cl)
+                d->flops_per_s = m->device[k].flops_per_s;
+        if (d->flops_per_s == 0)
+            d->flops_per_s = measure_fma_peak(d, 0.05);
+    }
+}
+
 static void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
-    char *title = describe_shape(t);
+    char *title = describe_shape(t), *path = trace_path(t->settings);
     enum trace_kind kind = t->settings->pace ? TRACE_PACED : TRACE_REAL;
     double scale = t->settings->pace ? 1 / pace_scale(t->train->wrapper) : 1;
-    t->trace = execution.trace = start_trace(t->settings->trace, t->machine, lists, n, title, kind, scale);
-    free(title);
+    struct trace_about about = {title, kind, scale, t->costs ? predicted_ns : NULL, t};
+    if (t->settings->view)
+        measure_peaks(t->machine);
+    t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
+    if (t->settings->view)
+        show_trace(path, t->settings->log, !t->settings->trace);
+    free(title), free(path);
 }
 
 struct saved { /* a file that --save would replace */
@@ -295,7 +319,7 @@ static void dress_training(struct trainer *t, struct step **all, size_t n)
         start_delays(t->train, (uint64_t)s->delay_seed);
     if (s->save) /* --trace and --log may lie in it */
         try_folder(s->save);
-    if (s->trace)
+    if (s->trace || s->view)
         trace_training(t, all, n);
 }
 
@@ -344,11 +368,9 @@ void free_trainer(struct trainer *t)
     struct step *all[] = {t->train, t->eval, t->sample};
     if (t->train && t->settings->pace)
         report_pace(t);
-    if (t->train)
-        stop_pacing(t->train);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
-            drain(all[i]), free_step(all[i]);
+            stop_pacing(all[i]), drain(all[i]), free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
         stop_thread(&t->machine->lane[i]->thread);
         stop_thread(&t->machine->lane[i]->forward);

@@ -1,0 +1,26 @@
+/* canvas.h - drawing into a plain array of pixels: boxes, lines, text.  What is drawn depends on nothing else, so a
+ * picture is the same bytes on any machine, with a display or without. */
+#ifndef CANVAS_H
+#define CANVAS_H
+
+#include "base.h"
+
+/* Colours are 0xffRRGGBB.  All that is drawn is cut at the edges; coordinates may lie anywhere. */
+struct canvas {
+    int width, height;
+    uint32_t *pixels; /* [height * width], rows from the top */
+};
+struct canvas *new_canvas(int width, int height); /* zeroed; both at least 1 */
+void free_canvas(struct canvas *c);
+void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour);
+void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour); /* both ends belong to it */
+
+/* ---- font.c: printable ASCII, others as '?' -------------------------------------------------------------------- */
+
+enum { GLYPH_WIDTH = 8, GLYPH_HEIGHT = 16 }; /* times scale; a baseline is 12 rows below the top */
+void draw_text(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour);
+/* Up to `right`: text that would be wider ends in "..". */
+void draw_text_within(struct canvas *c, int x, int y, int scale, const char *text, uint32_t colour, int right);
+int text_width(int scale, const char *text);
+
+#endif

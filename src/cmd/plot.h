@@ -1,0 +1,24 @@
+/* plot.h - curves of yard plot: read by plot.c, drawn by plot_draw.c. */
+#ifndef PLOT_H
+#define PLOT_H
+
+#include "../base/canvas.h"
+
+struct series {              /* the losses of one kind in one file */
+    const char *path, *kind; /* "train", "val" */
+    size_t run;              /* which file */
+    bool val;
+    double *step, *loss; /* finite, in order of the file */
+    size_t n, cap_step, cap_loss;
+};
+struct plot {
+    struct series *series; /* those with losses */
+    size_t n, cap;
+};
+/* On the terminal, in columns and rows of characters.  colour: also braille dots, where the terminal knows them;
+ * otherwise each series has a letter. */
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille);
+/* As pixels; the caller frees the canvas. */
+struct canvas *draw_picture(const struct plot *p, int width, int height);
+
+#endif

@@ -1,0 +1,73 @@
+/* png.c - a picture as a PNG file: 8 bits per channel, no alpha, each row unfiltered, compressed by zlib. */
+#include "file.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+
+static void put_number(unsigned char *to, uint32_t n)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (unsigned char)(n >> (24 - 8 * i));
+}
+
+/* Length, type, content, and a checksum of the latter two. */
+static void write_chunk(struct writer *w, const char *type, const void *content, size_t n)
+{
+    unsigned char length[4], sum[4];
+    uLong crc = crc32(crc32(0, (const Bytef *)type, 4), content, (uInt)n);
+    put_number(length, (uint32_t)n);
+    put_number(sum, (uint32_t)crc);
+    write_bytes(w, length, 4);
+    write_bytes(w, type, 4);
+    if (n)
+        write_bytes(w, content, n);
+    write_bytes(w, sum, 4);
+}
+
+struct picture {
+    const char *path;
+    const uint32_t *pixels;
+    int width, height;
+};
+
+/* Rows of a filter byte, 0, and red, green, blue.  The caller frees it. */
+static unsigned char *rgb_rows(const struct picture *p, size_t *n)
+{
+    unsigned char *rows, *to;
+    *n = (size_t)p->height * (3 * (size_t)p->width + 1);
+    to = rows = allocate(*n, 1);
+    for (int y = 0; y < p->height; y++) {
+        *to++ = 0;
+        for (int x = 0; x < p->width; x++, to += 3) {
+            uint32_t pixel = p->pixels[(size_t)y * (size_t)p->width + (size_t)x];
+            to[0] = (unsigned char)(pixel >> 16), to[1] = (unsigned char)(pixel >> 8), to[2] = (unsigned char)pixel;
+        }
+    }
+    return rows;
+}
+
+static void write_picture(void *picture)
+{
+    const struct picture *p = picture;
+    unsigned char head[13] = {[8] = 8, [9] = 2}; /* width, height, bits, red-green-blue */
+    size_t n;
+    struct writer *w = open_writer(p->path);
+    unsigned char *rows = rgb_rows(p, &n);
+    uLongf size = compressBound(n);
+    unsigned char *small = allocate(size, 1);
+    CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
+    put_number(head, (uint32_t)p->width);
+    put_number(head + 4, (uint32_t)p->height);
+    write_bytes(w, "\x89PNG\r\n\x1a\n", 8);
+    write_chunk(w, "IHDR", head, sizeof head);
+    write_chunk(w, "IDAT", small, size);
+    write_chunk(w, "IEND", "", 0); /* NULL would reset the checksum */
+    publish(w);
+    free(rows), free(small);
+}
+
+struct problem *write_png(const char *path, const uint32_t *pixels, int width, int height)
+{
+    struct picture p = {path, pixels, width, height};
+    return attempt(write_picture, &p);
+}

@@ -1,0 +1,76 @@
+/* follow.h - reading a trace that may still be written, and asking its trainer to wait: the viewer's side of trace.h.
+ *
+ *     trace_follow_open      the tables and all records so far
+ *     trace_follow_poll      takes what is new, ten times a second or when it suits; renews a pause
+ *     trace_follow_life      what the trainer does: runs, waits for us, stands in a debugger, is gone
+ *     trace_ask_...          pause, one task, one step, slow motion
+ *
+ * The file is somebody else's, as in read.c: it is read by position, never mapped, each part is checked, and what is
+ * handed on is a copy.  Nothing here ends the program.  A struct trace_follow belongs to one thread.
+ */
+#ifndef FOLLOW_H
+#define FOLLOW_H
+
+#include "trace.h"
+
+struct trace_follow;
+
+/* NULL and the follower, which has taken all records so far; or what is wrong, as from trace_read(). */
+struct problem *trace_follow_open(const char *path, struct trace_follow **f);
+void trace_follow_close(struct trace_follow *f); /* gives up a pause and slow motion that it asked for */
+
+/* What has been read.  The trace stays where it is, its arrays may move at a poll. */
+const struct trace *trace_follow_trace(const struct trace_follow *f);
+
+/* Take what is new.  NULL, or what is wrong with the file by now (cut, overwritten by something else): what was read
+ * before stays, and there is nothing more to come from it. */
+struct trace_news {
+    bool changed; /* records, unfinished ones or the trainer's state are not what they were */
+    size_t first; /* records before this index are as they were; n_records: all are.  0 when old ones were dropped */
+};
+struct problem *trace_follow_poll(struct trace_follow *f, struct trace_news *news);
+/* Has another file taken its place: is there a new run under this name? */
+bool trace_follow_replaced(const struct trace_follow *f);
+
+/* ---- the trainer ----------------------------------------------------------------------------------------------- */
+
+enum trace_life {
+    LIFE_CLOSED,  /* the trace is complete */
+    LIFE_RUNS,    /* the trainer runs */
+    LIFE_PAUSED,  /* it has stopped between tasks, as it was asked to; header.held - 1 is the task that comes next */
+    LIFE_STOPPED, /* its process stands: at a breakpoint, or by SIGSTOP */
+    LIFE_GONE     /* its process has ended without closing the trace */
+};
+enum trace_life trace_follow_life(const struct trace_follow *f); /* as of now, header as of the last poll */
+
+/* What a lane is at: its oldest task that has not ended.  false: none. */
+struct trace_running {
+    const struct trace_record *record; /* of trace->unfinished */
+    bool waits;                        /* a task that it needs has not ended */
+    uint64_t since;                    /* the earliest moment at which it can have started; of one that waits: queued */
+};
+bool trace_follow_running(const struct trace_follow *f, uint32_t lane, struct trace_running *r);
+
+/* ---- what it is asked ------------------------------------------------------------------------------------------ */
+
+/* Can the trainer be asked anything: does it run, and may we write to the file? */
+bool trace_can_ask(const struct trace_follow *f);
+/* All that is asked holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS; then the trainer
+ * goes on at full speed, so a viewer that is killed or hangs does not hold it. */
+enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
+void trace_ask_pause(struct trace_follow *f, bool on);
+bool trace_asks_pause(const struct trace_follow *f);
+void trace_ask_task(struct trace_follow *f);                /* pause, if it is not, and let one task be issued */
+void trace_ask_step(struct trace_follow *f);                /* the same for what is left of the step */
+void trace_ask_slow(struct trace_follow *f, double factor); /* 1: full speed; at most TRACE_SLOWEST */
+double trace_asks_slow(const struct trace_follow *f);
+enum { TRACE_SLOWEST = 1000 };
+
+/* ---- between read.c and follow.c ------------------------------------------------------------------------------- */
+
+struct reader;
+/* Header and tables, checked, into a zeroed trace; fails with what is wrong. */
+void trace_read_tables(struct reader *file, struct trace *t);
+struct trace *trace_follow_end(struct trace_follow *f); /* closes it; the trace is the caller's */
+
+#endif

@@ -1,0 +1,162 @@
+/* bars.c - the rows of lanes.
+ *
+ * A bar wide enough to be seen is drawn as one.  Narrower ones are merged: a column of pixels takes the colour of the
+ * longest bar in it, the paler the less of its time the lane was busy.  Which bars those are is found by binary search,
+ * so a picture costs a few steps per column however many records there are.
+ */
+#include "view.h"
+
+#include <math.h>
+
+enum { SEEN_WIDTH = 3, SAMPLES = 16, AIR = 2 };
+
+/* What one lane's bars are drawn with. */
+struct brush {
+    const struct view *v;
+    const struct track *track;
+    const struct bars *bars;
+    const struct theme *theme;
+    int index; /* of the track */
+    int left, right, y, height;
+};
+
+static struct brush brush_for(const struct view *v, const struct row *row)
+{
+    struct box rows = places_of(v).rows;
+    const struct track *k = v->track[row->track];
+    return (struct brush){.v = v,
+                          .track = k,
+                          .bars = &k->lane[row->index],
+                          .theme = theme_of(v),
+                          .index = row->track,
+                          .left = rows.x,
+                          .right = rows.x + rows.w,
+                          .y = row->y + AIR * v->scale,
+                          .height = row->height - 2 * AIR * v->scale};
+}
+
+static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
+
+/* Its pixel, or the edge of the rows. */
+static int edge_x(const struct brush *b, uint64_t clock)
+{
+    return (int)floor(fmin(fmax(bar_x(b, clock) + 0.5, b->left), b->right));
+}
+
+static uint32_t colour_of_bar(const struct brush *b, const struct bar *bar)
+{
+    uint32_t colour = task_colour(b->v, b->track->trace, b->track->trace->records[bar->record].task);
+    return is_lit(b->v, b->index, bar->record) ? colour : blend(colour, b->theme->paper, 0.85);
+}
+
+/* ---- merged columns -------------------------------------------------------------------------------------------- */
+
+/* The longest of bars [i, end), or of some of them when they are many; what is lit comes before what is not. */
+static const struct bar *spokesman(const struct brush *b, size_t i, size_t end)
+{
+    const struct bar *longest = &b->bars->bar[i];
+    bool lit = is_lit(b->v, b->index, longest->record);
+    size_t stride = (end - i + SAMPLES - 1) / SAMPLES;
+    for (; i < end; i += stride) {
+        const struct bar *bar = &b->bars->bar[i];
+        bool this_lit = is_lit(b->v, b->index, bar->record);
+        bool longer = bar->end - bar->start > longest->end - longest->start;
+        if (this_lit == lit ? longer : this_lit) {
+            longest = bar;
+            lit = this_lit;
+        }
+    }
+    return longest;
+}
+
+/* Bar i and those behind it that start in column x; the first bar that reaches beyond it. */
+static size_t draw_column(const struct brush *b, int x, size_t i)
+{
+    uint64_t from = clock_of(b->track, axis_at(b->v, x)), to = clock_of(b->track, axis_at(b->v, x + 1));
+    size_t end = MAX(first_bar_from(b->bars, to), i + 1);
+    double busy = to > from ? (double)busy_between(b->bars, from, to) / (double)(to - from) : 1;
+    uint32_t colour = colour_of_bar(b, spokesman(b, i, end));
+    fill(b->v, x, b->y, 1, b->height, blend(b->theme->paper, colour, 0.4 + 0.6 * busy));
+    return b->bars->bar[end - 1].end > to ? end - 1 : end;
+}
+
+/* ---- single bars ----------------------------------------------------------------------------------------------- */
+
+/* "mlp.fc L3", or without the layer, or nothing: a name that does not fit is not cut. */
+static void draw_label(const struct brush *b, const struct trace_task *task, int x, int width, uint32_t colour)
+{
+    char text[64];
+    int room = width - 6 * b->v->scale, high = GLYPH_HEIGHT * b->v->scale;
+    snprintf(text, sizeof text, "%s L%d", task->name, task->layer);
+    if (task->layer < 0 || width_of(b->v, text) > room)
+        snprintf(text, sizeof text, "%s", task->name);
+    int wide = width_of(b->v, text);
+    if (wide <= room && high <= b->height)
+        put_text(b->v, x + (width - wide) / 2, b->y + (b->height - high) / 2, text, readable_on(colour));
+}
+
+/* Queued, and behind what ran before: a thin bar, up to the start. */
+static void draw_queued(const struct brush *b, size_t i)
+{
+    const struct bar *bar = &b->bars->bar[i];
+    uint64_t queued = b->track->trace->records[bar->record].queued;
+    uint64_t since = i && b->bars->bar[i - 1].end > queued ? b->bars->bar[i - 1].end : queued;
+    int from = edge_x(b, MIN(since, bar->start)), to = edge_x(b, bar->start);
+    int thick = 2 * b->v->scale;
+    if (to - from > 1)
+        fill(b->v, from, b->y + (b->height - thick) / 2, to - from, thick,
+             blend(colour_of_bar(b, bar), b->theme->paper, 0.55));
+}
+
+/* Neighbours are kept apart by a pixel of paper.  Returns the first column that is free. */
+static int draw_bar(const struct brush *b, const struct bar *bar, int x)
+{
+    int from = MAX(edge_x(b, bar->start), x), to = edge_x(b, bar->end);
+    int width = MAX(to - from - (to - from > 4), 1);
+    uint32_t colour = colour_of_bar(b, bar);
+    fill(b->v, from, b->y, width, b->height, colour);
+    draw_label(b, &b->track->trace->tasks[b->track->trace->records[bar->record].task], from, width, colour);
+    return MAX(to, x + 1);
+}
+
+/* What runs on the lane now, or ran when the trainer stopped, is perforated like a film.  What waits for another lane
+ * is pale.  Where time does not go on, it has the width of its name, not of its time. */
+static void draw_running(const struct brush *b, uint32_t lane)
+{
+    struct trace_running now;
+    if (!trace_follow_running(b->track->follow, lane, &now))
+        return;
+    uint64_t since = MAX(now.since, b->bars->n ? b->bars->bar[b->bars->n - 1].end : 0);
+    int u = b->v->scale, least = b->track->stands ? 120 * u : 0;
+    int from = edge_x(b, since), to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
+    uint32_t colour = task_colour(b->v, b->track->trace, now.record->task);
+    colour = now.waits ? blend(colour, b->theme->paper, 0.8) : colour;
+    fill(b->v, from, b->y, to - from, b->height, colour);
+    for (int x = from + 2 * u; x + 4 * u <= to && !now.waits; x += 8 * u) {
+        fill(b->v, x, b->y + u, 4 * u, 3 * u, b->theme->paper);
+        fill(b->v, x, b->y + b->height - 4 * u, 4 * u, 3 * u, b->theme->paper);
+    }
+    draw_label(b, &b->track->trace->tasks[now.record->task], from, to - from, colour);
+}
+
+void draw_lane(const struct view *v, const struct row *row)
+{
+    struct brush b = brush_for(v, row);
+    size_t i = first_bar_in(b.bars, clock_of(b.track, v->from));
+    for (int x = b.left; i < b.bars->n && x < b.right;) {
+        const struct bar *bar = &b.bars->bar[i];
+        double from = bar_x(&b, bar->start), to = bar_x(&b, bar->end);
+        if (from >= x + 1)
+            draw_queued(&b, i);
+        if (from >= b.right)
+            break;
+        x = (int)fmax(from, x);
+        if (to - from >= SEEN_WIDTH * v->scale) {
+            x = draw_bar(&b, bar, x);
+            i++;
+        } else {
+            i = draw_column(&b, x++, i);
+        }
+    }
+    draw_running(&b, row->index);
+}

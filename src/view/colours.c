@@ -1,0 +1,131 @@
+/* colours.c - the palette, and what a bar's colour means.
+ *
+ * Kinds, micro-batches and devices take Okabe and Ito's colours, which people of every kind of colour vision tell
+ * apart; layers go along viridis, from dark to light, for the same reason.
+ */
+#include "view.h"
+
+#include <math.h>
+
+const struct theme *theme_of(const struct view *v)
+{
+    /*                                  paper       panel       ink         soft        rule        border      accent
+     */
+    static const struct theme light = {0xffffffff, 0xfff1f3f6, 0xff14181f, 0xff5b6573,
+                                       0xffd3d9e1, 0xff9aa5b4, 0xffc2185b};
+    static const struct theme dark = {0xff14181f, 0xff1f2631, 0xfff1f3f6, 0xff9aa5b4,
+                                      0xff323c4a, 0xff5b6573, 0xffff5c9a};
+    return v->dark ? &dark : &light;
+}
+
+uint32_t blend(uint32_t a, uint32_t b, double share)
+{
+    uint32_t part = (uint32_t)(256 * fmin(fmax(share, 0), 1));
+    uint32_t odd = ((a & 0xff00ff) * (256 - part) + (b & 0xff00ff) * part) >> 8 & 0xff00ff;
+    uint32_t even = ((a & 0x00ff00) * (256 - part) + (b & 0x00ff00) * part) >> 8 & 0x00ff00;
+    return 0xff000000 | odd | even;
+}
+
+uint32_t readable_on(uint32_t colour)
+{
+    uint32_t red = colour >> 16 & 255, green = colour >> 8 & 255, blue = colour & 255;
+    return 299 * red + 587 * green + 114 * blue > 140 * 1000 ? 0xff14181f : 0xffffffff;
+}
+
+/* ---- what colours mean ----------------------------------------------------------------------------------------- */
+
+enum { BLUE, ORANGE, GREEN, SKY, PURPLE, VERMILION, YELLOW, N_DISTINCT };
+static const uint32_t distinct[N_DISTINCT] = {
+    [BLUE] = 0xff0072b2,   [ORANGE] = 0xffe69f00,    [GREEN] = 0xff009e73,  [SKY] = 0xff56b4e9,
+    [PURPLE] = 0xffcc79a7, [VERMILION] = 0xffd55e00, [YELLOW] = 0xfff0e442,
+};
+static const uint32_t no_colour = 0xff8b95a3; /* of tasks without a kind, a layer, a micro-batch */
+
+static uint32_t kind_colour(const char *role)
+{
+    static const struct {
+        const char *role;
+        int colour;
+    } known[] = {{"forward", BLUE}, {"backward", ORANGE},  {"update", GREEN}, {"reduce", VERMILION},
+                 {"norm", YELLOW},  {"broadcast", PURPLE}, {"send", SKY}};
+    for (size_t i = 0; i < COUNT(known); i++)
+        if (strcmp(role, known[i].role) == 0)
+            return distinct[known[i].colour];
+    return strcmp(role, "feed") == 0 ? 0xff5f7488 : strcmp(role, "report") == 0 ? 0xffb3bcc8 : no_colour;
+}
+
+static uint32_t along_viridis(double share)
+{
+    static const uint32_t stops[] = {0xff440154, 0xff3b528b, 0xff21918c, 0xff5ec962, 0xfffde725};
+    double at = fmin(fmax(share, 0), 1) * (COUNT(stops) - 1);
+    size_t i = MIN((size_t)at, COUNT(stops) - 2);
+    return blend(stops[i], stops[i + 1], at - (double)i);
+}
+
+/* They count from 0; nobody shows a million of them. */
+static int count_up(int so_far, int32_t last) { return MAX(so_far, MIN(last, 1000000) + 1); }
+
+void count_colours(struct view *v)
+{
+    const struct trace *t = v->track[0]->trace;
+    for (size_t i = 0; i < t->header.n_tasks; i++) {
+        v->n_layers = count_up(v->n_layers, t->tasks[i].layer);
+        v->n_micros = count_up(v->n_micros, t->tasks[i].micro);
+        v->has_role[t->tasks[i].role] = true;
+    }
+}
+
+const char *colour_way_name(enum colour_by by)
+{
+    static const char *const names[COLOUR_WAYS] = {
+        [BY_KIND] = "kind", [BY_LAYER] = "layer", [BY_MICRO] = "micro-batch", [BY_DEVICE] = "device"};
+    return names[by];
+}
+
+/* The colours in use are numbered: roles, layers, micro-batches, devices of the first trace. */
+size_t colour_count(const struct view *v)
+{
+    const struct trace *t = v->track[0]->trace;
+    const size_t counts[COLOUR_WAYS] = {[BY_KIND] = t->header.n_roles,
+                                        [BY_LAYER] = (size_t)v->n_layers,
+                                        [BY_MICRO] = (size_t)v->n_micros,
+                                        [BY_DEVICE] = t->header.n_devices};
+    return counts[v->colour];
+}
+
+uint32_t colour_number(const struct view *v, int64_t i)
+{
+    if (v->colour == BY_KIND)
+        return kind_colour(v->track[0]->trace->header.role[i]);
+    if (v->colour == BY_LAYER)
+        return i < 0 ? no_colour : along_viridis((double)i / MAX(v->n_layers - 1, 1));
+    return i < 0 ? no_colour : distinct[i % N_DISTINCT];
+}
+
+uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task)
+{
+    const struct trace_task *k = &t->tasks[task];
+    if (v->colour == BY_KIND)
+        return kind_colour(t->header.role[k->role]);
+    int64_t device = t->lanes[k->lane].device_index;
+    return colour_number(v, v->colour == BY_LAYER ? k->layer : v->colour == BY_MICRO ? k->micro : device);
+}
+
+bool colour_name(const struct view *v, size_t i, char out[64])
+{
+    const struct trace *t = v->track[0]->trace;
+    if (v->colour == BY_KIND)
+        snprintf(out, 64, "%s", t->header.role[i]);
+    else if (v->colour == BY_DEVICE)
+        snprintf(out, 64, "%s", t->devices[i].id);
+    else
+        snprintf(out, 64, "%zu", i);
+    return v->colour != BY_KIND || v->has_role[i];
+}
+
+/* Of memory: another family than that of bars, neighbours apart in lightness. */
+uint32_t class_colour(size_t class)
+{
+    static const uint32_t colours[] = {0xff47699c, 0xfff2dc7e, 0xff7dbfa3, 0xffc6b3e6, 0xffb9c0ca};
+    return colours[class % COUNT(colours)];
+}

@@ -1,0 +1,195 @@
+/* layout.c - which row is where, and the way between times and pixels.
+ *
+ * Lengths are counted in dots of the font: a view of scale 2 has two pixels per dot, for screens with small pixels and
+ * for the last row of a classroom.
+ */
+#include "view.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 26, DETAILS = 70 };
+enum { TRACK_ROW = 24, DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, TALLEST = 2 };
+
+static struct box across(const struct view *v, int y, int height)
+{
+    int left = GUTTER * v->scale;
+    return (struct box){left, y, v->width - left - 12 * v->scale, height};
+}
+
+struct places places_of(const struct view *v)
+{
+    int u = v->scale, top = (HEADER + OVERVIEW + RULER) * u, bottom = v->height - (LEGEND + DETAILS) * u;
+    return (struct places){.header = {0, 0, v->width, HEADER * u},
+                           .overview = across(v, (HEADER + 4) * u, (OVERVIEW - 8) * u),
+                           .ruler = across(v, (HEADER + OVERVIEW) * u, RULER * u),
+                           .rows = across(v, top, MAX(bottom - top, u)),
+                           .legend = {0, bottom, v->width, LEGEND * u},
+                           .details = {0, bottom + LEGEND * u, v->width, DETAILS * u}};
+}
+
+double x_of(const struct view *v, double axis)
+{
+    struct box rows = places_of(v).rows;
+    return rows.x + (axis - v->from) / (v->to - v->from) * rows.w;
+}
+
+double axis_at(const struct view *v, double x)
+{
+    struct box rows = places_of(v).rows;
+    return v->from + (x - rows.x) / rows.w * (v->to - v->from);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+static bool lane_is_shown(const struct view *v, const struct track *k, uint32_t lane)
+{
+    struct trace_running now;
+    return v->show_idle || k->lane[lane].n > 0 || trace_follow_running(k->follow, lane, &now);
+}
+
+static void add_row(struct view *v, enum row_kind kind, int track, uint32_t index, int height)
+{
+    *APPEND(v->row, v->n_rows, v->cap_rows) = (struct row){kind, track, index, 0, height * v->scale};
+}
+
+/* Not where a device holds next to nothing, compared with the one that holds most. */
+static bool memory_is_shown(const struct view *v, const struct track *k, uint32_t device)
+{
+    return !v->hide_memory && k->peak[device] > 0 && k->peak[device] >= 0.01 * highest_peak(k);
+}
+
+static void add_device(struct view *v, int track, uint32_t device)
+{
+    const struct track *k = v->track[track];
+    size_t before = v->n_rows;
+    add_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
+    for (uint32_t i = 0; i < k->trace->header.n_lanes; i++)
+        if (k->trace->lanes[i].device_index == device && lane_is_shown(v, k, i))
+            add_row(v, ROW_LANE, track, i, LANE_ROW);
+    if (v->n_rows == before + 1)
+        v->n_rows = before;
+    else if (memory_is_shown(v, k, device))
+        add_row(v, ROW_MEMORY, track, device, MEMORY_ROW);
+}
+
+static bool stretches(const struct row *r) { return r->kind != ROW_TRACK && r->kind != ROW_DEVICE; }
+
+/* Rows with content share the height that is left, until they are TALLEST times as high as they need to be. */
+static void stretch_rows(struct view *v, int height)
+{
+    int fixed = 0, elastic = 0;
+    for (size_t i = 0; i < v->n_rows; i++)
+        *(stretches(&v->row[i]) ? &elastic : &fixed) += v->row[i].height;
+    int wanted = MIN(height - fixed, TALLEST * elastic);
+    for (size_t i = 0; i < v->n_rows; i++)
+        if (stretches(&v->row[i]) && wanted > elastic)
+            v->row[i].height = (int)((int64_t)v->row[i].height * wanted / elastic);
+}
+
+void lay_out(struct view *v)
+{
+    struct box rows = places_of(v).rows;
+    v->n_rows = 0;
+    for (int track = 0; track < v->n_tracks; track++) {
+        if (v->n_tracks > 1)
+            add_row(v, ROW_TRACK, track, 0, TRACK_ROW);
+        for (uint32_t device = 0; device < v->track[track]->trace->header.n_devices; device++)
+            add_device(v, track, device);
+    }
+    stretch_rows(v, rows.h);
+    v->rows_height = 0;
+    for (size_t i = 0; i < v->n_rows; i++)
+        v->rows_height += v->row[i].height;
+    v->scroll = MAX(MIN(v->scroll, v->rows_height - rows.h), 0);
+    int y = rows.y - v->scroll;
+    for (size_t i = 0; i < v->n_rows; y += v->row[i++].height)
+        v->row[i].y = y;
+}
+
+const struct row *row_at(const struct view *v, int x, int y)
+{
+    struct box rows = places_of(v).rows;
+    bool inside = x >= rows.x && x < rows.x + rows.w && y >= rows.y && y < rows.y + rows.h;
+    for (size_t i = 0; inside && i < v->n_rows; i++)
+        if (y >= v->row[i].y && y < v->row[i].y + v->row[i].height)
+            return &v->row[i];
+    return NULL;
+}
+
+const struct row *row_of_lane(const struct view *v, int track, uint32_t lane)
+{
+    for (size_t i = 0; i < v->n_rows; i++)
+        if (v->row[i].kind == ROW_LANE && v->row[i].track == track && v->row[i].index == lane)
+            return &v->row[i];
+    return NULL;
+}
+
+/* ---- where to look --------------------------------------------------------------------------------------------- */
+
+#define NARROWEST_NS 100.0
+#define FARTHEST_NS 1e16 /* four months: whole nanoseconds can still be told apart */
+
+void look_at(struct view *v, double from, double to)
+{
+    double length = fmin(fmax(to - from, NARROWEST_NS), FARTHEST_NS);
+    double middle = fmin(fmax((from + to) / 2, -FARTHEST_NS), FARTHEST_NS);
+    v->from = middle - length / 2;
+    v->to = middle + length / 2;
+}
+
+/* The clock that each trace shows at 0: where its step starts, or the last step that it has. */
+static void set_anchor(struct view *v, uint32_t step)
+{
+    v->anchor = step;
+    for (int i = 0; i < v->n_tracks; i++) {
+        const struct span *s = find_span(v->track[i], step);
+        if (s)
+            v->track[i]->zero = s->start;
+    }
+}
+
+/* The longest of the traces' steps, with a little air around it. */
+void look_at_step(struct view *v, uint32_t step)
+{
+    double length = 0;
+    set_anchor(v, step);
+    for (int i = 0; i < v->n_tracks; i++) {
+        const struct span *s = find_span(v->track[i], step);
+        length = fmax(length, s ? span_ns(v->track[i], s) : 0);
+    }
+    look_at(v, -0.015 * length, 1.015 * length);
+}
+
+void look_at_all(struct view *v)
+{
+    double from = 0, to = 0;
+    set_anchor(v, v->track[0]->n_steps ? v->track[0]->step[0].step : 0);
+    for (int i = 0; i < v->n_tracks; i++) {
+        const struct track *k = v->track[i];
+        if (k->trace->n_records) {
+            from = fmin(from, axis_of(k, k->trace->records[0].start));
+            to = fmax(to, axis_of(k, k->last));
+        }
+    }
+    look_at(v, from - 0.015 * (to - from), to + 0.015 * (to - from));
+}
+
+/* Three steps, until somebody zooms; a second while there is none. */
+static double length_to_follow(const struct view *v)
+{
+    const struct track *k = v->track[0];
+    if (v->zoomed)
+        return v->to - v->from;
+    return k->n_steps ? 3 * span_ns(k, &k->step[MAX(k->n_steps, 2) - 2]) : 1e9;
+}
+
+/* What happens now at the right, the newest step as the anchor. */
+void look_at_end(struct view *v)
+{
+    const struct track *k = v->track[0];
+    double length = length_to_follow(v);
+    set_anchor(v, k->n_steps ? k->step[k->n_steps - 1].step : 0);
+    double end = axis_of(k, k->now);
+    look_at(v, end - 0.87 * length, end + 0.13 * length);
+}

@@ -1,0 +1,100 @@
+/* marks.c - what is drawn over the rows: outlines, edges to producers and consumers, a measured stretch.
+ */
+#include "view.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Pixels of a time; far outside of the window all are the same. */
+static int mark_x(const struct view *v, const struct track *k, uint64_t clock)
+{
+    return (int)fmin(fmax(x_of(v, axis_of(k, clock)), -1e6), 1e6);
+}
+
+static const struct row *row_of(const struct view *v, int track, size_t record)
+{
+    const struct trace *t = v->track[track]->trace;
+    return row_of_lane(v, track, t->tasks[t->records[record].task].lane);
+}
+
+void draw_outline(const struct view *v, const struct pick *p, uint32_t colour)
+{
+    const struct track *k = v->track[p->track];
+    const struct row *row = row_of(v, p->track, (size_t)p->record);
+    int u = v->scale, from = mark_x(v, k, p->copy.start) - 2 * u, to = mark_x(v, k, p->copy.end) + 2 * u;
+    if (!row)
+        return;
+    int y = row->y, wide = MAX(to - from, 5 * u), high = row->height;
+    fill(v, from, y, wide, 2 * u, colour);
+    fill(v, from, y + high - 2 * u, wide, 2 * u, colour);
+    fill(v, from, y, 2 * u, high, colour);
+    fill(v, from + wide - 2 * u, y, 2 * u, high, colour);
+}
+
+/* ---- edges ----------------------------------------------------------------------------------------------------- */
+
+static void draw_head(const struct view *v, int x, int y, uint32_t colour)
+{
+    for (int i = 0; i <= 6 * v->scale; i++)
+        fill(v, x - i, y - i / 2, 1, i + 1, colour);
+}
+
+/* Within a lane it runs along the row's lower edge, where it hides no name. */
+static void draw_bracket(const struct view *v, const struct row *row, int x0, int x1, uint32_t colour)
+{
+    int u = v->scale, y = row->y + row->height - 2 * u;
+    fill(v, MIN(x0, x1), y, abs(x1 - x0), 2 * u, colour);
+    fill(v, x0 - u, y - 4 * u, 2 * u, 6 * u, colour);
+    draw_head(v, x1, y + u, colour);
+}
+
+/* From the producer's end to the consumer's start. */
+static void draw_link(const struct view *v, int track, const struct link_drawn *l, uint32_t colour)
+{
+    const struct track *k = v->track[track];
+    const struct row *from = row_of(v, track, l->from), *to = row_of(v, track, l->to);
+    int x0 = mark_x(v, k, k->trace->records[l->from].end), x1 = mark_x(v, k, k->trace->records[l->to].start);
+    if (!from || !to)
+        return;
+    if (from == to) {
+        draw_bracket(v, from, x0, x1, colour);
+        return;
+    }
+    int y0 = from->y + from->height / 2, y1 = to->y + to->height / 2;
+    for (int i = 0; i < 2 * v->scale; i++)
+        draw_line(v->canvas, x0, y0 + i, x1, y1 + i, colour);
+    draw_head(v, x1, y1, colour);
+}
+
+void draw_links(const struct view *v)
+{
+    struct links l = links_of_pick(v, &v->selected);
+    for (size_t i = 0; i < l.n; i++)
+        draw_link(v, v->selected.track, &l.link[i],
+                  (int64_t)l.link[i].to == v->selected.record ? theme_of(v)->accent : theme_of(v)->ink);
+    free(l.link);
+}
+
+/* ---- ruler ----------------------------------------------------------------------------------------------------- */
+
+static int within_rows(const struct view *v, double x)
+{
+    struct box b = places_of(v).rows;
+    return (int)fmin(fmax(x, b.x), b.x + b.w);
+}
+
+void draw_measure(const struct view *v)
+{
+    struct box b = places_of(v).rows;
+    const struct theme *theme = theme_of(v);
+    char text[32];
+    double from = fmin(v->ruler[0], v->ruler[1]), to = fmax(v->ruler[0], v->ruler[1]);
+    int u = v->scale, left = within_rows(v, x_of(v, from)), right = within_rows(v, x_of(v, to));
+    shade(v, left, b.y, right - left, b.h, theme->accent, 0.12);
+    fill(v, left, b.y, u, b.h, theme->accent);
+    fill(v, right, b.y, u, b.h, theme->accent);
+    format_ns(text, to - from);
+    int wide = width_of(v, text) + 12 * u, x = MAX(MIN((left + right - wide) / 2, b.x + b.w - wide), b.x);
+    fill(v, x, b.y + b.h - 26 * u, wide, 20 * u, theme->accent);
+    put_text(v, x + 6 * u, b.y + b.h - 24 * u, text, readable_on(theme->accent));
+}

@@ -1,0 +1,88 @@
+/* memory.c - what tensors hold on a device over time, by class, and its budget. */
+#include "view.h"
+
+#include <math.h>
+
+/* ---- amounts --------------------------------------------------------------------------------------------------- */
+
+/* Is it a lane of the device's own work?  Copies may run far ahead or behind of it. */
+static bool is_main(const struct trace *t, uint32_t lane, uint32_t device)
+{
+    uint32_t first = 0;
+    while (first < lane && t->lanes[first].device_index != device)
+        first++;
+    return t->lanes[lane].device_index == device && t->lanes[lane].kind == t->lanes[first].kind;
+}
+
+/* What a device held as of `clock`: at the task that started last.  NULL: not known. */
+static const struct trace_memory *memory_at(const struct track *k, uint32_t device, uint64_t clock)
+{
+    const struct bar *latest = NULL;
+    for (uint32_t i = 0; i < k->trace->header.n_lanes; i++) {
+        size_t n = is_main(k->trace, i, device) ? first_bar_from(&k->lane[i], clock) : 0;
+        const struct bar *bar = n ? &k->lane[i].bar[n - 1] : NULL;
+        if (bar && (!latest || bar->start > latest->start))
+            latest = bar;
+    }
+    return latest ? trace_memory_at(k->trace, k->trace->records[latest->record].task, device) : NULL;
+}
+
+/* Bytes at the upper edge of a trace's rows, all alike.  Budgets far above what is held would make the areas flat. */
+static double memory_top(const struct track *k)
+{
+    double most = highest_peak(k), top = most;
+    for (size_t i = 0; i < k->trace->header.n_devices; i++)
+        if ((double)k->trace->devices[i].budget < 2 * most)
+            top = fmax(top, (double)k->trace->devices[i].budget);
+    return 1.1 * top;
+}
+
+/* ---- drawing --------------------------------------------------------------------------------------------------- */
+
+static void draw_areas(const struct view *v, const struct trace *t, const struct trace_memory *m, const struct box *b,
+                       double top)
+{
+    double sum = 0;
+    int y = b->y + b->h;
+    for (size_t i = 0; m && i < t->header.n_classes; i++) {
+        sum += (double)m->bytes[i];
+        int to = b->y + b->h - (int)fmin(sum / top * b->h + 0.5, b->h);
+        fill(v, b->x, to, b->w, y - to, class_colour(i));
+        y = to;
+    }
+}
+
+static void draw_budget(const struct view *v, const struct box *b, double budget, double top)
+{
+    char text[64], bytes[32];
+    int u = v->scale, y = b->y + b->h - (int)(budget / top * b->h);
+    uint32_t colour = theme_of(v)->accent;
+    for (int x = b->x; x < b->x + b->w; x += 8 * u)
+        fill(v, x, y, 5 * u, u, colour);
+    snprintf(text, sizeof text, "budget %s", format_bytes(bytes, budget));
+    put_text(v, b->x + b->w - width_of(v, text), y + u, text, colour);
+}
+
+void draw_memory(const struct view *v, const struct row *row)
+{
+    const struct track *k = v->track[row->track];
+    struct box rows = places_of(v).rows;
+    struct box b = {rows.x, row->y + 4 * v->scale, 0, row->height - 8 * v->scale};
+    double top = memory_top(k), budget = (double)k->trace->devices[row->index].budget;
+    const struct trace_memory *held = NULL;
+    for (int x = rows.x; x <= rows.x + rows.w; x++) { /* columns of one amount are drawn together */
+        uint64_t clock = clock_of(k, axis_at(v, x + 1));
+        const struct trace_memory *now = clock <= k->now ? memory_at(k, row->index, clock) : NULL;
+        if (now == held && x < rows.x + rows.w)
+            continue;
+        b.w = x - b.x;
+        draw_areas(v, k->trace, held, &b, top);
+        b.x = x;
+        held = now;
+    }
+    b.x = rows.x;
+    b.w = rows.w;
+    fill(v, b.x, b.y + b.h, b.w, v->scale, theme_of(v)->rule);
+    if (budget > 0 && budget <= top)
+        draw_budget(v, &b, budget, top);
+}

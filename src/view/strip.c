@@ -1,0 +1,209 @@
+/* strip.c - the steps above the rows: the overview with a bar for each and the loss, the ruler, borders. */
+#include "view.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
+
+/* Twice the median: a first step that compiles kernels would flatten all others. */
+static double overview_top(const struct track *k)
+{
+    enum { MANY = 1000 };
+    double ns[MANY];
+    size_t n = MIN(k->n_steps, MANY);
+    for (size_t i = 0; i < n; i++)
+        ns[i] = span_ns(k, &k->step[i * k->n_steps / n]);
+    return 2 * trace_median(ns, n);
+}
+
+static double step_x(const struct view *v, double index)
+{
+    struct box b = places_of(v).overview;
+    return b.x + index / (double)v->track[0]->n_steps * b.w;
+}
+
+uint32_t step_at_overview(const struct view *v, int x)
+{
+    const struct track *k = v->track[0];
+    struct box b = places_of(v).overview;
+    double index = fmin(fmax((double)(x - b.x) / b.w, 0), 1) * (double)k->n_steps;
+    return k->n_steps ? k->step[MIN((size_t)index, k->n_steps - 1)].step : 0;
+}
+
+static bool in_sight(const struct view *v, const struct span *s)
+{
+    const struct track *k = v->track[0];
+    double from = axis_of(k, s->start), to = from + span_ns(k, s);
+    double most = fmin(to, v->to) - fmax(from, v->from);
+    return most > 0.1 * fmin(to - from, v->to - v->from);
+}
+
+static void draw_step_bar(const struct view *v, size_t i, double top)
+{
+    const struct track *k = v->track[0];
+    const struct theme *theme = theme_of(v);
+    struct box b = places_of(v).overview;
+    int from = (int)step_x(v, (double)i), to = MAX((int)step_x(v, (double)i + 1), from + 1);
+    double ns = span_ns(k, &k->step[i]);
+    int high = MAX((int)(fmin(ns / top, 1) * b.h), v->scale);
+    uint32_t colour = in_sight(v, &k->step[i]) ? theme->accent : theme->border;
+    fill(v, from, b.y + b.h - high, MAX(to - from - (to - from > 3), 1), high, colour);
+    if (ns > top) /* cut off: a gap below its top says so */
+        fill(v, from, b.y + 4 * v->scale, to - from, 2 * v->scale, theme->paper);
+}
+
+/* The loss over the steps, highest and lowest value at the strip's edges. */
+static void draw_loss(const struct view *v, const struct box *b)
+{
+    const struct track *k = v->track[0];
+    double low = INFINITY, high = -INFINITY, value;
+    for (size_t i = 0; i < k->n_steps; i++)
+        if (isfinite(value = loss_at(v->loss, k->step[i].step)))
+            low = fmin(low, value), high = fmax(high, value);
+    int last_x = 0, last_y = NOTHING;
+    for (size_t i = 0; i < k->n_steps && high > low; i++) {
+        if (!isfinite(value = loss_at(v->loss, k->step[i].step)))
+            continue;
+        int x = (int)step_x(v, (double)i + 0.5),
+            y = b->y + (int)((high - value) / (high - low) * (b->h - 2 * v->scale));
+        for (int n = 0; n < 2 * v->scale && last_y != NOTHING; n++)
+            draw_line(v->canvas, last_x, last_y + n, x, y + n, theme_of(v)->ink);
+        last_x = x;
+        last_y = y;
+    }
+}
+
+static void draw_overview_labels(const struct view *v, const struct box *b, double median)
+{
+    const struct theme *theme = theme_of(v);
+    const struct track *k = v->track[0];
+    char text[32], label[64];
+    int u = v->scale;
+    snprintf(label, sizeof label, "%zu step%s", k->n_steps, k->n_steps == 1 ? "" : "s");
+    put_text(v, 10 * u, b->y, label, theme->ink);
+    snprintf(label, sizeof label, "median %s", format_ns(text, median));
+    put_text(v, 10 * u, b->y + 18 * u, label, theme->soft);
+    double loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
+    snprintf(label, sizeof label, "loss %.4f", loss);
+    if (isfinite(loss))
+        put_text(v, 10 * u, b->y + 36 * u, label, theme->soft);
+}
+
+static void draw_overview(const struct view *v)
+{
+    const struct track *k = v->track[0];
+    struct box b = places_of(v).overview;
+    double top = overview_top(k);
+    size_t stride = MAX(k->n_steps / (size_t)MAX(2 * b.w, 1), 1);
+    for (size_t i = 0; i < k->n_steps && top > 0; i += stride)
+        draw_step_bar(v, i, top);
+    fill(v, b.x, b.y + b.h, b.w, v->scale, theme_of(v)->border);
+    if (v->loss)
+        draw_loss(v, &b);
+    draw_overview_labels(v, &b, top / 2);
+}
+
+/* ---- ruler and step borders ------------------------------------------------------------------------------------ */
+
+/* 1, 2 or 5 times a power of ten, so that ticks are at least `least` apart. */
+static double tick_length(double least)
+{
+    double unit = pow(10, floor(log10(least)));
+    double times = least / unit;
+    return unit * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+}
+
+/* In the unit of the largest of them, with as many decimals as tell ticks apart. */
+static void tick_label(char out[32], double at, double tick, double largest)
+{
+    static const char *const names[] = {"ns", "us", "ms", "s"};
+    int unit = 0, places = 0;
+    while (unit < 3 && largest >= 2 * pow(1000, unit + 1))
+        unit++;
+    double one = pow(1000, unit);
+    while (places < 9 && tick * pow(10, places) < 0.999 * one)
+        places++;
+    snprintf(out, 32, "%.*f %s", places, at == 0 ? 0 : at / one, names[unit]);
+}
+
+static void draw_ticks(const struct view *v)
+{
+    const struct theme *theme = theme_of(v);
+    struct places p = places_of(v);
+    int u = v->scale;
+    double tick = tick_length((v->to - v->from) * 110 * u / p.ruler.w);
+    double first = ceil(v->from / tick), n = floor(v->to / tick) - first;
+    for (double i = 0; i <= n; i++) {
+        char text[32];
+        double at = (first + i) * tick;
+        int x = (int)x_of(v, at);
+        tick_label(text, at, tick, fmax(fabs(v->from), fabs(v->to)));
+        fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, theme->border);
+        if (x + width_of(v, text) + 5 * u < p.ruler.x + p.ruler.w)
+            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, text, theme->soft);
+    }
+    fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, theme->border);
+}
+
+/* The steps in sight of a trace, in turn: 0 at the start, the next index after that; n_steps behind the last. */
+static size_t first_step_in_sight(const struct view *v, const struct track *k)
+{
+    uint64_t clock = clock_of(k, v->from);
+    size_t low = 0, high = k->n_steps;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (k->step[middle].start < clock)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A line where each step starts, through rows [y, y + height); none where they would stand too close. */
+void draw_borders(const struct view *v, const struct track *k, int y, int height)
+{
+    size_t from = first_step_in_sight(v, k), to = from;
+    while (to < k->n_steps && axis_of(k, k->step[to].start) < v->to)
+        to++;
+    if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
+        return;
+    for (; from < to; from++)
+        fill(v, (int)x_of(v, axis_of(k, k->step[from].start)), y, v->scale, height, theme_of(v)->border);
+}
+
+/* At `x` or behind `free_from`, the end of the number before; returns the end of this one. */
+static int draw_step_number(const struct view *v, const struct span *s, double x, int free_from)
+{
+    const struct theme *theme = theme_of(v);
+    struct box b = places_of(v).ruler;
+    char text[32];
+    snprintf(text, sizeof text, "step %" PRIu32, s->step);
+    int wide = width_of(v, text);
+    if (x < free_from || x + wide > b.x + b.w)
+        return free_from;
+    put_text(v, (int)x, b.y + 2 * v->scale, text, s->step == v->anchor ? theme->accent : theme->ink);
+    return (int)x + wide + 16 * v->scale;
+}
+
+/* Of the first trace's steps, as many as there is room for; where none starts in sight, the one that goes on. */
+static void draw_step_numbers(const struct view *v)
+{
+    const struct track *k = v->track[0];
+    size_t i = first_step_in_sight(v, k);
+    int left = places_of(v).ruler.x, free_from = left;
+    for (; i < k->n_steps && axis_of(k, k->step[i].start) < v->to; i++)
+        free_from = draw_step_number(v, &k->step[i], x_of(v, axis_of(k, k->step[i].start)), free_from);
+    if (free_from == left && i > 0 && i <= k->n_steps)
+        draw_step_number(v, &k->step[i - 1], left, left);
+}
+
+void draw_strip(const struct view *v)
+{
+    struct places p = places_of(v);
+    fill(v, 0, p.header.h, v->width, p.rows.y - p.header.h, theme_of(v)->paper);
+    draw_overview(v);
+    draw_ticks(v);
+    draw_step_numbers(v);
+}

@@ -1,0 +1,58 @@
+/* view.c - a view from its beginning to its end. */
+#include "view.h"
+
+#include <stdlib.h>
+
+struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale)
+{
+    struct view *v = allocate(1, sizeof *v);
+    *v = (struct view){.n_tracks = n,
+                       .loss = loss,
+                       .width = width,
+                       .height = height,
+                       .scale = scale,
+                       .hover.record = NOTHING,
+                       .selected.record = NOTHING,
+                       .mouse_x = NOTHING,
+                       .mouse_y = NOTHING};
+    for (int i = 0; i < n; i++)
+        v->track[i] = tracks[i];
+    count_colours(v);
+    lay_out(v);
+    look_at_all(v);
+    return v;
+}
+
+void close_view(struct view *v)
+{
+    free(v->path);
+    free(v->row);
+    free(v);
+}
+
+bool is_followed(const struct view *v)
+{
+    bool any = false;
+    for (int i = 0; i < v->n_tracks; i++) {
+        enum trace_life life = trace_follow_life(v->track[i]->follow);
+        any |= !v->track[i]->broken && life != LIFE_CLOSED && life != LIFE_GONE;
+    }
+    return any;
+}
+
+bool poll_view(struct view *v)
+{
+    bool changed = v->loss && poll_curve(v->loss);
+    for (int i = 0; i < v->n_tracks; i++)
+        changed |= poll_track(v->track[i]);
+    if (!changed)
+        return false;
+    pick_again(v, &v->selected);
+    if (v->follow)
+        look_at_end(v);
+    if (v->critical)
+        find_critical_path(v);
+    lay_out(v);
+    v->hover = pick_at(v, v->mouse_x, v->mouse_y);
+    return true;
+}

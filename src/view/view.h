@@ -1,0 +1,257 @@
+/* view.h - the timeline: traces drawn into a canvas, which a window or a PNG shows.
+ *
+ *     track      a trace made drawable: its bars per lane, its steps; follows a trace that grows
+ *     view       opens, follows and closes one or two of them
+ *     layout     which row is where; the way between times and pixels
+ *     bars       the rows of lanes: pixels are drawn, not records, so a million records cost what a thousand do
+ *     memory     bytes per device and class over time
+ *     strip      above the rows: a bar per step, the loss, the ruler
+ *     marks      over the rows: edges, outlines, a measured stretch
+ *     frame      around them: state, names of rows, legend, details, help
+ *     loss       the loss of each step, from a log
+ *     pick       what is under the mouse, what is selected, its edges, the critical path
+ *     details    what is said about a task
+ *     pen        boxes and letters
+ *     colours    the palette, and what a bar's colour means
+ *     actions    the table of keys, and the mouse: all that changes a view
+ *     window     the only file that knows SDL
+ *
+ * A view is drawn from scratch, from the traces and `struct view` alone: the same view gives the same pixels anywhere.
+ * The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is shown at the
+ * speed it models.  Two traces on one axis share the anchor, so their steps start together.
+ */
+#ifndef VIEW_H
+#define VIEW_H
+
+#include "../base/canvas.h"
+#include "../file/file.h"
+#include "../trace/follow.h"
+
+/* ---- track.c --------------------------------------------------------------------------------------------------- */
+
+struct bar {             /* a record on its lane */
+    uint64_t start, end; /* the trace's clock */
+    uint64_t busy;       /* ns of all bars before it on its lane */
+    size_t record;       /* index in trace->records */
+};
+struct bars { /* of a lane, in order of start */
+    struct bar *bar;
+    size_t n, cap;
+};
+struct span {
+    uint32_t step;
+    bool computes;       /* `start` is that of a task on a compute lane */
+    uint64_t start, end; /* the trace's clock */
+};
+struct track {
+    const char *path;
+    struct trace_follow *follow;
+    const struct trace *trace; /* the follower's */
+    struct bars *lane;         /* [lanes] */
+    struct span *step;         /* of the first task list, ascending */
+    size_t n_steps, cap_steps;
+    uint32_t list;          /* that task list */
+    uint64_t zero;          /* the clock at 0 of the axis */
+    uint64_t last;          /* the clock at the last end */
+    uint64_t now;           /* the clock of now, or where the trainer stands */
+    bool stands;            /* it is paused, stopped or gone in the midst of its work */
+    double *peak;           /* [devices] bytes that tensors hold at most */
+    struct problem *broken; /* the file went bad while it was followed */
+};
+/* Opens the trace; a problem as trace_read() has it. */
+struct problem *open_track(const char *path, struct track **k);
+void close_track(struct track *k);
+bool poll_track(struct track *k); /* takes what is new; has the trace changed? */
+
+/* A copy of a record found again, whatever its index is by now; or NOTHING. */
+int64_t find_record(const struct track *k, const struct trace_record *r);
+size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
+size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
+uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
+const struct span *find_span(const struct track *k,
+                             uint32_t step);                 /* the last one up to `step`, else the first; NULL */
+double span_ns(const struct track *k, const struct span *s); /* to the next step's start */
+double highest_peak(const struct track *k);                  /* of its devices */
+double axis_of(const struct track *k, uint64_t clock);       /* ns on the axis */
+uint64_t clock_of(const struct track *k, double axis);       /* the inverse, clamped */
+
+/* ---- loss.c ---------------------------------------------------------------------------------------------------- */
+
+struct curve *open_curve(const char *path); /* the path stays the caller's */
+void close_curve(struct curve *c);
+bool poll_curve(struct curve *c);                     /* takes what is new; was there anything? */
+bool curve_exists(const struct curve *c);             /* is there such a file? */
+double loss_at(const struct curve *c, uint32_t step); /* not a number where it is not known */
+
+/* ---- the view -------------------------------------------------------------------------------------------------- */
+
+enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
+enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, BY_DEVICE, COLOUR_WAYS };
+
+enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER };
+struct pick { /* a record of a track */
+    int track;
+    int64_t record;           /* NOTHING */
+    struct trace_record copy; /* of it, to find it again when the trace has grown */
+};
+enum row_kind { ROW_TRACK, ROW_DEVICE, ROW_LANE, ROW_MEMORY };
+struct row {
+    enum row_kind kind;
+    int track;
+    uint32_t index; /* of the lane, or the device */
+    int y, height;
+};
+struct view {
+    struct canvas *canvas; /* while it is drawn */
+    struct track *track[MAX_TRACKS];
+    int n_tracks;
+    struct curve *loss;     /* NULL without a log */
+    int n_layers, n_micros; /* of the first trace */
+    bool has_role[TRACE_ROLES];
+
+    int width, height; /* pixels */
+    int scale;         /* pixels per dot of the font */
+    double from, to;   /* of the axis */
+    uint32_t anchor;   /* the step that starts at 0 */
+    int scroll;        /* pixels that the rows are moved up */
+    enum colour_by colour;
+    bool dark, help, show_idle, hide_memory;
+    bool follow; /* what runs now stays in sight */
+    bool zoomed; /* how long a time is in sight was chosen */
+
+    struct pick hover, selected;
+    bool critical; /* only the critical path of the anchor step is lit: */
+    size_t *path;  /* its records in the first trace, ascending */
+    size_t n_path, cap_path;
+    char search[32]; /* only tasks with this in their names are lit; "": all */
+    bool typing;     /* keys go into `search` */
+    bool measuring;  /* a ruler is drawn */
+    double ruler[2]; /* of the axis */
+    int mouse_x, mouse_y;
+    enum drag drag; /* what the held button moves */
+    bool moved;     /* since it went down */
+
+    struct row *row; /* top to bottom */
+    size_t n_rows, cap_rows;
+    int rows_height;   /* of all, also those out of sight */
+    char message[160]; /* until the next key */
+    bool quit;
+};
+/* The tracks and the curve stay the caller's. */
+struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale);
+void close_view(struct view *v);
+bool is_followed(const struct view *v); /* may there be something new? */
+bool poll_view(struct view *v);         /* takes what is new in its traces; is there anything to redraw? */
+
+/* ---- layout.c -------------------------------------------------------------------------------------------------- */
+
+struct box {
+    int x, y, w, h;
+};
+struct places {
+    struct box header, overview, ruler, rows, legend, details;
+};
+struct places places_of(const struct view *v);
+void lay_out(struct view *v); /* fills v->row */
+double x_of(const struct view *v, double axis);
+double axis_at(const struct view *v, double x);
+const struct row *row_at(const struct view *v, int x, int y); /* NULL outside of the rows */
+const struct row *row_of_lane(const struct view *v, int track, uint32_t lane);
+void look_at(struct view *v, double from, double to);
+void look_at_step(struct view *v, uint32_t step); /* it becomes the anchor */
+void look_at_all(struct view *v);
+void look_at_end(struct view *v);
+
+/* ---- bars.c, memory.c ------------------------------------------------------------------------------------------- */
+
+void draw_lane(const struct view *v, const struct row *row);
+void draw_memory(const struct view *v, const struct row *row);
+
+/* ---- pen.c, strip.c, marks.c, frame.c
+ * --------------------------------------------------------------------------------- */
+
+void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour);
+void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
+void put_text(const struct view *v, int x, int y, const char *text, uint32_t colour);
+void put_text_within(const struct view *v, int x, int y, const char *text, uint32_t colour, int right);
+int width_of(const struct view *v, const char *text);
+
+void draw_strip(const struct view *v);                                             /* overview and ruler */
+void draw_borders(const struct view *v, const struct track *k, int y, int height); /* of steps, through rows */
+uint32_t step_at_overview(const struct view *v, int x);
+void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
+void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
+void draw_measure(const struct view *v);
+const char *life_name(enum trace_life life);      /* "live", "paused", "stopped", ... */
+void draw_view(struct view *v, struct canvas *c); /* the whole picture; lays out first */
+
+/* ---- pick.c ---------------------------------------------------------------------------------------------------- */
+
+struct link_drawn {
+    size_t from, to; /* records */
+};
+struct links {
+    struct link_drawn *link;
+    size_t n, cap;
+};
+struct pick pick_of(const struct view *v, int track, int64_t record);
+bool is_picked(const struct pick *p);
+struct pick pick_at(const struct view *v, int x, int y);
+void pick_neighbour(const struct view *v, struct pick *p, int by);      /* +1 or -1 along its lane */
+void pick_again(const struct view *v, struct pick *p);                  /* after the trace has grown */
+struct links links_of_pick(const struct view *v, const struct pick *p); /* the caller frees .link */
+void find_critical_path(struct view *v);
+bool is_lit(const struct view *v, int track, size_t record);
+size_t count_matches(const struct view *v); /* tasks of the first trace that the search finds */
+
+/* ---- details.c ------------------------------------------------------------------------------------------------- */
+
+enum { DETAIL_LINES = 3 };
+struct text_line {
+    char text[240];
+};
+char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
+void describe_record(const struct trace *t, const struct trace_record *r, struct text_line lines[DETAIL_LINES]);
+void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES]);
+
+/* ---- colours.c ------------------------------------------------------------------------------------------------- */
+
+struct theme {
+    uint32_t paper, panel, ink, soft, rule, border, accent;
+};
+const struct theme *theme_of(const struct view *v);
+uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
+uint32_t readable_on(uint32_t colour);                /* black or white */
+uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
+uint32_t class_colour(size_t class); /* of memory */
+void count_colours(struct view *v);  /* once */
+/* The legend of the view's way of colouring: a name for number i (false: not in use) and its colour. */
+const char *colour_way_name(enum colour_by by);
+size_t colour_count(const struct view *v);
+bool colour_name(const struct view *v, size_t i, char out[64]);
+uint32_t colour_number(const struct view *v, int64_t i);
+
+/* ---- actions.c ------------------------------------------------------------------------------------------------- */
+
+struct action {
+    const char *keys; /* names, with a space between: "f", "left a" */
+    const char *help;
+    void (*run)(struct view *v);
+};
+extern const struct action actions[];
+extern const size_t n_actions;
+/* A key by its name: a character, or "left", "enter", ...; while a search is typed, characters go there. */
+void press_key(struct view *v, const char *key);
+void move_mouse(struct view *v, int x, int y);
+void press_button(struct view *v, bool measure); /* where the mouse is; `measure`: with the shift key */
+void release_button(struct view *v);
+void turn_wheel(struct view *v, double notches, bool scroll); /* zooms at the mouse, or moves the rows */
+/* Keys and mouse from a text: "f k /mlp enter click:600,300".  NULL, or what is wrong with it. */
+struct problem *run_script(struct view *v, const char *script);
+
+/* ---- window.c -------------------------------------------------------------------------------------------------- */
+
+/* Shows the view until it is quit; choose_scale: as it suits the screen.  A problem: there is no display. */
+struct problem *show_window(struct view *v, bool choose_scale);
+
+#endif

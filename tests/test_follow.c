@@ -1,0 +1,404 @@
+/* test_follow.c - following a trace that is written, cut, replaced or left behind, and asking its trainer to wait. */
+#include "../src/trace/follow.h"
+#include "child.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+enum { LOAD, WORK, SAVE, N_TASKS };
+static const struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
+static const struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 0, 0}, {"0:0 upload", LANE_UPLOAD, 0, 0, 0}};
+static const struct trace_edge edges[] = {{LOAD, 0, 0}, {WORK, 0, 0}, {WORK, 1, 0}};
+static const struct trace_task tasks[N_TASKS] = {[LOAD] = {.name = "load", .lane = 1, .first_edge = 2, .n_edges = 1},
+                                                 [WORK] = {.name = "work", .lane = 0, .first_edge = 0, .n_edges = 1},
+                                                 [SAVE] = {.name = "save", .lane = 1, .first_edge = 1, .n_edges = 1}};
+static const struct trace_memory memory[] = {{0, 0, LOAD, 0, {10}}, {0, 0, SAVE, 0, {5}}};
+static const char *const lists[] = {"train"};
+static const struct trace_tables tables = {.kind = TRACE_REAL,
+                                           .pace_scale = 1,
+                                           .model = "example",
+                                           .n_devices = 1,
+                                           .n_lanes = 2,
+                                           .n_tasks = N_TASKS,
+                                           .n_edges = COUNT(edges),
+                                           .n_memory = COUNT(memory),
+                                           .n_lists = 1,
+                                           .devices = devices,
+                                           .lanes = lanes,
+                                           .tasks = tasks,
+                                           .edges = edges,
+                                           .memory = memory,
+                                           .lists = lists};
+
+static struct trace_follow *follow(const char *path)
+{
+    struct trace_follow *f;
+    must(trace_follow_open(path, &f));
+    return f;
+}
+
+static struct trace_news poll_trace(struct trace_follow *f)
+{
+    struct trace_news news;
+    must(trace_follow_poll(f, &news));
+    const struct trace *t = trace_follow_trace(f);
+    assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
+    for (size_t i = 1; i < t->n_records; i++)
+        assert_true(t->records[i - 1].start <= t->records[i].start);
+    return news;
+}
+
+/* ---- records --------------------------------------------------------------------------------------------------- */
+
+/* Many small polls find what one reading finds. */
+static void test_polls_add_up_to_the_trace(void **state)
+{
+    (void)state;
+    enum { N = 3000, LATE = 7 };
+    const char *path = temp_path("grows.trace");
+    struct trace_writer *w = trace_create(path, &tables, N);
+    struct trace_follow *f = follow(path);
+    const struct trace *t = trace_follow_trace(f);
+    uint64_t number[N];
+    for (uint32_t i = 0; i < N; i++) { /* each ends LATE records later, starts within a few of its neighbours */
+        struct random4 r = random_words(1, STREAM_TEST, 0, i);
+        number[i] = trace_begin(w, i / N_TASKS + 1, i % N_TASKS, i);
+        if (i >= LATE)
+            trace_end(w, number[i - LATE], 10 * i + r.word[0] % 50, 10 * i + 60, 0);
+        if (r.word[1] % 5)
+            continue;
+        size_t before = t->n_records;
+        struct trace_news news = poll_trace(f);
+        assert_true(news.changed && news.first <= before);
+        assert_int_equal(t->n_records, i < LATE ? 0 : i + 1 - LATE);
+    }
+    for (uint32_t i = N - LATE; i < N; i++)
+        trace_end(w, number[i], 10 * N, 10 * N + 1, 0);
+    trace_close(w);
+    assert_true(poll_trace(f).changed);
+    assert_false(poll_trace(f).changed);
+    struct trace *whole = trace_open(path);
+    assert_int_equal(whole->n_records, N);
+    assert_int_equal(t->n_records, N);
+    assert_memory_equal(whole->records, t->records, N * sizeof *whole->records);
+    assert_int_equal(t->whole_step, whole->whole_step);
+    assert_int_equal(trace_follow_life(f), LIFE_CLOSED);
+    trace_free(whole);
+    trace_follow_close(f);
+}
+
+static void test_a_lapped_reader_counts_its_losses(void **state)
+{
+    (void)state;
+    const char *path = temp_path("lapped.trace");
+    struct trace_writer *w = trace_create(path, &tables, 8);
+    struct trace_follow *f = follow(path);
+    const struct trace *t = trace_follow_trace(f);
+    uint64_t stuck = trace_begin(w, 1, LOAD, 1);
+    poll_trace(f);
+    assert_int_equal(t->n_unfinished, 1);
+    for (uint32_t i = 0; i < 100; i++)
+        trace_end(w, trace_begin(w, i + 1, WORK, i), 10 * i, 10 * i + 5, 0);
+    trace_end(w, stuck, 5, 6, 0); /* too late: its slot is another record's */
+    poll_trace(f);
+    assert_int_equal(t->n_records, 8);
+    assert_int_equal(t->n_unfinished, 0);
+    assert_int_equal(t->n_lost, 93);
+    assert_int_equal(t->records[0].step, 93);
+    trace_close(w);
+    trace_follow_close(f);
+}
+
+static atomic_bool stop;
+
+/* Record i is of step i + 1 and says so in all its fields. */
+static void *write_until_stopped(void *writer)
+{
+    for (uint64_t i = 0; !stop; i++)
+        trace_end(writer, trace_begin(writer, (uint32_t)i + 1, (uint32_t)(i % N_TASKS), 10 * i), 10 * i + 3, 10 * i + 7,
+                  0);
+    return NULL;
+}
+
+static void test_a_ring_overwritten_while_it_is_followed(void **state)
+{
+    (void)state;
+    const char *path = temp_path("fast.trace");
+    struct trace_writer *w = trace_create(path, &tables, 5);
+    struct trace_follow *f = follow(path);
+    const struct trace *t = trace_follow_trace(f);
+    pthread_t thread;
+    stop = false;
+    assert_int_equal(pthread_create(&thread, NULL, write_until_stopped, w), 0);
+    for (int polls = 0; polls < 5000 || t->n_records < 1000; polls++) {
+        struct trace_news news;
+        size_t checked = t->n_records;
+        must(trace_follow_poll(f, &news));
+        assert_int_equal(t->n_records + t->n_unfinished + t->n_lost, t->header.head);
+        for (size_t i = MIN(news.first, checked); i < t->n_records; i++) {
+            const struct trace_record *r = &t->records[i];
+            assert_true(r->queued == 10 * (uint64_t)(r->step - 1) && r->start == r->queued + 3);
+            assert_true(r->task == (r->step - 1) % N_TASKS);
+            assert_true(i == 0 || t->records[i - 1].step < r->step); /* each once */
+        }
+    }
+    stop = true;
+    pthread_join(thread, NULL);
+    trace_close(w);
+    trace_follow_close(f);
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------------- */
+
+static void expect_poll_problem(struct trace_follow *f, const char *part)
+{
+    struct trace_news news;
+    size_t before = trace_follow_trace(f)->n_records;
+    struct problem *p = trace_follow_poll(f, &news);
+    assert_non_null(p);
+    if (!strstr(p->sentence, part))
+        test_failed("expected \"%s\" in: %s\n", part, p->sentence);
+    assert_int_equal(trace_follow_trace(f)->n_records, before);
+    free(p);
+}
+
+static struct trace_writer *write_three(const char *path)
+{
+    struct trace_writer *w = trace_create(path, &tables, 100);
+    for (uint32_t i = 0; i < 3; i++)
+        trace_end(w, trace_begin(w, 1, i, i), 10 * i, 10 * i + 5, 0);
+    return w;
+}
+
+static void test_a_file_cut_or_changed_under_the_reader(void **state)
+{
+    (void)state;
+    const char *path = temp_path("cut.trace");
+    struct trace_writer *w = write_three(path);
+    struct trace_follow *f = follow(path);
+    uint32_t one = 1, many = 99;
+    uint64_t absurd = (uint64_t)1 << 60;
+    int fd = open(path, O_RDWR);
+    trace_begin(w, 2, LOAD, 50);
+    assert_int_equal(pwrite(fd, &many, sizeof many, (off_t)trace_follow_trace(f)->header.records_at + 3 * 40 + 4), 4);
+    expect_poll_problem(f, "task 99");
+    trace_close(w);
+    assert_int_equal(pwrite(fd, &absurd, sizeof absurd, TRACE_LIVE), 8);
+    expect_poll_problem(f, "shorter");
+    assert_int_equal(pwrite(fd, &one, sizeof one, offsetof(struct trace_header, n_tasks)), 4);
+    expect_poll_problem(f, "overwritten");
+    assert_int_equal(ftruncate(fd, 700), 0);
+    expect_poll_problem(f, "shorter");
+    close(fd);
+    assert_false(trace_follow_replaced(f));
+    trace_close(write_three(path));
+    assert_true(trace_follow_replaced(f));
+    trace_follow_close(f);
+}
+
+static void test_memory_is_found_by_task(void **state)
+{
+    (void)state;
+    const char *path = temp_path("memory.trace");
+    trace_close(write_three(path));
+    struct trace *t = trace_open(path);
+    assert_int_equal(trace_memory_at(t, LOAD, 0)->bytes[0], 10);
+    assert_int_equal(trace_memory_at(t, WORK, 0)->bytes[0], 10);
+    assert_int_equal(trace_memory_at(t, SAVE, 0)->bytes[0], 5);
+    assert_null(trace_memory_at(t, SAVE, 1));
+    trace_free(t);
+}
+
+/* ---- the trainer ----------------------------------------------------------------------------------------------- */
+
+/* Poll until it is so, up to a minute. */
+static bool becomes(struct trace_follow *f, enum trace_life life)
+{
+    for (uint64_t until = now_ns() + 60000000000; now_ns() < until; usleep(2000)) {
+        poll_trace(f);
+        if (trace_follow_life(f) == life)
+            return true;
+    }
+    return false;
+}
+
+static void test_a_stopped_trainer_shows_what_runs(void **state)
+{
+    (void)state;
+    const char *path = temp_path("stopped.trace");
+    struct trace_running r;
+    pid_t child = fork();
+    if (child == 0) {
+        struct trace_writer *w = write_three(path);
+        trace_begin(w, 2, LOAD, 30);
+        trace_begin(w, 2, WORK, 31);
+        raise(SIGSTOP);
+        for (;;)
+            pause();
+    }
+    while (access(path, R_OK) != 0)
+        usleep(1000);
+    struct trace_follow *f = follow(path);
+    assert_true(becomes(f, LIFE_STOPPED));
+    assert_true(trace_follow_running(f, 1, &r));
+    assert_int_equal(r.record->task, LOAD);
+    assert_false(r.waits);
+    assert_int_equal(r.since, 30);
+    assert_true(trace_follow_running(f, 0, &r));
+    assert_true(r.waits); /* for load */
+    kill(child, SIGCONT);
+    assert_true(becomes(f, LIFE_RUNS));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(becomes(f, LIFE_GONE));
+    assert_false(trace_can_ask(f));
+    trace_follow_close(f);
+}
+
+static pid_t start_training(const char *trace, const char *log, const char *more)
+{
+    const char *yard = getenv("YARD");
+    pid_t child = fork();
+    if (child == 0) {
+        freopen("/dev/null", "w", stdout);
+        execl(yard ? yard : "./yard", "yard", "train", "--model", "tiny", "--steps", "150", "--sample-tokens", "0",
+              "--watchdog", "1", "--trace", trace, "--log", log, more, NULL);
+        _exit(99);
+    }
+    while (access(trace, R_OK) != 0)
+        usleep(1000);
+    return child;
+}
+
+static int exit_code(pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static uint64_t head_of(struct trace_follow *f)
+{
+    poll_trace(f);
+    return trace_follow_trace(f)->header.head;
+}
+
+/* Until the trainer, paused, has begun `head` records; then a while longer, in which there must be no more. */
+static void expect_head(struct trace_follow *f, uint64_t head)
+{
+    for (int i = 0; i < 10000 && (head_of(f) < head || trace_follow_life(f) != LIFE_PAUSED); i++)
+        usleep(1000);
+    usleep(20000);
+    assert_int_equal(head_of(f), head);
+}
+
+/* A task, a step, and what comes between them; then full speed to the end. */
+static void step_through(const char *more)
+{
+    char *trace = copy_string(temp_path("stepped.trace")), *log = copy_string(temp_path("stepped.jsonl"));
+    unlink(trace);
+    pid_t child = start_training(trace, log, more);
+    struct trace_follow *f = follow(trace);
+    const struct trace *t = trace_follow_trace(f);
+    trace_ask_pause(f, true);
+    assert_true(becomes(f, LIFE_PAUSED));
+    uint64_t head = head_of(f);
+    uint32_t next = (uint32_t)t->header.held - 1, in_step = 0;
+    trace_ask_task(f);
+    expect_head(f, head + 1);
+    trace_ask_task(f);
+    trace_ask_task(f);
+    expect_head(f, head + 3);
+    for (uint32_t i = 0; i < t->header.n_tasks; i++)
+        in_step += t->tasks[i].list == t->tasks[next].list;
+    trace_ask_step(f); /* the rest of this one */
+    expect_head(f, head - next + in_step);
+    trace_ask_step(f);
+    expect_head(f, head - next + 2 * in_step);
+    trace_ask_slow(f, 3);
+    trace_ask_step(f);
+    expect_head(f, head - next + 3 * in_step);
+    trace_ask_slow(f, 1);
+    trace_ask_pause(f, false);
+    assert_true(becomes(f, LIFE_CLOSED));
+    assert_int_equal(exit_code(child), 0);
+    bool slowed = false;
+    for (size_t i = 0; i < t->n_records; i++)
+        slowed |= (t->records[i].flags & TRACE_SLOWED) != 0;
+    assert_true(slowed);
+    assert_false(trace_can_ask(f));
+    trace_follow_close(f);
+    free(trace), free(log);
+}
+
+static void test_tasks_and_steps_one_by_one(void **state)
+{
+    (void)state;
+    step_through(NULL);
+}
+
+static void test_serial_runs_are_stepped_too(void **state)
+{
+    (void)state;
+    step_through("--serial");
+}
+
+/* The viewer holds a pause for longer than --watchdog is patient, and is killed: the trainer goes on. */
+static void test_a_killed_viewer_lets_the_trainer_go(void **state)
+{
+    (void)state;
+    char *trace = copy_string(temp_path("held.trace")), *log = copy_string(temp_path("held.jsonl"));
+    pid_t trainer = start_training(trace, log, NULL), viewer = fork();
+    if (viewer == 0) {
+        struct trace_follow *f = follow(trace);
+        struct trace_news news;
+        trace_ask_pause(f, true);
+        for (;; usleep(10000))
+            free(trace_follow_poll(f, &news));
+    }
+    struct trace_follow *f = follow(trace);
+    assert_true(becomes(f, LIFE_PAUSED));
+    uint64_t head = head_of(f);
+    for (int i = 0; i < 250; i++, usleep(10000))
+        assert_int_equal(head_of(f), head);
+    kill(viewer, SIGKILL);
+    waitpid(viewer, NULL, 0);
+    assert_true(becomes(f, LIFE_CLOSED));
+    assert_true(head_of(f) > head);
+    assert_int_equal(exit_code(trainer), 0);
+    trace_follow_close(f);
+    free(trace), free(log);
+}
+
+/* Words that no viewer would write. */
+static void test_made_up_words_hold_nobody(void **state)
+{
+    (void)state;
+    char *trace = copy_string(temp_path("words.trace")), *log = copy_string(temp_path("words.jsonl"));
+    struct trace_control words = {UINT64_MAX, 1, UINT64_MAX, UINT64_MAX, 1e300, {0}};
+    pid_t trainer = start_training(trace, log, NULL);
+    int fd = open(trace, O_WRONLY);
+    assert_int_equal(pwrite(fd, &words, sizeof words, TRACE_CONTROL), sizeof words);
+    close(fd);
+    assert_int_equal(exit_code(trainer), 0);
+    free(trace), free(log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_polls_add_up_to_the_trace),
+        cmocka_unit_test(test_a_lapped_reader_counts_its_losses),
+        cmocka_unit_test(test_a_ring_overwritten_while_it_is_followed),
+        cmocka_unit_test(test_a_file_cut_or_changed_under_the_reader),
+        cmocka_unit_test(test_memory_is_found_by_task),
+        cmocka_unit_test(test_a_stopped_trainer_shows_what_runs),
+        cmocka_unit_test(test_tasks_and_steps_one_by_one),
+        cmocka_unit_test(test_serial_runs_are_stepped_too),
+        cmocka_unit_test(test_a_killed_viewer_lets_the_trainer_go),
+        cmocka_unit_test(test_made_up_words_hold_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

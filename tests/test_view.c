@@ -1,0 +1,468 @@
+/* test_view.c - the timeline: golden pictures, keys and mouse, a trace that grows, any input at all; and the window's
+ * loop under SDL's dummy driver.
+ *
+ * Pictures are compared by a hash of their pixels.  One that differs is left in the test's folder to be looked at; when
+ * it is as it should be, its hash goes into the table.
+ */
+#ifdef HAVE_SDL2
+#define SDL_MAIN_HANDLED
+#include <SDL.h>
+#endif
+
+#include "../src/view/view.h"
+#include "support.h"
+
+#include <math.h>
+
+/* ---- traces ----------------------------------------------------------------------------------------------------- */
+
+/* The simulation of a step file as a trace; the path is the caller's. */
+static char *trace_of_list(const char *list)
+{
+    struct step *s = read_list(list);
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    struct simulation *sim = must_simulate(s, NULL);
+    char *path = copy_string(temp_path("list.trace"));
+    write_simulation(sim, path, list);
+    free_simulation(sim);
+    free_list(s);
+    return path;
+}
+
+static struct view *view_of(const char *trace, const char *other, int width, int height, int scale)
+{
+    struct track *tracks[MAX_TRACKS];
+    int n = 0;
+    must(open_track(trace, &tracks[n++]));
+    if (other)
+        must(open_track(other, &tracks[n++]));
+    return open_view(tracks, n, NULL, width, height, scale);
+}
+
+static void end_view(struct view *v)
+{
+    for (int i = 0; i < v->n_tracks; i++)
+        close_track(v->track[i]);
+    close_view(v);
+}
+
+/* ---- pictures --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *list;
+    int width, height, scale;
+    const char *script;
+    uint64_t hash;
+} pictures[] = {
+    {"1f1b", 1280, 720, 1, "pagedown", 0x8e38ae892af6d7b8},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xfa1d2d89abca6415},
+    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x165a9137ba9dd1ae},
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0xefd76b3a27faf80a},
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x26a8a623bfb0611c},
+    {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0xffbd32a987982517},
+    {"chain", 1280, 720, 1, "h", 0x5bd1d2050113a554},
+};
+
+static void expect_picture(size_t i)
+{
+    char *list = format_string("data/steps/%s.txt", pictures[i].list), *trace = trace_of_list(list);
+    struct view *v = view_of(trace, NULL, pictures[i].width, pictures[i].height, pictures[i].scale);
+    struct canvas *c = new_canvas(v->width, v->height);
+    must(run_script(v, pictures[i].script));
+    draw_view(v, c);
+    uint64_t hash = hash_bytes(c->pixels, (size_t)c->width * (size_t)c->height * sizeof *c->pixels, 0);
+    if (hash != pictures[i].hash) {
+        char *path = format_string("%s-%zu.png", temp_path("differs"), i);
+        must(write_png(path, c->pixels, c->width, c->height));
+        print_error("picture %zu, %s with \"%s\", is now 0x%016llx: look at %s\n", i, pictures[i].list,
+                    pictures[i].script, (unsigned long long)hash, path);
+        free(path);
+    }
+    free_canvas(c);
+    end_view(v);
+    free(trace);
+    free(list);
+    assert_int_equal(hash, pictures[i].hash);
+}
+
+static void test_pictures_are_as_they_were(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(pictures); i++)
+        expect_picture(i);
+}
+
+/* ---- keys and mouse ---------------------------------------------------------------------------------------------- */
+
+static const char *selected_name(const struct view *v)
+{
+    return is_picked(&v->selected) ? v->track[v->selected.track]->trace->tasks[v->selected.copy.task].name : "";
+}
+
+static int selected_layer(const struct view *v)
+{
+    return v->track[v->selected.track]->trace->tasks[v->selected.copy.task].layer;
+}
+
+/* overlap-pays: forwards of 1 ms, then backwards of 2 ms; a step takes 14.5 ms. */
+static void test_keys_do_what_the_help_says(void **state)
+{
+    (void)state;
+    char *trace = trace_of_list("data/steps/overlap-pays.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    assert_int_equal(v->anchor, 1);
+    must(run_script(v, "pagedown"));
+    assert_int_equal(v->anchor, 2);
+    assert_true(v->from < 0 && v->from > -1e6 && v->to > 14.5e6 && v->to < 15.5e6);
+    must(run_script(v, "pagedown pagedown pagedown"));
+    assert_int_equal(v->anchor, 3);
+    must(run_script(v, "pageup n"));
+    assert_string_equal(selected_name(v), "forward");
+    assert_int_equal(selected_layer(v), 0);
+    must(run_script(v, "n n n n"));
+    assert_string_equal(selected_name(v), "backward");
+    assert_int_equal(selected_layer(v), 3);
+    must(run_script(v, "p z"));
+    assert_int_equal(selected_layer(v), 3);
+    assert_true(fabs(v->to - v->from - 3e6) < 1e3); /* three times the task */
+    must(run_script(v, "escape k c /upd"));
+    assert_false(is_picked(&v->selected));
+    assert_int_equal(v->colour, BY_LAYER);
+    assert_true(v->critical && v->n_path > 0);
+    assert_string_equal(v->search, "upd");
+    assert_int_equal(count_matches(v), 4);
+    double length = v->to - v->from;
+    must(run_script(v, "escape w"));
+    assert_true(fabs(length / (v->to - v->from) - 1.5) < 1e-9);
+    must(run_script(v, "space"));
+    assert_non_null(strstr(v->message, "no trainer"));
+    must(run_script(v, "q"));
+    assert_true(v->quit);
+    end_view(v);
+    free(trace);
+}
+
+static void test_the_mouse_selects_drags_measures_and_zooms(void **state)
+{
+    (void)state;
+    char *trace = trace_of_list("data/steps/overlap-pays.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    must(run_script(v, "pagedown"));
+    const struct row *compute = row_of_lane(v, 0, v->track[0]->trace->tasks[0].lane);
+    int x = (int)x_of(v, 5e6), y = compute->y + compute->height / 2;
+    move_mouse(v, x, y);
+    assert_true(is_picked(&v->hover));
+    press_button(v, false);
+    release_button(v);
+    assert_string_equal(selected_name(v), "backward");
+    struct links l = links_of_pick(v, &v->selected);
+    assert_true(l.n >= 2);
+    free(l.link);
+
+    double at = axis_at(v, x);
+    turn_wheel(v, 3, false); /* what is under the mouse stays there */
+    assert_true(fabs(axis_at(v, x) - at) < 1);
+    press_button(v, false);
+    move_mouse(v, x + 100, y);
+    release_button(v);
+    assert_true(fabs(axis_at(v, x + 100) - at) < 1);
+    assert_string_equal(selected_name(v), "backward"); /* a drag is no click */
+
+    press_button(v, true);
+    move_mouse(v, x + 50, y);
+    release_button(v);
+    assert_true(v->measuring && fabs(v->ruler[1] - v->ruler[0]) > 0);
+    struct box b = places_of(v).overview;
+    move_mouse(v, b.x + b.w - 5, b.y + 5);
+    press_button(v, false);
+    release_button(v);
+    assert_int_equal(v->anchor, 3);
+    end_view(v);
+    free(trace);
+}
+
+static void test_a_script_with_an_unknown_word_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"f nokey", "click:1", "click:1,2,3", "drag:1,2,3,nan", "wheel:1e9", "wheel"};
+    char *trace = trace_of_list("data/steps/chain.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct problem *p = run_script(v, wrong[i]);
+        assert_non_null(p);
+        assert_int_equal(p->code, EXIT_USAGE);
+        free(p);
+    }
+    end_view(v);
+    free(trace);
+}
+
+/* The steps of both traces start at 0, whatever their clocks and lengths. */
+static void test_two_traces_share_their_steps_start(void **state)
+{
+    (void)state;
+    char *a = trace_of_list("data/steps/overlap-pays.txt"), *b = format_string("%s.b", a);
+    assert_int_equal(rename(a, b), 0);
+    free(a);
+    a = trace_of_list("data/steps/1f1b.txt");
+    struct view *v = view_of(a, b, 1280, 720, 1);
+    must(run_script(v, "pagedown"));
+    for (int i = 0; i < 2; i++)
+        assert_true(axis_of(v->track[i], find_span(v->track[i], 2)->start) == 0);
+    assert_true(v->to > 54e6); /* the longer one's step is in sight */
+    end_view(v);
+    free(a);
+    free(b);
+}
+
+/* ---- a trace that grows ------------------------------------------------------------------------------------------ */
+
+enum { LANES = 3, TASKS = 12, STEPS = 40 };
+static struct trace_writer *begin_trace(const char *path)
+{
+    static const struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
+    static const char *const lists[] = {"train"}, *const roles[] = {"other"}, *const classes[] = {"work"};
+    static const struct trace_memory memory[] = {{0, 0, 0, 0, {100}}, {0, 0, 5, 0, {1000}}};
+    struct trace_lane lanes[LANES] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
+                                      {.name = "0:0 upload", .kind = LANE_UPLOAD},
+                                      {.name = "host cpu", .kind = LANE_CPU}};
+    struct trace_edge edges[TASKS];
+    struct trace_task tasks[TASKS];
+    for (uint32_t i = 0; i < TASKS; i++) {
+        edges[i] = (struct trace_edge){(i + TASKS - 1) % TASKS, i == 0, 0};
+        tasks[i] = (struct trace_task){
+            .name = "task", .layer = (int)i - 1, .micro = -1, .lane = i % LANES, .first_edge = i, .n_edges = 1};
+    }
+    struct trace_tables t = {.kind = TRACE_REAL,
+                             .pace_scale = 1,
+                             .model = "grows",
+                             .n_devices = 1,
+                             .devices = &device,
+                             .n_lanes = LANES,
+                             .lanes = lanes,
+                             .n_tasks = TASKS,
+                             .tasks = tasks,
+                             .n_edges = TASKS,
+                             .edges = edges,
+                             .n_memory = COUNT(memory),
+                             .memory = memory,
+                             .n_lists = 1,
+                             .lists = lists,
+                             .n_roles = 1,
+                             .roles = roles,
+                             .n_classes = 1,
+                             .classes = classes};
+    return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
+}
+
+/* What the track says is what its trace says, counted one by one. */
+static void expect_whole(const struct track *k)
+{
+    const struct trace *t = k->trace;
+    size_t taken = 0, steps = 0;
+    for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
+        const struct bars *b = &k->lane[lane];
+        uint64_t busy = 0;
+        for (size_t i = 0; i < b->n; busy += b->bar[i].end - b->bar[i].start, i++) {
+            const struct trace_record *r = &t->records[b->bar[i].record];
+            assert_int_equal(t->tasks[r->task].lane, lane);
+            assert_true(b->bar[i].start == r->start && b->bar[i].end == r->end && b->bar[i].busy == busy);
+            assert_true(i == 0 || b->bar[i - 1].start <= r->start);
+            assert_int_equal(find_record(k, r), b->bar[i].record);
+        }
+        taken += b->n;
+    }
+    assert_int_equal(taken, t->n_records);
+    for (size_t i = 0; i < k->n_steps; i++) {
+        uint64_t end = 0;
+        for (size_t r = 0; r < t->n_records; r++)
+            end = t->records[r].step == k->step[i].step ? MAX(end, t->records[r].end) : end;
+        steps += end > 0;
+        assert_true(i == 0 || k->step[i - 1].step < k->step[i].step);
+        assert_true(end == 0 || k->step[i].end == end);
+    }
+    assert_true(steps > 0 || t->n_records == 0);
+}
+
+/* Ends come late and out of order; what is selected stays selected while its record is there. */
+static void test_a_growing_trace_is_taken_bit_by_bit(void **state)
+{
+    (void)state;
+    const char *path = temp_path("grows.trace");
+    struct trace_writer *w = begin_trace(path);
+    struct view *v = view_of(path, NULL, 1280, 720, 1);
+    struct canvas *c = new_canvas(1280, 720);
+    uint64_t number[STEPS * TASKS], start[STEPS * TASKS], clock = now_ns();
+    size_t begun = 0, ended = 0;
+    press_key(v, "l");
+    draw_view(v, c); /* of nothing */
+    for (size_t round = 0; ended < STEPS * TASKS; round++) {
+        size_t more = random_words(7, STREAM_TEST, 0, round).word[0] % 23;
+        for (; more > 0 && begun < STEPS * TASKS; more--, begun++) {
+            start[begun] = clock += 1000 + random_words(8, STREAM_TEST, 0, begun).word[0] % 5000;
+            number[begun] = trace_begin(w, (uint32_t)(begun / TASKS) + 1, (uint32_t)(begun % TASKS), clock - 900);
+        }
+        for (size_t i = ended; i < begun; i++) { /* lane by lane: each in order, the lanes against each other not */
+            size_t other = i % 2 && i > ended ? i - 1 : i + 1 < begun && i % 2 == 0 ? i + 1 : i;
+            trace_end(w, number[other], start[other], start[other] + 800, 0);
+        }
+        ended = begun;
+        poll_view(v);
+        draw_view(v, c);
+        expect_whole(v->track[0]);
+        if (is_picked(&v->selected))
+            assert_memory_equal(&v->track[0]->trace->records[v->selected.record], &v->selected.copy,
+                                sizeof v->selected.copy);
+        else
+            press_key(v, "n");
+        v->follow = true;
+    }
+    trace_close(w);
+    poll_view(v);
+    assert_int_equal(trace_follow_life(v->track[0]->follow), LIFE_CLOSED);
+    assert_false(is_followed(v));
+    free_canvas(c);
+    end_view(v);
+}
+
+static void test_busy_time_is_that_of_the_bars(void **state)
+{
+    (void)state;
+    char *trace = trace_of_list("data/steps/overlap-pays.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    const struct track *k = v->track[0];
+    for (uint32_t n = 0; n < 2000; n++) {
+        struct random4 r = random_words(3, STREAM_TEST, 0, n);
+        const struct bars *b = &k->lane[r.word[0] % k->trace->header.n_lanes];
+        uint64_t from = r.word[1] % (k->last + 1000), to = from + r.word[2] % 9000000, busy = 0;
+        for (size_t i = 0; i < b->n; i++)
+            if (b->bar[i].end > from && b->bar[i].start < to)
+                busy += MIN(b->bar[i].end, to) - MAX(b->bar[i].start, from);
+        assert_int_equal(busy_between(b, from, to), busy);
+    }
+    end_view(v);
+    free(trace);
+}
+
+/* ---- any input ----------------------------------------------------------------------------------------------------
+ */
+
+static void do_anything(struct view *v, struct random4 r)
+{
+    const struct action *a = &actions[r.word[1] % n_actions];
+    char key[16];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(a->keys, " "), a->keys);
+    if (r.word[0] % 3 == 0)
+        move_mouse(v, (int)(r.word[1] % 2200) - 100, (int)(r.word[2] % 800) - 20);
+    else if (r.word[0] % 3 == 1 && r.word[1] % 2)
+        press_button(v, r.word[2] % 2);
+    else if (r.word[0] % 3 == 1)
+        release_button(v), turn_wheel(v, (double)(r.word[2] % 41) - 20, r.word[2] % 2);
+    else if (strcmp(key, "i") != 0 && strcmp(key, "q") != 0)
+        press_key(v, key);
+}
+
+static void play(const char *trace, const char *other, int width, int height, int scale)
+{
+    struct view *v = view_of(trace, other, width, height, scale);
+    struct canvas *c = new_canvas(v->width, v->height);
+    for (uint32_t n = 0; n < 600; n++) {
+        do_anything(v, random_words(11, STREAM_TEST, (uint32_t)width, n));
+        draw_view(v, c);
+        assert_true(v->to > v->from);
+    }
+    free_canvas(c);
+    end_view(v);
+}
+
+static void test_any_keys_in_any_order_draw_something(void **state)
+{
+    (void)state;
+    char *trace = trace_of_list("data/steps/1f1b.txt");
+    play(trace, NULL, 800, 400, 3);
+    play(trace, trace, 1280, 720, 1);
+    play(trace, NULL, 2000, 500, 2);
+    free(trace);
+}
+
+/* Times and steps from all over 64 and 32 bits: a damaged file, or a clock gone wrong. */
+static void test_absurd_times_are_drawn_too(void **state)
+{
+    (void)state;
+    const char *path = temp_path("absurd.trace");
+    struct trace_writer *w = begin_trace(path);
+    for (uint32_t n = 0; n < 150; n++) {
+        struct random4 r = random_words(5, STREAM_TEST, 0, n), at = random_words(6, STREAM_TEST, 0, n);
+        uint64_t start = ((uint64_t)at.word[0] << 32 | at.word[1]) >> r.word[0] % 64;
+        uint64_t number = trace_begin(w, n % 3 ? n + 1 : MAX(r.word[1], 1), n % TASKS, at.word[2]);
+        trace_end(w, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
+    }
+    trace_close(w);
+    play(path, NULL, 1280, 720, 1);
+    play(path, path, 900, 500, 1);
+}
+
+/* ---- the window ------------------------------------------------------------------------------------------------- */
+
+#ifdef HAVE_SDL2
+static void push_text(const char *text)
+{
+    SDL_Event e = {.type = SDL_TEXTINPUT};
+    snprintf(e.text.text, sizeof e.text.text, "%s", text);
+    SDL_PushEvent(&e);
+}
+
+static void test_the_window_hands_keys_and_mouse_on(void **state)
+{
+    (void)state;
+    setenv("SDL_VIDEODRIVER", "dummy", 1);
+    assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
+    SDL_Event down = {.type = SDL_KEYDOWN}, motion = {.type = SDL_MOUSEMOTION}, wheel = {.type = SDL_MOUSEWHEEL};
+    down.key.keysym.sym = SDLK_PAGEDOWN;
+    motion.motion.x = 640, motion.motion.y = 160;
+    wheel.wheel.y = 2;
+    SDL_PushEvent(&down);
+    push_text("k");
+    SDL_PushEvent(&motion);
+    SDL_PushEvent(&wheel);
+    push_text("/"), push_text("f"), push_text(" "), push_text("q");
+    down.key.keysym.sym = SDLK_RETURN;
+    SDL_PushEvent(&down);
+    push_text("q");
+
+    char *trace = trace_of_list("data/steps/chain.txt");
+    struct view *v = view_of(trace, NULL, 1280, 720, 1);
+    must(show_window(v, false));
+    assert_true(v->quit);
+    assert_int_equal(v->anchor, 2);
+    assert_int_equal(v->colour, BY_LAYER);
+    assert_string_equal(v->search, "f q");
+    assert_int_equal(v->mouse_x, 640);
+    end_view(v);
+    free(trace);
+}
+#else
+static void test_the_window_hands_keys_and_mouse_on(void **state)
+{
+    (void)state;
+    skip();
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pictures_are_as_they_were),
+        cmocka_unit_test(test_keys_do_what_the_help_says),
+        cmocka_unit_test(test_the_mouse_selects_drags_measures_and_zooms),
+        cmocka_unit_test(test_a_script_with_an_unknown_word_is_refused),
+        cmocka_unit_test(test_two_traces_share_their_steps_start),
+        cmocka_unit_test(test_a_growing_trace_is_taken_bit_by_bit),
+        cmocka_unit_test(test_busy_time_is_that_of_the_bars),
+        cmocka_unit_test(test_any_keys_in_any_order_draw_something),
+        cmocka_unit_test(test_absurd_times_are_drawn_too),
+        cmocka_unit_test(test_the_window_hands_keys_and_mouse_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

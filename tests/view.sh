@@ -1,0 +1,152 @@
+#!/bin/sh
+# view.sh - yard view from outside: mistakes, pictures without a display, a trainer that stands or waits, a real window.
+#
+# YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
+set -u
+number=0 failed=0 child= viewer=
+YARD=$(realpath "${YARD:-./yard}")
+TMP=${TMP:-$(mktemp -d)}
+TMP=$(realpath "$TMP")
+unset DISPLAY WAYLAND_DISPLAY
+
+result() { # ok? name: one line of the report
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $number - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $number - $2"
+        sed 's/^/#   /' "$TMP/err" | head -n 8
+    fi
+}
+skip() {
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+refuse() { # CODE 'part of the sentence' WORDS...
+    code=$1 part=$2
+    shift 2
+    "$YARD" view "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+    [ $? -eq "$code" ] && grep -qF -- "$part" "$TMP/err" && [ "$(grep -c '^yard: ' "$TMP/err")" -eq 1 ]
+    result $? "view $* -> $code: $part"
+}
+
+within() { # SECONDS COMMAND: it succeeds before they are over
+    tries=$(($1 * 20))
+    until eval "$2" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+
+finish() { # what runs in the background ends with the test
+    for process in $viewer $child $screen; do
+        kill -CONT "$process" 2>/dev/null
+        kill -KILL "$process" 2>/dev/null
+    done
+}
+screen=
+trap finish EXIT
+
+"$YARD" plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace" >"$TMP/out" 2>"$TMP/err"
+result $? 'a step file is simulated into a trace'
+
+# ---- mistakes --------------------------------------------------------------------------------------------------------
+
+refuse 2 'takes one trace or two, but 0 were given'
+refuse 2 'takes one trace or two, but 3 were given' "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
+refuse 4 'No such file' "$TMP/none.trace"
+refuse 1 'is not a trace' data/steps/chain.txt
+refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
+refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 1280
+refuse 2 'has "nokey", which is no key' "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
+refuse 2 '--step' "$TMP/a.trace" --step 0
+refuse 4 'cannot read the log' "$TMP/a.trace" --png "$TMP/x.png" --log "$TMP/none.jsonl"
+refuse 4 'x.png' "$TMP/a.trace" --png "$TMP/none/x.png"
+refuse 2 '--png' "$TMP/a.trace" --png "$TMP/a.trace"
+export SDL_VIDEODRIVER=x11
+has_window=yes
+"$YARD" view "$TMP/a.trace" 2>&1 | grep -q 'built without SDL2' && has_window=no
+case $has_window in
+yes) refuse 4 'yard view FILE --png OUT.png writes a picture instead' "$TMP/a.trace" ;;
+no) refuse 2 'install SDL2' "$TMP/a.trace" ;;
+esac
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+"$YARD" view "$TMP/a.trace" --png "$TMP/1.png" --step 2 --script 'k n' >"$TMP/out" 2>"$TMP/err" &&
+    "$YARD" view "$TMP/a.trace" --png "$TMP/2.png" --script 'pagedown k n' >"$TMP/out" 2>"$TMP/err" &&
+    cmp "$TMP/1.png" "$TMP/2.png" >"$TMP/err"
+result $? 'the same view is the same picture, without a display'
+
+"$YARD" view "$TMP/a.trace" --step 2 --script 'n n n n n' --json >"$TMP/out" 2>"$TMP/err" &&
+    grep -q '"task": "backward"' "$TMP/out" && grep -q '"state": "ended"' "$TMP/out"
+result $? 'a script selects the first backward'
+
+# ---- a trainer that lives --------------------------------------------------------------------------------------------
+
+state() { "$YARD" view "$TMP/live.trace" --json 2>"$TMP/err"; }
+lines() { wc -l <"$TMP/live.jsonl"; }
+"$YARD" train --model tiny --steps 100000000 --sample-tokens 0 --val-batches 1 --trace "$TMP/live.trace" \
+    --log "$TMP/live.jsonl" >"$TMP/train" 2>&1 </dev/null &
+child=$!
+within 60 '[ "$(lines)" -gt 5 ]' && state >"$TMP/out" && grep -q '"state": "live"' "$TMP/out"
+result $? 'a trace is seen while it is written'
+
+kill -STOP "$child"
+state >"$TMP/out" && grep -q '"state": "stopped"' "$TMP/out" && grep -q '"lane": "0:0 compute"' "$TMP/out" &&
+    "$YARD" view "$TMP/live.trace" --script 'l' --png "$TMP/stopped.png" 2>"$TMP/err"
+result $? 'a stopped trainer leaves the viewer alive, which shows what runs on its lanes'
+kill -CONT "$child"
+
+if [ $has_window = yes ]; then
+    SDL_VIDEODRIVER=dummy "$YARD" view "$TMP/live.trace" --script space 2>"$TMP/err" &
+    viewer=$!
+    within 20 'state | grep -q "\"state\": \"paused\""' && before=$(lines) && sleep 0.5 && [ "$(lines)" -eq "$before" ]
+    result $? 'a viewer pauses the trainer'
+    kill -KILL "$viewer"
+    within 20 '[ "$(lines)" -gt $((before + 3)) ]'
+    result $? 'a viewer that is killed during a pause does not hold the trainer'
+else
+    skip 'a viewer pauses the trainer' 'built without SDL2'
+fi
+
+# ---- a real window ---------------------------------------------------------------------------------------------------
+
+smoke() { # move, zoom and click in a window that follows the trainer, stop that, take a picture, quit
+    cd "$TMP" || return 1
+    export DISPLAY=:$1
+    "$YARD" view "$TMP/live.trace" --log "$TMP/live.jsonl" 2>"$TMP/err" &
+    viewer=$!
+    trap 'kill -KILL $viewer 2>/dev/null' EXIT
+    within 20 'xdotool search --name "yard view"' || return 1
+    window=$(xdotool search --name 'yard view' | head -n 1)
+    xdotool mousemove --window "$window" 600 165 click 4 click 4 click 1 key k
+    kill -STOP "$child"
+    xdotool key --delay 50 Left Left w s Page_Up n i
+    within 20 '[ -s yard-view-1.png ]' || return 1
+    kill -CONT "$child"
+    xdotool key q
+    wait "$viewer"
+}
+
+if [ $has_window = yes ] && command -v Xvfb >/dev/null && command -v xdotool >/dev/null; then
+    display=$((100 + $$ % 400))
+    Xvfb ":$display" -screen 0 1400x900x24 >/dev/null 2>&1 &
+    screen=$!
+    within 20 "[ -e /tmp/.X11-unix/X$display ]"
+    (smoke "$display")
+    result $? 'a real window takes keys and mouse while the trainer is stopped, and quits'
+else
+    skip 'a real window takes keys and mouse' 'needs SDL2, Xvfb and xdotool'
+fi
+
+kill -CONT "$child"
+kill -INT "$child"
+wait "$child"
+[ $? -eq 130 ]
+result $? 'the trainer has come through all that'
+child=
+[ "$failed" -eq 0 ]
