@@ -42,10 +42,12 @@ within() { # SECONDS COMMAND: it succeeds before they are over
 }
 
 finish() { # what runs in the background ends with the test
-    for process in $viewer $child $screen; do
+    for process in $viewer $child; do
         kill -CONT "$process" 2>/dev/null
         kill -KILL "$process" 2>/dev/null
     done
+    [ -n "$screen" ] && kill "$screen" 2>/dev/null
+    :
 }
 screen=
 trap finish EXIT
@@ -97,7 +99,7 @@ result $? 'a trace is seen while it is written'
 
 kill -STOP "$child"
 state >"$TMP/out" && grep -q '"state": "stopped"' "$TMP/out" && grep -q '"lane": "0:0 compute"' "$TMP/out" &&
-    "$YARD" view "$TMP/live.trace" --script 'l' --png "$TMP/stopped.png" 2>"$TMP/err"
+    "$YARD" view "$TMP/live.trace" --script l --png "$TMP/stopped.png" >"$TMP/out" 2>"$TMP/err"
 result $? 'a stopped trainer leaves the viewer alive, which shows what runs on its lanes'
 kill -CONT "$child"
 
@@ -133,11 +135,10 @@ smoke() { # move, zoom and click in a window that follows the trainer, stop that
 }
 
 if [ $has_window = yes ] && command -v Xvfb >/dev/null && command -v xdotool >/dev/null; then
-    display=$((100 + $$ % 400))
-    Xvfb ":$display" -screen 0 1400x900x24 >/dev/null 2>&1 &
+    Xvfb -displayfd 3 -screen 0 1400x900x24 3>"$TMP/display" >/dev/null 2>&1 &
     screen=$!
-    within 20 "[ -e /tmp/.X11-unix/X$display ]"
-    (smoke "$display")
+    within 30 '[ -s "$TMP/display" ]'
+    (smoke "$(cat "$TMP/display")")
     result $? 'a real window takes keys and mouse while the trainer is stopped, and quits'
 else
     skip 'a real window takes keys and mouse' 'needs SDL2, Xvfb and xdotool'

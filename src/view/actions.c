@@ -60,21 +60,16 @@ static void fit_all(struct view *v)
     look_at_all(v);
 }
 
-static void next_step(struct view *v)
+static void go_by(struct view *v, int by)
 {
     const struct track *k = v->track[0];
-    const struct span *s = find_span(k, v->anchor);
+    const struct span *s = find_span(k, v->anchor), *first = k->step, *last = k->step + k->n_steps - 1;
     if (s)
-        go_to_step(v, s + 1 < k->step + k->n_steps ? s[1].step : s->step);
+        go_to_step(v, by < 0 ? s[-(s > first)].step : s[s < last].step);
 }
 
-static void previous_step(struct view *v)
-{
-    const struct track *k = v->track[0];
-    const struct span *s = find_span(k, v->anchor);
-    if (s)
-        go_to_step(v, s > k->step ? s[-1].step : s->step);
-}
+static void next_step(struct view *v) { go_by(v, 1); }
+static void previous_step(struct view *v) { go_by(v, -1); }
 
 static void follow(struct view *v)
 {
@@ -178,40 +173,37 @@ static void save_picture(struct view *v)
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
-static struct trace_follow *trainer(struct view *v)
+/* Is there one to ask?  Says so where there is none. */
+static bool has_trainer(struct view *v)
 {
-    struct trace_follow *f = v->track[0]->follow;
-    if (trace_can_ask(f))
-        return f;
-    say(v, "There is no trainer to ask: this trace has ended.");
-    return NULL;
+    bool can = trace_can_ask(v->track[0]->follow);
+    if (!can)
+        say(v, "There is no trainer to ask: this trace has ended.");
+    return can;
 }
 
 static void pause_trainer(struct view *v)
 {
-    struct trace_follow *f = trainer(v);
-    if (f)
-        trace_ask_pause(f, !trace_asks_pause(f));
+    if (has_trainer(v))
+        trace_ask_pause(v->track[0]->follow, !trace_asks_pause(v->track[0]->follow));
 }
 
 static void one_task(struct view *v)
 {
-    struct trace_follow *f = trainer(v);
-    if (f)
-        trace_ask_task(f);
+    if (has_trainer(v))
+        trace_ask_task(v->track[0]->follow);
 }
 
 static void one_step(struct view *v)
 {
-    struct trace_follow *f = trainer(v);
-    if (f)
-        trace_ask_step(f);
+    if (has_trainer(v))
+        trace_ask_step(v->track[0]->follow);
 }
 
 static void change_speed(struct view *v, double factor)
 {
-    struct trace_follow *f = trainer(v);
-    if (f)
+    struct trace_follow *f = v->track[0]->follow;
+    if (has_trainer(v))
         trace_ask_slow(f, fmin(fmax(trace_asks_slow(f) * factor, 1), TRACE_SLOWEST));
 }
 

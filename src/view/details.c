@@ -7,20 +7,23 @@
 
 char *format_ns(char out[32], double ns)
 {
-    static const struct {
-        double ns;
-        const char *name;
-    } units[] = {{1, "ns"}, {1e3, "us"}, {1e6, "ms"}, {1e9, "s"}};
+    static const char *const units[] = {"ns", "us", "ms", "s"};
     size_t i = 0;
-    while (i + 1 < COUNT(units) && fabs(ns) >= 999.95 * units[i].ns)
-        i++;
-    double x = ns / units[i].ns, size = fabs(x);
-    snprintf(out, 32, "%.*f %s",
-             i == 0 || size >= 999.5 ? 0
-             : size >= 99.95         ? 1
-             : size >= 9.995         ? 2
-                                     : 3,
-             x, units[i].name);
+    for (; i + 1 < COUNT(units) && fabs(ns) >= 999.95; i++)
+        ns /= 1000;
+    double size = fabs(ns);
+    snprintf(out, 32, "%.*f %s", i == 0 || size >= 999.5 ? 0 : size >= 99.95 ? 1 : size >= 9.995 ? 2 : 3, ns, units[i]);
+    return out;
+}
+
+/* "2.42 GFLOP", "85.5 GB/s" */
+static char *format_amount(char out[32], double x, const char *unit)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+    size_t i = 0;
+    for (; i + 1 < COUNT(prefixes) && x >= 999.5; i++)
+        x /= 1000;
+    snprintf(out, 32, "%.*f %s%s", x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2, x, prefixes[i], unit);
     return out;
 }
 
@@ -36,22 +39,25 @@ static void put(struct text_line *l, const char *format, ...)
     va_end(arguments);
 }
 
-static void put_share(struct text_line *l, double rate, double peak)
+/* "85.5 GB/s (7 % of peak)" */
+static void put_rate(struct text_line *l, double rate, double peak, const char *unit)
 {
+    char text[32];
+    put(l, ": %s", format_amount(text, rate, unit));
     if (peak > 0)
         put(l, " (%.0f %% of peak)", 100 * rate / peak);
 }
 
 static void put_rates(struct text_line *l, const struct trace_task *task, const struct trace_lane *lane, double ns)
 {
-    char bytes[32];
+    char text[32];
     if (task->flops > 0) {
-        put(l, "   %.3g MFLOP: %.4g GFLOP/s", task->flops / 1e6, task->flops / ns);
-        put_share(l, task->flops / ns * 1e9, lane->flops_per_s);
+        put(l, "   %s", format_amount(text, task->flops, "FLOP"));
+        put_rate(l, task->flops / ns * 1e9, lane->flops_per_s, "FLOP/s");
     }
     if (task->bytes > 0) {
-        put(l, "   %s: %.4g GB/s", format_bytes(bytes, (double)task->bytes), (double)task->bytes / ns);
-        put_share(l, (double)task->bytes / ns * 1e9, lane->bytes_per_s);
+        put(l, "   %s", format_bytes(text, (double)task->bytes));
+        put_rate(l, (double)task->bytes / ns * 1e9, lane->bytes_per_s, "B/s");
     }
 }
 
