@@ -83,25 +83,39 @@ struct machine *open_shaped(const char *devices, int vector, int work_group)
 
 /* ---- trainers --------------------------------------------------------------------------------------------------- */
 
-static void append_tensor(float **values, size_t *n, struct tensor *t)
+/* Room for n more at the end. */
+static float *append(struct state *s, size_t n)
 {
-    size_t more = count_elements(t);
-    *values = reallocate(*values, *n + more, sizeof **values);
-    read_tensor(t, *values + *n);
-    *n += more;
+    s->values = reallocate(s->values, s->n + n, sizeof *s->values);
+    s->n += n;
+    return s->values + s->n - n;
 }
 
 struct state read_state(struct trainer *t, int rank)
 {
     struct state s = {0};
     struct model *m = t->model;
-    for (int u = 0; u < m->params->n_units; u++)
-        append_tensor(&s.values, &s.n, m->replica[rank].value[u]);
+    struct replica *r = &m->replica[rank];
+    for (int i = 0; i < m->params->n; i++)
+        if (r->by_param[i].value)
+            read_tensor(r->by_param[i].value, append(&s, count_elements(r->by_param[i].value)));
     s.n_parameters = s.n;
-    for (int u = 0; u < m->params->n_units; u++) {
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].m[u]);
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].v[u]);
-    }
+    for (int u = 0; u < m->params->n_units; u++)
+        for (int which = 0; which < 2; which++)
+            read_moment(m, u, which, append(&s, m->params->unit[u].elements));
+    return s;
+}
+
+struct state read_whole_state(struct trainer *t)
+{
+    struct state s = {0};
+    struct model *m = t->model;
+    for (int i = 0; i < m->params->n; i++)
+        read_param(m, i, append(&s, (size_t)(m->params->param[i].shape[0] * m->params->param[i].shape[1])));
+    s.n_parameters = s.n;
+    for (int u = 0; u < m->params->n_units; u++)
+        for (int which = 0; which < 2; which++)
+            read_moment(m, u, which, append(&s, m->params->unit[u].elements));
     return s;
 }
 

@@ -33,6 +33,7 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
     size_t n, n_parameters;
 };
 struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
+struct state read_whole_state(struct trainer *t);     /* of all ranks, as on one device */
 
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 

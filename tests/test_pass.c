@@ -39,7 +39,7 @@ static struct state train(struct settings *s)
     assert_true(isfinite(step_result(t, STEPS)->loss));
     drain(t->train);
     struct state all = read_state(t, 0);
-    for (int rank = 1; rank < t->ranks; rank++) {
+    for (int rank = 1; rank < t->machine->n_devices; rank++) {
         struct state other = read_state(t, rank);
         expect_same_bits("replica", other.values, all.values, all.n_parameters);
         free(other.values);

@@ -239,6 +239,8 @@ void set_elementwise(struct task *t);
 void set_traffic(struct task *t, double elements);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
+/* The first half of such a move: its bytes on the host. */
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from);
 
 /* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up; or the disk's. */
 void links_of(const struct task *t, const struct link *link[2]);

@@ -230,18 +230,21 @@ double link_latency(const struct link *const link[2])
     return (link[0] ? link[0]->latency : 0) + (link[1] ? link[1]->latency : 0);
 }
 
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from)
 {
-    struct device *source = from->device, *target = to->device;
-    if (source->context == target->context) {
-        add_copy(s, source->lane[LANE_DOWNLOAD], name, to, from);
-        return;
-    }
     struct tensor *staged =
         new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
     staged->persistent = true; /* bytes of its own: shared ones would let one move wait for another */
-    add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from);
-    add_copy(s, target->lane[LANE_UPLOAD], name, to, staged);
+    add_copy(s, from->device->lane[LANE_DOWNLOAD], name, staged, from);
+    return staged;
+}
+
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)
+{
+    if (from->device->context == to->device->context)
+        add_copy(s, from->device->lane[LANE_DOWNLOAD], name, to, from);
+    else
+        add_copy(s, to->device->lane[LANE_UPLOAD], name, to, add_download(s, name, from));
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */
