@@ -262,7 +262,7 @@ static void test_a_batch_follows_its_list(void **state)
 
 /* ---- which kernels there are ------------------------------------------------------------------------------------ */
 
-/* In no list: bench.cl is timed by itself, fill serves tests. */
+/* In no list here: bench.cl is timed by itself, fill serves --zero 2 and tests. */
 static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 
 static bool runs(const struct step *s, const char *kernel)

@@ -143,7 +143,7 @@ static bool begun(struct build *b, const struct tensor *t)
 /* A unit's gradient that does not persist has no zeros between its parameters, where norm and update read it too. */
 static void clear_padding(struct build *b, struct tensor *unit)
 {
-    if (!unit->persistent && !begun(b, unit))
+    if (unit->class == MEM_GRADIENTS && !unit->persistent && !begun(b, unit))
         set_elementwise(LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, count_elements(unit)), OUT(unit),
                                FLOAT(0), ELEMENTS(count_elements(unit))));
 }
