@@ -216,6 +216,28 @@ static void test_costs_by_the_roofline(void **state)
     end_paper(&p);
 }
 
+/* Lanes of the host may have speeds of their own; the disk's is shared by all that is on it. */
+static void test_costs_of_host_lanes(void **state)
+{
+    (void)state;
+    struct paper p = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6});
+    struct link const *link[2];
+    struct task *persist = add_host(p.step, p.host->lane[LANE_DISK], "persist", NULL, NULL);
+    struct task feed = paper_task(p.host->lane[LANE_FEED], "feed", 0, 2000);
+    struct task cpu = paper_task(p.host->lane[LANE_CPU], "cpu", 0, 2000);
+    add_access(persist, new_bytes(&p, p.host, "x", 500, true), ACCESS_READ);
+    p.costs->link[LANE_DISK] = (struct lane_speed){5e8, 3e-6};
+    p.costs->link[LANE_FEED] = (struct lane_speed){2e9, 0};
+    expect_cost(p.costs, persist, 3000 + 4000, COST_MODELLED);
+    expect_cost(p.costs, &feed, 1000, COST_MODELLED);
+    expect_cost(p.costs, &cpu, 1000 + 2000, COST_MODELLED);
+    describe_speeds(p.machine, p.costs);
+    links_of(persist, link);
+    assert_true(link[0] && link[0] == p.host->disk && !link[1]);
+    assert_true(link[0]->rate == 5e8 && link[0]->latency == 3e-6);
+    end_paper(&p);
+}
+
 static void ask_what_if(void *words)
 {
     struct paper p = new_paper(1, &slow_speeds);
@@ -273,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_missing_lines_are_named),
         cmocka_unit_test(test_costs_of_a_profile),
         cmocka_unit_test(test_costs_of_copies),
+        cmocka_unit_test(test_costs_of_host_lanes),
         cmocka_unit_test(test_costs_by_the_roofline),
         cmocka_unit_test(test_what_if),
         cmocka_unit_test(test_another_fingerprint_is_refused),

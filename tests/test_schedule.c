@@ -25,8 +25,8 @@ static struct machine *open_two(bool apart)
 static void close_used(struct machine *m)
 {
     for (int i = 0; i < m->n_lanes; i++) {
-        stop_thread(&m->lane[i].thread);
-        stop_thread(&m->lane[i].forward);
+        stop_thread(&m->lane[i]->thread);
+        stop_thread(&m->lane[i]->forward);
     }
     close_machine(m);
 }
@@ -866,16 +866,16 @@ static void test_serial_creates_no_thread(void **state)
     must(finish_steps(w->pool, &w->step, 1));
     free(run_world(w, true, false));
     for (int i = 0; i < m->n_lanes; i++)
-        assert_true(!m->lane[i].thread && !m->lane[i].forward);
+        assert_true(!m->lane[i]->thread && !m->lane[i]->forward);
     free_world(w);
     close_used(m);
 }
 
 /* ---- failing and hanging ---------------------------------------------------------------------------------------- */
 
-static void issue_broken(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_broken(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
-    (void)n_wait, (void)wait;
+    (void)number, (void)n_wait, (void)wait;
     CL_MAKE(*done = clCreateUserEvent(t->lane->device->context->cl, &err));
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
@@ -961,6 +961,154 @@ static void test_frontier_names_what_is_stuck(void **state)
     end_journey(&j);
 }
 
+/* ---- in the background, and now and then ------------------------------------------------------------------------- */
+
+struct log { /* of the runs that have been collected, by name and number */
+    const char *name[64];
+    uint32_t number[64];
+    size_t n;
+};
+
+static void log_run(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                    uint64_t end)
+{
+    (void)s;
+    struct log *l = context;
+    assert_true(start <= end && l->n < COUNT(l->name));
+    l->name[l->n] = t->name;
+    l->number[l->n++] = number;
+}
+
+static size_t count_logged(const struct log *l, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++)
+        n += strcmp(l->name[i], name) == 0;
+    return n;
+}
+
+/* Something on the disk lane does not end: the steps behind it are computed, and their ends are seen, until a fifth run
+ * of it would be needed. */
+static void test_the_background_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct journey j = new_journey(no_work, NULL);
+    struct log log = {.n = 0};
+    struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
+    add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
+    must(finish_steps(j.pool, &j.step, 1));
+    execution.observe = log_run;
+    execution.observe_context = &log;
+    for (uint32_t number = 1; number <= MOST_RUNS; number++)
+        execute(j.step, number);
+    wait_task(j.step, j.step->task[5], MOST_RUNS);
+    assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
+    assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
+    assert_int_equal(count_logged(&log, "persist"), 0);
+    open_gate(&gate);
+    execute(j.step, MOST_RUNS + 1);
+    drain(j.step);
+    execution.observe = NULL;
+    assert_int_equal(log.n, j.step->n * (MOST_RUNS + 1));
+    end_journey(&j);
+}
+
+static void add_number(void *context, const struct task *t, uint32_t number)
+{
+    (void)context;
+    float *x = tensor_memory(t->access[0].tensor);
+    x[0] = 10 * x[0] + (float)number; /* the order of the writes shows */
+}
+
+static bool is_prime(void *calls, uint32_t number)
+{
+    ++*(size_t *)calls;
+    return number == 2 || number == 3 || number == 5 || number == 7;
+}
+
+/* x is written on three lanes: every second step, in steps 2, 5, 8, and by a test; and read on a fourth. */
+static float run_now_and_then(bool serial, size_t *calls)
+{
+    struct journey j = new_journey(no_work, NULL);
+    const struct device *host = j.machine->host;
+    struct tensor *x = new_array(j.pool, j.machine->host, "x", 4, true);
+    struct task *even = add_host(j.step, host->lane[LANE_CPU], "even", add_number, NULL);
+    struct task *third = add_host(j.step, host->lane[LANE_DISK], "third", add_number, NULL);
+    struct task *prime = add_host(j.step, host->lane[LANE_FEED], "prime", add_number, NULL);
+    even->when.every = 2;
+    third->when.every = 3, third->when.rest = 2;
+    prime->when.test = is_prime, prime->when.context = calls;
+    add_access(even, x, ACCESS_BOTH), add_access(third, x, ACCESS_BOTH), add_access(prime, x, ACCESS_BOTH);
+    must(finish_steps(j.pool, &j.step, 1));
+    start_delays(j.step, 7);
+    execution.serial = serial;
+    for (uint32_t number = 1; number <= 5; number++)
+        execute(j.step, number);
+    drain(j.step);
+    execution.serial = false;
+    stop_pacing(j.step);
+    float result = *(float *)tensor_memory(x);
+    end_journey(&j);
+    return result;
+}
+
+static void test_tasks_run_now_and_then(void **state)
+{
+    (void)state;
+    size_t calls[2] = {0, 0};
+    assert_true(run_now_and_then(true, &calls[0]) == 2223455.f);
+    assert_true(run_now_and_then(false, &calls[1]) == 2223455.f);
+    assert_int_equal(calls[0], 5);
+    assert_int_equal(calls[1], 5);
+}
+
+/* Who comes behind a task that is skipped waits for what that one would have waited for; and for its last run, however
+ * long ago.  Steps 1, 2: slow (cpu) -> maybe (disk) -> last (report). */
+static void test_a_skipped_task_orders_nobody(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    const struct device *host = j.machine->host;
+    struct tensor *x = new_array(j.pool, j.machine->host, "x", 4, true);
+    struct task *slow = add_host(j.step, host->lane[LANE_CPU], "slow", no_work, NULL);
+    struct task *maybe = add_host(j.step, host->lane[LANE_DISK], "maybe", no_work, NULL);
+    struct task *last = add_host(j.step, host->lane[LANE_FEED], "last", no_work, NULL);
+    add_access(slow, x, ACCESS_WRITE), add_access(maybe, x, ACCESS_BOTH), add_access(last, x, ACCESS_READ);
+    must(place(j.pool, &j.step, 1, true));
+    depend(j.step, true);
+    const struct expected from_maybe = {8, 7, false, EDGE_DATA, true}, from_slow = {8, 6, false, EDGE_DATA, true};
+    assert_true(find_edge(j.step, &from_maybe)->wait && !find_edge(j.step, &from_slow));
+    maybe->when.every = 2;
+    depend(j.step, true);
+    assert_true(find_edge(j.step, &from_maybe)->wait && find_edge(j.step, &from_slow)->wait);
+    char *wrong = verify(j.step, NULL);
+    assert_null(wrong);
+    for (size_t k = 0; k < last->n_edges; k++)
+        last->edges[k].wait &= last->edges[k].from != 6; /* not for `slow` any more */
+    wrong = verify(j.step, NULL);
+    assert_non_null(wrong);
+    expect_text(wrong, "task 6 slow and task 8 last touch the same bytes and nothing orders them");
+    free(wrong);
+    end_journey(&j);
+}
+
+static void test_verify_sees_a_read_of_what_is_skipped(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    j.step->task[0]->when.every = 3;
+    must(place(j.pool, &j.step, 1, true));
+    depend(j.step, true);
+    char *wrong = verify(j.step, NULL);
+    assert_non_null(wrong);
+    expect_text(wrong, "task 1 carry reads tensor h before anything is written to it");
+    free(wrong);
+    end_journey(&j);
+}
+
+/* ---- hanging ----------------------------------------------------------------------------------------------------- */
+
 /* Hangs until the watchdog has said something. */
 static void wait_for_stderr(void *context, const struct task *t, uint32_t number)
 {
@@ -991,9 +1139,9 @@ static void case_hang_for_ever(void)
 }
 
 /* The issuing thread does not come back from the driver. */
-static void issue_for_ever(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
-    (void)t, (void)n_wait, (void)wait, (void)done;
+    (void)t, (void)number, (void)n_wait, (void)wait, (void)done;
     for (;;)
         pause();
 }
@@ -1061,6 +1209,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_serial_creates_no_thread),
         cmocka_unit_test(test_failed_event_names_its_task),
         cmocka_unit_test(test_frontier_names_what_is_stuck),
+        cmocka_unit_test(test_the_background_holds_nobody_up),
+        cmocka_unit_test(test_tasks_run_now_and_then),
+        cmocka_unit_test(test_a_skipped_task_orders_nobody),
+        cmocka_unit_test(test_verify_sees_a_read_of_what_is_skipped),
         cmocka_unit_test(test_watchdog_speaks),
         cmocka_unit_test(test_watchdog_gives_up),
     };

@@ -326,7 +326,7 @@ static struct paper random_list(uint64_t seed, const struct speeds *speeds, int 
         tensor[i] = new_bytes(&p, p.device, "t", 1 + (int64_t)draw(seed, &count, 300), i % 3 == 0);
     for (int i = 0; i < RANDOM_TASKS; i++) {
         size_t to = draw(seed, &count, RANDOM_TENSORS), from = draw(seed, &count, RANDOM_TENSORS);
-        struct lane *lane = &p.machine->lane[draw(seed, &count, (size_t)p.machine->n_lanes)];
+        struct lane *lane = p.machine->lane[draw(seed, &count, (size_t)p.machine->n_lanes)];
         bool reads = from != to && (written[from] || tensor[from]->persistent);
         add_paper(&p, lane, "task", tensor[to], reads ? tensor[from] : NULL, NULL);
         written[to] = true;
@@ -347,12 +347,15 @@ static double *random_seconds(size_t n, uint64_t seed)
  * these all come before it in the order (iteration, position). */
 static void longest_paths(const struct step *s, const double *seconds, int steps, struct span *span)
 {
-    int n = (int)s->n, last[MAX_LANES];
+    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes, *last = allocate((size_t)n_lanes, sizeof *last);
     double *iteration_end = allocate((size_t)steps, sizeof *iteration_end);
-    memset(last, -1, sizeof last);
+    double *computed = allocate((size_t)steps, sizeof *computed);
+    memset(last, -1, (size_t)n_lanes * sizeof *last);
     for (int node = 0; node < steps * n; node++) {
         const struct task *t = s->task[node % n];
-        double start = node >= 2 * n ? iteration_end[node / n - 2] : 0;
+        double start = 0; /* or when the host opens the iteration: behind all iterations before it */
+        for (int i = 0; i <= node / n; i++)
+            start = fmax(start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_RUNS ? iteration_end[i - MOST_RUNS] : 0));
         if (last[t->lane->index] >= 0)
             start = fmax(start, span[last[t->lane->index]].end);
         for (size_t e = 0; e < t->n_edges; e++) {
@@ -362,9 +365,11 @@ static void longest_paths(const struct step *s, const double *seconds, int steps
         }
         span[node] = (struct span){start, start + seconds[node % n]};
         iteration_end[node / n] = fmax(iteration_end[node / n], span[node].end);
+        if (t->lane->kind == LANE_COMPUTE)
+            computed[node / n] = fmax(computed[node / n], span[node].end);
         last[t->lane->index] = node;
     }
-    free(iteration_end);
+    free(iteration_end), free(computed), free(last);
 }
 
 static void expect_longest_paths(const struct simulation *sim)
@@ -567,6 +572,41 @@ static void test_free_links_leave_the_compute_path(void **state)
     free_trainer(t), free_trainer(slower);
 }
 
+/* Of the task of that name in that step, the first start; or the last end. */
+static double first_start(const struct simulation *sim, int iteration, const char *name)
+{
+    double first = INFINITY;
+    for (size_t i = 0; i < sim->step->n; i++)
+        if (strcmp(sim->step->task[i]->name, name) == 0)
+            first = fmin(first, sim->moments[(size_t)iteration * sim->step->n + i].start);
+    return first;
+}
+
+static double last_end(const struct simulation *sim, int iteration, const char *name)
+{
+    double last = 0;
+    for (size_t i = 0; i < sim->step->n; i++)
+        if (strcmp(sim->step->task[i]->name, name) == 0)
+            last = fmax(last, sim->moments[(size_t)iteration * sim->step->n + i].end);
+    return last;
+}
+
+/* The next batch is prepared and on its way up while this step's norm, updates and sends are still to come. */
+static void test_the_next_batch_does_not_wait_for_the_tail(void **state)
+{
+    (void)state;
+    for (int devices = 1; devices <= 4; devices += 3) {
+        struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), devices);
+        struct simulation *sim = simulate(t->train, t->costs);
+        int k = sim->steps - 2;
+        assert_true(first_start(sim, k + 1, "batch.prepare") < last_end(sim, k, "tied.add"));
+        assert_true(first_start(sim, k + 1, "batch.upload") < last_end(sim, k, "tied.add"));
+        assert_true(first_start(sim, k + 1, "batch.upload") < first_start(sim, k, "norm.finish"));
+        free_simulation(sim);
+        free_trainer(t);
+    }
+}
+
 static void test_the_shipped_hardware(void **state)
 {
     (void)state;
@@ -610,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_simulate_is_simulate_durations),
         cmocka_unit_test(test_free_links_leave_the_compute_path),
         cmocka_unit_test(test_random_copies_share_evenly),
+        cmocka_unit_test(test_the_next_batch_does_not_wait_for_the_tail),
         cmocka_unit_test(test_the_shipped_hardware),
     };
     return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);

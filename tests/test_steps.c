@@ -75,7 +75,7 @@ static void test_every_word_is_kept(void **state)
     assert_true(d->budget == 2048 && d->alignment == 512 && m->host->budget == 1 << 30 && m->host->alignment == 64);
     assert_true(d->link[LINK_UP]->rate == 1e3 && d->link[LINK_UP]->latency == 2e-3 && !d->link[LINK_DOWN]);
     assert_true(d->link[LINK_UP]->queues == 4 && d->link[LINK_UP]->queue == 250 && m->host->disk->rate == 5e8);
-    assert_true(t->seconds == 1.5e-3 && t->host_seconds == 3e-3 && t->every == 4);
+    assert_true(t->seconds == 1.5e-3 && t->host_seconds == 3e-3 && t->when.every == 4);
     assert_true(t->layer == 2 && t->micro == 1 && t->role == ROLE_BACKWARD && t->n_access == 4);
     assert_true(t->access[0].tensor->bytes == 16 && t->access[2].tensor->offset == 32);
     assert_true(t->access[0].tensor->root == s->pool->tensors[0]);
@@ -198,16 +198,15 @@ static void test_conditional_tasks(void **state)
             free(list);
         }
     struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
-    assert_true(sim->moments[1].end == 1 && sim->moments[3].end - sim->moments[3].start == 1);
+    assert_true(sim->moments[1].blocker == SKIPPED && sim->moments[3].end - sim->moments[3].start == 1);
     end_simulation(sim);
 }
 
-/* A write of every second step hides behind the next one.  A longer one holds up the step behind that, since two
- * iterations are in flight. */
+/* A write of every second step hides behind the next ones, as long as it ends before the next write. */
 static void test_a_pattern_longer_than_a_step(void **state)
 {
     (void)state;
-    static const double write[] = {2, 3, 5}, period[] = {2, 2.5, 3.5};
+    static const double write[] = {2, 4, 5}, period[] = {2, 2, 2.5};
     for (size_t i = 0; i < COUNT(write); i++) {
         char *text = format_string(GPU "tensor x gpu 4 work\ntensor h host 4 work\n"
                                        "task work gpu.compute 2 writes=x\n"
@@ -241,7 +240,7 @@ static void test_steps_are_run_until_they_repeat(void **state)
 {
     (void)state;
     struct simulation *sim = simulate_text("task a host.cpu 1\n");
-    assert_true(sim->steps <= 4 && sim->first + sim->pattern == sim->steps);
+    assert_true(sim->steps <= MOST_RUNS + 1 && sim->first + sim->pattern == sim->steps);
     end_simulation(sim);
     sim = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");
     expect_number("period", sim->period, 1 + 2.0 / 7 + 4.0 / 11);
@@ -259,11 +258,20 @@ static void test_the_shipped_lists(void **state)
     (void)state;
     static const struct {
         const char *name;
+        bool clip;
         double period;
-    } shipped[] = {{"chain", 0.022}, {"1f1b", 0.054}, {"overlap-pays", 0.0145}, {"overlap-does-not-pay", 0.023}};
+    } shipped[] = {{"chain", true, 0.022},
+                   {"1f1b", true, 0.054},
+                   {"overlap-pays", false, 0.0145},
+                   {"overlap-pays", true, 0.0185},
+                   {"overlap-does-not-pay", false, 0.023},
+                   {"clip", false, 0.014},
+                   {"clip", true, 0.014}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = format_string("data/steps/%s.txt", shipped[i].name);
         struct step *s = read_list(path);
+        if (shipped[i].clip)
+            hold_updates(s);
         struct values *values = number_values(s);
         must(place(s->pool, &s, 1, true));
         depend(s, true);
@@ -276,6 +284,104 @@ static void test_the_shipped_lists(void **state)
         free_values(values), free(path);
         end_simulation(sim);
     }
+}
+
+/* ---- clipping ---------------------------------------------------------------------------------------------------- */
+
+#define TWO_LAYERS                                                                                                     \
+    GPU "tensor w gpu 4 parameters\ntensor v gpu 4 parameters\ntensor g gpu 4 gradients\ntensor f gpu 4 gradients\n"   \
+        "task back gpu.compute 2 role=backward reads=w writes=g\n"                                                     \
+        "task adam host.cpu 1 role=update reads=g,w writes=w\n"                                                        \
+        "task tell host.report 1 reads=w\n"                                                                            \
+        "task back gpu.compute 3 role=backward reads=v writes=f\n"                                                     \
+        "task adam host.cpu 1 role=update reads=f,v writes=v\n"
+
+static struct step *held_list(const char *text)
+{
+    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    hold_updates(s);
+    struct values *values = number_values(s);
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    char *wrong = verify(s, values);
+    if (wrong)
+        test_failed("the list is wrong: %s\n", wrong);
+    free_values(values);
+    return s;
+}
+
+static void expect_order(const struct step *s, const char *names)
+{
+    char *found = copy_string("");
+    for (size_t i = 0; i < s->n; i++) {
+        char *longer = format_string("%s%s%s", found, i ? " " : "", s->task[i]->name);
+        free(found);
+        found = longer;
+    }
+    assert_string_equal(found, names);
+    free(found);
+}
+
+/* By hand: backwards 0-5, then both updates; the second hides behind the next step's first backward. */
+static void test_updates_wait_for_the_last_backward(void **state)
+{
+    (void)state;
+    struct step *s = held_list(TWO_LAYERS);
+    struct simulation *sim = simulate(s, NULL);
+    expect_order(s, "back back adam tell adam");
+    expect_number("period", sim->period, 6);
+    expect_number("first update", sim->moments[2].start, 5);
+    end_simulation(sim);
+    s = held_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
+    sim = simulate(s, NULL);
+    expect_order(s, "back back norm adam tell adam late");   /* the norm takes the backwards' place */
+    expect_number("first update", sim->moments[3].start, 2); /* of g; the norm reads nothing and starts at 0 */
+    end_simulation(sim);
+}
+
+static void hold_list(void *text) { held_list(text); }
+
+static void test_gradients_may_not_follow_from_updates(void **state)
+{
+    (void)state;
+    expect_refusal(hold_list,
+                   GPU "tensor w gpu 4 parameters\n"
+                       "task adam gpu.compute 1 role=update reads=w writes=w\n"
+                       "task back gpu.compute 1 role=backward reads=w\n",
+                   EXIT_USAGE, "task 1 back is of role backward and follows from an update, which --clip holds");
+}
+
+static void test_who_reads_the_norm_is_not_held(void **state)
+{
+    (void)state;
+    struct step *s = held_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
+                                   "task norm gpu.compute 2 role=norm writes=n\n"
+                                   "task pass host.cpu 1 reads=n writes=m\n"
+                                   "task adam host.cpu 1 role=update reads=m,w writes=w\n"
+                                   "task norm gpu.download 9 role=norm reads=n\n");
+    expect_order(s, "norm pass adam norm");
+    assert_false(s->task[2]->held);
+    free_list(s);
+}
+
+static void test_verify_sees_an_update_that_is_not_held(void **state)
+{
+    (void)state;
+    struct step *s = held_list(TWO_LAYERS);
+    struct task *adam = s->task[2];
+    size_t dropped = 0;
+    for (size_t e = 0; e < adam->n_edges; e++)
+        if (adam->edges[e].from == 1 && !adam->edges[e].previous) {
+            assert_true(adam->edges[e].wait);
+            adam->edges[e].wait = false;
+            dropped++;
+        }
+    char *wrong = verify(s, NULL);
+    assert_int_equal(dropped, 1);
+    assert_non_null(wrong);
+    assert_non_null(strstr(wrong, "task 2 adam, an update, may start before task 0 back has ended"));
+    free(wrong);
+    free_list(s);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -299,6 +405,10 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     struct simulation *second = simulate(again, NULL);
     char *twice = written(again, second->seconds);
     assert_string_equal(text, twice);
+    hold_updates(again); /* a model's updates wait for its norm already: nothing is held, or moves */
+    for (size_t i = 0; i < again->n; i++)
+        assert_true(!again->task[i]->held && strcmp(again->task[i]->name, s->task[i]->name) == 0);
+    depend(again, true);
     assert_int_equal(again->n, s->n);
     assert_int_equal(second->steps, sim->steps);
     for (size_t i = 0; i < (size_t)sim->steps * s->n; i++)
@@ -395,6 +505,10 @@ static void test_mistakes_name_line_and_word(void **state)
         {"link gpu down 1G", "line 6: '1G': expected a rate in bytes per second"},
         {"link gpu down 0", "line 6: '0': expected a rate"},
         {"link gpu down 1 2parsecs", "line 6: '2parsecs': expected a time"},
+        {"link gpu down 1 queues=1\nlane gpu.download1",
+         "line 7: 'gpu.download1': expected at most 1 download lane of gpu, as queues= of its link says, not 2"},
+        {"lane gpu.download1\nlane gpu.download2\nlink gpu down 1 queues=2",
+         "line 8: 'gpu': expected at most 2 download lanes of gpu"},
         {"link gpu down 1 queues=0", "line 6: '0': expected a whole number from 1"},
         {"link gpu down 1 queue=no", "line 6: 'no': expected a rate"},
         {"link gpu up 1", "line 6: 'gpu': expected a device that has no link in this direction yet"},
@@ -429,6 +543,7 @@ static void test_mistakes_name_line_and_word(void **state)
         {"task t gpu.compute 1 role=actor", "line 6: 'actor': expected a role: forward"},
         {"task t gpu.compute 1 cpu=fast", "line 6: 'fast': expected a time"},
         {"task t gpu.compute 1 every=0", "line 6: '0': expected a whole number from 1 to 1000"},
+        {"task t gpu.compute 1 every=3 rest=3", "line 6: '3': expected a whole number from 0 to 2"},
         {"task t gpu.compute 1 lane=gpu.upload", "line 6: 'lane=gpu.upload': expected task NAME LANE TIME"},
         {"copy c x", "line 6: 'x' ends too early: expected the tensor it reads"},
         {"copy c x h[0:8]", "line 6: 'x': expected as many bytes on both sides"},
@@ -480,6 +595,10 @@ int main(void)
         cmocka_unit_test(test_a_pattern_longer_than_a_step),
         cmocka_unit_test(test_one_step_alike_is_not_enough),
         cmocka_unit_test(test_steps_are_run_until_they_repeat),
+        cmocka_unit_test(test_updates_wait_for_the_last_backward),
+        cmocka_unit_test(test_gradients_may_not_follow_from_updates),
+        cmocka_unit_test(test_who_reads_the_norm_is_not_held),
+        cmocka_unit_test(test_verify_sees_an_update_that_is_not_held),
         cmocka_unit_test(test_the_shipped_lists),
         cmocka_unit_test(test_a_models_list_and_back),
         cmocka_unit_test(test_a_profiles_list_and_back),

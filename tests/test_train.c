@@ -697,13 +697,13 @@ static void test_export(void **state)
 
 /* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training has begun.
  */
-static int interrupt_training(const char *log, const char *folder)
+static int interrupt_training(const char *log, const char *folder, const char *err)
 {
     const char *program = getenv("YARD");
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
-        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+        if (!freopen("/dev/null", "w", stdout) || !freopen(err, "w", stderr))
             _exit(98);
         execl(program ? program : "./yard", "yard", "train", "--model", "tiny", "--steps", "100000000", "--val-batches",
               "1", "--log", log, "--save", folder, (char *)NULL);
@@ -724,8 +724,10 @@ static int interrupt_training(const char *log, const char *folder)
 static void test_interrupt_saves(void **state)
 {
     (void)state;
-    const char *log = temp_path("interrupted.jsonl"), *folder = temp_path("interrupted");
-    assert_int_equal(interrupt_training(log, folder), 130);
+    const char *log = temp_path("interrupted.jsonl"), *folder = temp_path("interrupted"), *err = temp_path("err");
+    int code = interrupt_training(log, folder, err);
+    if (code != 130)
+        test_failed("exit code %d instead of 130:\n%s\n", code, read_text(err));
     json_t *lines = read_log(log);
     char *path = format_string("%s/model.safetensors", folder);
     struct safetensors *st = open_safetensors(path);

@@ -6,10 +6,10 @@ enum lane_kind {
     LANE_COMPUTE,
     LANE_UPLOAD,   /* host to device */
     LANE_DOWNLOAD, /* device to host, and to other devices */
-    LANE_CPU,      /* host work */
+    LANE_CPU,      /* of the host: its share of the step's work */
     LANE_DISK,     /* files */
-    LANE_REPORT,   /* waits for the end of a step: nothing else may queue behind it */
-    LANE_FEED,     /* prepares batches: of described machines, whose host has it apart from its other work */
+    LANE_REPORT,   /* takes results out, at the end of a step: nothing else may stand behind it */
+    LANE_FEED,     /* prepares batches, ahead of the step: it may stand behind nothing else */
     LANE_KINDS
 };
 

@@ -111,6 +111,8 @@ static void show_by_hand(struct step *s, const struct settings *o)
 static int plan_list(const struct settings *o)
 {
     struct step *s = read_list(o->list);
+    if (o->clip > 0)
+        hold_updates(s);
     struct values *values = number_values(s); /* as it is written, before addresses are given */
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)

@@ -19,7 +19,7 @@ struct series { /* nanoseconds */
 struct collected {
     struct kind *kinds;
     size_t n, cap;
-    uint64_t lane_end[MAX_LANES];
+    uint64_t *lane_end; /* by lane */
     struct series gaps[LANE_KINDS];
 };
 
@@ -98,9 +98,9 @@ static struct lane_speed measure_link(struct device *d, bool upload)
 /* Host seconds to issue a task and, when all has ended, to collect it. */
 static double measure_issue(struct trainer *t, uint32_t first)
 {
-    enum { RUNS = 5 };
-    double seconds[RUNS];
-    for (uint32_t i = 0; i < RUNS; i++) {
+    enum { TRIES = 5 };
+    double seconds[TRIES];
+    for (uint32_t i = 0; i < TRIES; i++) {
         uint64_t start = now_ns();
         run_step(t, first + i);
         uint64_t issued = now_ns();
@@ -109,18 +109,20 @@ static double measure_issue(struct trainer *t, uint32_t first)
         drain(t->train);
         seconds[i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
     }
-    return trace_median(seconds, RUNS);
+    return trace_median(seconds, TRIES);
 }
 
 static void run_trial(struct trainer *t, struct collected *c)
 {
     init_random(t->model, 1);
+    c->lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c->lane_end);
     execution.observe = collect;
     execution.observe_context = c;
     for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
         run_step(t, i);
     drain(t->train);
     execution.observe = NULL;
+    free(c->lane_end);
 }
 
 static void keep_medians(struct costs *to, struct collected *c)

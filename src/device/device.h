@@ -71,7 +71,7 @@ struct link {
     int index;            /* in machine->link */
     double rate, latency; /* bytes/s that the copies on it share; s of each copy before it is on it */
     double queue;         /* bytes/s that one queue reaches at most; 0: the whole rate */
-    int queues;           /* that may use it, for passes that deal copies out; 0: not said */
+    int queues;           /* lanes of one device that may use it, at most; 0: as many as one likes */
 };
 
 struct device;
@@ -89,7 +89,7 @@ struct lane {
     struct host_thread *forward; /* completes user events of other contexts when this lane's events end */
 };
 
-enum { MAX_DEVICES = 16, LANES_PER_DEVICE = 3, MAX_LANES = (MAX_DEVICES + 1) * LANES_PER_DEVICE };
+enum { MAX_DEVICES = 16 };
 enum { SHORT_LOOPS = 65535 };
 struct device {
     char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
@@ -124,8 +124,9 @@ struct machine {
     struct device *host;
     struct context context[MAX_DEVICES];
     int n_contexts;
-    struct lane *lane;
+    struct lane **lane;
     int n_lanes;
+    size_t cap_lanes;
     struct link **link; /* of a described machine */
     size_t n_links, cap_links;
     double issue;     /* of a described machine: host seconds per task */
@@ -147,8 +148,10 @@ struct machine_options {
 /* Opens devices, contexts and queues.  Fails with EXIT_NO_DEVICE or EXIT_USAGE and a sentence. */
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *m);
-/* The nth lane of a kind on a device; NULL: it has none. */
+/* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
+/* The same, and it is made where there is none yet: before the lists are finished that use it. */
+struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the
  * driver's exp and log do. */
 unsigned vector_width(const struct machine *m);
@@ -161,8 +164,8 @@ void list_devices(FILE *out, bool json);
 
 /* ---- paper.c: machines that are only described ------------------------------------------------------------------ */
 
-/* A machine of n devices and the host, with room for so many lanes. */
-struct machine *new_machine(int n_devices, size_t lanes);
+/* A machine of n devices and the host. */
+struct machine *new_machine(int n_devices);
 /* Names device i (n_devices: the host) and gives it memory and its standard lanes. */
 struct device *name_device(struct machine *m, int i, const char *id, size_t memory);
 struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);

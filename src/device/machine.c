@@ -327,11 +327,16 @@ static void make_context(struct machine *m, struct device *first)
     CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
-static void open_lane(struct machine *m, struct device *d, enum lane_kind kind)
+struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
 {
     cl_command_queue_properties properties = m->profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
-    struct lane *lane = add_lane(m, d, kind, 0);
-    CL_MAKE(lane->queue = clCreateCommandQueue(d->context->cl, d->cl, properties, &err));
+    struct lane *lane = lane_of(d, kind, nth);
+    if (lane)
+        return lane;
+    lane = add_lane(m, d, kind, nth);
+    if (d->cl)
+        CL_MAKE(lane->queue = clCreateCommandQueue(d->context->cl, d->cl, properties, &err));
+    return lane;
 }
 
 static void open_host(struct machine *m, size_t budget)
@@ -346,14 +351,13 @@ static void open_host(struct machine *m, size_t budget)
     h->memory = host_memory();
     h->max_allocation = h->memory;
     h->budget = budget ? budget : h->memory;
-    add_lane(m, h, LANE_CPU, 0);
-    add_lane(m, h, LANE_DISK, 0);
-    add_lane(m, h, LANE_REPORT, 0); /* waits for the end of a step, so nothing else may queue behind it */
+    for (enum lane_kind kind = LANE_CPU; kind <= LANE_FEED; kind++)
+        add_lane(m, h, kind, 0);
 }
 
 struct machine *open_machine(const struct machine_options *options)
 {
-    struct machine *m = new_machine(MAX_DEVICES, MAX_LANES);
+    struct machine *m = new_machine(MAX_DEVICES);
     m->n_devices = 0;
     m->profiling = options->profiling;
     m->separate = options->separate;
@@ -367,7 +371,7 @@ struct machine *open_machine(const struct machine_options *options)
             make_context(m, d);
         d->budget = options->device_memory ? options->device_memory : d->memory;
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
-            open_lane(m, d, kind);
+            open_lane(m, d, kind, 0);
     }
     open_host(m, options->host_memory);
     calibrate_clocks(m);
@@ -379,8 +383,8 @@ void close_machine(struct machine *m)
     for (int i = 0; i <= m->n_devices; i++)
         free_slabs(m, &m->device[i]);
     for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i].queue)
-            CL(clReleaseCommandQueue(m->lane[i].queue));
+        if (m->lane[i]->queue)
+            CL(clReleaseCommandQueue(m->lane[i]->queue));
     for (int i = 0; i < m->n_contexts; i++) {
         struct context *c = &m->context[i];
         for (size_t k = 0; k < c->n_programs; k++) {
@@ -395,6 +399,8 @@ void close_machine(struct machine *m)
         if (m->device[i].cl && m->device[i].cl != m->device[i].root)
             CL(clReleaseDevice(m->device[i].cl));
     drop_links(m);
+    for (int i = 0; i < m->n_lanes; i++)
+        free(m->lane[i]);
     free(m->link), free(m->device), free(m->lane);
     free(m);
 }

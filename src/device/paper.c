@@ -6,11 +6,10 @@
 
 #include <stdlib.h>
 
-struct machine *new_machine(int n_devices, size_t lanes)
+struct machine *new_machine(int n_devices)
 {
     struct machine *m = allocate(1, sizeof *m);
     m->device = allocate((size_t)n_devices + 1, sizeof *m->device);
-    m->lane = allocate(lanes, sizeof *m->lane);
     m->n_devices = n_devices;
     m->host = &m->device[n_devices];
     return m;
@@ -26,11 +25,12 @@ struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth)
 
 struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
 {
-    struct lane *lane = &m->lane[m->n_lanes], **end = &d->lane[kind];
+    size_t n = (size_t)m->n_lanes++;
+    struct lane *lane = *APPEND(m->lane, n, m->cap_lanes) = allocate(1, sizeof *lane), **end = &d->lane[kind];
     while (*end)
         end = &(*end)->more;
     *end = lane;
-    *lane = (struct lane){.index = m->n_lanes++, .kind = kind, .nth = nth, .device = d};
+    *lane = (struct lane){.index = (int)n - 1, .kind = kind, .nth = nth, .device = d};
     if (nth)
         snprintf(lane->name, sizeof lane->name, "%s %s%d", d->id, lane_kind_name[kind], nth);
     else
@@ -59,7 +59,7 @@ struct device *name_device(struct machine *m, int i, const char *id, size_t memo
     snprintf(d->name, sizeof d->name, "%s", id);
     if (!host)
         d->context = &m->context[0];
-    for (enum lane_kind kind = host ? LANE_CPU : LANE_COMPUTE; kind <= (host ? LANE_REPORT : LANE_DOWNLOAD); kind++)
+    for (enum lane_kind kind = host ? LANE_CPU : LANE_COMPUTE; kind <= (host ? LANE_FEED : LANE_DOWNLOAD); kind++)
         add_lane(m, d, kind, 0);
     return d;
 }

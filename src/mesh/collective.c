@@ -1,7 +1,7 @@
 /* collective.c - one tensor to many devices.
  *
  * Devices of one context copy directly, each copy on the sender's download lane.  Between contexts the bytes come down
- * to the host once, and go up from there to each receiver on its own upload lane.
+ * to the host once, and go up from there to each receiver on an upload lane that batches do not use.
  */
 #include "mesh.h"
 
@@ -19,6 +19,6 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *to, i
         else {
             if (!staged)
                 staged = add_download(s, name, from);
-            add_copy(s, to[i]->device->lane[LANE_UPLOAD], name, to[i], staged);
+            add_copy(s, open_lane(s->pool->machine, to[i]->device, LANE_UPLOAD, 1), name, to[i], staged);
         }
 }

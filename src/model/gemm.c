@@ -109,8 +109,9 @@ static void issue_batched(const struct task *t, const struct gemm *g, cl_event *
 }
 
 /* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels. */
-static void issue_clblast(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
+    (void)number;
     const struct gemm *g = t->context;
     if (n_wait)
         CL(clEnqueueBarrierWithWaitList(t->lane->queue, n_wait, wait, NULL));

@@ -116,7 +116,9 @@ static void gather_losses(struct build *b, struct tensor *losses, struct tensor 
     }
 }
 
-/* The block sums of one shard, at `first` of the partial sums; returns where the next one's begin. */
+/* Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on 512 bytes, pieces could begin at
+ * every 128th sum only.  The block sums of one shard, at `first` of the partial sums; returns where the next one's
+ * begin. */
 static size_t add_blocks(struct build *b, struct tensor *sum, struct tensor *partials, size_t first)
 {
     size_t n = ceil_div(count_elements(sum), NORM_BLOCK);

@@ -260,10 +260,15 @@ static double roofline(const struct costs *c, const struct task *t)
     return c->launch + fmax(t->flops / flops, (double)t->bytes / bytes);
 }
 
-static double copy_seconds(const struct costs *c, const struct task *t)
+/* By the speed of its lane's kind: of copies always, of what the host does where one is given. */
+static bool has_speed(const struct costs *c, const struct task *t) { return c->link[t->lane->kind].bytes_per_s > 0; }
+
+static double speed_seconds(const struct costs *c, const struct task *t)
 {
     const struct lane_speed *s = &c->link[t->lane->kind];
-    return s->latency + (double)t->access[0].tensor->bytes / (s->bytes_per_s * c->scale_link);
+    double bytes = (double)(t->copy ? t->access[0].tensor->bytes : t->bytes);
+    double scale = is_copy_lane(t) ? c->scale_link : t->lane->kind == LANE_DISK ? 1 : c->scale_cpu;
+    return s->latency + bytes / (s->bytes_per_s * scale);
 }
 
 /* The nearest kind of the profile: of the same name and lane, and of those the nearest in size. */
@@ -313,8 +318,8 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
 {
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
-    if (is_copy_lane(t) && !(c->measured && find_kind(c, t)))
-        return copy_seconds(c, t);
+    if (has_speed(c, t) && !(c->measured && find_kind(c, t)))
+        return speed_seconds(c, t);
     return c->measured ? profiled(c, t, source) : roofline(c, t);
 }
 
@@ -369,8 +374,9 @@ static void print_profile(FILE *f, const struct costs *c, const char *shape)
     fprintf(f, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\n", c->device, c->driver,
             c->engine, (long long)c->units, (long long)c->vector, shape);
     fprintf(f, "\n# copies: bytes per second, latency in seconds\n");
-    for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
-        fprintf(f, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
+    for (int k = 0; k < LANE_KINDS; k++)
+        if (c->link[k].bytes_per_s > 0)
+            fprintf(f, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
     fprintf(f, "\n# seconds from a task's end to the start of the next one behind it; host seconds to issue a task\n");
     for (int k = 0; k < LANE_KINDS; k++)
         if (c->gap[k] > 0)

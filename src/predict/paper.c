@@ -17,12 +17,15 @@ static void make_links(struct machine *m, const struct costs *c)
 
 void describe_speeds(struct machine *m, const struct costs *c)
 {
+    const struct lane_speed *disk = &c->link[LANE_DISK];
     drop_links(m);
+    if (disk->bytes_per_s > 0)
+        m->host->disk = add_link(m, disk->bytes_per_s, disk->latency);
     if (!c->measured)
         make_links(m, c); /* (a profile has measured its copies) */
     m->issue = c->issue;
     for (int i = 0; i < m->n_lanes; i++)
-        m->lane[i].gap = c->gap[m->lane[i].kind];
+        m->lane[i]->gap = c->gap[m->lane[i]->kind];
 }
 
 struct machine *virtual_machine(const struct costs *c, int n_devices)
@@ -32,7 +35,7 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
     if (n_devices > MAX_DEVICES || n_devices > c->devices)
         fail(EXIT_USAGE, "devices of %s: %lld, and a plan can use %d at most; --mesh asks for %d", c->path,
              (long long)c->devices, MAX_DEVICES, n_devices);
-    struct machine *m = new_machine(n_devices, MAX_LANES);
+    struct machine *m = new_machine(n_devices);
     m->n_contexts = n_devices;
     for (int i = 0; i < n_devices; i++) {
         char id[sizeof m->device->id];

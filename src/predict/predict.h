@@ -21,7 +21,7 @@
  * line per kind of task and lane, and per lane of copies:
  *
  *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind
- *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS
+ *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS    upload and download; also disk, and other lanes of the host
  *     gap LANE = SECONDS                              from one task's end to the next one's start, back to back
  *     issue = SECONDS                                 host time to issue and collect one task
  *     memory CLASS = BYTES                            peak, for people
@@ -35,7 +35,7 @@ struct task_cost { /* of a profile */
     enum lane_kind lane;
     double ns, flops, bytes;
 };
-struct lane_speed { /* copies: of upload, download; on hardware also what the host's lanes do */
+struct lane_speed { /* of copies; and of what a kind of the host's lanes does, where it is given (else 0) */
     double bytes_per_s, latency;
 };
 struct costs {
@@ -75,8 +75,9 @@ void describe_speeds(struct machine *m, const struct costs *c);
 
 struct moment { /* one task in one simulated step: seconds */
     double start, end;
-    int32_t blocker; /* node that it waited for last, -1: none */
+    int32_t blocker; /* node that it waited for last, NONE, or SKIPPED: it does not run in this step */
 };
+enum { NONE = -1, SKIPPED = -2 };
 struct simulation {
     const struct step *step;
     int steps;              /* that were run to their end: until their times repeat, see simulate.c */
@@ -84,7 +85,7 @@ struct simulation {
     bool settled;           /* false: the times never repeated, and the pattern is the later half of the steps */
     struct moment *moments; /* [steps * n]; node i is task i % n of step i / n */
     double *seconds;        /* [n] alone */
-    double *steady;         /* [n] mean over the pattern: on a shared link longer than alone */
+    double *steady;         /* [n] mean over its runs in the pattern: on a shared link longer than alone */
     double *gaps;           /* [n] between the lane's turn and the task's start */
     size_t by_source[COST_SOURCES];
     double period; /* mean over the pattern: from one step's end to the next one's */

@@ -82,6 +82,8 @@ static size_t find_waits(const struct simulation *sim, struct total *totals)
     for (size_t node = steady_begin(sim); node < all_nodes(sim); node++) {
         const struct moment *m = &sim->moments[node];
         int lane = task_of(sim, (int)node)->lane->index;
+        if (m->blocker == SKIPPED)
+            continue;
         double waited = m->start - lane_end[lane] - sim->gaps[node % sim->step->n]; /* (a gap is not waiting) */
         if (lane_end[lane] >= 0 && waited > 1e-9 && m->blocker >= 0)
             add_total(totals, &n,
@@ -105,7 +107,7 @@ static struct table *lane_table(const struct simulation *sim)
     struct table *t = new_table(columns, COUNT(columns));
     const struct machine *m = sim->step->pool->machine;
     for (int i = 0; i < m->n_lanes; i++)
-        ROW(t, text_cell(m->lane[i].name), number_cell(1e3 * sim->busy[i]), number_cell(sim->busy[i] / sim->period));
+        ROW(t, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]), number_cell(sim->busy[i] / sim->period));
     return t;
 }
 
@@ -120,7 +122,7 @@ static struct table *path_table(const struct simulation *sim)
     struct total *totals = allocate(all_nodes(sim), sizeof *totals);
     size_t n = critical_path(sim, totals);
     for (size_t i = 0; i < n; i++)
-        ROW(t, text_cell(totals[i].name), text_cell(sim->step->pool->machine->lane[totals[i].lane].name),
+        ROW(t, text_cell(totals[i].name), text_cell(sim->step->pool->machine->lane[totals[i].lane]->name),
             number_cell((double)totals[i].count), number_cell(1e3 * totals[i].seconds),
             number_cell(totals[i].seconds / sim->period));
     free(totals);
@@ -135,7 +137,7 @@ static void print_waits(FILE *out, const struct simulation *sim)
         if (i == 0)
             fprintf(out, "\nlanes that stand still, simulated\n");
         fprintf(out, "  lane %s blocked by %s for %.3f ms, waiting for %s\n",
-                sim->step->pool->machine->lane[totals[i].lane].name, totals[i].name, 1e3 * totals[i].seconds,
+                sim->step->pool->machine->lane[totals[i].lane]->name, totals[i].name, 1e3 * totals[i].seconds,
                 totals[i].other);
     }
     free(totals);
@@ -177,7 +179,7 @@ json_t *simulation_json(const struct simulation *sim)
     struct table *path = path_table(sim);
     json_t *lanes = json_object(), *memory = json_object();
     for (int i = 0; i < m->n_lanes; i++)
-        json_object_set_new(lanes, m->lane[i].name, json_real(sim->busy[i] / sim->period));
+        json_object_set_new(lanes, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(memory, m->device[d].id, json_integer((json_int_t)sim->peak[d]));
     json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I}}", "kind", "simulated",
@@ -196,6 +198,8 @@ void write_simulation(const struct simulation *sim, const char *path, const char
     struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, model, TRACE_SIMULATED, 1);
     for (size_t node = 0; node < all_nodes(sim); node++) {
         const struct moment *m = &sim->moments[node];
+        if (m->blocker == SKIPPED)
+            continue;
         uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
         trace_end(w, trace_begin(w, (uint32_t)(node / s->n) + 1, (uint32_t)(node % s->n), start), start, end, 0);
     }

@@ -1,14 +1,17 @@
 /* simulate.c - the cyclic list on a virtual clock.
  *
  * The rules are execute()'s own: a lane runs its tasks in list order; a task starts when the one before it on its lane
- * and all that it waits for have ended, and not before the iteration two back has ended, nor before the host has issued
- * it.  A copy waits for the latency of its links and is then on them: each of the k copies on a link gets 1/k of its
- * rate, at most what one queue reaches; a copy on two links goes at the smaller share.
+ * and all that it waits for have ended, and not before the host has issued it.  The host opens an iteration when the
+ * compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  A task that skips an
+ * iteration is not there: who waits for it waits for the last time that it ran.  A copy waits for the latency of its
+ * links and is then on them: each of the k copies on a link gets 1/k of its rate, at most what one queue reaches; a
+ * copy on two links goes at the smaller share.
  *
- * Iterations are run until their times repeat: the last two, as a pair, are those of `pattern` iterations before, all
- * moved by the same time.  What follows an iteration's end depends on nothing older, so from there on everything
- * repeats, and the mean over the pattern is the period.  `pattern` is 1 unless tasks skip iterations or the list itself
- * alternates.  A list that does not settle is stopped, and its later half counts.
+ * Iterations are run until their times repeat: the last ones, MOST_RUNS or as many as conditional tasks need to come
+ * round, are those of `pattern` iterations before, all moved by the same time.  What follows depends on nothing older,
+ * so from there on everything repeats, and the mean over the pattern is the period.  An iteration's end is the moment
+ * from which all up to it have ended.  `pattern` is 1 unless tasks skip iterations or the list itself alternates.  A
+ * list that does not settle is stopped, and its later half counts.
  *
  * Nodes number the tasks of all iterations: task i of iteration s is node s * n + i.  At most one node per lane runs,
  * so the next event is the earliest one over the lanes.
@@ -19,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = -1, LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
-enum { RING = 4 }; /* iterations of which some task may be waited for: two run, and one is behind them */
+enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum { RING = 8 }; /* iterations whose tensors are told apart */
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
@@ -33,26 +36,28 @@ struct turn {      /* what a lane does */
 };
 struct clockwork {
     struct simulation *sim;
-    int n, n_lanes, limit, repeat; /* iterations at most; every task runs in those divisible by `repeat` */
+    int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
     int *first_out, *out;        /* waits, by producer: consumers of task i, out[first_out[i]] ...; bit 30: next step */
-    int *unmet;                  /* [RING, n] producers that have not ended, the lane's turn not counted */
+    int *unmet;                  /* by node: producers that have not ended, the lane's turn not counted */
     int *lane_list, *lane_first; /* tasks of each lane in order */
     struct turn *turn;           /* by lane */
     int *load;                   /* by link: copies on it */
-    int *ended;                  /* by iteration: tasks */
-    double *end, *issue_begin;   /* by iteration: its last end; when the host begins it */
+    int opened, done;            /* iterations that the host has opened; of which all up to there have ended */
+    int *left, *computing;       /* by iteration: tasks that have not ended; of them on compute lanes */
+    int *ended, *in_flight;      /* by task: its last run that has ended, NONE; runs that have been opened and not */
+    int full;                    /* tasks with MOST_RUNS in flight */
+    double *end, *issue_begin;   /* by iteration: its end; when the host begins it */
     double issue, now;           /* host seconds per task */
     bool stop;
-    size_t cap_moments;
-    int *uses;      /* per tensor: how many accesses an iteration makes */
-    int *left_uses; /* [iteration & 1, tensor]: of them not yet ended; -1: none has started */
-    int64_t *live;  /* bytes held now, by device */
+    size_t cap_moments, cap_unmet;
+    int *uses;     /* [RING, tensor] accesses in that iteration that have not ended, negative until the first starts */
+    int64_t *live; /* bytes held now, by device */
 };
 enum { NEXT_STEP = 1 << 30 };
 
 static const struct task *task_of(const struct clockwork *k, int node) { return k->sim->step->task[node % k->n]; }
 
-static bool runs(const struct clockwork *k, int node) { return (node / k->n + 1) % task_of(k, node)->every == 0; }
+static bool skipped(const struct clockwork *k, int node) { return k->sim->moments[node].blocker == SKIPPED; }
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
 
@@ -76,22 +81,6 @@ static void index_consumers(struct clockwork *k)
         for (int i = 0; i < k->n; i++)
             k->first_out[i + 2] += k->first_out[i + 1];
         k->out = allocate((size_t)k->first_out[k->n + 1], sizeof *k->out);
-    }
-}
-
-static int *unmet(const struct clockwork *k, int node)
-{
-    return &k->unmet[(size_t)(node / k->n % RING) * (size_t)k->n + (size_t)(node % k->n)];
-}
-
-static void count_unmet(struct clockwork *k, int iteration)
-{
-    for (int node = iteration * k->n; node < (iteration + 1) * k->n; node++) {
-        const struct task *t = task_of(k, node);
-        int *count = unmet(k, node);
-        *count = iteration >= 2; /* the iteration two back */
-        for (size_t e = 0; e < t->n_edges; e++)
-            *count += t->edges[e].wait && (!t->edges[e].previous || iteration > 0);
     }
 }
 
@@ -145,17 +134,22 @@ static void change_load(struct clockwork *k, const struct turn *copy, int change
     }
 }
 
+static int *uses_of(const struct clockwork *k, int node)
+{
+    return k->uses + (size_t)(node / k->n % RING) * k->sim->step->pool->n;
+}
+
 /* A tensor is live from the start of the first task that touches it in an iteration ... */
 static void take_bytes(struct clockwork *k, int node)
 {
     const struct task *t = task_of(k, node);
-    int *left = k->left_uses + (size_t)(node / k->n & 1) * k->sim->step->pool->n;
+    int *left = uses_of(k, node);
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
         int d = x->device->index;
         if (x->persistent || left[x->id] >= 0)
             continue;
-        left[x->id] = k->uses[x->id];
+        left[x->id] = -left[x->id];
         k->live[d] += (int64_t)x->bytes;
         k->sim->peak[d] = MAX(k->sim->peak[d], (size_t)k->live[d]);
     }
@@ -165,7 +159,7 @@ static void take_bytes(struct clockwork *k, int node)
 static void give_bytes(struct clockwork *k, int node)
 {
     const struct task *t = task_of(k, node);
-    int *left = k->left_uses + (size_t)(node / k->n & 1) * k->sim->step->pool->n;
+    int *left = uses_of(k, node);
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
         if (!x->persistent && --left[x->id] == 0)
@@ -173,15 +167,19 @@ static void give_bytes(struct clockwork *k, int node)
     }
 }
 
+/* The next task of the lane that is not skipped, of the iterations that are open. */
 static int head_of(const struct clockwork *k, int lane)
 {
-    int size = k->lane_first[lane + 1] - k->lane_first[lane], nth = k->turn[lane].started;
-    if (size == 0 || nth / size >= k->limit)
-        return NONE;
-    return nth / size * k->n + k->lane_list[k->lane_first[lane] + nth % size];
+    int size = k->lane_first[lane + 1] - k->lane_first[lane];
+    for (int *nth = &k->turn[lane].started; size && *nth / size < k->opened; ++*nth) {
+        int node = *nth / size * k->n + k->lane_list[k->lane_first[lane] + *nth % size];
+        if (!skipped(k, node))
+            return node;
+    }
+    return NONE;
 }
 
-/* When the host has issued the node: in list order, and an iteration only when the one two back has ended. */
+/* When the host has issued the node: in list order. */
 static double issued(const struct clockwork *k, int node)
 {
     return k->issue > 0 ? k->issue_begin[node / k->n] + (node % k->n + 1) * k->issue : 0;
@@ -198,8 +196,7 @@ static void start(struct clockwork *k, int lane, int node, int blocker)
 {
     struct turn *l = &k->turn[lane];
     int i = node % k->n;
-    double seconds = runs(k, node) ? k->sim->seconds[i] : 0, latency = 0, gap = runs(k, node) ? k->sim->gaps[i] : 0;
-    double begin = fmax(k->now + gap, issued(k, node));
+    double seconds = k->sim->seconds[i], latency = 0, begin = fmax(k->now + k->sim->gaps[i], issued(k, node));
     l->started++;
     l->node = node;
     l->on_links = false;
@@ -221,33 +218,58 @@ static void start(struct clockwork *k, int lane, int node, int blocker)
 static void try_start(struct clockwork *k, int lane, int blocker)
 {
     int node = k->turn[lane].node == NONE ? head_of(k, lane) : NONE;
-    if (node != NONE && *unmet(k, node) == 0)
+    if (node != NONE && k->unmet[node] == 0)
         start(k, lane, node, blocker);
 }
 
-static void release(struct clockwork *k, int node, int producer)
+/* ---- opening an iteration ---------------------------------------------------------------------------------------- */
+
+/* The last iteration up to this one in which task i runs, or NONE. */
+static int latest_run(const struct clockwork *k, int i, int iteration)
 {
-    if (node / k->n < k->limit && --*unmet(k, node) == 0)
-        try_start(k, task_of(k, node)->lane->index, producer);
+    while (iteration >= 0 && skipped(k, iteration * k->n + i))
+        iteration--;
+    return iteration;
 }
 
-static void prepare_iteration(struct clockwork *k, int iteration)
+static void open_task(struct clockwork *k, int node)
 {
-    size_t n = k->sim->step->pool->n, nodes = (size_t)(iteration + 1) * (size_t)k->n;
+    const struct task *t = task_of(k, node);
+    int i = node % k->n, iteration = node / k->n, *left = uses_of(k, node);
+    bool now = runs(t, (uint32_t)iteration + 1);
+    k->sim->moments[node] = (struct moment){.blocker = now ? NONE : SKIPPED};
+    k->unmet[node] = 0;
+    if (!now)
+        return;
+    for (size_t e = 0; e < t->n_edges; e++) {
+        int from = (int)t->edges[e].from, run = NONE;
+        if (t->edges[e].wait)
+            run = latest_run(k, from, iteration - t->edges[e].previous);
+        k->unmet[node] += run != NONE && run > k->ended[from];
+    }
+    for (int a = 0; a < t->n_access; a++)
+        left[t->access[a].tensor->root->id]--;
+    k->left[iteration]++;
+    k->computing[iteration] += t->lane->kind == LANE_COMPUTE;
+    k->full += ++k->in_flight[i] == MOST_RUNS;
+}
+
+static void open_iteration(struct clockwork *k)
+{
+    size_t n = k->sim->step->pool->n, nodes = (size_t)(k->opened + 1) * (size_t)k->n;
+    int iteration = k->opened++;
     k->sim->moments = grow(k->sim->moments, &k->cap_moments, nodes, sizeof *k->sim->moments);
-    memset(k->left_uses + (size_t)(iteration & 1) * n, -1, n * sizeof *k->left_uses);
+    k->unmet = grow(k->unmet, &k->cap_unmet, nodes, sizeof *k->unmet);
+    memset(k->uses + (size_t)(iteration % RING) * n, 0, n * sizeof *k->uses);
     if (iteration > 0)
         k->issue_begin[iteration] = fmax(k->now, k->issue_begin[iteration - 1] + k->n * k->issue);
+    for (int i = 0; i < k->n; i++)
+        open_task(k, iteration * k->n + i);
 }
 
-static void begin_iteration(struct clockwork *k, int iteration, int node)
+static bool may_open(const struct clockwork *k)
 {
-    if (iteration >= k->limit)
-        return;
-    prepare_iteration(k, iteration);
-    count_unmet(k, iteration + 1);
-    for (int i = 0; i < k->n; i++)
-        release(k, iteration * k->n + i, node);
+    return k->opened < k->limit && k->full == 0 && (k->opened < 2 || k->computing[k->opened - 2] == 0);
 }
 
 /* ---- until the times repeat ------------------------------------------------------------------------------------ */
@@ -257,10 +279,23 @@ static bool repeats(const struct clockwork *k, int a, int b, double shift, doubl
 {
     const struct moment *x = &k->sim->moments[(size_t)a * (size_t)k->n],
                         *y = &k->sim->moments[(size_t)b * (size_t)k->n];
-    for (int i = 0; i < k->n; i++)
-        if (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance)
+    for (int i = 0; i < k->n; i++) {
+        bool skips = x[i].blocker == SKIPPED;
+        if (skips != (y[i].blocker == SKIPPED))
             return false;
+        if (!skips &&
+            (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance))
+            return false;
+    }
     return fabs(k->issue_begin[b] - k->issue_begin[a] - shift) <= tolerance || k->issue == 0;
+}
+
+static bool repeats_for(const struct clockwork *k, int iteration, int p, double shift, double tolerance)
+{
+    for (int i = 0; i < MAX(k->repeat, MOST_RUNS); i++)
+        if (iteration - p - i < 0 || !repeats(k, iteration - p - i, iteration - i, shift, tolerance))
+            return false;
+    return true;
 }
 
 static void look_for_pattern(struct clockwork *k, int iteration)
@@ -270,8 +305,7 @@ static void look_for_pattern(struct clockwork *k, int iteration)
         double shift = k->end[iteration] - k->end[iteration - p], tolerance = 1e-9 * shift / p;
         tolerance += 1e-14 * k->end[iteration]; /* what adding up has rounded */
         sim->pattern = p;
-        sim->settled = repeats(k, iteration - p, iteration, shift, tolerance) &&
-                       repeats(k, iteration - p - 1, iteration - 1, shift, tolerance);
+        sim->settled = repeats_for(k, iteration, p, shift, tolerance);
     }
     k->stop = sim->settled || iteration == k->limit - 1;
     if (!sim->settled)
@@ -282,13 +316,35 @@ static void look_for_pattern(struct clockwork *k, int iteration)
     sim->period = (k->end[iteration] - k->end[iteration - sim->pattern]) / sim->pattern;
 }
 
-static void end_iteration(struct clockwork *k, int iteration, int node)
+/* What the last end, that of `node`, brings about: iterations are over, others are opened, and lanes go on. */
+static void move_on(struct clockwork *k, int node)
 {
-    k->end[iteration] = k->now;
-    if (iteration > 0)
-        look_for_pattern(k, iteration);
-    if (!k->stop)
-        begin_iteration(k, iteration + 2, node);
+    int before = k->opened;
+    while (!k->stop) {
+        if (k->done < k->opened && k->left[k->done] == 0) {
+            k->end[k->done] = k->now;
+            if (k->done > 0)
+                look_for_pattern(k, k->done);
+            k->done++;
+        } else if (may_open(k))
+            open_iteration(k);
+        else
+            break;
+    }
+    for (int lane = 0; k->opened > before && lane < k->n_lanes; lane++)
+        try_start(k, lane, node);
+}
+
+/* ---- the clock --------------------------------------------------------------------------------------------------- */
+
+/* Task i of that iteration has ended, for all that wait for this run of it. */
+static void release(struct clockwork *k, int i, int iteration, int consumer, int step)
+{
+    for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
+        int node = (c + step) * k->n + consumer;
+        if (!skipped(k, node) && --k->unmet[node] == 0)
+            try_start(k, task_of(k, node)->lane->index, iteration * k->n + i);
+    }
 }
 
 static void finish(struct clockwork *k, int lane)
@@ -301,10 +357,13 @@ static void finish(struct clockwork *k, int lane)
         change_load(k, l, -1);
     l->node = NONE;
     l->next = INFINITY;
+    k->ended[i] = iteration;
     for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
-        release(k, (k->out[e] & ~NEXT_STEP) + (iteration + (k->out[e] & NEXT_STEP ? 1 : 0)) * k->n, node);
-    if (++k->ended[iteration] == k->n)
-        end_iteration(k, iteration, node);
+        release(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0);
+    k->full -= k->in_flight[i]-- == MOST_RUNS;
+    k->left[iteration]--;
+    k->computing[iteration] -= task_of(k, node)->lane->kind == LANE_COMPUTE;
+    move_on(k, node);
     try_start(k, lane, node);
 }
 
@@ -319,8 +378,7 @@ static int earliest(const struct clockwork *k)
 
 static void run_clock(struct clockwork *k)
 {
-    for (int lane = 0; lane < k->n_lanes; lane++)
-        try_start(k, lane, NONE);
+    move_on(k, NONE);
     for (int lane = earliest(k); lane != NONE && !k->stop; lane = earliest(k)) {
         struct turn *l = &k->turn[lane];
         k->now = l->next;
@@ -339,23 +397,20 @@ static void sum_up(struct simulation *sim)
     const struct step *s = sim->step;
     sim->steady = allocate(s->n, sizeof *sim->steady);
     for (size_t i = 0; i < s->n; i++) {
+        int n = 0;
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {
             const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
-            sim->steady[i] += (m->end - m->start) / sim->pattern;
+            sim->busy[s->task[i]->lane->index] += (m->end - m->start) / sim->pattern;
+            sim->steady[i] += m->end - m->start;
+            n += m->blocker != SKIPPED;
         }
-        sim->busy[s->task[i]->lane->index] += sim->steady[i];
+        sim->steady[i] = n ? sim->steady[i] / n : sim->seconds[i];
     }
 }
 
-static void count_uses(struct clockwork *k)
+static void hold_persistent(struct clockwork *k)
 {
-    const struct step *s = k->sim->step;
-    const struct pool *p = s->pool;
-    k->uses = allocate(p->n, sizeof *k->uses);
-    k->left_uses = allocate(2 * p->n, sizeof *k->left_uses);
-    for (size_t i = 0; i < s->n; i++)
-        for (int a = 0; a < s->task[i]->n_access; a++)
-            k->uses[s->task[i]->access[a].tensor->root->id]++;
+    const struct pool *p = k->sim->step->pool;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->persistent)
             k->live[p->tensors[i]->device->index] += (int64_t)p->tensors[i]->bytes;
@@ -369,9 +424,10 @@ static int repeat_of(const struct step *s)
     int repeat = 1;
     for (size_t i = 0; i < s->n; i++) {
         int common = repeat;
-        for (int a = s->task[i]->every, b = repeat; a; common = a, a = b % a, b = common)
+        int every = (int)s->task[i]->when.every;
+        for (int a = every, b = repeat; a; common = a, a = b % a, b = common)
             ;
-        repeat = MIN(repeat / common * s->task[i]->every, 2 * MOST_STEPS); /* (never reached) */
+        repeat = MIN(repeat / common * every, 2 * MOST_STEPS); /* (never reached) */
     }
     return repeat;
 }
@@ -379,8 +435,8 @@ static int repeat_of(const struct step *s)
 static void free_clockwork(struct clockwork *k)
 {
     free(k->first_out), free(k->out), free(k->unmet), free(k->lane_list), free(k->lane_first);
-    free(k->turn), free(k->load), free(k->ended), free(k->end), free(k->issue_begin);
-    free(k->uses), free(k->left_uses), free(k->live);
+    free(k->turn), free(k->load), free(k->left), free(k->computing), free(k->ended), free(k->in_flight);
+    free(k->end), free(k->issue_begin), free(k->uses), free(k->live);
 }
 
 /* by_links: copies take their turns on the machine's links. */
@@ -393,8 +449,12 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
     k.turn = allocate((size_t)k.n_lanes, sizeof *k.turn);
     k.load = by_links ? allocate(m->n_links + 1, sizeof *k.load) : NULL;
-    k.unmet = allocate(RING * s->n, sizeof *k.unmet);
-    k.ended = allocate((size_t)k.limit + 1, sizeof *k.ended);
+    k.left = allocate((size_t)k.limit, sizeof *k.left);
+    k.computing = allocate((size_t)k.limit, sizeof *k.computing);
+    k.ended = allocate(s->n, sizeof *k.ended);
+    memset(k.ended, NONE, s->n * sizeof *k.ended);
+    k.in_flight = allocate(s->n, sizeof *k.in_flight);
+    k.uses = allocate(RING * s->pool->n, sizeof *k.uses);
     k.end = allocate((size_t)k.limit + 1, sizeof *k.end);
     k.issue_begin = allocate((size_t)k.limit + 1, sizeof *k.issue_begin);
     k.live = allocate((size_t)m->n_devices + 1, sizeof *k.live);
@@ -402,9 +462,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     sim->peak = allocate((size_t)m->n_devices + 1, sizeof *sim->peak);
     index_consumers(&k);
     list_lanes(&k);
-    count_uses(&k);
-    prepare_iteration(&k, 0), prepare_iteration(&k, 1);
-    count_unmet(&k, 0), count_unmet(&k, 1), count_unmet(&k, 2);
+    hold_persistent(&k);
     run_clock(&k);
     free_clockwork(&k);
     sum_up(sim);

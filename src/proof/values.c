@@ -1,11 +1,12 @@
 /* values.c - numbers the values that flow through a list, to prove that a pass has not changed what is computed.
  *
- * The list is interpreted in its own order over three iterations.  Every write makes a new value, whose number is a
- * hash of the task's origin and of all that it read; a copy carries the number of what it copies.  So the number of a
- * task, that of its reads, stands for the whole computation behind it, and it does not depend on where tensors lie, on
- * which lane or device a task runs or on copies put in between.  Two lists compute the same when the tasks of every
- * origin have the same numbers: a stand-in has its original's, a repeat has it once more, and the pieces of an
- * elementwise task, which is numbered in runs of elements, have together the runs of the whole.
+ * The list is interpreted in its own order over three iterations, the first of which has the number 0: all tasks that
+ * run in every so many iterations run in it, and few of them in the others.  Every write makes a new value, whose
+ * number is a hash of the task's origin and of all that it read; a copy carries the number of what it copies.  So the
+ * number of a task, that of its reads, stands for the whole computation behind it, and it does not depend on where
+ * tensors lie, on which lane or device a task runs or on copies put in between.  Two lists compute the same when the
+ * tasks of every origin have the same numbers: a stand-in has its original's, a repeat has it once more, and the pieces
+ * of an elementwise task, which is numbered in runs of elements, have together the runs of the whole.
  */
 #include "../step/ranges.h"
 #include "proof.h"
@@ -185,6 +186,8 @@ static void interpret_whole(struct values *v, struct space *spaces, const struct
 static void interpret(struct values *v, const struct step *s, struct space *spaces, int i, int iteration)
 {
     const struct task *t = s->task[i];
+    if (!runs(t, (uint32_t)iteration))
+        return;
     struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
     for (int k = 0; k < t->n_access && !v->wrong; k++)
         if ((t->access[k].mode & ACCESS_READ) && !is_written(spaces, t->access[k].tensor, iteration))

@@ -45,19 +45,44 @@ static char *check_access(const struct step *s, struct space *spaces, int node, 
     return wrong;
 }
 
-static char *verify_bytes(const struct step *s)
+/* With the tasks that run in iteration `number`, twice. */
+static char *verify_iteration(const struct step *s, uint32_t number)
 {
     size_t n_spaces;
     struct space *spaces = new_spaces(s->pool, true, &n_spaces);
     char *wrong = NULL;
     for (int node = 0; node < 2 * (int)s->n && !wrong; node++) {
         const struct task *t = s->task[node % (int)s->n];
+        if (!runs(t, number))
+            continue;
         for (int writing = 0; writing < 2; writing++)
             for (int i = 0; i < t->n_access && !wrong; i++)
                 if (t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ))
                     wrong = check_access(s, spaces, node, &t->access[i], writing);
     }
     free_spaces(spaces, n_spaces);
+    return wrong;
+}
+
+/* What runs in an iteration may only read what others wrote that run in it.  Each kind of conditional task is looked at
+ * in an iteration in which it runs and as few others as can be. */
+static char *verify_bytes(const struct step *s)
+{
+    uint32_t *number = allocate(s->n + 1, sizeof *number);
+    size_t n = 1;
+    number[0] = 1;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct when *w = &s->task[i]->when;
+        size_t k = 0;
+        while (k < n && number[k] != (w->rest ? w->rest : w->every))
+            k++;
+        number[k] = w->rest ? w->rest : w->every;
+        n = MAX(n, k + 1);
+    }
+    char *wrong = NULL;
+    for (size_t k = 0; k < n && !wrong; k++)
+        wrong = verify_iteration(s, number[k]);
+    free(number);
     return wrong;
 }
 
@@ -103,30 +128,34 @@ static struct touched *list_accesses(const struct step *s, size_t *n)
     return list;
 }
 
+/* Adds `node` to a set, and what has ended before it starts; but not of a task that may be skipped. */
+static void add_node(const struct step *s, uint64_t *set, const uint64_t *before, size_t words, int node)
+{
+    set[node / 64] |= UINT64_C(1) << (node % 64);
+    for (size_t w = 0; w < words && !is_conditional(s->task[node % (int)s->n]); w++)
+        set[w] |= before[(size_t)node * words + w];
+}
+
 /* before[node] = bit set of the nodes that have ended when it starts. */
 static uint64_t *reachable(const struct step *s, size_t *words)
 {
-    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes, *last = allocate((size_t)n_lanes, sizeof *last);
+    int n = (int)s->n;
     *words = ceil_div((size_t)(2 * n), 64);
     uint64_t *before = allocate((size_t)(2 * n) * *words, sizeof *before);
-    memset(last, -1, (size_t)n_lanes * sizeof *last);
+    uint64_t *on_lane = allocate((size_t)s->pool->machine->n_lanes * *words, sizeof *on_lane);
     for (int node = 0; node < 2 * n; node++) {
         const struct task *t = s->task[node % n];
-        uint64_t *mine = &before[(size_t)node * *words];
-        for (size_t k = 0; k <= t->n_edges; k++) { /* one more round for the lane */
+        uint64_t *mine = &before[(size_t)node * *words], *lane = &on_lane[(size_t)t->lane->index * *words];
+        memcpy(mine, lane, *words * sizeof *mine);
+        for (size_t k = 0; k < t->n_edges; k++) {
             const struct edge *e = &t->edges[k];
-            int from = k == t->n_edges ? last[t->lane->index]
-                       : e->wait       ? (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0)
-                                       : NOBODY;
-            if (from < 0)
-                continue;
-            for (size_t w = 0; w < *words; w++)
-                mine[w] |= before[(size_t)from * *words + w];
-            mine[from / 64] |= UINT64_C(1) << (from % 64);
+            int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
+            if (e->wait && from >= 0)
+                add_node(s, mine, before, *words, from);
         }
-        last[t->lane->index] = node;
+        add_node(s, lane, before, *words, node);
     }
-    free(last);
+    free(on_lane);
     return before;
 }
 
@@ -140,12 +169,29 @@ static char *describe_conflict(const struct step *s, int first, int second)
                          first / n == second / n ? "" : " of the next iteration");
 }
 
+/* Held updates come behind all that holds them. */
+static char *verify_held(const struct step *s, const uint64_t *before, size_t words)
+{
+    struct task **holder = allocate(s->n, sizeof *holder);
+    size_t n = list_holders(s, holder);
+    char *wrong = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < n && s->task[i]->held && !wrong; k++) {
+            size_t node = s->n + holder[k]->index;
+            if (!(before[(s->n + i) * words + node / 64] >> (node % 64) & 1))
+                wrong = format_string("task %zu %s, an update, may start before task %zu %s has ended", i,
+                                      s->task[i]->name, holder[k]->index, holder[k]->name);
+        }
+    free(holder);
+    return wrong;
+}
+
 static char *verify_order(const struct step *s)
 {
     size_t n, words;
     struct touched *list = list_accesses(s, &n);
     uint64_t *before = reachable(s, &words);
-    char *wrong = NULL;
+    char *wrong = verify_held(s, before, words);
     for (size_t i = 0; i < n && !wrong; i++)
         for (size_t k = i + 1; k < n && list[k].space == list[i].space && list[k].begin < list[i].end && !wrong; k++) {
             int first = MIN(list[i].node, list[k].node), second = MAX(list[i].node, list[k].node);

@@ -182,7 +182,7 @@ static char *check_written(const struct task *t, const struct image *m, int k, i
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
 
-static char *audit_run(struct audit *a, uint32_t number, size_t i, int run)
+static char *audit_run(struct audit *a, uint32_t number, size_t i, struct slot *slot, int run)
 {
     const struct task *t = a->step->task[i];
     char *wrong = NULL;
@@ -191,7 +191,7 @@ static char *audit_run(struct audit *a, uint32_t number, size_t i, int run)
             fill(&a->image[k], t, run);
             transfer(&a->image[k], a->image[k].given, true);
         }
-    run_alone(a->step, number, i);
+    run_alone(a->step, number, i, slot);
     for (size_t k = 0; k < a->n && !wrong; k++) {
         struct image *m = &a->image[k];
         if (!touches(t, m->device))
@@ -204,11 +204,11 @@ static char *audit_run(struct audit *a, uint32_t number, size_t i, int run)
     return wrong;
 }
 
-char *audit_task(struct audit *a, uint32_t number, size_t i)
+char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot)
 {
     char *wrong = NULL;
     for (int run = 0; run < RUNS && !wrong; run++)
-        wrong = audit_run(a, number, i, run);
+        wrong = audit_run(a, number, i, slot, run);
     for (size_t k = 0; k < a->n && !wrong; k++)
         copy_written(&a->image[k], a->step->task[i], a->image[k].kept, a->image[k].first);
     return wrong;

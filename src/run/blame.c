@@ -40,7 +40,7 @@ static bool run_and_look(struct step *s, uint32_t number, size_t i, struct blame
             out = t->access[k].tensor;
     uint32_t *before = t->partial ? words_of(out) : NULL;
     bool found = false;
-    run_alone(s, number, i);
+    run_alone(s, number, i, &(struct slot){.number = number});
     b->task = t;
     for (int k = 0; k < t->n_access && !found; k++)
         if ((t->access[k].mode & ACCESS_WRITE) && t->access[k].tensor->element == FLOAT32) {
@@ -72,6 +72,6 @@ bool find_not_finite(struct step *s, uint32_t number, struct blame *b)
     *b = (struct blame){NULL, NULL, 0, false};
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++)
-        found = reads_bad_state(s->task[i], b) || run_and_look(s, number, i, b);
+        found = runs(s->task[i], number) && (reads_bad_state(s->task[i], b) || run_and_look(s, number, i, b));
     return found;
 }

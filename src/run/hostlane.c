@@ -37,10 +37,9 @@ static cl_int wait_for(cl_uint n, cl_event *events)
 static void run_task(const struct job *job)
 {
     const struct task *task = job->step->task[job->task];
-    struct slot *slot = &job->step->slots[job->number & 1][job->task];
-    slot->start = now_ns();
+    job->slot->start = now_ns();
     task->run(task->context, task, job->number);
-    slot->end = now_ns();
+    job->slot->end = now_ns();
 }
 
 static void run_job(struct job *job)
@@ -49,7 +48,7 @@ static void run_job(struct job *job)
     if (job->run && status == CL_COMPLETE)
         run_task(job);
     if (job->step->finish)
-        job->step->finish(job->step, job->number, job->task);
+        job->step->finish(job->step, job->number, job->task, job->slot);
     for (cl_uint i = 0; i < job->n_complete; i++) {
         CL(clSetUserEventStatus(job->complete[i], status));
         CL(clReleaseEvent(job->complete[i]));

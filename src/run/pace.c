@@ -18,7 +18,8 @@ struct pace {
     double scale;           /* seconds shown per modelled second */
     double *seconds, *gaps; /* per task, modelled; NULL: random delays */
     uint64_t seed;
-    uint64_t *ended[2];   /* by parity: when each task ended, on the padded clock */
+    uint64_t *ended;      /* when each task last ended, on the padded clock */
+    uint64_t *lane_end;   /* and each lane, the lane's own thread's business */
     pthread_mutex_t lock; /* guards what follows */
     size_t tasks, overruns;
     double overrun_ns;
@@ -36,22 +37,15 @@ static void sleep_until(uint64_t when)
     }
 }
 
-/* When the producer of task i of iteration `number` ended; 0 before the first iteration.  The times of an iteration
- * stay until the one two later writes them, which is ordered behind all that read them. */
-static uint64_t producer_end(const struct pace *p, uint32_t number, uint32_t task, bool previous)
+/* The padded start: behind the task before it on the lane, behind what it waits for, and not before it was issued.  A
+ * producer has ended, and it does not run again before all that waited for it: both touch the same bytes. */
+static uint64_t padded_start(const struct pace *p, const struct task *t, uint64_t queued)
 {
-    return p->ended[(number - previous) & 1][task];
-}
-
-/* The padded start: behind the task before it on the lane, behind what it waits for, and not before it was issued. */
-static uint64_t padded_start(const struct pace *p, uint32_t number, size_t i)
-{
-    const struct task *t = p->step->task[i];
-    uint64_t start = p->step->slots[number & 1][i].queued;
+    uint64_t start = MAX(queued, p->lane_end[t->lane->index]);
     for (size_t k = 0; k < t->n_edges; k++)
         if (t->edges[k].wait)
-            start = MAX(start, producer_end(p, number, t->edges[k].from, t->edges[k].previous));
-    return MAX(start, producer_end(p, number, t->lane_before, t->lane_before_previous));
+            start = MAX(start, p->ended[t->edges[k].from]);
+    return start;
 }
 
 static void count_task(struct pace *p, uint64_t late)
@@ -63,15 +57,15 @@ static void count_task(struct pace *p, uint64_t late)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void finish_paced(struct pace *p, uint32_t number, size_t i)
+static void finish_paced(struct pace *p, size_t i, struct slot *slot)
 {
-    struct slot *slot = &p->step->slots[number & 1][i];
-    slot->start = padded_start(p, number, i) + (uint64_t)(1e9 * p->gaps[i] * p->scale);
+    const struct task *t = p->step->task[i];
+    slot->start = padded_start(p, t, slot->queued) + (uint64_t)(1e9 * p->gaps[i] * p->scale);
     slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
     uint64_t now = now_ns(), late = now > slot->end ? now - slot->end : 0;
     count_task(p, late);
     slot->end += late;
-    p->ended[number & 1][i] = slot->end;
+    p->ended[i] = p->lane_end[t->lane->index] = slot->end;
     sleep_until(slot->end);
 }
 
@@ -84,11 +78,11 @@ static void finish_delayed(const struct pace *p, uint32_t number, size_t i)
 }
 
 /* The lane's thread calls this when the task's work has ended, before anyone is told. */
-static void finish(struct step *s, uint32_t number, size_t task)
+static void finish(struct step *s, uint32_t number, size_t task, struct slot *slot)
 {
     struct pace *p = s->wrapper;
     if (p->seconds)
-        finish_paced(p, number, task);
+        finish_paced(p, task, slot);
     else
         finish_delayed(p, number, task);
 }
@@ -97,14 +91,6 @@ static void finish(struct step *s, uint32_t number, size_t task)
 
 static void wrap(struct step *s, struct pace *p)
 {
-    int last[MAX_LANES];
-    for (int pass = 0; pass < 2; pass++) /* the second time round, the lane's last task is known */
-        for (size_t i = 0; i < s->n; i++) {
-            struct task *t = s->task[i];
-            t->lane_before = pass == 0 ? (uint32_t)i : (uint32_t)last[t->lane->index];
-            t->lane_before_previous = t->lane_before >= i;
-            last[t->lane->index] = (int)i;
-        }
     pthread_mutex_init(&p->lock, NULL);
     p->step = s;
     s->wrapper = p;
@@ -150,8 +136,8 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
             period, p->scale);
     p->seconds = copy_array(seconds, s->n);
     p->gaps = copy_array(gaps, s->n);
-    for (int parity = 0; parity < 2; parity++)
-        p->ended[parity] = allocate(s->n, sizeof *p->ended[parity]);
+    p->ended = allocate(s->n, sizeof *p->ended);
+    p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
     wrap(s, p);
     return p;
 }
@@ -181,6 +167,6 @@ void stop_pacing(struct step *s)
     s->wrapper = NULL;
     s->finish = NULL;
     pthread_mutex_destroy(&p->lock);
-    free(p->seconds), free(p->gaps), free(p->ended[0]), free(p->ended[1]);
+    free(p->seconds), free(p->gaps), free(p->ended), free(p->lane_end);
     free(p);
 }

@@ -34,6 +34,25 @@ static void set_arguments(struct task *t)
     }
 }
 
+static void make_slots(struct step *s)
+{
+    const struct machine *m = s->pool->machine;
+    size_t most = 0;
+    s->slots = allocate(s->n * MOST_RUNS, sizeof *s->slots);
+    s->queue = allocate((size_t)m->n_lanes, sizeof *s->queue);
+    s->n_queues = m->n_lanes;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        s->queue[t->lane->index].cap += MOST_RUNS;
+        most = MAX(most, t->n_edges);
+        for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
+            s->slots[i * MOST_RUNS + run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
+    }
+    for (int i = 0; i < m->n_lanes; i++)
+        s->queue[i].run = allocate(s->queue[i].cap, sizeof *s->queue[i].run);
+    s->wait = allocate(most + 1, sizeof *s->wait);
+}
+
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n)
 {
     struct problem *wrong = place(p, steps, n, false);
@@ -45,10 +64,7 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
         for (size_t i = 0; i < s->n; i++)
             if (s->task[i]->file)
                 set_arguments(s->task[i]);
-        for (int parity = 0; parity < 2; parity++) {
-            s->slots[parity] = allocate(s->n, sizeof *s->slots[parity]);
-            s->foreign[parity] = allocate(s->n * (size_t)p->machine->n_contexts, sizeof(cl_event));
-        }
+        make_slots(s);
         s->ready = true;
     }
     return NULL;

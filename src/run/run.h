@@ -2,12 +2,15 @@
  *
  *     prepare    kernels, arguments and slots of finished lists               prepare.c
  *     execute    issues the tasks and waits only where an edge crosses lanes  execute.c, hostlane.c
+ *     collect    sees what was issued end                                     collect.c, slots.c
  *     serial     one task after another: the reference                        serial.c, audit.c, blame.c
  *     watchdog   a hang explains itself                                       watchdog.c
  *     pace       pads every task to a given end, or delays it at random       pace.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
- * another list runs, before anything is read, and before free_step().
+ * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
+ * and no edge goes from one to another: so the one must have ended before the other begins.  What a drain costs is the
+ * tail of one iteration.)
  */
 #ifndef RUN_H
 #define RUN_H
@@ -23,7 +26,7 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
-/* Called once per finished task, on the issuing thread, in list order per iteration. */
+/* Called once per finished run of a task, on the issuing thread, in the order of its lane. */
 typedef void observer(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
                       uint64_t end);
 struct execution {
@@ -36,26 +39,49 @@ struct execution {
 /* Set for the whole process before the first execute(). */
 extern struct execution execution;
 
-/* Issue iteration `number` of the list (numbers rise by one from 1; two may be in flight).  Serial: run it, one task
- * after another, and create no thread. */
+/* Issue iteration `number` of the list (numbers rise by one from 1, and begin anew only behind a drain): as soon as
+ * the compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  Serial: run it, one
+ * task after another, and create no thread. */
 void execute(struct step *s, uint32_t number);
-/* Wait until iteration `number` (issued, and at most one back) has ended, and collect its times. */
+/* Wait for everything issued, and until no thread reads the list any more. */
+void drain(struct step *s);
+
+/* ---- collect.c ------------------------------------------------------------------------------------------------- */
+
+/* Wait until all of the list that was issued up to iteration `number` has ended, and collect it. */
 void wait_iteration(struct step *s, uint32_t number);
+/* The same of the compute lanes; and of that task's runs as well. */
+void wait_compute(struct step *s, uint32_t number);
+void wait_task(struct step *s, const struct task *t, uint32_t number);
+/* Has the compute lanes' part up to iteration `number` been collected? */
+bool is_computed(const struct step *s, uint32_t number);
 /* Wait until all that was issued has ended, without collecting it. */
 void wait_lanes(struct step *s);
-/* Wait for everything issued, and until no thread reads the list any more: after it, another list may run, tensors may
- * be read, and the list may be freed. */
-void drain(struct step *s);
+/* Collect what has ended, without waiting. */
+void collect_ended(struct step *s);
+
+/* For execute.c: wait until iteration `number` may be issued; a slot for a run of a task; the latest run of a task, in
+ * iteration `number` or before, that has not been collected, or NULL. */
+void make_room(struct step *s, uint32_t number);
+struct slot *open_slot(struct step *s, struct task *t, uint32_t number);
+struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number);
+/* The nth run that the lane was given, from q->collected on, and its slot. */
+struct issued *queued_run(const struct queue *q, uint64_t nth);
+struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth);
+bool has_ended(const struct slot *slot);
+/* Hand the times of a run to the trace and to who observes. */
+void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact);
 
 /* ---- slots.c, serial.c ----------------------------------------------------------------------------------------- */
 
-struct slot *slot_of(struct step *s, uint32_t number, size_t task);
+cl_int event_status(cl_event event);
 /* Fails when the event ended with an error, naming the task. */
 void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
-/* Start and end of a finished task, seen to have ended at `seen`, on the host's clock; false: they are approximate. */
+/* Start and end of a finished run, seen to have ended at `seen`, on the host's clock; false: they are approximate. */
 bool task_times(const struct task *t, struct slot *slot, uint64_t seen);
-/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself. */
-void run_alone(struct step *s, uint32_t number, size_t i);
+/* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
+ * left in *slot. */
+void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot);
 /* All of an iteration so, audited where that is asked for. */
 void execute_serial(struct step *s, uint32_t number);
 
@@ -63,6 +89,7 @@ void execute_serial(struct step *s, uint32_t number);
 
 struct job { /* wait for events, run a host task (or nothing), complete user events */
     struct step *step;
+    struct slot *slot;
     size_t task;
     uint32_t number; /* iteration */
     bool run;        /* the task is the host's: run it and write its times to the slot */
@@ -88,7 +115,7 @@ struct audit *open_audit(struct step *s);
 /* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
  * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
  * stays as before the task. */
-char *audit_task(struct audit *a, uint32_t number, size_t i);
+char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot);
 void close_audit(struct audit *a);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a

@@ -15,60 +15,56 @@ static bool started;
 #define LOOK_SECONDS 0.2
 enum { GIVE_UP = 5 }; /* times the patience */
 
-static bool has_ended(const struct slot *slot)
-{
-    cl_int status = CL_QUEUED;
-    if (slot->done)
-        clGetEventInfo(slot->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
-    return status <= CL_COMPLETE;
-}
-
-static size_t count_ended(struct step *s, size_t *unfinished)
+/* How many runs have ended so far, and how many have not. */
+static size_t count_ended(const struct step *s, size_t *unfinished)
 {
     size_t ended = 0;
     *unfinished = 0;
-    for (int parity = 0; parity < 2; parity++)
-        for (size_t i = 0; i < s->n && s->number[parity]; i++) {
-            bool done = has_ended(&s->slots[parity][i]);
-            ended += done;
-            *unfinished += !done && s->slots[parity][i].done;
-        }
-    return ended + s->n * (s->number[0] + s->number[1]); /* grows with every iteration too */
+    for (int i = 0; i < s->n_queues; i++) {
+        const struct queue *q = &s->queue[i];
+        uint64_t nth = q->collected;
+        while (nth < q->given && has_ended(queued_slot(s, q, nth)))
+            nth++;
+        ended += nth;
+        *unfinished += q->given - nth;
+    }
+    return ended;
 }
 
-static void print_unmet(FILE *out, struct step *s, const struct task *t, uint32_t number)
+static void print_unmet(FILE *out, const struct step *s, const struct task *t, uint32_t number)
 {
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct edge *e = &t->edges[k];
-        uint32_t when = number - e->previous;
-        if (!e->wait || when == 0 || s->number[when & 1] != when || has_ended(&s->slots[when & 1][e->from]))
+        const struct slot *slot = e->wait ? latest_run(s, s->task[e->from], number - e->previous) : NULL;
+        if (!slot || has_ended(slot))
             continue;
-        fprintf(out, "      waits for task %u %s on lane %s%s\n", e->from, s->task[e->from]->name,
-                s->task[e->from]->lane->name, e->previous ? " of the step before" : "");
+        fprintf(out, "      waits for task %u %s on lane %s", e->from, s->task[e->from]->name,
+                s->task[e->from]->lane->name);
+        if (slot->number < number)
+            fprintf(out, " of step %u", slot->number);
+        fputc('\n', out);
     }
 }
 
-static void print_lane(FILE *out, struct step *s, const struct lane *lane)
+static void print_lane(FILE *out, const struct step *s, const struct queue *q)
 {
-    uint32_t first = s->number[0] && s->number[0] < s->number[1] ? s->number[0] : s->number[1];
-    for (uint32_t number = first ? first : s->number[0]; number && s->number[number & 1] == number; number++)
-        for (size_t i = 0; i < s->n; i++) {
-            const struct task *t = s->task[i];
-            const struct slot *slot = &s->slots[number & 1][i];
-            if (t->lane != lane || !slot->done || has_ended(slot))
-                continue;
-            fprintf(out, "  lane %s: task %zu %s (layer %d, micro-batch %d) of step %u has not ended\n", lane->name, i,
-                    t->name, t->layer, t->micro, number);
-            print_unmet(out, s, t, number);
-            return;
-        }
+    uint64_t nth = q->collected;
+    while (nth < q->given && has_ended(queued_slot(s, q, nth)))
+        nth++;
+    if (nth == q->given)
+        return;
+    const struct issued *r = queued_run(q, nth);
+    const struct task *t = s->task[r->task];
+    fprintf(out, "  lane %s: task %u %s (layer %d, micro-batch %d) of step %u has not ended\n", t->lane->name, r->task,
+            t->name, t->layer, t->micro, r->number);
+    print_unmet(out, s, t, r->number);
 }
 
 void print_frontier(FILE *out, struct step *s)
 {
     fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", s->name);
-    for (int i = 0; i < s->pool->machine->n_lanes; i++)
-        print_lane(out, s, &s->pool->machine->lane[i]);
+    for (int i = 0; i < s->n_queues; i++)
+        print_lane(out, s, &s->queue[i]);
     fprintf(out, "  run with --serial to step through the tasks one by one\n");
 }
 

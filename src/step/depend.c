@@ -8,6 +8,9 @@
  * Nodes number the tasks of both copies: task i of copy c is node c * n + i.  Lanes run in order, so only edges
  * that cross lanes need a wait, and of those only the ones that do not follow from others: each node carries, per lane,
  * the latest node known to have ended before it starts (a vector clock).
+ *
+ * A task that may be skipped (step.h: when) orders no others: what waits for it, or stands behind it on its lane, waits
+ * for what it waits for by itself.
  */
 #include "ranges.h"
 
@@ -19,7 +22,9 @@ struct walk {
     struct space *spaces;
     size_t n_spaces;
     bool by_address;
-    int n; /* tasks */
+    int n;                /* tasks */
+    struct task **holder; /* hold.c */
+    size_t n_holders;
 };
 
 static void add_edge(struct walk *w, int from, int to)
@@ -35,16 +40,22 @@ static void add_edge(struct walk *w, int from, int to)
     *APPEND(t->edges, t->n_edges, t->cap_edges) = e;
 }
 
+/* A task that may be skipped does not hide who wrote before it: it stands, complemented, beside the readers. */
 static void touch_segment(struct walk *w, struct segment *s, int node, enum access_mode mode)
 {
+    bool writes = mode & ACCESS_WRITE, may_skip = is_conditional(w->step->task[node % w->n]);
     add_edge(w, s->writer, node);
-    if (mode & ACCESS_WRITE) {
-        for (size_t i = 0; i < s->n_readers; i++)
-            add_edge(w, s->readers[i], node);
+    for (size_t i = 0; i < s->n_readers && (writes || s->may_write); i++)
+        if (writes || s->readers[i] < 0)
+            add_edge(w, MAX(s->readers[i], ~s->readers[i]), node);
+    if (writes && !may_skip) {
         s->writer = node;
         s->n_readers = 0;
-    } else
-        *APPEND(s->readers, s->n_readers, s->cap_readers) = node;
+        s->may_write = false;
+        return;
+    }
+    *APPEND(s->readers, s->n_readers, s->cap_readers) = writes ? ~node : node;
+    s->may_write |= writes;
 }
 
 static void touch(struct walk *w, int node, const struct access *a)
@@ -65,9 +76,25 @@ static void forget_transient(struct walk *w)
             clear_space(&w->spaces[i]);
 }
 
+/* Edges from the last holder of each lane. */
+static void hold_task(struct walk *w, int node)
+{
+    int n_lanes = w->step->pool->machine->n_lanes;
+    bool *seen = allocate((size_t)n_lanes, sizeof *seen);
+    for (size_t i = w->n_holders; i-- > 0;) {
+        const struct task *t = w->holder[i];
+        if (!seen[t->lane->index])
+            add_edge(w, node - node % w->n + (int)t->index, node);
+        seen[t->lane->index] |= !is_conditional(t);
+    }
+    free(seen);
+}
+
 static void walk_twice(struct step *s, bool by_address)
 {
     struct walk w = {.step = s, .by_address = by_address, .n = (int)s->n};
+    w.holder = allocate(s->n, sizeof *w.holder);
+    w.n_holders = list_holders(s, w.holder);
     w.spaces = new_spaces(s->pool, by_address, &w.n_spaces);
     for (int node = 0; node < 2 * w.n; node++) {
         const struct task *t = s->task[node % w.n];
@@ -78,7 +105,10 @@ static void walk_twice(struct step *s, bool by_address)
                 if (t->access[i].mode != ACCESS_NONE &&
                     ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
                     touch(&w, node, &t->access[i]);
+        if (t->held)
+            hold_task(&w, node);
     }
+    free(w.holder);
     free_spaces(w.spaces, w.n_spaces);
 }
 
@@ -98,7 +128,8 @@ static void take_over(int *known, const int *other, int n_lanes)
         known[i] = MAX(known[i], other[i]);
 }
 
-/* known[lane] of `node`, from the task before it on its lane and from its waits, which are chosen on the way. */
+/* known[lane] of `node`, from the task before it on its lane and from its waits, which are chosen on the way.  Nothing
+ * follows from a wait for a task that may be skipped, but that its own last run has ended. */
 static void choose_waits(struct step *s, int node, int *known, const int *clocks, int n_lanes)
 {
     int n = (int)s->n;
@@ -111,7 +142,7 @@ static void choose_waits(struct step *s, int node, int *known, const int *clocks
             continue; /* before the first copy */
         if (node >= n)
             e->wait = from > known[lane];
-        if (from > known[lane]) {
+        if (from > known[lane] && !is_conditional(s->task[e->from])) {
             take_over(known, &clocks[from * n_lanes], n_lanes);
             known[lane] = MAX(known[lane], from);
         }
@@ -122,21 +153,24 @@ static void mark_waits(struct step *s)
 {
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
     int *clocks = allocate((size_t)(2 * n * n_lanes), sizeof *clocks);
-    int *last = allocate((size_t)n_lanes, sizeof *last); /* latest node of each lane */
+    int *last = allocate((size_t)n_lanes, sizeof *last);       /* latest node of each lane ... */
+    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* ... and the latest that is not skipped */
     for (int i = 0; i < n_lanes; i++)
-        last[i] = NOBODY;
+        last[i] = certain[i] = NOBODY;
     for (int node = 0; node < 2 * n; node++) {
         int lane = s->task[node % n]->lane->index, *known = &clocks[node * n_lanes];
         for (int i = 0; i < n_lanes; i++)
             known[i] = NOBODY;
-        if (last[lane] != NOBODY)
-            take_over(known, &clocks[last[lane] * n_lanes], n_lanes);
+        if (certain[lane] != NOBODY)
+            take_over(known, &clocks[certain[lane] * n_lanes], n_lanes);
         known[lane] = last[lane];
         choose_waits(s, node, known, clocks, n_lanes);
         last[lane] = node;
+        if (!is_conditional(s->task[node % n]))
+            certain[lane] = node;
     }
     free(clocks);
-    free(last);
+    free(last), free(certain);
 }
 
 /* The context in which a task's own event lives; host tasks complete a user event of context 0. */

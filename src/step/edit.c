@@ -135,6 +135,9 @@ static char *find_hindrance(const struct edit *e, const struct task *t, const st
         if (on_way == &e->head)
             return format_string("task %s cannot move %s %s, which is on its other side", t->name,
                                  forward ? "behind" : "before", where->name);
+        if (t->held && (on_way->role == ROLE_NORM || on_way->role == ROLE_BACKWARD))
+            return format_string("task %s cannot pass task %s: it is held until the norm is known", t->name,
+                                 on_way->name);
         const struct tensor *x = conflict(t, on_way);
         if (x)
             return format_string("task %s cannot pass task %s: both touch tensor %s, and not only to read it", t->name,
@@ -213,6 +216,7 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
               theirs->name);
     CHANGE(e, mine->origin, theirs->origin);
     CHANGE(e, mine->elementwise, theirs->elementwise);
+    CHANGE(e, mine->held, theirs->held);
     CHANGE(e, mine->first, theirs->first);
     drop(e, theirs);
 }

@@ -15,8 +15,9 @@ struct segment {
     const struct tensor *owner; /* root tensor through which it was written */
     uint64_t value;             /* values.c: number of the value, and where in the space it begins */
     int64_t origin;
-    int *readers; /* nodes that have read it since */
+    int *readers; /* nodes that have read it since; depend.c: or, complemented, may have written it */
     size_t n_readers, cap_readers;
+    bool may_write; /* some of those are there */
 };
 struct space {
     struct segment *segments;

@@ -23,8 +23,7 @@ static const size_t unlimited = (size_t)1 << MOST_BYTES_LOG2; /* bytes of a host
 
 struct reading {
     struct line line;
-    int n_devices;  /* named so far */
-    size_t n_lanes; /* at most */
+    int n_devices; /* named so far */
     struct machine *machine;
     struct pool *pool;
     struct step *step;
@@ -158,6 +157,24 @@ static void device_line(struct reading *r)
                                   : "device NAME memory=BYTES [align=BYTES] [slab=BYTES]");
 }
 
+/* A link that says how many queues of a device may use it has not more of the device's lanes. */
+static void check_queues(const struct reading *r, const char *word, const struct device *d)
+{
+    static const enum lane_kind kind[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
+    for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
+        const struct link *link = d->link[direction];
+        int n = 0;
+        for (const struct lane *l = d->lane[kind[direction]]; l; l = l->more)
+            n++;
+        if (link && link->queues && n > link->queues) {
+            char *expected =
+                format_string("at most %d %s lane%s of %s, as queues= of its link says, not %d", link->queues,
+                              lane_kind_name[kind[direction]], link->queues == 1 ? "" : "s", d->id, n);
+            fail_word(&r->line, word, expected);
+        }
+    }
+}
+
 static void lane_line(struct reading *r)
 {
     enum lane_kind kind;
@@ -169,6 +186,7 @@ static void lane_line(struct reading *r)
         fail_word(&r->line, word, "a lane that is not declared above");
     if (!lane)
         lane = add_lane(r->machine, d, kind, nth);
+    check_queues(r, word, d);
     lane->gap = time_option(&r->line, "gap", 0);
     check_all_used(&r->line, "lane DEVICE.KIND[N] [gap=TIME]");
 }
@@ -200,6 +218,7 @@ static void link_line(struct reading *r)
         if (d->link[direction])
             fail_word(&r->line, name, "a device that has no link in this direction yet");
         d->link[direction] = link;
+        check_queues(r, name, d);
     }
     check_all_used(&r->line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]");
 }
@@ -234,7 +253,8 @@ static void read_stamp(struct reading *r, struct task *t)
     const char *role = word_option(&r->line, "role");
     t->layer = number_option(&r->line, "layer", 0, MOST_NUMBER, -1);
     t->micro = number_option(&r->line, "micro", 0, MOST_NUMBER, -1);
-    t->every = number_option(&r->line, "every", 1, MOST_EVERY, 1);
+    t->when.every = (uint32_t)number_option(&r->line, "every", 1, MOST_EVERY, 1);
+    t->when.rest = (uint32_t)number_option(&r->line, "rest", 0, (int)t->when.every - 1, 0);
     for (int k = ROLE_OTHER + 1; role && k < ROLES; k++)
         if (strcmp(role_name[k], role) == 0)
             t->role = (enum role)k;
@@ -254,9 +274,8 @@ static void task_line(struct reading *r)
     read_stamp(r, t);
     read_operands(r, t, "reads", ACCESS_READ);
     read_operands(r, t, "writes", ACCESS_WRITE);
-    check_all_used(&r->line,
-                   "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] "
-                   "[writes=...]");
+    check_all_used(&r->line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] "
+                             "[reads=A[b:e],...] [writes=...]");
 }
 
 /* Uploads on the receiver's lane, all others on the sender's. */
@@ -286,8 +305,9 @@ static void copy_line(struct reading *r)
     struct task *t = add_copy(r->step, lane ? read_lane(r, lane) : default_lane(r, name, to, from), name, to, from);
     t->seconds = time_option(&r->line, "time", -1);
     read_stamp(r, t);
-    check_all_used(&r->line,
-                   "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K]");
+    check_all_used(
+        &r->line,
+        "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K [rest=R]]");
     free(given);
 }
 
@@ -312,28 +332,24 @@ static void read_line(struct reading *r, char *line)
     fail_word(&r->line, r->line.word[0], "device, lane, link, disk, tensor, task or copy");
 }
 
-/* How much room the machine needs: it is made first, since tensors and lanes point into it. */
-static void count_lines(struct reading *r, const char *text)
+/* The machine's devices are counted first, since tensors and lanes point to them. */
+static void count_devices(struct reading *r, const char *text)
 {
     char name[8];
-    r->n_lanes = LANE_KINDS;
     for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         bool host = sscanf(line, " device %7s", name) == 1 && strcmp(name, "host") == 0;
         size_t blank = strspn(line, " \t\r");
         r->n_devices += strncmp(line + blank, "device", 6) == 0 && !host;
-        r->n_lanes += strncmp(line + blank, "lane", 4) == 0;
     }
-    r->n_lanes += 3 * (size_t)r->n_devices;
 }
 
 static void open_paper(struct reading *r, const char *text)
 {
-    count_lines(r, text);
-    r->machine = new_machine(r->n_devices, r->n_lanes);
+    count_devices(r, text);
+    r->machine = new_machine(r->n_devices);
     r->machine->n_contexts = 1;
     struct device *host = name_device(r->machine, r->n_devices, "host", unlimited);
     host->by_hand = true;
-    add_lane(r->machine, host, LANE_FEED, 0);
     r->devices = json_pack("{s:i}", "host", r->n_devices);
     r->tensors = json_object();
     r->n_devices = 0; /* named so far */

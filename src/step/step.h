@@ -115,8 +115,18 @@ struct step;
 /* Work of the host: `number` is the iteration (from 1 in training).  Runs on the lane's thread.  Tensors are those of
  * task->access; what it leaves elsewhere follows from them and `number`, since an audit runs it several times. */
 typedef void host_function(void *context, const struct task *task, uint32_t number);
-/* Issues the task's commands to its lane's queue; *done gets the event of the last one. */
-typedef void issue_function(const struct task *task, cl_uint n_wait, const cl_event *wait, cl_event *done);
+/* Issues the task's commands of iteration `number` to its lane's queue; *done gets the event of the last one. */
+typedef void issue_function(const struct task *task, uint32_t number, cl_uint n_wait, const cl_event *wait,
+                            cl_event *done);
+
+/* The iterations in which a task runs: those that leave `rest` when divided by `every`, as far as `test`, unless NULL,
+ * agrees.  It is asked once per iteration, when the task would be issued.  In all others it is as if the task were not
+ * in the list: nothing is issued, and who waits for it waits for the last time that it ran. */
+struct when {
+    uint32_t every, rest;
+    bool (*test)(void *context, uint32_t number);
+    void *context;
+};
 
 /* What a task is for: passes and printers ask for this, never for names. */
 enum role {
@@ -158,8 +168,8 @@ struct task {
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
     double seconds, host_seconds; /* of a step file: how long it takes, and on the host; below 0: costs say */
-    int every;                    /* runs in iterations divisible by it; in the others it waits and takes no time */
-    struct access *access;        /* all tensors it touches: addresses are taken from here only */
+    struct when when;
+    struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
     issue_function *issue;       /* NULL on host lanes */
@@ -175,22 +185,38 @@ struct task {
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
+    bool held;        /* an update that starts when the norm is known, or the last backward has ended (hold.c) */
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
     struct edge *edges;
     size_t n_edges, cap_edges;
-    uint32_t lane_before;      /* wrapped lists: the task before it on its lane, ... */
-    bool lane_before_previous; /* ... in the iteration before */
-    unsigned notify;           /* bit set of contexts, other than its own, in which a task waits for it */
-    bool flush;                /* another lane waits: submit at once */
-};
+    unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
+    bool flush;      /* another lane waits: submit at once */
 
-struct slot {      /* one task in one iteration (two are kept: step parity) */
-    cl_event work; /* the end of its commands */
-    cl_event done; /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
+    /* running: how often it was issued, and how many of these runs have been collected (run/collect.c) */
+    uint32_t issued, collected;
+};
+bool runs(const struct task *t, uint32_t number); /* in that iteration? */
+bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
+
+enum { MOST_RUNS = 4 }; /* of a task that may be in flight */
+struct slot {           /* one of them */
+    uint32_t number;    /* iteration */
+    cl_event work;      /* the end of its commands */
+    cl_event done;      /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
+    cl_event *foreign;  /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
     uint64_t queued, start, end; /* start, end: written by host threads */
     uint64_t record;             /* in the trace */
+};
+struct issued { /* a run that has not been collected */
+    uint32_t task, number;
+};
+struct queue { /* what a lane has been given: a ring, since it runs in order */
+    struct issued *run;
+    size_t cap;
+    uint64_t given, collected; /* how many in all */
+    uint64_t last_end;
 };
 struct pace; /* run/pace.c */
 struct step {
@@ -205,14 +231,15 @@ struct step {
     size_t *high;                /* and of all together */
 
     /* running */
-    struct slot *slots[2];
-    cl_event *foreign[2]; /* [task * n_contexts + context]: user events that stand for `done` elsewhere */
-    uint32_t number[2];   /* iteration held by each parity; 0: none */
-    uint64_t ended[4];    /* by iteration & 3, once it is collected: its last end on a device, on the host's clock */
+    struct slot *slots;  /* [n, MOST_RUNS] */
+    struct queue *queue; /* by lane */
+    int n_queues;
+    cl_event *wait;    /* room for what one task waits for */
+    uint64_t ended[4]; /* by iteration & 3, as far as collected: its last end on a compute lane, on the host's clock */
     bool ready;
-    struct pace *wrapper;                                         /* pace.c: pads or delays the end of every task */
-    void (*finish)(struct step *s, uint32_t number, size_t task); /* of the wrapper; NULL: none */
-    uint32_t first_trace_task;                                    /* index of task 0 in the trace's task table */
+    struct pace *wrapper; /* pace.c: pads or delays the end of every task */
+    void (*finish)(struct step *s, uint32_t number, size_t task, struct slot *slot); /* of the wrapper; NULL: none */
+    uint32_t first_trace_task; /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
@@ -237,12 +264,14 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
 void set_elementwise(struct task *t);
 /* So many elements are read and written in all, of tensors of which it needs only parts. */
 void set_traffic(struct task *t, double elements);
-/* Copy between any two devices: one task in a shared context, else a download and an upload through the host. */
+/* Copy between any two devices: one task in a shared context, else a download and an upload through the host, on an
+ * upload lane beside the one for batches. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
 /* The first half of such a move: its bytes on the host. */
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from);
 
-/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up; or the disk's. */
+/* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
+ * copy's or a task's whose time follows from its bytes: the disk's. */
 void links_of(const struct task *t, const struct link *link[2]);
 /* Bytes per second of a copy on such links, when `load[link->index]` copies are on each; load NULL: alone. */
 double link_rate(const struct link *const link[2], const int *load);
@@ -258,6 +287,14 @@ void free_list(struct step *s); /* with its pool and machine */
 void write_list(FILE *out, const struct step *s, const double *seconds);
 /* Seconds of a task of a step file, alone. */
 double given_seconds(const struct task *t);
+
+/* ---- hold.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
+
+/* Updates that do not follow from a norm are held, and come behind what holds them.  Before place().  Ends the program
+ * (EXIT_USAGE) where the gradients follow from an update. */
+void hold_updates(struct step *s);
+/* The tasks that hold updates, into holder[] (room for s->n); returns how many. */
+size_t list_holders(const struct step *s, struct task **holder);
 
 /* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 

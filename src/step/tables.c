@@ -9,7 +9,7 @@ enum { RING_RECORDS = 1 << 20 };
 static void fill_lanes(const struct machine *m, struct trace_lane *lanes)
 {
     for (int i = 0; i < m->n_lanes; i++) {
-        const struct lane *l = &m->lane[i];
+        const struct lane *l = m->lane[i];
         lanes[i].kind = (uint32_t)l->kind;
         lanes[i].device_index = (uint32_t)l->device->index;
         snprintf(lanes[i].name, sizeof lanes[i].name, "%s", l->name);

@@ -31,14 +31,15 @@ void free_task(struct task *t)
 
 void free_step(struct step *s)
 {
-    CHECK(s->number[0] == 0 && s->number[1] == 0, "list %s is freed while iterations %u and %u are in flight", s->name,
-          s->number[0], s->number[1]);
+    for (int i = 0; i < s->n_queues; i++) {
+        CHECK(s->queue[i].given == s->queue[i].collected, "list %s is freed while tasks of it are in flight", s->name);
+        free(s->queue[i].run);
+    }
     for (size_t i = 0; i < s->n; i++)
         free_task(s->task[i]);
-    for (int parity = 0; parity < 2; parity++) {
-        free(s->slots[parity]);
-        free(s->foreign[parity]);
-    }
+    for (size_t i = 0; s->slots && i < s->n * MOST_RUNS; i++)
+        free(s->slots[i].foreign);
+    free(s->slots), free(s->queue), free(s->wait);
     free(s->task), free(s->peak), free(s->high);
     free(s);
 }
@@ -95,9 +96,17 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     t->micro = s->stamp.micro;
     t->role = s->stamp.role;
     t->seconds = t->host_seconds = -1;
-    t->every = 1;
+    t->when.every = 1;
     return t;
 }
+
+bool runs(const struct task *t, uint32_t number)
+{
+    const struct when *w = &t->when;
+    return number % w->every == w->rest && (!w->test || w->test(w->context, number));
+}
+
+bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test; }
 
 /* The directions in which the task touches the tensor by what it has declared so far. */
 static unsigned declared(const struct task *t, const struct tensor *tensor)
@@ -131,8 +140,9 @@ void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
-static void issue_kernel(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_kernel(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
+    (void)number;
     const struct grid *g = &t->grid;
     CL(clEnqueueNDRangeKernel(t->lane->queue, t->kernel, (cl_uint)g->dims, NULL, g->global,
                               g->local[0] ? g->local : NULL, n_wait, wait, done));
@@ -174,8 +184,9 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
 
-static void issue_copy(const struct task *t, cl_uint n_wait, const cl_event *wait, cl_event *done)
+static void issue_copy(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
+    (void)number;
     struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
     cl_command_queue queue = t->lane->queue;
     if (from->device->is_host)
@@ -203,12 +214,10 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
 void links_of(const struct task *t, const struct link *link[2])
 {
     link[0] = link[1] = NULL;
-    if (!t->copy)
-        return;
-    const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
-    if (t->lane->kind == LANE_DISK)
+    if (t->lane->kind == LANE_DISK && (t->copy || t->seconds < 0))
         link[0] = t->lane->device->disk;
-    else if (to != from) {
+    else if (t->copy && t->access[0].tensor->device != t->access[1].tensor->device) {
+        const struct device *to = t->access[0].tensor->device, *from = t->access[1].tensor->device;
         link[0] = from->link[LINK_DOWN]; /* the host has none */
         link[1] = to->link[LINK_UP];
     }
@@ -244,7 +253,7 @@ void add_move(struct step *s, const char *name, struct tensor *to, struct tensor
     if (from->device->context == to->device->context)
         add_copy(s, from->device->lane[LANE_DOWNLOAD], name, to, from);
     else
-        add_copy(s, to->device->lane[LANE_UPLOAD], name, to, add_download(s, name, from));
+        add_copy(s, open_lane(s->pool->machine, to->device, LANE_UPLOAD, 1), name, to, add_download(s, name, from));
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */

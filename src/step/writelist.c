@@ -180,8 +180,10 @@ static void print_stamp(FILE *out, const struct task *t)
         fprintf(out, " micro=%d", t->micro);
     if (t->role != ROLE_OTHER)
         fprintf(out, " role=%s", role_name[t->role]);
-    if (t->every > 1)
-        fprintf(out, " every=%d", t->every);
+    if (t->when.every > 1)
+        fprintf(out, " every=%u", t->when.every);
+    if (t->when.rest)
+        fprintf(out, " rest=%u", t->when.rest);
 }
 
 static void print_operands(const struct writing *w, const struct task *t, const char *key, enum access_mode mode)

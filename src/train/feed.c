@@ -128,7 +128,7 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     host->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
     f->n = n;
     s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
-    struct task *task = add_host(s, t->machine->host->lane[LANE_CPU], "batch.prepare", prepare, f);
+    struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, host, ACCESS_WRITE);
     f->first = upload_batch(t, s, first, host, n);
     f->last = last == first ? f->first : upload_batch(t, s, last, host, n);

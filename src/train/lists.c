@@ -2,15 +2,17 @@
  *
  * The train list, per step:
  *
- *     control.prepare, control.upload      lr, Adam's corrections ...        host, each rank
- *     for each micro-batch, each rank:
+ *     for each micro-batch, each rank, in the order of the pipeline:
  *         batch.prepare, batch.upload      the windows of tokens             host, each rank
  *         forward, backward
+ *     control.prepare, control.upload      lr, Adam's corrections ...        host, each rank
  *     sums over ranks, norm, AdamW, parameters to all ranks                  see optimizer.c
  *     report.* , report                    loss and norm                     each rank, host
  *
  * Everything of a step follows from its number, so nothing is kept between steps but the model.  The list is cyclic and
- * two steps may be in flight: the next batch is prepared on the host while the device computes this one.
+ * steps overlap: the next batch is prepared on the host, and brought up, while the device computes this one.  So its
+ * tasks have a host lane of their own, and an upload lane that no move between devices uses; and the control block,
+ * which the update of the step before still reads, comes behind all batches.
  */
 #include "train.h"
 
@@ -53,7 +55,7 @@ static void add_control(struct trainer *t)
         new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
     control->persistent = true;
     t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
-    struct task *task = add_host(t->train, t->machine->host->lane[LANE_CPU], "control.prepare", prepare_control, t);
+    struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->machine->n_devices; r++) {
         struct replica *replica = &t->model->replica[r];
@@ -91,10 +93,10 @@ static void report(void *context, const struct task *task, uint32_t number)
     double sum = 0;
     for (int k = 0; k < t->mesh.dp; k++)
         sum += *(const float *)tensor_memory(task->access[k].tensor);
-    t->result[number & 3] = (struct result){.loss = sum / tokens_per_step(t),
-                                            .norm = state[STATE_NORM],
-                                            .lr = learning_rate(&t->rate, number),
-                                            .halted = state[STATE_HALTED] != 0};
+    t->result[number % RESULTS] = (struct result){.loss = sum / tokens_per_step(t),
+                                                  .norm = state[STATE_NORM],
+                                                  .lr = learning_rate(&t->rate, number),
+                                                  .halted = state[STATE_HALTED] != 0};
 }
 
 static void add_report(struct trainer *t)
@@ -113,6 +115,7 @@ static void add_report(struct trainer *t)
     struct replica *first = &t->model->replica[0];
     add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
+    t->report = task;
     for (int k = 0; k < t->mesh.dp; k++)
         add_access(task, part[k], ACCESS_READ);
     add_access(task, state, ACCESS_READ);
@@ -201,7 +204,6 @@ void build_train(struct trainer *t, enum gemm_engine engine)
     b.backward_wanted = true;
     t->feeds = allocate(each, sizeof *t->feeds);
     struct work w = {t, &b, t->feeds, allocate(each * (size_t)n_stages(&t->mesh), sizeof *w.tapes)};
-    add_control(t);
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++)
         if (order[i].backward)
@@ -209,6 +211,7 @@ void build_train(struct trainer *t, enum gemm_engine engine)
         else
             for (int k = 0; k < t->mesh.dp; k++)
                 add_forward(&w, order[i].stage, order[i].micro, k);
+    add_control(t);
     add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);

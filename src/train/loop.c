@@ -1,7 +1,8 @@
 /* loop.c - the training loop: steps, evaluations, saving, and stopping in good order.
  *
- * A step is issued while the one before it still runs, so its result is shown one step late, and the device never waits
- * for the host.  Before anything reads the model (an evaluation, a save, the end) everything in flight is awaited.
+ * A step is issued while the one before it still runs, and results are shown as they are reported, so the device never
+ * waits for the host.  Before anything reads the model (an evaluation, a save, the end) everything in flight is
+ * awaited.
  *
  * Who interrupts gets the step in flight, then the model saved, then its validation loss; who interrupts again ends the
  * run at once, and has the model if it was saved by then.
@@ -42,6 +43,13 @@ static void settle(struct run *run, uint32_t step)
         if (r->halted || !isfinite(r->loss))
             explain_not_finite(run->trainer, run->shown, r);
     }
+}
+
+/* Show what has been reported of the steps up to `step`, and wait only where a result's place is needed again. */
+static void show_reported(struct run *run, uint32_t step)
+{
+    while (run->shown < step && (run->shown + RESULTS <= step || step_reported(run->trainer, run->shown + 1)))
+        settle(run, run->shown + 1);
 }
 
 static bool due(int64_t every, uint32_t step) { return every > 0 && step % (uint64_t)every == 0; }
@@ -108,7 +116,7 @@ static void train(struct run *run, uint32_t last)
 {
     for (uint32_t step = 1; step <= last; step++) {
         run_step(run->trainer, step);
-        settle(run, step - 1);
+        show_reported(run, step);
         if (interrupted())
             last = step;
         between_steps(run, step, step == last);

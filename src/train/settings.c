@@ -81,8 +81,11 @@ static struct option options[] = {
      CMD_TRAIN | CMD_CHECK, false},
     {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "X", 0, 10, TRAINING, "AdamW: decay of matrices",
      CMD_TRAIN | CMD_CHECK, false},
-    {"clip", 0, OPT_FLOAT, &s.clip, "X", 0, 1e9, TRAINING, "largest norm of the gradient (0: no clipping)", CMD_TRAIN,
-     false},
+    {"clip", 0, OPT_FLOAT, &s.clip, "X", 0, 1e9, TRAINING,
+     "largest norm of the gradient (0: no clipping); above 0 no update starts before the last backward has ended, nor "
+     "in "
+     "a step file",
+     CMD_TRAIN | CMD_PLAN, false},
     {"seed", 0, OPT_INT, &s.seed, "N", 0, 9e15, TRAINING, "of random numbers: initial weights, order of data, sampling",
      BUILD_ALL | CMD_SAMPLE, false},
 
@@ -268,7 +271,7 @@ static void apply_preset(void)
 /* A step file brings its machine, its times and its sizes. */
 static void check_list(void)
 {
-    static const char *const may[] = {"list", "simulate", "verify", "print", "json", "trace", "print-list"};
+    static const char *const may[] = {"list", "simulate", "verify", "print", "json", "trace", "print-list", "clip"};
     for (size_t i = 0; i < COUNT(options); i++) {
         bool good = !options[i].given;
         for (size_t k = 0; k < COUNT(may); k++)

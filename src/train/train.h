@@ -84,6 +84,7 @@ struct result { /* of one training step, as the report task leaves it */
     bool halted;
     uint64_t ended_ns; /* its last end on a device (step_result) */
 };
+enum { RESULTS = 4 }; /* that are kept */
 struct losses {
     double sum;
     uint64_t n;
@@ -114,6 +115,7 @@ struct trainer {
     struct pass_report *passes;          /* what they did to the train list */
     size_t n_passes;
     struct trace_writer *trace;
+    const struct task *report; /* of the train list: the one that makes results */
 
     struct feed *feeds, *eval_feeds, *sample_feed;
     struct tensor **rank_total;   /* (1) per data-parallel rank */
@@ -123,7 +125,7 @@ struct trainer {
     struct losses eval_sum[2];  /* of an evaluation up to its iteration i, at i & 1 */
     struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
 
-    struct result result[4]; /* by step & 3 */
+    struct result result[RESULTS]; /* by step % RESULTS */
 };
 /* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const char *model_path, int vocab);
@@ -135,10 +137,11 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
                                 bool plan_only);
 void free_trainer(struct trainer *t);
-/* Runs training step `number`, at most one step ahead of what has ended. */
+/* Runs training step `number`, at most one step ahead of what has been computed. */
 void run_step(struct trainer *t, uint32_t number);
-/* Waits for it and returns what it reported. */
+/* Waits until it has been computed and reported, and returns what it reported. */
 const struct result *step_result(struct trainer *t, uint32_t number);
+bool step_reported(struct trainer *t, uint32_t number); /* would that return at once? */
 /* Mean loss over the validation split, or its first `batches` batches (0: all).  `between`, unless NULL, is called
  * after every round. */
 double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context);

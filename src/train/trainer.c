@@ -348,8 +348,8 @@ void free_trainer(struct trainer *t)
         if (all[i])
             drain(all[i]), free_step(all[i]);
     for (int i = 0; i < t->machine->n_lanes; i++) {
-        stop_thread(&t->machine->lane[i].thread);
-        stop_thread(&t->machine->lane[i].forward);
+        stop_thread(&t->machine->lane[i]->thread);
+        stop_thread(&t->machine->lane[i]->forward);
     }
     if (t->trace)
         trace_close(t->trace);
@@ -375,9 +375,16 @@ void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
-    wait_iteration(t->train, number);
-    t->result[number & 3].ended_ns = t->train->ended[number & 3];
-    return &t->result[number & 3];
+    wait_task(t->train, t->report, number);
+    struct result *r = &t->result[number % RESULTS];
+    r->ended_ns = t->train->ended[number & 3];
+    return r;
+}
+
+bool step_reported(struct trainer *t, uint32_t number)
+{
+    collect_ended(t->train);
+    return is_computed(t->train, number) && !latest_run(t->train, t->report, number);
 }
 
 double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context)

@@ -1,0 +1,196 @@
+/* collect.c - what has been issued, until its end has been seen.
+ *
+ * A run of a task is issued, ends, and is collected: its status is checked, its times are reported, its events are
+ * released, and its slot is free for a later run.  Lanes run in order, so each has a queue, at whose head stands what
+ * ends next.  The issuing thread collects, whenever it is here anyway: so what one lane has not ended keeps no other
+ * lane's slots, and no iteration is waited for as a whole.
+ *
+ * For a trace, a long wait is cut into short ones of about a millisecond: a reader sees ends soon after they happen,
+ * and the thread is not woken for each of them.
+ */
+#include "run.h"
+
+#include <stdlib.h>
+
+pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct slot *slot_of_run(const struct step *s, const struct task *t, uint32_t run)
+{
+    return &s->slots[t->index * MOST_RUNS + run % MOST_RUNS];
+}
+
+struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number)
+{
+    for (uint32_t run = t->issued; run != t->collected; run--)
+        if (slot_of_run(s, t, run - 1)->number <= number)
+            return slot_of_run(s, t, run - 1);
+    return NULL;
+}
+
+struct issued *queued_run(const struct queue *q, uint64_t nth) { return &q->run[nth % q->cap]; }
+
+struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth)
+{
+    const struct issued *r = queued_run(q, nth);
+    return latest_run(s, s->task[r->task], r->number);
+}
+
+bool has_ended(const struct slot *slot) { return slot->done && event_status(slot->done) <= CL_COMPLETE; }
+
+/* ---- issuing a run --------------------------------------------------------------------------------------------- */
+
+struct slot *open_slot(struct step *s, struct task *t, uint32_t number)
+{
+    struct slot *slot = slot_of_run(s, t, t->issued++);
+    struct queue *q = &s->queue[t->lane->index];
+    *slot = (struct slot){.number = number, .foreign = slot->foreign};
+    *queued_run(q, q->given++) = (struct issued){(uint32_t)t->index, number};
+    return slot;
+}
+
+/* ---- collecting ------------------------------------------------------------------------------------------------ */
+
+/* Of all that has failed, the first in list order: what waits for it fails with it. */
+static void report_failure(struct step *s)
+{
+    const struct issued *first = NULL;
+    wait_lanes(s);
+    for (int i = 0; i < s->n_queues; i++)
+        for (uint64_t nth = s->queue[i].collected; nth < s->queue[i].given; nth++) {
+            const struct issued *r = queued_run(&s->queue[i], nth);
+            bool earlier = !first || r->number < first->number || (r->number == first->number && r->task < first->task);
+            if (earlier && event_status(queued_slot(s, &s->queue[i], nth)->done) < 0)
+                first = r;
+        }
+    const struct task *t = s->task[first->task];
+    check_status(s, t, first->number, latest_run(s, t, first->number)->done);
+}
+
+static void release(const struct step *s, struct slot *slot)
+{
+    for (int c = 0; slot->foreign && c < s->pool->machine->n_contexts; c++)
+        if (slot->foreign[c]) {
+            CL(clReleaseEvent(slot->foreign[c]));
+            slot->foreign[c] = NULL;
+        }
+    if (slot->work && slot->work != slot->done)
+        CL(clReleaseEvent(slot->work));
+    CL(clReleaseEvent(slot->done));
+}
+
+void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact)
+{
+    if (execution.trace)
+        trace_end(execution.trace, slot->record, slot->start, slot->end, exact ? 0 : TRACE_APPROXIMATE);
+    if (execution.observe)
+        execution.observe(execution.observe_context, s, t, slot->number, slot->start, slot->end);
+    if (t->lane->kind == LANE_COMPUTE)
+        s->ended[slot->number & 3] = MAX(s->ended[slot->number & 3], slot->end);
+}
+
+/* The run at the queue's head has ended: its times, and then its slot is free. */
+static void collect(struct step *s, struct queue *q)
+{
+    const struct issued r = *queued_run(q, q->collected);
+    struct task *t = s->task[r.task];
+    struct slot *slot = slot_of_run(s, t, t->collected);
+    clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
+    if (event_status(slot->done) < 0)
+        report_failure(s);
+    bool exact = task_times(t, slot, now_ns());
+    if (t->span && !s->finish) /* several commands: from the end of what was before them on the lane */
+        slot->start = MAX(slot->queued, MIN(q->last_end, slot->end));
+    report_run(s, t, slot, exact);
+    pthread_mutex_lock(&slots_lock);
+    q->last_end = slot->end;
+    release(s, slot);
+    t->collected++;
+    q->collected++;
+    pthread_mutex_unlock(&slots_lock);
+}
+
+void collect_ended(struct step *s)
+{
+    for (int i = 0; i < s->n_queues; i++) {
+        struct queue *q = &s->queue[i];
+        while (q->collected < q->given && has_ended(queued_slot(s, q, q->collected)))
+            collect(s, q);
+    }
+}
+
+/* How many runs the lane was given up to iteration `number`. */
+static uint64_t given_until(const struct queue *q, uint32_t number)
+{
+    uint64_t nth = q->collected;
+    while (nth < q->given && queued_run(q, nth)->number <= number)
+        nth++;
+    return nth;
+}
+
+/* Wait until so many of the lane's runs have ended, and collect them; and from other lanes what has ended meanwhile. */
+static void wait_queue(struct step *s, struct queue *q, uint64_t until)
+{
+    enum { SHORT_NS = 500000, LONG_NS = 2000000 };
+    static uint64_t stride = 1; /* runs per wait that is neither too short nor too long */
+    while (q->collected < until) {
+        uint64_t next = execution.trace ? MIN(until, q->collected + stride) : until, start = now_ns();
+        clWaitForEvents(1, &queued_slot(s, q, next - 1)->done);
+        uint64_t waited = now_ns() - start;
+        stride = waited < SHORT_NS ? MIN(2 * stride, 1 << 16) : waited > LONG_NS ? MAX(stride / 2, 1) : stride;
+        while (q->collected < next)
+            collect(s, q);
+        collect_ended(s);
+    }
+}
+
+/* Compute lanes come first: in Intel's CPU runtime a thread that waits for a kernel computes with the others, and one
+ * core is left for it; waiting for a host task instead would let that core stand still. */
+static void wait_kind(struct step *s, uint32_t number, bool compute)
+{
+    for (int i = 0; i < s->n_queues; i++)
+        if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == compute)
+            wait_queue(s, &s->queue[i], given_until(&s->queue[i], number));
+}
+
+void wait_compute(struct step *s, uint32_t number) { wait_kind(s, number, true); }
+
+void wait_iteration(struct step *s, uint32_t number)
+{
+    wait_kind(s, number, true);
+    wait_kind(s, number, false);
+}
+
+void wait_task(struct step *s, const struct task *t, uint32_t number)
+{
+    wait_compute(s, number);
+    if (s->n_queues)
+        wait_queue(s, &s->queue[t->lane->index], given_until(&s->queue[t->lane->index], number));
+}
+
+void wait_lanes(struct step *s)
+{
+    for (int i = 0; i < s->n_queues; i++)
+        if (s->queue[i].collected < s->queue[i].given)
+            clWaitForEvents(1, &queued_slot(s, &s->queue[i], s->queue[i].given - 1)->done);
+}
+
+bool is_computed(const struct step *s, uint32_t number)
+{
+    bool yes = true;
+    for (int i = 0; i < s->n_queues; i++)
+        if (s->pool->machine->lane[i]->kind == LANE_COMPUTE)
+            yes &= given_until(&s->queue[i], number) == s->queue[i].collected;
+    return yes;
+}
+
+void make_room(struct step *s, uint32_t number)
+{
+    if (number > 2)
+        wait_compute(s, number - 2);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (t->issued - t->collected == MOST_RUNS)
+            wait_queue(s, &s->queue[t->lane->index],
+                       given_until(&s->queue[t->lane->index], slot_of_run(s, t, t->collected)->number));
+    }
+}
