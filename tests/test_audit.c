@@ -202,7 +202,7 @@ static float product_of_another(enum gemm_engine engine)
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
     struct pool *p = new_pool(m);
     struct tensor *a = new_matrix(p, "a"), *b = new_matrix(p, "b"), *c = new_matrix(p, "c"), *d = new_matrix(p, "d");
-    struct model *model = new_model(p, &(struct config){1, 1, 1, 1, 1, true}, &one_rank, false, false);
+    struct model *model = new_model(p, &(struct config){1, 1, 1, 1, 1, true}, &one_rank, false, (struct gradients){0});
     struct step *s = new_step(p, "product");
     struct build build = new_build(s, model, engine, 1, 1);
     float result[16];

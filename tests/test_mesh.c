@@ -200,15 +200,18 @@ static const char *const alike[][12] = {
      "--batch 4 -d 0:0x3 --mesh pp=3 --stages 1,2,1 --zero 0 --delay-seed 5 --micro-batch 2"},
     {"--batch 4 --untied", "--batch 4 --untied -d 0:0x2 --mesh pp=2 --micro-batch 1",
      "--batch 4 --untied -d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe --zero 2"},
-    {"--batch 8 -d 0:0x2", "--batch 8 -d 0:0x2 --zero 0", "--batch 8 -d 0:0x2 --zero 2",
-     "--batch 8 -d 0:0x2 --zero 2 --serial --audit", "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
+    {"--batch 8 --grad-groups 2 --micro-batch 4", "--batch 8 --grad-groups 2 --micro-batch 1",
+     "--batch 8 --grad-groups 2 -d 0:0x2 --mesh pp=2 --micro-batch 2", "--batch 8 -d 0:0x2",
+     "--batch 8 -d 0:0x2 --zero 0", "--batch 8 -d 0:0x2 --zero 2", "--batch 8 -d 0:0x2 --zero 2 --serial --audit",
+     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
      "--batch 8 -d 0:0x4 --mesh pp=2,dp=2 --micro-batch 1 --zero 0 --pipeline gpipe",
      "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --recompute selective",
      "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2 --pipeline interleaved --delay-seed 7"},
-    {"--batch 6 -d 0:0x3 --untied", "--batch 6 -d 0:0x3 --untied --zero 0", "--batch 6 -d 0:0x3 --untied --zero 2",
+    {"--batch 6 --untied --grad-groups 3 --micro-batch 1", "--batch 6 -d 0:0x3 --untied",
+     "--batch 6 -d 0:0x3 --untied --zero 0", "--batch 6 -d 0:0x3 --untied --zero 2",
      "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1"},
-    {"--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1", "--batch 8 -d 0:0x4 --zero 2",
-     "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
+    {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
+     "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
 
 static void test_meshes_give_the_same_bits(void **state)

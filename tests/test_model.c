@@ -15,7 +15,7 @@ static void test_each_device_has_its_engine(void **state)
     two.dp = 2;
     m->device[1].one_item = true;
     struct pool *p = new_pool(m);
-    struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, false);
+    struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, (struct gradients){0});
     struct step *s = new_step(p, "engines");
     struct build b = new_build(s, model, GEMM_AUTO, 1, 16);
     size_t own[2] = {0};

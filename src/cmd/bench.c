@@ -129,7 +129,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct device *d = &b->machine->device[0];
     struct pool *pool = new_pool(b->machine);
     struct config tiny = {1, 1, 1, 1, 1, true};
-    struct model *model = new_model(pool, &tiny, &one_rank, false, false);
+    struct model *model = new_model(pool, &tiny, &one_rank, false, (struct gradients){0});
     struct step *list = new_step(pool, "gemm");
     struct build build = new_build(list, model, engine, 1, 1);
     size_t most = (size_t)s->batch *

@@ -130,13 +130,14 @@ void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
     b->grad[t->id] = g;
 }
 
-/* Has the step begun to write it?  From now on it has. */
+/* Has the step, or the group of sequences, begun to sum it?  From now on it has. */
 static bool begun(struct build *b, const struct tensor *t)
 {
+    int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
     while (b->n_summed <= (size_t)t->id)
-        *APPEND(b->summed, b->n_summed, b->cap_summed) = false;
-    bool before = b->summed[t->id];
-    b->summed[t->id] = true;
+        *APPEND(b->summed, b->n_summed, b->cap_summed) = 0;
+    bool before = b->summed[t->id] == group;
+    b->summed[t->id] = group;
     return before;
 }
 

@@ -97,6 +97,7 @@ struct replica {
     struct weight other[OTHER_PARAMS]; /* HEAD is WTE when tied: itself, or on another device than WTE a copy */
     struct weight *by_param;           /* as in the table */
     struct tensor *lookup_grad;        /* (V, C) the embedding's own gradient when the head has one too; else NULL */
+    struct replica *group;             /* --grad-groups: the same parameters, gradients of another group of sequences */
     struct tensor *control;            /* (16) what changes per step: see adamw.cl */
     struct tensor *state;              /* (4) norm, clip scale, halted */
 };
@@ -107,9 +108,13 @@ struct model {
     struct replica *replica; /* per rank: rank r lives on device r */
     bool training;           /* gradients and optimizer state exist */
 };
-/* drop_gradients: they need not outlive the reduction (ZeRO-2). */
+/* How a model's gradients are kept; zeros: one set, as long as the model. */
+struct gradients {
+    bool dropped; /* they need not outlive the reduction (ZeRO-2) */
+    bool grouped; /* those of a second group of sequences beside (--grad-groups) */
+};
 struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
-                        bool drop_gradients);
+                        struct gradients kept);
 void free_model(struct model *m); /* the tensors belong to the pool */
 int stage_of(const struct model *m, int unit);
 int first_unit(const struct model *m, int stage); /* of a stage; of the one behind the last: the end */
@@ -146,6 +151,7 @@ struct op;
 /* What backward needs to know of a rank's forward of one stage and micro-batch. */
 struct tape {
     int rank, micro;
+    int group; /* of --grad-groups; from the second one on gradients go to the rank's second set */
     struct op *ops;
     size_t n, cap;
     struct tensor *in, *out; /* the residual stream as it came from the stage before, and as it leaves; NULL at ends */
@@ -161,7 +167,7 @@ struct build {
     struct tape *tape;    /* operations go there, if a backward is wanted */
     struct tensor **grad; /* gradient of each tensor, by id */
     size_t n_grad, cap_grad;
-    bool *summed; /* parameter gradients that this step has begun, by id */
+    int *summed; /* by id: the group, from 1, that has begun to sum it */
     size_t n_summed, cap_summed;
     struct tensor **sum; /* [unit * dp + k]: shard k of the gradient, summed over ranks, once reduce_unit() has run */
 };
@@ -278,14 +284,16 @@ struct action *merge_orders(enum pipeline kind, const struct mesh *m, int micros
 /* One stage's forward of a micro-batch on data-parallel rank k, which goes on the tape; `before`: that of the stage
  * before it, or NULL.  The last stage's hidden state is tape->out. */
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
-                   const struct batch *batch);
+                   int group, const struct batch *batch);
 /* ... and of its backward, unit by unit; the gradient of what came in goes to the stage before. */
 void backward_unit(struct build *b, struct tape *tape, int unit);
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
 
 /* ---- optimizer.c ----------------------------------------------------------------------------------------------- */
 
-/* Behind the last backward of a unit on all ranks: the sum of its gradient over data-parallel ranks, in shards. */
+/* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
+void end_group(struct build *b, int unit, bool grouped);
+/* Behind the last group: the sum of a unit's gradient over data-parallel ranks, in shards. */
 void reduce_unit(struct build *b, int unit);
 /* When all are reduced: the norm, the update, and parameters back.  losses (dp * UNIT_ALIGN), on rank 0: the others'
  * rank_loss (1), per data-parallel rank, are moved to it, at k * UNIT_ALIGN; its own lies there. */

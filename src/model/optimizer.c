@@ -47,17 +47,27 @@ static void add_to(struct build *b, const char *name, struct tensor *sum, struct
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
 
 /* With a tied head the embedding has two gradients, from the head and from the look-up, summed only here. */
-static void sum_tied(struct build *b)
+static void sum_tied(struct build *b, bool grouped)
 {
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct replica *last = &b->model->replica[rank_at(mesh_of(b), k, n_stages(mesh_of(b)) - 1)];
         at(b, k, 0, ROLE_REDUCE);
-        if (!b->replica->lookup_grad)
+        struct replica *first = grouped ? b->replica->group : b->replica;
+        if (!first->lookup_grad)
             return;
-        if (last != b->replica)
-            add_move(b->step, "tied.move", b->replica->other[WTE].grad, last->other[HEAD].grad);
-        add_to(b, "tied.add", b->replica->other[WTE].grad, b->replica->lookup_grad);
+        if (last->rank != first->rank)
+            add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad);
+        add_to(b, "tied.add", first->other[WTE].grad, first->lookup_grad);
     }
+}
+
+void end_group(struct build *b, int unit, bool grouped)
+{
+    if (unit == 0)
+        sum_tied(b, grouped);
+    at(b, 0, unit, ROLE_REDUCE);
+    if (grouped)
+        add_to(b, "group.add", b->replica->grad[unit], b->replica->group->grad[unit]);
 }
 
 /* Rank `from`'s gradient of shard k, on its owner. */
@@ -92,8 +102,6 @@ void reduce_unit(struct build *b, int unit)
 {
     int dp = mesh_of(b)->dp;
     struct tensor **part = allocate((size_t)(dp * dp), sizeof *part);
-    if (unit == 0)
-        sum_tied(b);
     gather_gradients(b, unit, part);
     for (int k = 0; k < dp; k++) {
         at(b, k, unit, ROLE_REDUCE);

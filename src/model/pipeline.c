@@ -105,12 +105,20 @@ static struct tensor *receive(struct build *b, const char *name, struct tensor *
     return x;
 }
 
-void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
-                   const struct batch *batch)
+/* The tasks that follow are of the tape's rank and micro-batch. */
+static void on_tape(struct build *b, struct tape *tape, enum role role)
 {
-    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage), .micro = micro};
     b->tape = tape;
-    on_rank(b, tape->rank, micro, ROLE_SEND);
+    on_rank(b, tape->rank, tape->micro, role);
+    if (tape->group)
+        b->replica = b->replica->group;
+}
+
+void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
+                   int group, const struct batch *batch)
+{
+    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage), .micro = micro, .group = group};
+    on_tape(b, tape, ROLE_SEND);
     if (before)
         tape->in = receive(b, "send.x", before->out);
     b->step->stamp.role = ROLE_FORWARD;
@@ -119,8 +127,7 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
 
 void backward_unit(struct build *b, struct tape *tape, int unit)
 {
-    b->tape = tape;
-    on_rank(b, tape->rank, tape->micro, ROLE_BACKWARD);
+    on_tape(b, tape, ROLE_BACKWARD);
     backward(b, unit);
 }
 

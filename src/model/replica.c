@@ -82,7 +82,7 @@ static struct tensor *small_tensor(struct model *m, struct replica *r, const cha
     return t;
 }
 
-static void make_unit(struct model *m, struct replica *r, int unit, bool drop_gradients)
+static void make_unit(struct model *m, struct replica *r, int unit, struct gradients kept)
 {
     size_t n = m->params->unit[unit].elements;
     struct shard mine = updated_by(m, unit, dp_of(m->mesh, r->rank));
@@ -90,7 +90,7 @@ static void make_unit(struct model *m, struct replica *r, int unit, bool drop_gr
     if (!m->training)
         return;
     r->grad[unit] = unit_tensor(m, r, MEM_GRADIENTS, "grad", unit, n);
-    r->grad[unit]->persistent = !drop_gradients;
+    r->grad[unit]->persistent = !kept.dropped;
     if (mine.begin == mine.end)
         return;
     r->m[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
@@ -118,21 +118,43 @@ static void make_tied_head(struct model *m, struct replica *r)
                                          m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL};
 }
 
-static void make_replica(struct model *m, int rank, bool drop_gradients)
+/* A replica's own arrays, all empty. */
+static void make_arrays(const struct model *m, struct replica *r)
 {
-    struct replica *r = &m->replica[rank];
     size_t n = (size_t)m->params->n_units;
-    r->rank = rank;
-    r->device = &m->pool->machine->device[rank];
     r->value = allocate(n, sizeof *r->value);
     r->grad = allocate(n, sizeof *r->grad);
     r->m = allocate(n, sizeof *r->m);
     r->v = allocate(n, sizeof *r->v);
     r->layer = allocate((size_t)m->params->config.layers, sizeof *r->layer);
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
+}
+
+static struct replica *make_group(struct model *m, const struct replica *r)
+{
+    struct replica *g = allocate(1, sizeof *g);
+    *g = *r;
+    make_arrays(m, g);
+    for (int u = 0; u < m->params->n_units; u++)
+        if ((g->value[u] = r->value[u]))
+            g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, m->params->unit[u].elements);
+    make_views(m, g);
+    if (m->params->config.tied) {
+        make_tied_head(m, g);
+        g->other[HEAD].value = r->other[HEAD].value;
+    }
+    return g;
+}
+
+static void make_replica(struct model *m, int rank, struct gradients kept)
+{
+    struct replica *r = &m->replica[rank];
+    r->rank = rank;
+    r->device = &m->pool->machine->device[rank];
+    make_arrays(m, r);
     for (int u = 0; u < m->params->n_units; u++)
         if (has_unit(m, rank, u))
-            make_unit(m, r, u, drop_gradients);
+            make_unit(m, r, u, kept);
     make_views(m, r);
     if (m->params->config.tied)
         make_tied_head(m, r);
@@ -140,10 +162,11 @@ static void make_replica(struct model *m, int rank, bool drop_gradients)
         r->control = small_tensor(m, r, "control", CONTROL_SIZE);
         r->state = small_tensor(m, r, "state", STATE_SIZE);
     }
+    r->group = kept.grouped ? make_group(m, r) : NULL;
 }
 
 struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
-                        bool drop_gradients)
+                        struct gradients kept)
 {
     check_config(c);
     struct model *m = allocate(1, sizeof *m);
@@ -153,16 +176,22 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
     m->training = training;
     m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
     for (int r = 0; r < n_ranks(mesh); r++)
-        make_replica(m, r, drop_gradients);
+        make_replica(m, r, kept);
     return m;
+}
+
+static void free_arrays(struct replica *r)
+{
+    free(r->value), free(r->grad), free(r->m), free(r->v), free(r->layer), free(r->by_param);
+    if (r->group)
+        free_arrays(r->group);
+    free(r->group);
 }
 
 void free_model(struct model *m)
 {
-    for (int i = 0; i < n_ranks(m->mesh); i++) {
-        struct replica *r = &m->replica[i];
-        free(r->value), free(r->grad), free(r->m), free(r->v), free(r->layer), free(r->by_param);
-    }
+    for (int i = 0; i < n_ranks(m->mesh); i++)
+        free_arrays(&m->replica[i]);
     free(m->replica);
     free_params(m->params);
     free(m);

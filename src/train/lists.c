@@ -157,6 +157,9 @@ static struct tape *tape_at(const struct work *w, int stage, int micro, int k)
     return stage < 0 ? NULL : &w->tapes[(micro * n_stages(m) + stage) * m->dp + k];
 }
 
+/* Which group of sequences, one after another, a micro-batch is of. */
+static int group_of(const struct trainer *t, int micro) { return micro * (int)t->settings->grad_groups / t->micros; }
+
 static void add_forward(struct work *w, int stage, int micro, int k)
 {
     struct trainer *t = w->t;
@@ -166,7 +169,7 @@ static void add_forward(struct work *w, int stage, int micro, int k)
         add_batch(t, t->train, f, prepare_batch, t->micro_batch * t->seq);
     }
     struct tape *tape = tape_at(w, stage, micro, k);
-    forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k), k, stage, micro, &f->first);
+    forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k), k, stage, micro, group_of(w->t, micro), &f->first);
     if (stage < n_stages(&t->mesh) - 1)
         return;
     struct tensor *logits = gpt_head(w->b, tape->out);
@@ -175,22 +178,29 @@ static void add_forward(struct work *w, int stage, int micro, int k)
     cross_entropy(w->b, logits, &f->last, t->rank_total[k], tokens_per_step(t));
 }
 
-/* Behind a unit's last backward its gradients are reduced, one unit later in the list: by then they have arrived. */
+static void end_unit(const struct work *w, int unit, int micro)
+{
+    int group = group_of(w->t, micro);
+    if (micro == w->t->micros - 1 || group_of(w->t, micro + 1) != group)
+        end_group(w->b, unit, group > 0);
+    if (micro == w->t->micros - 1)
+        reduce_unit(w->b, unit);
+}
+
+/* What follows a unit's last backward comes one unit later in the list: by then all gradients have arrived. */
 static void add_backward(struct work *w, int stage, int micro)
 {
     const struct mesh *m = &w->t->mesh;
     int first = first_unit(w->t->model, stage), end = first_unit(w->t->model, stage + 1);
-    bool last = micro == w->t->micros - 1;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
             backward_unit(w->b, tape_at(w, stage, micro, k), u);
-        if (last && u < end - 1)
-            reduce_unit(w->b, u + 1);
+        if (u < end - 1)
+            end_unit(w, u + 1, micro);
     }
     for (int k = 0; k < m->dp && stage > 0; k++)
         send_gradient(w->b, tape_at(w, stage, micro, k), tape_at(w, stage - 1, micro, k));
-    if (last)
-        reduce_unit(w->b, first);
+    end_unit(w, first, micro);
     for (int k = 0; k < m->dp; k++)
         free(tape_at(w, stage, micro, k)->ops);
 }
@@ -224,7 +234,7 @@ static struct tensor *add_stages(struct build *b, const struct feed *f, int k)
     struct tape tape = {0}, before;
     for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++) {
         before = tape;
-        forward_stage(b, &tape, stage ? &before : NULL, k, stage, 0, &f->first);
+        forward_stage(b, &tape, stage ? &before : NULL, k, stage, 0, 0, &f->first);
     }
     return tape.out;
 }

@@ -107,6 +107,9 @@ static struct option options[] = {
      "order of micro-batches in a pipeline; interleaved: --chunks stages per device", BUILD_ALL, false},
     {"chunks", 0, OPT_INT, &s.chunks, "N", 1, MAX_CHUNKS, DEVICES, "stages per device of an interleaved pipeline",
      BUILD_ALL, false},
+    {"grad-groups", 0, OPT_INT, &s.grad_groups, "G", 1, MAX_RANKS, DEVICES,
+     "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit; needs G micro-batches or more",
+     BUILD_ALL, false},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, "BYTES", 0, 0, DEVICES,
      "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory; "
      "of a CPU three quarters of the host's)",
@@ -233,6 +236,7 @@ static void set_defaults(void)
         .zero = 1,
         .pipeline = "1f1b",
         .chunks = 2,
+        .grad_groups = 1,
         .gemm = "auto",
         .recompute = "off",
         .sample_tokens = 200,

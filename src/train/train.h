@@ -45,7 +45,7 @@ struct settings {
     const char *schedule;
     /* devices */
     const char *devices, *mesh, *stages, *pipeline, *gemm;
-    int64_t zero, chunks;
+    int64_t zero, chunks, grad_groups;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
     bool oversubscribe;

@@ -67,6 +67,17 @@ static void check_rounds(const struct trainer *t)
              t->mesh.pp, t->micros);
 }
 
+static void check_groups(const struct trainer *t)
+{
+    int groups = (int)t->settings->grad_groups;
+    if (groups > 1 && t->mesh.dp > 1)
+        fail(EXIT_USAGE, "--grad-groups %d stands for the groups of dp=%d on one device: leave it out with dp=%d",
+             groups, groups, t->mesh.dp);
+    if (t->micros % groups)
+        fail(EXIT_USAGE, "--grad-groups %d wants a multiple of %d micro-batches, not %d: try --micro-batch %d", groups,
+             groups, t->micros, MAX(t->batch / groups, 1));
+}
+
 static void set_batch(struct trainer *t)
 {
     const struct settings *s = t->settings;
@@ -87,6 +98,7 @@ static void set_batch(struct trainer *t)
              "--micro-batch",
              t->batch, micro, t->config.layers);
     check_rounds(t);
+    check_groups(t);
     if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
         (double)micro * t->config.heads * t->seq * t->seq > 2e9)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
@@ -317,7 +329,9 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     if (t->costs && t->machine->device[0].cl)
         check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
     t->pool = new_pool(t->machine);
-    t->model = new_model(t->pool, c, &t->mesh, (lists & LIST_TRAIN) != 0, t->mesh.zero >= 2 && t->micros == 1);
+    t->model = new_model(t->pool, c, &t->mesh, (lists & LIST_TRAIN) != 0,
+                         (struct gradients){.dropped = t->mesh.zero >= 2 && t->micros == 1,
+                                            .grouped = s->grad_groups > 1 && (lists & LIST_TRAIN)});
     size_t n = build_lists(t, lists, all);
     if (plan_only) {
         place_only(t, all, n);
