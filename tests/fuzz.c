@@ -44,7 +44,7 @@ static int predict(int n, char **words)
     (void)n;
     struct trainer *t = plan_tiny(SERVER, 2);
     struct costs *c = read_costs(words[0]);
-    struct simulation *sim = simulate(t->train, c);
+    struct simulation *sim = must_simulate(t->train, c);
     print_simulation(stdout, sim, c);
     free_simulation(sim), free_costs(c), free_trainer(t);
     return 0;

@@ -147,7 +147,7 @@ static struct paced run_paced(double scale)
     struct step *s = p.trainer->train;
     size_t n, same;
     float *expected = train_serial(p.trainer, 4, &n);
-    p.sim = simulate(s, p.costs);
+    p.sim = must_simulate(s, p.costs);
     p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
     struct pace *pace = start_pacing(s, p.sim->steady, p.sim->gaps, p.sim->period, scale);
     assert_true(pace_scale(pace) == scale);
@@ -250,7 +250,7 @@ static void test_the_scale_is_chosen(void **state)
     (void)state;
     struct trainer *t = open_tiny("0:0", false);
     struct costs *c = read_costs(write_hardware());
-    struct simulation *sim = simulate(t->train, c);
+    struct simulation *sim = must_simulate(t->train, c);
     init_random(t->model, 1);
     struct pace *pace = start_pacing(t->train, sim->steady, sim->gaps, sim->period, 0);
     qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);

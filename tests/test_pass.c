@@ -155,7 +155,7 @@ static void test_less_is_kept(void **state)
     double period[3];
     for (int i = 0; i < 3; i++) {
         struct trainer *t = plan_recompute(how[i]);
-        struct simulation *sim = simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, t->costs);
         high[i] = t->train->high[0], peak[i] = sim->peak[0], period[i] = sim->period;
         free_simulation(sim);
         free_trainer(t);

@@ -184,7 +184,7 @@ static void expect_copies(struct paper *p, const struct span *expected, double p
         add_access(end, p->step->task[i]->access[0].tensor, ACCESS_READ);
     p->step->task[0]->bytes = end->bytes = 0;
     finish_paper(p);
-    struct simulation *sim = simulate(p->step, p->costs);
+    struct simulation *sim = must_simulate(p->step, p->costs);
     expect_number("period", sim->period, period);
     for (int iteration = 0; iteration < sim->steps; iteration++) {
         double start = iteration * period;
@@ -510,7 +510,7 @@ static void test_random_copies_share_evenly(void **state)
             if (link[i] <= 2)
                 make_copy(&p, p.step->task[i]);
         }
-        struct simulation *sim = simulate(p.step, p.costs);
+        struct simulation *sim = must_simulate(p.step, p.costs);
         for (size_t node = 0; node < (size_t)(sim->steps - 1) * RANDOM_TASKS; node++) { /* (the next one shares, too) */
             expect_number("work done", share_of(sim, node, link), sim->seconds[node % RANDOM_TASKS]);
             work += sim->seconds[node % RANDOM_TASKS];
@@ -529,7 +529,7 @@ static void test_simulate_is_simulate_durations(void **state)
 {
     (void)state;
     struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 1);
-    struct simulation *a = simulate(t->train, t->costs), *b = simulate_durations(t->train, a->seconds);
+    struct simulation *a = must_simulate(t->train, t->costs), *b = simulate_durations(t->train, a->seconds);
     assert_int_equal(a->steps, b->steps);
     for (size_t i = 0; i < (size_t)a->steps * t->train->n; i++) { /* (a copy's time is the sum of latency and rest) */
         expect_number("start", a->moments[i].start, b->moments[i].start);
@@ -556,7 +556,7 @@ static void test_free_links_leave_the_compute_path(void **state)
     free_links.link = 1e30, free_links.latency = 0;
     struct trainer *t = plan_tiny(write_hardware("free.txt", &free_links), 4);
     struct trainer *slower = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 4);
-    struct simulation *sim = simulate(t->train, t->costs), *bound = simulate(slower->train, slower->costs);
+    struct simulation *sim = must_simulate(t->train, t->costs), *bound = must_simulate(slower->train, slower->costs);
     for (size_t i = 0; i < t->train->n; i++)
         if (on_link(t->train->task[i])) {
             assert_true(sim->seconds[i] < 1e-20);
@@ -597,7 +597,7 @@ static void test_the_next_batch_does_not_wait_for_the_tail(void **state)
     (void)state;
     for (int devices = 1; devices <= 4; devices += 3) {
         struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), devices);
-        struct simulation *sim = simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, t->costs);
         int k = sim->steps - 2;
         assert_true(first_start(sim, k + 1, "batch.prepare") < last_end(sim, k, "tied.add"));
         assert_true(first_start(sim, k + 1, "batch.upload") < last_end(sim, k, "tied.add"));
@@ -618,7 +618,7 @@ static void test_the_shipped_hardware(void **state)
         char *path = format_string("data/hardware/%s.txt", shipped[i].name);
         struct trainer *t = plan_tiny(path, shipped[i].ranks);
         assert_string_equal(t->costs->name, shipped[i].name);
-        struct simulation *sim = simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, t->costs);
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);
         for (int d = 0; d <= t->machine->n_devices; d++)

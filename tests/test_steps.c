@@ -18,7 +18,7 @@ static struct step *read_text_list(const char *text)
     return s;
 }
 
-static struct simulation *simulate_text(const char *text) { return simulate(read_text_list(text), NULL); }
+static struct simulation *simulate_text(const char *text) { return must_simulate(read_text_list(text), NULL); }
 
 static void end_simulation(struct simulation *sim)
 {
@@ -270,15 +270,16 @@ static void test_the_shipped_lists(void **state)
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = format_string("data/steps/%s.txt", shipped[i].name);
         struct step *s = read_list(path);
+        depend(s, false);
         if (shipped[i].clip)
-            hold_updates(s);
+            gate_updates(s);
         struct values *values = number_values(s);
         must(place(s->pool, &s, 1, true));
         depend(s, true);
         char *wrong = verify(s, values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
-        struct simulation *sim = simulate(s, NULL);
+        struct simulation *sim = must_simulate(s, NULL);
         if (fabs(sim->period - shipped[i].period) > 1e-9)
             test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
         free_values(values), free(path);
@@ -296,10 +297,11 @@ static void test_the_shipped_lists(void **state)
         "task back gpu.compute 3 role=backward reads=v writes=f\n"                                                     \
         "task adam host.cpu 1 role=update reads=f,v writes=v\n"
 
-static struct step *held_list(const char *text)
+static struct step *gated_list(const char *text)
 {
     struct step *s = read_list(write_file("list.txt", text, strlen(text)));
-    hold_updates(s);
+    depend(s, false);
+    gate_updates(s);
     struct values *values = number_values(s);
     must(place(s->pool, &s, 1, true));
     depend(s, true);
@@ -326,48 +328,48 @@ static void expect_order(const struct step *s, const char *names)
 static void test_updates_wait_for_the_last_backward(void **state)
 {
     (void)state;
-    struct step *s = held_list(TWO_LAYERS);
-    struct simulation *sim = simulate(s, NULL);
+    struct step *s = gated_list(TWO_LAYERS);
+    struct simulation *sim = must_simulate(s, NULL);
     expect_order(s, "back back adam tell adam");
     expect_number("period", sim->period, 6);
     expect_number("first update", sim->moments[2].start, 5);
     end_simulation(sim);
-    s = held_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
-    sim = simulate(s, NULL);
+    s = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
+    sim = must_simulate(s, NULL);
     expect_order(s, "back back norm adam tell adam late");   /* the norm takes the backwards' place */
     expect_number("first update", sim->moments[3].start, 2); /* of g; the norm reads nothing and starts at 0 */
     end_simulation(sim);
 }
 
-static void hold_list(void *text) { held_list(text); }
+static void gate_list(void *text) { gated_list(text); }
 
 static void test_gradients_may_not_follow_from_updates(void **state)
 {
     (void)state;
-    expect_refusal(hold_list,
+    expect_refusal(gate_list,
                    GPU "tensor w gpu 4 parameters\n"
                        "task adam gpu.compute 1 role=update reads=w writes=w\n"
                        "task back gpu.compute 1 role=backward reads=w\n",
                    EXIT_USAGE, "task 1 back is of role backward and follows from an update, which --clip holds");
 }
 
-static void test_who_reads_the_norm_is_not_held(void **state)
+static void test_who_reads_the_norm_is_not_gated(void **state)
 {
     (void)state;
-    struct step *s = held_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
-                                   "task norm gpu.compute 2 role=norm writes=n\n"
-                                   "task pass host.cpu 1 reads=n writes=m\n"
-                                   "task adam host.cpu 1 role=update reads=m,w writes=w\n"
-                                   "task norm gpu.download 9 role=norm reads=n\n");
+    struct step *s = gated_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
+                                    "task norm gpu.compute 2 role=norm writes=n\n"
+                                    "task pass host.cpu 1 reads=n writes=m\n"
+                                    "task adam host.cpu 1 role=update reads=m,w writes=w\n"
+                                    "task norm gpu.download 9 role=norm reads=n\n");
     expect_order(s, "norm pass adam norm");
-    assert_false(s->task[2]->held);
+    assert_false(s->task[2]->gated);
     free_list(s);
 }
 
-static void test_verify_sees_an_update_that_is_not_held(void **state)
+static void test_verify_sees_an_update_that_is_not_gated(void **state)
 {
     (void)state;
-    struct step *s = held_list(TWO_LAYERS);
+    struct step *s = gated_list(TWO_LAYERS);
     struct task *adam = s->task[2];
     size_t dropped = 0;
     for (size_t e = 0; e < adam->n_edges; e++)
@@ -402,12 +404,12 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
 {
     char *text = written(s, sim->seconds);
     struct step *again = read_text_list(text);
-    struct simulation *second = simulate(again, NULL);
+    struct simulation *second = must_simulate(again, NULL);
     char *twice = written(again, second->seconds);
     assert_string_equal(text, twice);
-    hold_updates(again); /* a model's updates wait for its norm already: nothing is held, or moves */
+    gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++)
-        assert_true(!again->task[i]->held && strcmp(again->task[i]->name, s->task[i]->name) == 0);
+        assert_true(!again->task[i]->gated && strcmp(again->task[i]->name, s->task[i]->name) == 0);
     depend(again, true);
     assert_int_equal(again->n, s->n);
     assert_int_equal(second->steps, sim->steps);
@@ -426,7 +428,7 @@ static void test_a_models_list_and_back(void **state)
     (void)state;
     for (int ranks = 1; ranks <= 4; ranks += 3) {
         struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
-        struct simulation *sim = simulate(t->train, t->costs);
+        struct simulation *sim = must_simulate(t->train, t->costs);
         expect_round_trip(t->train, sim);
         free_simulation(sim);
         free_trainer(t);
@@ -443,7 +445,7 @@ static void test_a_profiles_list_and_back(void **state)
                           "gap compute = 3e-6\ngap cpu = 1.1e-5\nissue = 2.3e-6\n"
                           "task batch.upload upload = 3000 0 800\ntask attn.qkv compute = 5000 900 4000\n";
     struct costs *c = read_costs(write_file("profile.txt", profile, strlen(profile)));
-    struct simulation *sim = simulate(t->train, c);
+    struct simulation *sim = must_simulate(t->train, c);
     expect_round_trip(t->train, sim);
     free_simulation(sim), free_costs(c);
     free_trainer(t);
@@ -597,8 +599,8 @@ int main(void)
         cmocka_unit_test(test_steps_are_run_until_they_repeat),
         cmocka_unit_test(test_updates_wait_for_the_last_backward),
         cmocka_unit_test(test_gradients_may_not_follow_from_updates),
-        cmocka_unit_test(test_who_reads_the_norm_is_not_held),
-        cmocka_unit_test(test_verify_sees_an_update_that_is_not_held),
+        cmocka_unit_test(test_who_reads_the_norm_is_not_gated),
+        cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
         cmocka_unit_test(test_the_shipped_lists),
         cmocka_unit_test(test_a_models_list_and_back),
         cmocka_unit_test(test_a_profiles_list_and_back),

@@ -461,20 +461,20 @@ static void test_log_lines(void **state)
     json_decref(lines);
 }
 
-/* When the devices were done with each step, by the trace. */
+/* When the compute lanes were done with each step, by the trace. */
 static double *device_ends(const struct trace *t, uint32_t steps)
 {
     double *ends = allocate(steps + 1, sizeof *ends);
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
-        if (t->lanes[k->lane].kind <= LANE_DOWNLOAD && strcmp(t->header.list[k->list], "train") == 0)
+        if (t->lanes[k->lane].kind == LANE_COMPUTE && strcmp(t->header.list[k->list], "train") == 0)
             ends[r->step] = fmax(ends[r->step], 1e-6 * (double)r->end);
     }
     return ends;
 }
 
-/* From the end of a step to the end of the next, not from when the host notices. */
+/* From where one step is computed to where the next is, not from when the host notices. */
 static void test_steps_are_timed_on_the_device(void **state)
 {
     (void)state;

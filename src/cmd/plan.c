@@ -41,7 +41,7 @@ static void show(struct trainer *t)
     const struct settings *s = t->settings;
     struct step *lists[] = {t->train, t->sample, t->eval}; /* one arena: one list runs at a time */
     size_t n = t->eval ? 3 : 2;
-    struct simulation *sim = s->simulate ? simulate(t->train, t->costs) : NULL;
+    struct simulation *sim = s->simulate ? must_simulate(t->train, t->costs) : NULL;
     if (!s->json)
         print_reports(stdout, t->passes, t->n_passes);
     if (s->json) {
@@ -68,7 +68,7 @@ static void show(struct trainer *t)
 /* How long each task of the list takes alone. */
 static void show_list(const struct step *s, const struct costs *c)
 {
-    struct simulation *sim = simulate(s, c);
+    struct simulation *sim = must_simulate(s, c);
     write_list(stdout, s, sim->seconds);
     free_simulation(sim);
 }
@@ -87,7 +87,7 @@ static int prove_list(const struct step *s, const struct values *values)
 
 static void show_by_hand(struct step *s, const struct settings *o)
 {
-    struct simulation *sim = o->simulate ? simulate(s, NULL) : NULL;
+    struct simulation *sim = o->simulate ? must_simulate(s, NULL) : NULL;
     if (o->json) {
         json_t *plan = plan_json(s->pool, &s, 1);
         if (sim)
@@ -111,8 +111,10 @@ static void show_by_hand(struct step *s, const struct settings *o)
 static int plan_list(const struct settings *o)
 {
     struct step *s = read_list(o->list);
-    if (o->clip > 0)
-        hold_updates(s);
+    if (o->clip > 0) {
+        depend(s, false);
+        gate_updates(s);
+    }
     struct values *values = number_values(s); /* as it is written, before addresses are given */
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)

@@ -122,7 +122,7 @@ struct machine {
     struct device *device; /* n_devices OpenCL devices, then the host */
     int n_devices;
     struct device *host;
-    struct context context[MAX_DEVICES];
+    struct context *context; /* one for each device at most */
     int n_contexts;
     struct lane **lane;
     int n_lanes;

@@ -401,7 +401,7 @@ void close_machine(struct machine *m)
     drop_links(m);
     for (int i = 0; i < m->n_lanes; i++)
         free(m->lane[i]);
-    free(m->link), free(m->device), free(m->lane);
+    free(m->link), free(m->device), free(m->lane), free(m->context);
     free(m);
 }
 

@@ -10,6 +10,7 @@ struct machine *new_machine(int n_devices)
 {
     struct machine *m = allocate(1, sizeof *m);
     m->device = allocate((size_t)n_devices + 1, sizeof *m->device);
+    m->context = allocate((size_t)n_devices + 1, sizeof *m->context);
     m->n_devices = n_devices;
     m->host = &m->device[n_devices];
     return m;

@@ -1,6 +1,7 @@
 /* pass.c - the table of passes, and running them in its order. */
 #include "pass.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,45 @@ char *pass_names(void)
     return names;
 }
 
+static const struct device *fullest(const struct machine *m, const struct forecast *f)
+{
+    const struct device *best = m->device;
+    for (int d = 1; d <= m->n_devices; d++)
+        if (f->high[d] > f->high[best->index])
+            best = &m->device[d];
+    return best;
+}
+
+static char *describe_gain(const struct machine *m, const struct forecast *before, const struct forecast *after)
+{
+    char most[32], instead[32];
+    const struct device *d = fullest(m, before);
+    char *memory =
+        format_string("%s holds at most %s instead of %s", d->id, format_bytes(most, (double)after->high[d->index]),
+                      format_bytes(instead, (double)before->high[d->index]));
+    if (isnan(before->period) || isnan(after->period))
+        return memory;
+    char *both =
+        format_string("%s, a step takes %.3f ms instead of %.3f ms", memory, 1e3 * after->period, 1e3 * before->period);
+    free(memory);
+    return both;
+}
+
+static void run_pass(const struct pass *p, struct step *s, const struct costs *c, const struct wishes *w,
+                     struct pass_report *r)
+{
+    struct forecast before = {.n = 0}, after = {.n = 0};
+    if (c)
+        before = try_step(s, c);
+    r->pass = p;
+    r->declined = !p->run(s, c, w, &r->reason);
+    if (c && !r->declined) {
+        after = try_step(s, c);
+        r->gain = describe_gain(s->pool->machine, &before, &after);
+    }
+    free_forecast(&before), free_forecast(&after);
+}
+
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,
                                size_t *n)
 {
@@ -35,11 +75,8 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *p = &passes[i];
-        if (p->wanted(w)) {
-            struct pass_report *r = &reports[(*n)++];
-            r->pass = p;
-            r->declined = !p->run(s, c, w, &r->reason);
-        }
+        if (p->wanted(w))
+            run_pass(p, s, c, w, &reports[(*n)++]);
         if (after && strcmp(p->name, after) == 0)
             break;
     }
@@ -49,15 +86,18 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
 void free_reports(struct pass_report *reports, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        free(reports[i].reason);
+        free(reports[i].reason), free(reports[i].gain);
     free(reports);
 }
 
 void print_reports(FILE *out, const struct pass_report *reports, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         fprintf(out, "pass %s%s: %s\n", reports[i].pass->name, reports[i].declined ? " declines" : "",
                 reports[i].reason);
+        if (reports[i].gain)
+            fprintf(out, "    %s\n", reports[i].gain);
+    }
 }
 
 json_t *reports_json(const struct pass_report *reports, size_t n)

@@ -4,7 +4,7 @@
  *     recompute   activations are made again instead of kept                 recompute.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
- * micro-batch, never for their names, and prediction for what it would gain (../predict/predict.h).  To add one: its
+ * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
  * function here, a row in pass.c, its wishes below and their option in ../train/settings.c.  Then `yard plan --after
  * NAME` shows the list behind it, --verify proves it, and tests/test_pass.c runs it together with all others.
  */
@@ -36,6 +36,7 @@ struct pass_report {
     const struct pass *pass;
     bool declined;
     char *reason;
+    char *gain; /* what it comes to, for people; NULL: not known */
 };
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,

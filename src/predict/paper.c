@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { MOST_PAPER_DEVICES = 1024 };
+
 /* Devices that stand together share a link in each direction. */
 static void make_links(struct machine *m, const struct costs *c)
 {
@@ -32,11 +34,10 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
 {
     if (c->measured)
         fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", c->path);
-    if (n_devices > MAX_DEVICES || n_devices > c->devices)
+    if (n_devices > MOST_PAPER_DEVICES || n_devices > c->devices)
         fail(EXIT_USAGE, "devices of %s: %lld, and a plan can use %d at most; --mesh asks for %d", c->path,
-             (long long)c->devices, MAX_DEVICES, n_devices);
+             (long long)c->devices, MOST_PAPER_DEVICES, n_devices);
     struct machine *m = new_machine(n_devices);
-    m->n_contexts = n_devices;
     for (int i = 0; i < n_devices; i++) {
         char id[sizeof m->device->id];
         snprintf(id, sizeof id, "%s.%d", c->name, i);
@@ -44,7 +45,6 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
         snprintf(d->name, sizeof d->name, "%s", c->name);
         d->alignment = DEVICE_ALIGNMENT;
         d->context = &m->context[i]; /* each its own: moves are staged through the host */
-        d->context->index = i;
     }
     name_device(m, n_devices, "host", c->host_memory)->alignment = 4096;
     return m;

@@ -3,6 +3,7 @@
  *     costs      how long a task takes: from a measured profile, or from a description of hardware     costs.c
  *     paper      a machine that is only described, for plans                                           paper.c
  *     simulate   the cyclic list on a virtual clock                                                    simulate.c
+ *     try        what would come of a list as it is now: a planner's question                          try.c
  *
  * Every number that is shown says what it is: simulated, paced or real.
  */
@@ -93,8 +94,9 @@ struct simulation {
     size_t *peak;  /* by device: bytes live at once, over time */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a
- * step file, which has its times. */
-struct simulation *simulate(const struct step *s, const struct costs *c);
+ * step file, which has its times.  NULL, or the problem: its numbers make no sense. */
+struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
+struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
 /* The same with given durations (seconds, per task) and no shared links. */
 struct simulation *simulate_durations(const struct step *s, const double *seconds);
 void free_simulation(struct simulation *sim);
@@ -102,5 +104,25 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps as a trace, like a real one. */
 void write_simulation(const struct simulation *sim, const char *path, const char *model);
+
+/* ---- try.c ----------------------------------------------------------------------------------------------------- */
+
+/* What would come of a list, placed, ordered and simulated by itself. */
+struct forecast {
+    struct problem *why_not; /* NULL: it fits and can be run */
+    double period;           /* seconds per step; NAN where it does not fit, or nobody knows how long its tasks take */
+    size_t n, n_devices;     /* tasks; devices with the host */
+    size_t *high;            /* by device: the most bytes held at a time, of a list that does not fit too ... */
+    size_t *at;              /* ... and the first position where they are */
+    struct task **task;      /* by position */
+    struct level *level;     /* bytes held by position: see bytes_at_positions() */
+    size_t n_levels;
+};
+/* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
+ * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
+struct forecast try_step(const struct step *s, const struct costs *c);
+void free_forecast(struct forecast *f);
+/* [n] what the device holds at each position; the caller frees it. */
+size_t *bytes_at_positions(const struct forecast *f, const struct device *d);
 
 #endif

@@ -471,15 +471,16 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
 
 /* Eleven days.  Beyond, and below a nanosecond, some number of the file is wrong, and times would not fit their clocks.
  */
-static void check_total(const struct simulation *sim, const struct costs *c)
+static struct problem *check_total(const struct simulation *sim, const struct costs *c)
 {
     double total = (double)sim->step->n * sim->step->pool->machine->issue;
     for (size_t i = 0; i < sim->step->n; i++)
         total += sim->gaps[i] + sim->seconds[i];
-    if (!(total >= 1e-9 && total <= 1e6))
-        fail(EXIT_USAGE,
-             "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
-             c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
+    if (total >= 1e-9 && total <= 1e6)
+        return NULL;
+    return new_problem(EXIT_USAGE,
+                       "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
+                       c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
 }
 
 static struct simulation *new_simulation(const struct step *s)
@@ -491,7 +492,7 @@ static struct simulation *new_simulation(const struct step *s)
     return sim;
 }
 
-struct simulation *simulate(const struct step *s, const struct costs *c)
+struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **out)
 {
     struct simulation *sim = new_simulation(s);
     if (c)
@@ -502,8 +503,19 @@ struct simulation *simulate(const struct step *s, const struct costs *c)
         sim->seconds[i] = c ? task_seconds(c, s->task[i], &source) : given_seconds(s->task[i]);
         sim->by_source[source]++;
     }
-    check_total(sim, c);
-    return run_simulation(sim, s->pool->machine->issue, true);
+    struct problem *wrong = check_total(sim, c);
+    if (wrong)
+        free_simulation(sim);
+    else
+        *out = run_simulation(sim, s->pool->machine->issue, true);
+    return wrong;
+}
+
+struct simulation *must_simulate(const struct step *s, const struct costs *c)
+{
+    struct simulation *sim;
+    must(simulate(s, c, &sim));
+    return sim;
 }
 
 struct simulation *simulate_durations(const struct step *s, const double *seconds)

@@ -2,16 +2,30 @@
  * touch what they declare (see audit.c).
  *
  * Values: in list order, every read finds bytes that were last written through the same tensor, in this iteration
- * unless the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.) Order: every two
- * accesses to the same bytes of which one writes are ordered by lanes and waits, the way execute() waits and no more.
- * (A dropped edge is seen here.) It shares the range tracker with depend(), but not its edges' derivation: it looks at
- * pairs, and asks for paths.
+ * unless the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.) Order: a read starts
+ * behind the last write of its bytes, a write behind that and behind all reads since; from there, so are any two
+ * accesses of which one writes.  "Behind" follows from lanes and waits, the way execute() waits and no more.  (A
+ * dropped edge is seen here.) It shares the range tracker with depend(), but knows nothing of its edges but where they
+ * are.
  */
 #include "../step/ranges.h"
 #include "proof.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+struct pair { /* of nodes: the second must start behind the end of the first */
+    int first, second;
+};
+struct proof {
+    const struct step *step;
+    uint32_t number; /* only tasks that run in that iteration; 0: all */
+    struct space *spaces;
+    struct readers readers;
+    struct pair *pairs;
+    size_t n_pairs, cap_pairs;
+    char *wrong;
+};
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
@@ -29,47 +43,190 @@ static char *check_segment(const struct step *s, int node, const struct access *
     return NULL;
 }
 
-static char *check_access(const struct step *s, struct space *spaces, int node, const struct access *a, bool writing)
+static char *describe_conflict(const struct step *s, int first, int second)
 {
-    size_t begin, end, count;
-    struct space *space = find_range(spaces, true, a->tensor, &begin, &end);
-    struct segment *g = cut_range(space, begin, end, &count);
-    char *wrong = NULL;
-    for (size_t i = 0; i < count && !wrong; i++) {
-        if (writing) {
-            g[i].writer = node;
-            g[i].owner = a->tensor->root;
-        } else
-            wrong = check_segment(s, node, a, &g[i]);
-    }
-    return wrong;
+    int n = (int)s->n;
+    if (first == second)
+        return format_string("task %d %s has two tensors on the same bytes", first % n, s->task[first % n]->name);
+    if (s->task[second % n]->gated && first / n == second / n && is_gate(s, s->task[first % n]))
+        return format_string("task %d %s, an update, may start before task %d %s has ended", second % n,
+                             s->task[second % n]->name, first % n, s->task[first % n]->name);
+    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", first % n,
+                         s->task[first % n]->name, second % n, s->task[second % n]->name,
+                         first / n == second / n ? "" : " of the next iteration");
 }
 
-/* With the tasks that run in iteration `number`, twice. */
-static char *verify_iteration(const struct step *s, uint32_t number)
+/* A task may work in place, but not on the bytes of two tensors. */
+static void need_order(struct proof *p, int first, const struct tensor *root, int second, const struct tensor *other)
 {
-    size_t n_spaces;
-    struct space *spaces = new_spaces(s->pool, true, &n_spaces);
-    char *wrong = NULL;
-    for (int node = 0; node < 2 * (int)s->n && !wrong; node++) {
-        const struct task *t = s->task[node % (int)s->n];
-        if (!runs(t, number))
+    if (first == second && root != other && !p->wrong)
+        p->wrong = describe_conflict(p->step, first, second);
+    if (first != NOBODY && first != second)
+        *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){first, second};
+}
+
+/* Gated updates come behind all their gates. */
+static void need_gates(struct proof *p)
+{
+    const struct step *s = p->step;
+    struct task **gate = allocate(s->n, sizeof *gate);
+    size_t n = list_gates(s, gate);
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < n && s->task[i]->gated; k++)
+            *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){(int)(s->n + gate[k]->index), (int)(s->n + i)};
+    free(gate);
+}
+
+static void read_segment(struct proof *p, int node, const struct access *a, struct segment *g)
+{
+    if (!p->wrong && p->number)
+        p->wrong = check_segment(p->step, node, a, g);
+    need_order(p, g->writer, g->owner, node, a->tensor->root);
+    for (int r = g->may_write ? g->reader : NOBODY; r != NOBODY; r = p->readers.list[r].before)
+        if (p->readers.list[r].may_write)
+            need_order(p, p->readers.list[r].node, p->readers.list[r].root, node, a->tensor->root);
+    note_reader(&p->readers, g, node, a->tensor->root, false);
+}
+
+static void write_segment(struct proof *p, int node, const struct access *a, struct segment *g)
+{
+    const struct tensor *root = a->tensor->root;
+    need_order(p, g->writer, g->owner, node, root);
+    for (int r = g->reader; r != NOBODY; r = p->readers.list[r].before)
+        need_order(p, p->readers.list[r].node, p->readers.list[r].root, node, root);
+    if (p->number == 0 &&
+        is_conditional(p->step->task[node % (int)p->step->n])) { /* it may not hide who wrote before */
+        note_reader(&p->readers, g, node, root, true);
+        return;
+    }
+    g->writer = node;
+    g->owner = root;
+    g->reader = NOBODY;
+    g->may_write = false;
+}
+
+/* Two iterations, one behind the other. */
+static void walk_bytes(struct proof *p)
+{
+    int n = (int)p->step->n;
+    for (int node = 0; node < 2 * n && !p->wrong; node++) {
+        const struct task *t = p->step->task[node % n];
+        if (p->number && !runs(t, p->number))
             continue;
         for (int writing = 0; writing < 2; writing++)
-            for (int i = 0; i < t->n_access && !wrong; i++)
-                if (t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ))
-                    wrong = check_access(s, spaces, node, &t->access[i], writing);
+            for (int i = 0; i < t->n_access; i++) {
+                size_t begin, end, count;
+                if (!(t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ)))
+                    continue;
+                struct space *space = find_range(p->spaces, true, t->access[i].tensor, &begin, &end);
+                struct segment *g = cut_range(space, begin, end, &count);
+                for (size_t k = 0; k < count; k++)
+                    (writing ? write_segment : read_segment)(p, node, &t->access[i], &g[k]);
+            }
     }
-    free_spaces(spaces, n_spaces);
-    return wrong;
 }
 
-/* What runs in an iteration may only read what others wrote that run in it.  Each kind of conditional task is looked at
- * in an iteration in which it runs and as few others as can be. */
-static char *verify_bytes(const struct step *s)
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+enum { LANES_AT_A_TIME = 32 };
+struct ends { /* for lanes first .. first + LANES_AT_A_TIME - 1: the latest node that has ended */
+    int latest[LANES_AT_A_TIME];
+};
+
+static void join(struct ends *mine, const struct ends *other)
+{
+    for (int i = 0; i < LANES_AT_A_TIME; i++)
+        mine->latest[i] = MAX(mine->latest[i], other->latest[i]);
+}
+
+static void note_end(const struct step *s, struct ends *mine, int node, int first_lane)
+{
+    int lane = s->task[node % (int)s->n]->lane->index - first_lane;
+    if (lane >= 0 && lane < LANES_AT_A_TIME)
+        mine->latest[lane] = MAX(mine->latest[lane], node);
+}
+
+/* What has ended when each node starts: what had when those started that it waits for, and they themselves; but of
+ * those that may be skipped only what stands before them on the node's own lane. */
+static void find_ends(const struct step *s, int first_lane, struct ends *ends)
+{
+    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
+    int *last = allocate(2 * (size_t)n_lanes, sizeof *last), *certain = last + n_lanes;
+    memset(last, -1, 2 * (size_t)n_lanes * sizeof *last);
+    memset(ends, -1, 2 * s->n * sizeof *ends);
+    for (int node = 0; node < 2 * n; node++) {
+        const struct task *t = s->task[node % n];
+        int lane = t->lane->index;
+        if (certain[lane] >= 0)
+            join(&ends[node], &ends[certain[lane]]);
+        if (last[lane] >= 0)
+            note_end(s, &ends[node], last[lane], first_lane);
+        for (size_t k = 0; k < t->n_edges; k++) {
+            const struct edge *e = &t->edges[k];
+            int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
+            if (!e->wait || from < 0 || is_conditional(s->task[e->from]))
+                continue;
+            join(&ends[node], &ends[from]);
+            note_end(s, &ends[node], from, first_lane);
+        }
+        last[lane] = node;
+        if (!is_conditional(t))
+            certain[lane] = node;
+    }
+    free(last);
+}
+
+/* Does the second node wait for the first one itself? */
+static bool waits_for(const struct step *s, struct pair x)
+{
+    int n = (int)s->n;
+    const struct task *t = s->task[x.second % n];
+    bool yes = false;
+    for (size_t k = 0; k < t->n_edges; k++) {
+        const struct edge *e = &t->edges[k];
+        yes |= e->wait && (int)e->from == x.first % n && e->previous == (x.first / n != x.second / n);
+    }
+    return yes;
+}
+
+static void verify_order(struct proof *p)
+{
+    const struct step *s = p->step;
+    struct ends *ends = allocate(2 * s->n, sizeof *ends);
+    for (int lane = 0; lane < s->pool->machine->n_lanes && !p->wrong; lane += LANES_AT_A_TIME) {
+        find_ends(s, lane, ends);
+        for (size_t i = 0; i < p->n_pairs && !p->wrong; i++) {
+            struct pair x = p->pairs[i];
+            int of = s->task[x.first % (int)s->n]->lane->index - lane;
+            if (of >= 0 && of < LANES_AT_A_TIME && ends[x.second].latest[of] < x.first && !waits_for(s, x))
+                p->wrong = describe_conflict(s, x.first, x.second);
+        }
+    }
+    free(ends);
+}
+
+/* Of the tasks that run in that iteration. */
+static char *prove(const struct step *s, uint32_t number)
+{
+    size_t n_spaces;
+    struct proof p = {.step = s, .number = number, .spaces = new_spaces(s->pool, true, &n_spaces)};
+    need_gates(&p);
+    walk_bytes(&p);
+    if (!p.wrong)
+        verify_order(&p);
+    free_spaces(p.spaces, n_spaces);
+    free(p.readers.list), free(p.pairs);
+    return p.wrong;
+}
+
+/* The order among all tasks, whichever are skipped; and what runs in an iteration may only read what others wrote that
+ * run in it: each kind of conditional task is looked at in an iteration in which it runs and as few others as can be.
+ */
+static char *verify_accesses(const struct step *s)
 {
     uint32_t *number = allocate(s->n + 1, sizeof *number);
     size_t n = 1;
+    bool conditional = false;
     number[0] = 1;
     for (size_t i = 0; i < s->n; i++) {
         const struct when *w = &s->task[i]->when;
@@ -78,130 +235,12 @@ static char *verify_bytes(const struct step *s)
             k++;
         number[k] = w->rest ? w->rest : w->every;
         n = MAX(n, k + 1);
+        conditional |= is_conditional(s->task[i]);
     }
-    char *wrong = NULL;
+    char *wrong = conditional ? prove(s, 0) : NULL;
     for (size_t k = 0; k < n && !wrong; k++)
-        wrong = verify_iteration(s, number[k]);
+        wrong = prove(s, number[k]);
     free(number);
-    return wrong;
-}
-
-/* ---- order ----------------------------------------------------------------------------------------------------- */
-
-struct touched { /* one access of one node */
-    const struct tensor *root;
-    int space, node;
-    size_t begin, end;
-    bool writes;
-};
-
-static int by_place(const void *a, const void *b)
-{
-    const struct touched *x = a, *y = b;
-    if (x->space != y->space)
-        return x->space - y->space;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-static struct touched *list_accesses(const struct step *s, size_t *n)
-{
-    struct touched *list = NULL;
-    size_t cap = 0;
-    *n = 0;
-    for (int node = 0; node < 2 * (int)s->n; node++) {
-        const struct task *t = s->task[node % (int)s->n];
-        for (int i = 0; i < t->n_access; i++) {
-            const struct tensor *x = t->access[i].tensor, *root = x->root;
-            if (t->access[i].mode == ACCESS_NONE)
-                continue;
-            size_t begin = root->address + x->offset;
-            *APPEND(list, *n, cap) = (struct touched){root,
-                                                      root->device->index * SLABS_PER_DEVICE + root->slab,
-                                                      node,
-                                                      begin,
-                                                      begin + x->bytes,
-                                                      t->access[i].mode & ACCESS_WRITE};
-        }
-    }
-    if (*n)
-        qsort(list, *n, sizeof *list, by_place);
-    return list;
-}
-
-/* Adds `node` to a set, and what has ended before it starts; but not of a task that may be skipped. */
-static void add_node(const struct step *s, uint64_t *set, const uint64_t *before, size_t words, int node)
-{
-    set[node / 64] |= UINT64_C(1) << (node % 64);
-    for (size_t w = 0; w < words && !is_conditional(s->task[node % (int)s->n]); w++)
-        set[w] |= before[(size_t)node * words + w];
-}
-
-/* before[node] = bit set of the nodes that have ended when it starts. */
-static uint64_t *reachable(const struct step *s, size_t *words)
-{
-    int n = (int)s->n;
-    *words = ceil_div((size_t)(2 * n), 64);
-    uint64_t *before = allocate((size_t)(2 * n) * *words, sizeof *before);
-    uint64_t *on_lane = allocate((size_t)s->pool->machine->n_lanes * *words, sizeof *on_lane);
-    for (int node = 0; node < 2 * n; node++) {
-        const struct task *t = s->task[node % n];
-        uint64_t *mine = &before[(size_t)node * *words], *lane = &on_lane[(size_t)t->lane->index * *words];
-        memcpy(mine, lane, *words * sizeof *mine);
-        for (size_t k = 0; k < t->n_edges; k++) {
-            const struct edge *e = &t->edges[k];
-            int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
-            if (e->wait && from >= 0)
-                add_node(s, mine, before, *words, from);
-        }
-        add_node(s, lane, before, *words, node);
-    }
-    free(on_lane);
-    return before;
-}
-
-static char *describe_conflict(const struct step *s, int first, int second)
-{
-    int n = (int)s->n;
-    if (first == second)
-        return format_string("task %d %s has two tensors on the same bytes", first % n, s->task[first % n]->name);
-    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", first % n,
-                         s->task[first % n]->name, second % n, s->task[second % n]->name,
-                         first / n == second / n ? "" : " of the next iteration");
-}
-
-/* Held updates come behind all that holds them. */
-static char *verify_held(const struct step *s, const uint64_t *before, size_t words)
-{
-    struct task **holder = allocate(s->n, sizeof *holder);
-    size_t n = list_holders(s, holder);
-    char *wrong = NULL;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < n && s->task[i]->held && !wrong; k++) {
-            size_t node = s->n + holder[k]->index;
-            if (!(before[(s->n + i) * words + node / 64] >> (node % 64) & 1))
-                wrong = format_string("task %zu %s, an update, may start before task %zu %s has ended", i,
-                                      s->task[i]->name, holder[k]->index, holder[k]->name);
-        }
-    free(holder);
-    return wrong;
-}
-
-static char *verify_order(const struct step *s)
-{
-    size_t n, words;
-    struct touched *list = list_accesses(s, &n);
-    uint64_t *before = reachable(s, &words);
-    char *wrong = verify_held(s, before, words);
-    for (size_t i = 0; i < n && !wrong; i++)
-        for (size_t k = i + 1; k < n && list[k].space == list[i].space && list[k].begin < list[i].end && !wrong; k++) {
-            int first = MIN(list[i].node, list[k].node), second = MAX(list[i].node, list[k].node);
-            if (!(list[i].writes || list[k].writes) || (first == second && list[i].root == list[k].root))
-                continue; /* (a task may work in place, but not on the bytes of two tensors) */
-            if (first == second || !(before[(size_t)second * words + (size_t)first / 64] >> (first % 64) & 1))
-                wrong = describe_conflict(s, first, second);
-        }
-    free(list);
-    free(before);
     return wrong;
 }
 
@@ -212,55 +251,82 @@ static bool lives(const struct step *s, const struct tensor *t)
     return t->root == t && t->slab >= 0 && (t->persistent || t->step == s);
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (x->device != y->device)
+        return x->device->index - y->device->index;
+    return x->slab != y->slab ? x->slab - y->slab : COMPARE(x->address, y->address);
+}
+
+static bool reaches(const struct tensor *a, const struct tensor *b)
+{
+    return a && a->device == b->device && a->slab == b->slab && b->address < a->address + a->bytes;
+}
+
+static const struct tensor *farther(const struct tensor *a, const struct tensor *b)
+{
+    return reaches(a, b) && a->address + a->bytes > b->address + b->bytes ? a : b;
+}
+
 /* The state that is kept must be out of the way of every list, also of one that does not touch it. */
 static char *verify_state(const struct step *s)
 {
     const struct pool *p = s->pool;
+    struct tensor **list = allocate(p->n, sizeof *list);
+    const struct tensor *any = NULL, *kept = NULL; /* of those before, the one that ends last */
+    char *wrong = NULL;
+    size_t n = 0;
     for (size_t i = 0; i < p->n; i++)
-        for (size_t k = 0; k < p->n; k++) {
-            const struct tensor *a = p->tensors[i], *b = p->tensors[k];
-            if (a == b || !a->persistent || !lives(s, a) || !lives(s, b) || a->device != b->device ||
-                a->slab != b->slab)
-                continue;
-            if (a->address < b->address + b->bytes && b->address < a->address + a->bytes)
-                return format_string("tensor %s shares bytes with %s, which is kept from step to step", b->name,
-                                     a->name);
-        }
-    return NULL;
+        if (lives(s, p->tensors[i]))
+            list[n++] = p->tensors[i];
+    if (n)
+        qsort(list, n, sizeof *list, by_place);
+    for (size_t i = 0; i < n && !wrong; i++) {
+        const struct tensor *t = list[i], *other = t->persistent ? any : kept;
+        if (reaches(other, t))
+            wrong = format_string("tensor %s shares bytes with %s, which is kept from step to step",
+                                  t->persistent ? other->name : t->name, t->persistent ? t->name : other->name);
+        any = farther(any, t);
+        kept = t->persistent ? farther(kept, t) : kept;
+    }
+    free(list);
+    return wrong;
 }
 
 /* Every tensor within its slab, once slabs have been made, and the slabs within the budget. */
 static char *verify_budget(const struct step *s)
 {
     const struct pool *p = s->pool;
-    size_t high[SLABS_PER_DEVICE];
-    for (int d = 0; d <= p->machine->n_devices; d++) {
+    size_t n_devices = (size_t)p->machine->n_devices + 1;
+    size_t(*high)[SLABS_PER_DEVICE] = allocate(n_devices, sizeof *high);
+    char *wrong = NULL;
+    for (size_t i = 0; i < p->n && !wrong; i++) {
+        const struct tensor *t = p->tensors[i];
+        if (t->root != t || t->slab < 0)
+            continue;
+        size_t *end = &high[t->device->index][t->slab];
+        *end = MAX(*end, t->address + t->bytes);
+        if (s->ready && (t->slab >= (int)t->device->n_slabs || *end > t->device->slabs[t->slab].bytes))
+            wrong = format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
+    }
+    for (size_t d = 0; d < n_devices && !wrong; d++) {
         const struct device *device = &p->machine->device[d];
         size_t sum = 0;
-        memset(high, 0, sizeof high);
-        for (size_t i = 0; i < p->n; i++) {
-            const struct tensor *t = p->tensors[i];
-            if (t->device != device || t->root != t || t->slab < 0)
-                continue;
-            high[t->slab] = MAX(high[t->slab], t->address + t->bytes);
-            if (s->ready && (t->slab >= (int)device->n_slabs || high[t->slab] > device->slabs[t->slab].bytes))
-                return format_string("tensor %s ends behind its slab on device %s", t->name, device->id);
-        }
         for (int i = 0; i < SLABS_PER_DEVICE; i++)
-            sum += high[i];
+            sum += high[d][i];
         if (sum > device->budget)
-            return format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
+            wrong = format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
     }
-    return NULL;
+    free(high);
+    return wrong;
 }
 
 char *verify(const struct step *s, const struct values *expected)
 {
     char *wrong = expected ? compare_values(expected, s) : NULL;
     if (!wrong)
-        wrong = verify_bytes(s);
-    if (!wrong)
-        wrong = verify_order(s);
+        wrong = verify_accesses(s);
     if (!wrong)
         wrong = verify_state(s);
     return wrong ? wrong : verify_budget(s);

@@ -19,158 +19,191 @@
 
 struct walk {
     struct step *step;
-    struct space *spaces;
-    size_t n_spaces;
-    bool by_address;
-    int n;                /* tasks */
-    struct task **holder; /* hold.c */
-    size_t n_holders;
+    struct space *spaces[2]; /* of each kind of edge: tensors, and addresses */
+    size_t n_spaces[2];
+    struct readers readers;
+    int *consumer;      /* [2n] the last one to which an edge from this node was added */
+    int n;              /* tasks */
+    struct task **gate; /* gate.c */
+    size_t n_gates;
 };
 
-static void add_edge(struct walk *w, int from, int to)
+static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
 {
-    if (from == NOBODY || from == to || to < w->n)
+    struct step *s = w->step;
+    if (from == NOBODY || from == to || to < w->n || w->consumer[from] == to)
         return; /* the second copy shows every edge of the steady state */
-    struct task *t = w->step->task[to - w->n];
-    struct edge e = {.from = (uint32_t)(from % w->n), .previous = from < w->n};
-    e.kind = w->by_address ? EDGE_REUSE : EDGE_DATA;
-    for (size_t i = 0; i < t->n_edges; i++)
-        if (t->edges[i].from == e.from && t->edges[i].previous == e.previous)
-            return;
-    *APPEND(t->edges, t->n_edges, t->cap_edges) = e;
+    w->consumer[from] = to;
+    *APPEND(s->edges, s->n_edges, s->cap_edges) =
+        (struct edge){.from = (uint32_t)(from % w->n), .previous = from < w->n, .kind = kind};
 }
 
-/* A task that may be skipped does not hide who wrote before it: it stands, complemented, beside the readers. */
-static void touch_segment(struct walk *w, struct segment *s, int node, enum access_mode mode)
+/* A task that may be skipped does not hide who wrote before it: it stands beside the readers. */
+static void touch_segment(struct walk *w, struct segment *s, int node, enum access_mode mode, enum edge_kind kind)
 {
-    bool writes = mode & ACCESS_WRITE, may_skip = is_conditional(w->step->task[node % w->n]);
-    add_edge(w, s->writer, node);
-    for (size_t i = 0; i < s->n_readers && (writes || s->may_write); i++)
-        if (writes || s->readers[i] < 0)
-            add_edge(w, MAX(s->readers[i], ~s->readers[i]), node);
-    if (writes && !may_skip) {
+    bool writes = mode & ACCESS_WRITE;
+    add_edge(w, s->writer, node, kind);
+    for (int r = writes || s->may_write ? s->reader : NOBODY; r != NOBODY; r = w->readers.list[r].before)
+        if (writes || w->readers.list[r].may_write)
+            add_edge(w, w->readers.list[r].node, node, kind);
+    if (writes && !is_conditional(w->step->task[node % w->n])) {
         s->writer = node;
-        s->n_readers = 0;
+        s->reader = NOBODY;
         s->may_write = false;
-        return;
-    }
-    *APPEND(s->readers, s->n_readers, s->cap_readers) = writes ? ~node : node;
-    s->may_write |= writes;
+    } else
+        note_reader(&w->readers, s, node, NULL, writes);
 }
 
-static void touch(struct walk *w, int node, const struct access *a)
+static void touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
     size_t begin, end, count;
-    struct space *space = find_range(w->spaces, w->by_address, a->tensor, &begin, &end);
+    struct space *space = find_range(w->spaces[kind], kind == EDGE_REUSE, a->tensor, &begin, &end);
     struct segment *s = cut_range(space, begin, end, &count);
     for (size_t i = 0; i < count; i++)
-        touch_segment(w, &s[i], node, a->mode);
+        touch_segment(w, &s[i], node, a->mode, kind);
 }
 
-/* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one. */
-static void forget_transient(struct walk *w)
+/* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one.  One
+ * that persists shares its bytes with none, so they connect it to nothing more than its value does. */
+static bool concerns(const struct tensor *t, bool first_copy, enum edge_kind kind)
 {
-    const struct pool *p = w->step->pool;
-    for (size_t i = 0; i < p->n; i++)
-        if (!p->tensors[i]->persistent)
-            clear_space(&w->spaces[i]);
+    return kind == EDGE_DATA ? t->persistent || !first_copy : !t->persistent;
 }
 
-/* Edges from the last holder of each lane. */
-static void hold_task(struct walk *w, int node)
+static void touch_all(struct walk *w, int node, enum edge_kind kind)
 {
-    int n_lanes = w->step->pool->machine->n_lanes;
-    bool *seen = allocate((size_t)n_lanes, sizeof *seen);
-    for (size_t i = w->n_holders; i-- > 0;) {
-        const struct task *t = w->holder[i];
+    const struct task *t = w->step->task[node % w->n];
+    for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
+        for (int i = 0; i < t->n_access; i++)
+            if (t->access[i].mode != ACCESS_NONE &&
+                ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE) &&
+                concerns(t->access[i].tensor, node < w->n, kind))
+                touch(w, node, &t->access[i], kind);
+}
+
+/* Edges from the last gate of each lane. */
+static void gate_task(struct walk *w, int node)
+{
+    bool *seen = allocate((size_t)w->step->pool->machine->n_lanes, sizeof *seen);
+    for (size_t i = w->n_gates; i-- > 0;) {
+        const struct task *t = w->gate[i];
         if (!seen[t->lane->index])
-            add_edge(w, node - node % w->n + (int)t->index, node);
+            add_edge(w, node - node % w->n + (int)t->index, node, EDGE_DATA);
         seen[t->lane->index] |= !is_conditional(t);
     }
     free(seen);
 }
 
-static void walk_twice(struct step *s, bool by_address)
+static int later_first(const void *a, const void *b)
 {
-    struct walk w = {.step = s, .by_address = by_address, .n = (int)s->n};
-    w.holder = allocate(s->n, sizeof *w.holder);
-    w.n_holders = list_holders(s, w.holder);
-    w.spaces = new_spaces(s->pool, by_address, &w.n_spaces);
+    const struct edge *x = a, *y = b;
+    return x->previous != y->previous ? x->previous - y->previous : COMPARE(y->from, x->from);
+}
+
+/* The step's edges lie behind each other: those of a task are all found when its second copy is walked over. */
+static void find_edges(struct step *s, bool with_addresses)
+{
+    struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
+    int kinds = with_addresses ? 2 : 1;
+    for (int kind = 0; kind < kinds; kind++)
+        w.spaces[kind] = new_spaces(s->pool, kind == EDGE_REUSE, &w.n_spaces[kind]);
+    w.gate = allocate(s->n, sizeof *w.gate);
+    w.n_gates = list_gates(s, w.gate);
+    s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
-        const struct task *t = s->task[node % w.n];
-        if (node == w.n && !by_address)
-            forget_transient(&w);
-        for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
-            for (int i = 0; i < t->n_access; i++)
-                if (t->access[i].mode != ACCESS_NONE &&
-                    ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE))
-                    touch(&w, node, &t->access[i]);
-        if (t->held)
-            hold_task(&w, node);
+        size_t before = s->n_edges;
+        for (int kind = 0; kind < kinds; kind++)
+            touch_all(&w, node, (enum edge_kind)kind);
+        if (s->task[node % w.n]->gated)
+            gate_task(&w, node);
+        s->task[node % w.n]->n_edges = s->n_edges - before;
     }
-    free(w.holder);
-    free_spaces(w.spaces, w.n_spaces);
+    for (size_t i = 0, first = 0; i < s->n; first += s->task[i++]->n_edges) {
+        s->task[i]->edges = s->edges + first;
+        if (s->task[i]->n_edges)
+            qsort(s->task[i]->edges, s->task[i]->n_edges, sizeof(struct edge), later_first);
+    }
+    for (int kind = 0; kind < kinds; kind++)
+        free_spaces(w.spaces[kind], w.n_spaces[kind]);
+    free(w.readers.list), free(w.consumer), free(w.gate);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */
 
-static int later_first(const void *a, const void *b)
-{
-    const struct edge *x = a, *y = b;
-    if (x->previous != y->previous)
-        return x->previous - y->previous;
-    return x->from < y->from ? 1 : x->from > y->from ? -1 : 0;
-}
+/* Clocks are kept for so many lanes at a time: what is known of one lane follows from what is known of that lane alone.
+ */
+enum { LANES_AT_A_TIME = 32 };
+struct clocks {
+    struct step *step;
+    int first, width; /* lanes first .. first + width - 1 */
+    int *known;       /* [2n, width] */
+    int *last;        /* by lane: its latest node so far ... */
+    int *certain;     /* ... and the latest that is not skipped */
+};
 
-static void take_over(int *known, const int *other, int n_lanes)
+static void take_over(int *known, const int *other, int width)
 {
-    for (int i = 0; i < n_lanes; i++)
+    for (int i = 0; i < width; i++)
         known[i] = MAX(known[i], other[i]);
 }
 
-/* known[lane] of `node`, from the task before it on its lane and from its waits, which are chosen on the way.  Nothing
- * follows from a wait for a task that may be skipped, but that its own last run has ended. */
-static void choose_waits(struct step *s, int node, int *known, const int *clocks, int n_lanes)
+/* At the start of `node`: what is known from the task before it on its lane and from its waits, which are chosen on the
+ * way.  From a wait for a task that may be skipped nothing follows. */
+static void choose_waits(struct clocks *c, int node, int *known)
 {
-    int n = (int)s->n;
-    struct task *t = s->task[node % n];
+    int n = (int)c->step->n;
+    struct task *t = c->step->task[node % n];
     for (size_t i = 0; i < t->n_edges; i++) {
         struct edge *e = &t->edges[i];
         int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
-        int lane = s->task[e->from]->lane->index;
-        if (from < 0)
-            continue; /* before the first copy */
-        if (node >= n)
+        const struct task *producer = c->step->task[e->from];
+        int lane = producer->lane->index - c->first;
+        if (from < 0 || producer->lane == t->lane)
+            continue; /* before the first copy, or known from the task before on the lane */
+        if (lane >= 0 && lane < c->width)
             e->wait = from > known[lane];
-        if (from > known[lane] && !is_conditional(s->task[e->from])) {
-            take_over(known, &clocks[from * n_lanes], n_lanes);
+        if (is_conditional(producer))
+            continue;
+        if (lane >= 0 && lane < c->width)
             known[lane] = MAX(known[lane], from);
-        }
+        take_over(known, &c->known[(size_t)from * (size_t)c->width], c->width);
+    }
+}
+
+static void mark_waits_for(struct clocks *c)
+{
+    int n = (int)c->step->n;
+    size_t n_lanes = (size_t)c->step->pool->machine->n_lanes;
+    memset(c->last, -1, n_lanes * sizeof *c->last);
+    memset(c->certain, -1, n_lanes * sizeof *c->certain);
+    for (int node = 0; node < 2 * n; node++) {
+        int lane = c->step->task[node % n]->lane->index, before = c->certain[lane];
+        int *known = &c->known[(size_t)node * (size_t)c->width];
+        if (before == NOBODY)
+            memset(known, -1, (size_t)c->width * sizeof *known);
+        else
+            memcpy(known, &c->known[(size_t)before * (size_t)c->width], (size_t)c->width * sizeof *known);
+        if (lane >= c->first && lane < c->first + c->width)
+            known[lane - c->first] = c->last[lane];
+        choose_waits(c, node, known);
+        c->last[lane] = node;
+        if (!is_conditional(c->step->task[node % n]))
+            c->certain[lane] = node;
     }
 }
 
 static void mark_waits(struct step *s)
 {
-    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes;
-    int *clocks = allocate((size_t)(2 * n * n_lanes), sizeof *clocks);
-    int *last = allocate((size_t)n_lanes, sizeof *last);       /* latest node of each lane ... */
-    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* ... and the latest that is not skipped */
-    for (int i = 0; i < n_lanes; i++)
-        last[i] = certain[i] = NOBODY;
-    for (int node = 0; node < 2 * n; node++) {
-        int lane = s->task[node % n]->lane->index, *known = &clocks[node * n_lanes];
-        for (int i = 0; i < n_lanes; i++)
-            known[i] = NOBODY;
-        if (certain[lane] != NOBODY)
-            take_over(known, &clocks[certain[lane] * n_lanes], n_lanes);
-        known[lane] = last[lane];
-        choose_waits(s, node, known, clocks, n_lanes);
-        last[lane] = node;
-        if (!is_conditional(s->task[node % n]))
-            certain[lane] = node;
+    int n_lanes = s->pool->machine->n_lanes, most = MIN(n_lanes, LANES_AT_A_TIME);
+    struct clocks c = {.step = s};
+    c.known = allocate(2 * s->n * (size_t)most, sizeof *c.known);
+    c.last = allocate((size_t)n_lanes, sizeof *c.last);
+    c.certain = allocate((size_t)n_lanes, sizeof *c.certain);
+    for (; c.first < n_lanes; c.first += c.width) {
+        c.width = MIN(n_lanes - c.first, most);
+        mark_waits_for(&c);
     }
-    free(clocks);
-    free(last), free(certain);
+    free(c.known), free(c.last), free(c.certain);
 }
 
 /* The context in which a task's own event lives; host tasks complete a user event of context 0. */
@@ -196,16 +229,10 @@ static void mark_producers(struct step *s)
 void depend(struct step *s, bool with_addresses)
 {
     for (size_t i = 0; i < s->n; i++) {
-        s->task[i]->n_edges = 0;
         s->task[i]->notify = 0;
         s->task[i]->flush = false;
     }
-    walk_twice(s, false);
-    if (with_addresses)
-        walk_twice(s, true);
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->n_edges)
-            qsort(s->task[i]->edges, s->task[i]->n_edges, sizeof(struct edge), later_first);
+    find_edges(s, with_addresses);
     mark_waits(s);
     mark_producers(s);
 }

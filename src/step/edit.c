@@ -42,13 +42,14 @@ struct edit *open_edit(struct step *s)
     e->head.before = e->head.behind = &e->head;
     for (size_t i = 0; i < s->n; i++)
         link_behind(s->task[i], e->head.before);
+    s->head = &e->head;
     s->cursor = e->head.before;
     return e;
 }
 
 static void close_edit(struct edit *e)
 {
-    e->step->cursor = NULL;
+    e->step->head = e->step->cursor = NULL;
     e->step->stamp = e->stamp;
     free(e->journal);
     free(e->dropped);
@@ -135,7 +136,7 @@ static char *find_hindrance(const struct edit *e, const struct task *t, const st
         if (on_way == &e->head)
             return format_string("task %s cannot move %s %s, which is on its other side", t->name,
                                  forward ? "behind" : "before", where->name);
-        if (t->held && (on_way->role == ROLE_NORM || on_way->role == ROLE_BACKWARD))
+        if (t->gated && (on_way->role == ROLE_NORM || on_way->role == ROLE_BACKWARD))
             return format_string("task %s cannot pass task %s: it is held until the norm is known", t->name,
                                  on_way->name);
         const struct tensor *x = conflict(t, on_way);
@@ -216,7 +217,7 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
               theirs->name);
     CHANGE(e, mine->origin, theirs->origin);
     CHANGE(e, mine->elementwise, theirs->elementwise);
-    CHANGE(e, mine->held, theirs->held);
+    CHANGE(e, mine->gated, theirs->gated);
     CHANGE(e, mine->first, theirs->first);
     drop(e, theirs);
 }

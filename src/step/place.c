@@ -5,13 +5,27 @@
  * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order
  * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
  * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
+ *
+ * held.c tells that address without looking at all tensors placed before.
  */
+#include "held.h"
 #include "step.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
+
+static void forget_places(struct pool *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct tensor *t = p->tensors[i];
+        t->step = NULL;
+        t->first = INT32_MAX;
+        t->last = t->slab = -1;
+        t->address = 0;
+    }
+}
 
 static void find_lifetimes(struct step *s)
 {
@@ -23,51 +37,68 @@ static void find_lifetimes(struct step *s)
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
                   t->step->name, s->name);
             t->step = s;
-            t->first = MIN(t->first, (int)i);
-            t->last = MAX(t->last, (int)i);
+            t->first = t->alone ? 0 : MIN(t->first, (int)i);
+            t->last = t->alone ? (int)s->n - 1 : MAX(t->last, (int)i);
         }
 }
 
 static bool is_used(const struct tensor *t) { return t->root == t && (t->persistent || t->step); }
 
-static bool lives_with(const struct tensor *a, const struct tensor *b)
-{
-    if (a->persistent || b->persistent)
-        return true;
-    return a->step == b->step && a->first <= b->last && b->first <= a->last;
-}
-
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
 
+/* Its time has a moment wherever a tensor begins to live, list behind list: two lives meet when they share a moment. */
 struct arena {
     struct device *device;
-    struct tensor **placed; /* by address within each slab */
+    struct step *const *steps; /* all lists */
+    struct tensor **tensors;   /* in the order in which they get addresses */
     size_t n;
-    size_t high[256]; /* per slab: bytes in use from its start */
+    uint64_t *moment; /* sorted */
+    size_t n_moments;
+    struct held *held; /* slab k lies at k times the limit of slabs */
+    size_t high[256];  /* per slab: bytes in use from its start */
     int n_slabs;
 };
 
-/* Lowest address of slab `slab` that is free for t's whole life; SIZE_MAX when it does not fit. */
-static size_t lowest_fit(const struct arena *a, int slab, const struct tensor *t, size_t limit)
+static uint64_t moment_of(const struct arena *a, const struct tensor *t, int position)
 {
-    size_t at = 0, align = a->device->alignment;
-    for (size_t i = 0; i < a->n; i++) {
-        const struct tensor *other = a->placed[i];
-        if (other->slab != slab || !lives_with(t, other))
-            continue;
-        if (at + t->bytes <= other->address)
-            break;
-        at = MAX(at, round_up(other->address + other->bytes, align));
-    }
-    return at + t->bytes <= limit ? at : SIZE_MAX;
+    uint64_t list = 0;
+    while (a->steps[list] != t->step)
+        list++;
+    return list << 32 | (uint32_t)position;
 }
 
-static void insert_sorted(struct arena *a, struct tensor *t)
+static int by_moment(const void *a, const void *b)
 {
-    size_t i = a->n++;
-    for (; i > 0 && a->placed[i - 1]->address > t->address; i--)
-        a->placed[i] = a->placed[i - 1];
-    a->placed[i] = t;
+    const uint64_t *x = a, *y = b;
+    return COMPARE(*x, *y);
+}
+
+static void find_moments(struct arena *a)
+{
+    size_t n = 0;
+    a->moment = allocate(a->n + 1, sizeof *a->moment);
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->tensors[i]->persistent)
+            a->moment[n++] = moment_of(a, a->tensors[i], a->tensors[i]->first);
+    if (n)
+        qsort(a->moment, n, sizeof *a->moment, by_moment);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || a->moment[i] != a->moment[i - 1])
+            a->moment[a->n_moments++] = a->moment[i];
+    a->n_moments = MAX(a->n_moments, 1);
+}
+
+static size_t moments_before(const struct arena *a, uint64_t moment)
+{
+    size_t low = 0, high = a->n_moments;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (a->moment[middle] < moment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 static size_t arena_bytes(const struct arena *a)
@@ -78,88 +109,121 @@ static size_t arena_bytes(const struct arena *a)
     return sum;
 }
 
+static struct problem *too_large(const struct arena *a, const struct tensor *t, size_t limit)
+{
+    char size[32], most[32];
+    return new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
+                       format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit),
+                       a->device->by_hand ? "smaller tensors, or a larger memory="
+                                          : "a smaller --micro-batch or --seq-len");
+}
+
 /* NULL, or what is wrong: the tensor does not fit into one piece of memory. */
 static struct problem *assign(struct arena *a, struct tensor *t)
 {
-    size_t limit = slab_limit(a->device);
-    for (t->slab = 0; t->slab < a->n_slabs; t->slab++) {
-        t->address = lowest_fit(a, t->slab, t, limit);
-        if (t->address != SIZE_MAX)
-            break;
+    size_t limit = slab_limit(a->device), first = 0, last = a->n_moments - 1;
+    if (t->bytes > limit)
+        return too_large(a, t, limit);
+    if (!t->persistent) {
+        first = moments_before(a, moment_of(a, t, t->first));
+        last = moments_before(a, moment_of(a, t, t->last) + 1) - 1;
     }
-    if (t->slab == a->n_slabs) {
-        char size[32], most[32];
-        if (t->bytes > limit || a->n_slabs == (int)COUNT(a->high))
-            return new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
-                               format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit),
-                               a->device->by_hand ? "smaller tensors, or a larger memory="
-                                                  : "a smaller --micro-batch or --seq-len");
-        a->n_slabs++;
-        t->address = 0;
-    }
+    size_t at = lowest_free(a->held, first, last, t->bytes, limit);
+    if (at / limit >= COUNT(a->high))
+        return too_large(a, t, limit);
+    hold(a->held, first, last, at, at + round_up(t->bytes, a->device->alignment));
+    t->slab = (int)(at / limit);
+    t->address = at % limit;
+    a->n_slabs = MAX(a->n_slabs, t->slab + 1);
     a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
-    insert_sorted(a, t);
     return NULL;
+}
+
+/* The first task of its list that touches the tensor. */
+static const struct task *first_user(const struct tensor *t)
+{
+    for (size_t i = (size_t)t->first; i < t->step->n; i++)
+        for (int k = 0; k < t->step->task[i]->n_access; k++)
+            if (t->step->task[i]->access[k].tensor->root == t)
+                return t->step->task[i];
+    return NULL;
+}
+
+/* What would need fewer bytes; task: that needs them, or NULL. */
+static const char *advise(const struct device *d, const struct step *s, const struct task *task)
+{
+    if (d->by_hand)
+        return "smaller tensors";
+    if (!task)
+        return "a smaller model";
+    if (strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
+        return "--recompute full, a smaller --micro-batch or --seq-len";
+    return "a smaller --micro-batch or --seq-len";
 }
 
 static struct problem *over_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], have[32], size[32];
-    const struct task *task = t->persistent ? NULL : t->step->task[t->first];
+    const struct task *task = t->persistent ? NULL : first_user(t);
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept from step to step");
-    const char *smaller = a->device->by_hand ? "smaller tensors"
-                          : task             ? "a smaller --micro-batch or --seq-len"
-                                             : "a smaller model";
     const char *larger = a->device->by_hand ? "memory=" : a->device->is_host ? "--host-mem" : "--device-mem";
     struct problem *p = new_problem(
         EXIT_USAGE,
         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
         "larger %s",
         a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
-        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget), smaller, larger);
+        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
+        advise(a->device, t->step, task), larger);
     free(where);
     return p;
 }
 
-static int bigger_first(const void *a, const void *b)
+static struct problem *place_device(struct arena *a)
+{
+    struct problem *wrong = NULL;
+    find_moments(a);
+    a->held = new_held(a->n_moments);
+    for (size_t i = 0; i < a->n && !wrong; i++) {
+        wrong = assign(a, a->tensors[i]);
+        if (!wrong && arena_bytes(a) > a->device->budget)
+            wrong = over_budget(a, a->tensors[i]);
+    }
+    free_held(a->held);
+    free(a->moment);
+    return wrong;
+}
+
+/* By device, and on each in the order in which they get addresses. */
+static int by_turn(const void *a, const void *b)
 {
     const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (x->device != y->device)
+        return x->device->index - y->device->index;
     if (x->persistent != y->persistent)
         return y->persistent - x->persistent;
     if (!x->persistent && x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
+        return COMPARE(y->bytes, x->bytes);
     return x->id - y->id;
 }
 
-/* The tensors of device d that have an address, in the order in which they get it.  The caller frees them. */
-static struct tensor **order_tensors(const struct pool *p, const struct device *d, size_t *n)
+/* All tensors that have an address, by turn: each arena gets its part of them.  The caller frees them. */
+static struct tensor **deal_tensors(const struct pool *p, struct arena *arenas, struct step *const *steps)
 {
-    struct tensor **order = allocate(p->n, sizeof *order);
-    *n = 0;
+    struct tensor **all = allocate(p->n, sizeof *all);
+    size_t n = 0, first = 0;
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->device == d && is_used(p->tensors[i]))
-            order[(*n)++] = p->tensors[i];
-    if (*n)
-        qsort(order, *n, sizeof *order, bigger_first);
-    return order;
-}
-
-static struct problem *place_device(struct pool *p, struct arena *a)
-{
-    size_t n;
-    struct tensor **order = order_tensors(p, a->device, &n);
-    struct problem *wrong = NULL;
-    a->placed = allocate(n, sizeof *a->placed);
-    for (size_t i = 0; i < n && !wrong; i++) {
-        wrong = assign(a, order[i]);
-        if (!wrong && arena_bytes(a) > a->device->budget)
-            wrong = over_budget(a, order[i]);
+        if (is_used(p->tensors[i]))
+            all[n++] = p->tensors[i];
+    if (n)
+        qsort(all, n, sizeof *all, by_turn);
+    for (int d = 0; d <= p->machine->n_devices; d++) {
+        arenas[d] = (struct arena){.device = &p->machine->device[d], .steps = steps, .tensors = all + first};
+        while (first < n && all[first]->device == arenas[d].device)
+            first++, arenas[d].n++;
     }
-    free(order);
-    free(a->placed);
-    return wrong;
+    return all;
 }
 
 /* Devices that use the host's memory and the host itself share it. */
@@ -177,53 +241,24 @@ static struct problem *check_ram(const struct machine *m, const struct arena *ar
                        format_bytes(have, (double)m->host->memory), format_bytes(need, (double)sum));
 }
 
-/* ---- what it comes to ------------------------------------------------------------------------------------------ */
-
-static void find_peaks(const struct pool *p, struct step *s)
-{
-    int64_t *change = allocate((s->n + 1) * MEM_CLASSES, sizeof *change);
-    for (int d = 0; d <= p->machine->n_devices; d++) {
-        memset(change, 0, (s->n + 1) * MEM_CLASSES * sizeof *change);
-        for (size_t i = 0; i < p->n; i++) {
-            const struct tensor *t = p->tensors[i];
-            if (t->device->index != d || !is_used(t) || (!t->persistent && t->step != s))
-                continue;
-            size_t first = t->persistent ? 0 : (size_t)t->first, end = t->persistent ? s->n : (size_t)t->last + 1;
-            change[first * MEM_CLASSES + t->class] += (int64_t)t->bytes;
-            change[end * MEM_CLASSES + t->class] -= (int64_t)t->bytes;
-        }
-        int64_t live[MEM_CLASSES] = {0};
-        for (size_t i = 0; i < s->n; i++) {
-            int64_t sum = 0;
-            for (int c = 0; c < MEM_CLASSES; c++) {
-                live[c] += change[i * MEM_CLASSES + (size_t)c];
-                s->peak[d][c] = MAX(s->peak[d][c], (size_t)live[c]);
-                sum += live[c];
-            }
-            s->high[d] = MAX(s->high[d], (size_t)sum);
-        }
-    }
-    free(change);
-}
-
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 {
     struct machine *m = p->machine;
     struct arena *arenas = allocate((size_t)m->n_devices + 1, sizeof *arenas);
     struct problem *wrong = NULL;
+    forget_places(p);
     for (size_t i = 0; i < n; i++)
         find_lifetimes(steps[i]);
-    for (int d = 0; d <= m->n_devices && !wrong; d++) {
-        arenas[d].device = &m->device[d];
-        wrong = place_device(p, &arenas[d]);
-    }
+    struct tensor **tensors = deal_tensors(p, arenas, steps);
+    for (int d = 0; d <= m->n_devices && !wrong; d++)
+        wrong = place_device(&arenas[d]);
     if (!wrong)
         wrong = check_ram(m, arenas);
     for (int d = 0; d <= m->n_devices && !check_only; d++)
         for (int i = 0; i < arenas[d].n_slabs && !wrong; i++)
             wrong = add_slab(m, &m->device[d], round_up(arenas[d].high[i], m->device[d].alignment));
     for (size_t i = 0; i < n; i++)
-        find_peaks(p, steps[i]);
-    free(arenas);
+        find_peaks(steps[i]);
+    free(tensors), free(arenas);
     return wrong;
 }

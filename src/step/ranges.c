@@ -16,12 +16,6 @@ static void split(struct space *s, size_t at, size_t where)
 {
     struct segment right = s->segments[at];
     right.begin = where;
-    right.cap_readers = right.n_readers;
-    right.readers = NULL;
-    if (right.n_readers) {
-        right.readers = allocate(right.n_readers, sizeof *right.readers);
-        memcpy(right.readers, s->segments[at].readers, right.n_readers * sizeof *right.readers);
-    }
     s->segments[at].end = where;
     insert_segment(s, at + 1, right);
 }
@@ -48,7 +42,8 @@ struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *cou
     for (size_t at = begin; at < end; i++) {
         size_t next = i < s->n ? s->segments[i].begin : SIZE_MAX;
         if (next > at) /* a gap: never touched before */
-            insert_segment(s, i, (struct segment){.begin = at, .end = MIN(next, end), .writer = NOBODY});
+            insert_segment(s, i,
+                           (struct segment){.begin = at, .end = MIN(next, end), .writer = NOBODY, .reader = NOBODY});
         else if (s->segments[i].end > end)
             split(s, i, end);
         at = s->segments[i].end;
@@ -57,12 +52,11 @@ struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *cou
     return &s->segments[first];
 }
 
-void clear_space(struct space *s)
+void note_reader(struct readers *r, struct segment *s, int node, const struct tensor *root, bool may_write)
 {
-    for (size_t i = 0; i < s->n; i++)
-        free(s->segments[i].readers);
-    free(s->segments);
-    *s = (struct space){0};
+    *APPEND(r->list, r->n, r->cap) = (struct reader){node, s->reader, may_write, root};
+    s->may_write |= may_write;
+    s->reader = (int)r->n - 1;
 }
 
 struct space *new_spaces(const struct pool *p, bool by_address, size_t *n)
@@ -74,7 +68,7 @@ struct space *new_spaces(const struct pool *p, bool by_address, size_t *n)
 void free_spaces(struct space *spaces, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        clear_space(&spaces[i]);
+        free(spaces[i].segments);
     free(spaces);
 }
 

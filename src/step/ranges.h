@@ -15,9 +15,18 @@ struct segment {
     const struct tensor *owner; /* root tensor through which it was written */
     uint64_t value;             /* values.c: number of the value, and where in the space it begins */
     int64_t origin;
-    int *readers; /* nodes that have read it since; depend.c: or, complemented, may have written it */
-    size_t n_readers, cap_readers;
-    bool may_write; /* some of those are there */
+    int reader;     /* the latest that has read it since, in `readers`, or NOBODY */
+    bool may_write; /* among those are some that may have written it */
+};
+/* Who read what: each points to the one before it, so that segments which are cut share their past. */
+struct reader {
+    int node, before; /* before: NOBODY behind the last writer */
+    bool may_write;   /* it writes, in the iterations in which it is not skipped */
+    const struct tensor *root;
+};
+struct readers {
+    struct reader *list;
+    size_t n, cap;
 };
 struct space {
     struct segment *segments;
@@ -26,7 +35,8 @@ struct space {
 
 /* Cut the space so that [begin, end) is covered by whole segments; returns the first, *count of them. */
 struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count);
-void clear_space(struct space *s);
+/* `node` has read the segment, or may have written it, through a tensor of that root. */
+void note_reader(struct readers *r, struct segment *s, int node, const struct tensor *root, bool may_write);
 
 /* The spaces of a list: per root tensor, or per slab. */
 struct space *new_spaces(const struct pool *p, bool by_address, size_t *n);

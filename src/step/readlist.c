@@ -335,11 +335,11 @@ static void read_line(struct reading *r, char *line)
 /* The machine's devices are counted first, since tensors and lanes point to them. */
 static void count_devices(struct reading *r, const char *text)
 {
-    char name[8];
     for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        bool host = sscanf(line, " device %7s", name) == 1 && strcmp(name, "host") == 0;
-        size_t blank = strspn(line, " \t\r");
-        r->n_devices += strncmp(line + blank, "device", 6) == 0 && !host;
+        const char *word = line + strspn(line, " \t\r"), *name = word + strcspn(word, " \t\r\n");
+        name += strspn(name, " \t\r");
+        bool host = strncmp(name, "host", 4) == 0 && strcspn(name, " \t\r\n#") == 4;
+        r->n_devices += strncmp(word, "device", 6) == 0 && !host;
     }
 }
 

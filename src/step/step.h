@@ -42,6 +42,7 @@ struct tensor {
     enum memory_class class;
     bool cheap;          /* an activation that takes little work to make again, for its size */
     bool persistent;     /* keeps its value from step to step (and its address in all lists) */
+    bool alone;          /* shares its bytes with no other tensor of its list, so that nothing waits for them */
     struct tensor *root; /* itself, unless it is a view */
     size_t offset;       /* of a view: bytes from the root's start */
 
@@ -185,12 +186,12 @@ struct task {
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
-    bool held;        /* an update that starts when the norm is known, or the last backward has ended (hold.c) */
+    bool gated;       /* an update that starts when the norm is known, or the last backward has ended (gate.c) */
     bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
-    struct edge *edges;
-    size_t n_edges, cap_edges;
+    struct edge *edges; /* part of the step's */
+    size_t n_edges;
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits: submit at once */
 
@@ -218,6 +219,10 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
     uint64_t given, collected; /* how many in all */
     uint64_t last_end;
 };
+struct level { /* from this position on, until its next level, a device holds so many bytes */
+    int device, position;
+    size_t bytes;
+};
 struct pace; /* run/pace.c */
 struct step {
     char name[24]; /* "train", "eval" */
@@ -225,10 +230,14 @@ struct step {
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
-    struct task *cursor;         /* while the list is edited: new tasks come behind it */
+    struct task *head, *cursor;  /* while the list is edited: stands before the first; new tasks come behind it */
     struct stamp stamp;          /* put on every task that is added */
     size_t (*peak)[MEM_CLASSES]; /* set by place, by device: most bytes of a class held at a time */
     size_t *high;                /* and of all together */
+    struct level *level;         /* and what is held at each position, in list order */
+    size_t n_levels, cap_levels;
+    struct edge *edges; /* set by depend(): those of task 0, of task 1 ... */
+    size_t n_edges, cap_edges;
 
     /* running */
     struct slot *slots;  /* [n, MOST_RUNS] */
@@ -243,6 +252,10 @@ struct step {
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
+/* The list as it is now, while it is edited too, with tasks of its own on the same tensors: to be placed, ordered and
+ * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
+struct step *draft_of(const struct step *s, struct task ***original);
+void free_draft(struct step *draft);
 
 /* Each adds a task to the list, which owns it: at its end, or at the cursor. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
@@ -288,15 +301,16 @@ void write_list(FILE *out, const struct step *s, const double *seconds);
 /* Seconds of a task of a step file, alone. */
 double given_seconds(const struct task *t);
 
-/* ---- hold.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
+/* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
-/* Updates that do not follow from a norm are held, and come behind what holds them.  Before place().  Ends the program
- * (EXIT_USAGE) where the gradients follow from an update. */
-void hold_updates(struct step *s);
-/* The tasks that hold updates, into holder[] (room for s->n); returns how many. */
-size_t list_holders(const struct step *s, struct task **holder);
+/* Updates that do not follow from a norm are gated, and come behind what holds them.  The list has its data edges, and
+ * wants new ones.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
+void gate_updates(struct step *s);
+/* The tasks that hold updates, into gate[] (room for s->n); returns how many. */
+size_t list_gates(const struct step *s, struct task **gate);
+bool is_gate(const struct step *s, const struct task *t);
 
-/* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
+/* ---- depend.c, place.c, levels.c --------------------------------------------------------------------------------- */
 
 /* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
  * `wait`, `notify` and `flush` are set. */
@@ -305,6 +319,7 @@ void depend(struct step *s, bool with_addresses);
 /* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
  * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
+void find_peaks(struct step *s); /* by lifetimes, as place() does: peak, high, level */
 
 /* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */
 

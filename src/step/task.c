@@ -25,7 +25,7 @@ void free_task(struct task *t)
         CL(clReleaseKernel(t->kernel));
     if (t->issue)
         free(t->context);
-    free(t->args), free(t->access), free(t->edges);
+    free(t->args), free(t->access);
     free(t);
 }
 
@@ -40,8 +40,45 @@ void free_step(struct step *s)
     for (size_t i = 0; s->slots && i < s->n * MOST_RUNS; i++)
         free(s->slots[i].foreign);
     free(s->slots), free(s->queue), free(s->wait);
-    free(s->task), free(s->peak), free(s->high);
+    free(s->task), free(s->peak), free(s->high), free(s->level), free(s->edges);
     free(s);
+}
+
+static struct task *next_task(const struct step *s, const struct task *t)
+{
+    if (s->head)
+        return t->behind == s->head ? NULL : t->behind;
+    return t->index + 1 < s->n ? s->task[t->index + 1] : NULL;
+}
+
+static struct task *first_task(const struct step *s)
+{
+    return s->head ? next_task(s, s->head) : s->n ? s->task[0] : NULL;
+}
+
+struct step *draft_of(const struct step *s, struct task ***original)
+{
+    struct step *draft = new_step(s->pool, s->name);
+    struct task *block = allocate(s->n, sizeof *block);
+    draft->task = allocate(s->n, sizeof *draft->task);
+    *original = allocate(s->n, sizeof **original);
+    for (struct task *t = first_task(s); t; t = next_task(s, t)) {
+        struct task *copy = draft->task[draft->n] = &block[draft->n];
+        *copy = *t;
+        (*original)[draft->n] = t;
+        copy->index = draft->n++;
+        copy->edges = NULL;
+        copy->n_edges = 0;
+    }
+    draft->last_origin = s->last_origin;
+    return draft;
+}
+
+void free_draft(struct step *draft)
+{
+    free(draft->n ? draft->task[0] : NULL);
+    draft->n = 0;
+    free_step(draft);
 }
 
 void link_behind(struct task *t, struct task *where)
@@ -81,7 +118,7 @@ struct task *add_again(struct step *s, const struct task *t)
     if (t->issue)
         again->context = copy_bytes(t->context, t->description);
     again->edges = NULL;
-    again->n_edges = again->cap_edges = 0;
+    again->n_edges = 0;
     return again;
 }
 
@@ -243,7 +280,7 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
 {
     struct tensor *staged =
         new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
-    staged->persistent = true; /* bytes of its own: shared ones would let one move wait for another */
+    staged->alone = true; /* else one move would wait for another */
     add_copy(s, from->device->lane[LANE_DOWNLOAD], name, staged, from);
     return staged;
 }

@@ -123,20 +123,22 @@ static void print_machine(FILE *out, const struct machine *m)
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-/* The tensor's name, or that with a number behind it where others have it already. */
+/* The tensor's name, or that with a number behind it where others have it already: the last one is kept in `taken`. */
 static char *own_name(json_t *taken, const char *name)
 {
     char own[48];
     snprintf(own, sizeof own, "%s", name);
     clean(own);
-    for (int k = 2; json_object_get(taken, own); k++) {
+    json_t *last = json_object_get(taken, own);
+    while (json_object_get(taken, own)) {
         char end[16];
-        int length = snprintf(end, sizeof end, "~%d", k);
+        json_integer_set(last, json_integer_value(last) + 1);
+        int length = snprintf(end, sizeof end, "~%d", (int)json_integer_value(last));
         snprintf(own, sizeof own, "%.*s", (int)sizeof own - 1 - length, name);
         clean(own);
         strcat(own, end);
     }
-    json_object_set_new_nocheck(taken, own, json_true());
+    json_object_set_new_nocheck(taken, own, json_integer(1));
     return copy_string(own);
 }
 
@@ -157,7 +159,8 @@ static void print_tensors(struct writing *w)
         fprintf(w->out, "tensor %s ", w->name[i]);
         print_name(w->out, t->device->id);
         bool always = t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER;
-        fprintf(w->out, " %zu %s%s\n", t->bytes, memory_class_name[t->class], t->persistent && !always ? " keep" : "");
+        fprintf(w->out, " %zu %s%s\n", t->bytes, memory_class_name[t->class],
+                (t->persistent && !always) || t->alone ? " keep" : ""); /* (the nearest word to alone) */
     }
     free(used);
     json_decref(taken);

@@ -94,8 +94,9 @@ static void collect_steps(const struct trace *t, struct trace_steps *s)
     size_t n = 0;
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
+        bool background = t->lanes[t->tasks[r->task].lane].kind == LANE_DISK;
         if (t->tasks[r->task].list == s->list)
-            s->steps[n++] = (struct trace_step){r->step, r->start, r->end};
+            s->steps[n++] = (struct trace_step){r->step, r->start, r->end, background ? 0 : r->end};
     }
     if (n)
         qsort(s->steps, n, sizeof *s->steps, by_step);
@@ -103,10 +104,13 @@ static void collect_steps(const struct trace *t, struct trace_steps *s)
         const struct trace_step *one = &s->steps[i];
         struct trace_step *last = s->n ? &s->steps[s->n - 1] : NULL;
         if (last && last->step == one->step)
-            *last = (struct trace_step){last->step, MIN(last->start, one->start), MAX(last->end, one->end)};
+            *last = (struct trace_step){last->step, MIN(last->start, one->start), MAX(last->end, one->end),
+                                        MAX(last->done, one->done)};
         else
             s->steps[s->n++] = *one;
     }
+    for (size_t i = 0; i < s->n; i++)
+        s->steps[i].done = s->steps[i].done ? s->steps[i].done : s->steps[i].end;
 }
 
 /* Is the step one later than the one before it in the table? */
@@ -142,15 +146,17 @@ bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t rec
            r->step <= s->steps[s->first + s->counted - 1].step;
 }
 
-/* A step may end before the one before it does, so the distance has a sign. */
+static double length_of(const struct trace_steps *s, size_t i) { return (double)(s->steps[i].end - s->steps[i].start); }
+
+/* From where one step is done to where the next one is: what is written to the disk meanwhile, in the background,
+ * may end long after the step behind it.  The distance has a sign all the same. */
 static double period_of(const struct trace_steps *s, size_t i)
 {
-    const struct trace_step *step = &s->steps[i];
-    uint64_t from = follows(s, i) ? s->steps[i - 1].end : step->start;
-    return step->end >= from ? (double)(step->end - from) : -(double)(from - step->end);
+    uint64_t end = s->steps[i].done, from = i ? s->steps[i - 1].done : 0;
+    if (!follows(s, i))
+        return length_of(s, i);
+    return end >= from ? (double)(end - from) : -(double)(from - end);
 }
-
-static double length_of(const struct trace_steps *s, size_t i) { return (double)(s->steps[i].end - s->steps[i].start); }
 
 static double median_of_steps(const struct trace_steps *s, double (*of)(const struct trace_steps *, size_t))
 {
@@ -377,11 +383,13 @@ static int64_t last_predecessor(const struct trace *t, const struct trace_index 
     return last;
 }
 
-static int64_t last_of_step(const struct trace *t, const struct trace_steps *s, uint32_t step)
+/* The record with which the step is done. */
+static int64_t last_of_step(const struct trace *t, const struct trace_steps *s, const struct trace_step *step)
 {
     int64_t last = NO_RECORD;
     for (size_t i = 0; i < t->n_records; i++)
-        if (t->records[i].step == step && t->tasks[t->records[i].task].list == s->list)
+        if (t->records[i].step == step->step && t->records[i].end <= step->done &&
+            t->tasks[t->records[i].task].list == s->list)
             last = later_end(t, last, (int64_t)i);
     return last;
 }
@@ -390,12 +398,12 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
                                       size_t step)
 {
     const struct trace_step *here = &s->steps[step];
-    struct trace_path path = {.step = here->step, .start = here->start, .end = here->end};
-    if (follows(s, step) && s->steps[step - 1].end < here->end)
-        path.start = s->steps[step - 1].end;
+    struct trace_path path = {.step = here->step, .start = here->start, .end = here->done};
+    if (follows(s, step) && s->steps[step - 1].done < here->done)
+        path.start = s->steps[step - 1].done;
     int64_t *previous = previous_on_lanes(t);
     uint64_t to = path.end;
-    for (int64_t i = last_of_step(t, s, here->step); i != NO_RECORD && to > path.start;) {
+    for (int64_t i = last_of_step(t, s, here); i != NO_RECORD && to > path.start;) {
         int64_t before = last_predecessor(t, x, previous, (size_t)i);
         uint64_t ready = before == NO_RECORD ? path.start : MAX(t->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */

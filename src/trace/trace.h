@@ -135,7 +135,7 @@ uint32_t trace_list(const struct trace *t, const char *path, const char *name);
  * do steps at the end that are not whole. */
 struct trace_step {
     uint32_t step;
-    uint64_t start, end; /* first start, last end */
+    uint64_t start, end, done; /* first start; last end; the last one that is not on a disk lane, if there is any */
 };
 struct trace_steps {
     uint32_t list;

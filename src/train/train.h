@@ -82,7 +82,7 @@ char *saved_model(const struct settings *s); /* the file that --save DIR writes;
 struct result { /* of one training step, as the report task leaves it */
     double loss, norm, lr;
     bool halted;
-    uint64_t ended_ns; /* its last end on a device (step_result) */
+    uint64_t ended_ns; /* its last end on a compute lane (step_result) */
 };
 enum { RESULTS = 4 }; /* that are kept */
 struct losses {

@@ -1,8 +1,8 @@
-/* hold.c - clipping by order: no update starts before the norm of all gradients is known.
+/* gate.c - clipping by order: no update starts before the norm of all gradients is known.
  *
  * Where the gradient's norm is a task that the updates read from, its tensors say all of this.  A list written by hand
- * has no such tensors: there an update is *held* by the tasks of role norm, or, where there is none, by those of role
- * backward.  depend() gives it edges from them.  The list's order must serve too: held updates, and what follows from
+ * has no such tensors: there an update is *gated* by the tasks of role norm, or, where there is none, by those of role
+ * backward.  depend() gives it edges from them.  The list's order must serve too: gated updates, and what follows from
  * them, come behind the last task that holds them.
  */
 #include "step.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum role holder_role(const struct step *s)
+static enum role gate_role(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->task[i]->role == ROLE_NORM)
@@ -18,13 +18,15 @@ static enum role holder_role(const struct step *s)
     return ROLE_BACKWARD;
 }
 
-size_t list_holders(const struct step *s, struct task **holder)
+bool is_gate(const struct step *s, const struct task *t) { return t->role == gate_role(s); }
+
+size_t list_gates(const struct step *s, struct task **gate)
 {
-    enum role role = holder_role(s);
+    enum role role = gate_role(s);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
         if (s->task[i]->role == role)
-            holder[n++] = s->task[i];
+            gate[n++] = s->task[i];
     return n;
 }
 
@@ -37,26 +39,26 @@ static bool follows(const struct task *t, const bool *marked)
     return yes;
 }
 
-static void mark_held(struct step *s)
+static void mark_gated(struct step *s)
 {
     bool *knows_norm = allocate(s->n, sizeof *knows_norm);
     for (size_t i = 0; i < s->n; i++) {
         struct task *t = s->task[i];
         knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
-        t->held = t->role == ROLE_UPDATE && !knows_norm[i];
+        t->gated = t->role == ROLE_UPDATE && !knows_norm[i];
     }
     free(knows_norm);
 }
 
-/* Of the tasks before `last`, held ones and what follows from them move behind it, in their order. */
-static void move_held(struct step *s, const struct task *last)
+/* Of the tasks before `last`, gated ones and what follows from them move behind it, in their order. */
+static void move_gated(struct step *s, const struct task *last)
 {
     bool *moves = allocate(s->n, sizeof *moves);
     struct task **behind = allocate(s->n, sizeof *behind);
     size_t end = last->index + 1, n_behind = 0, n = 0;
     for (size_t i = 0; i < end; i++) {
         struct task *t = s->task[i];
-        moves[i] = t->held || follows(t, moves);
+        moves[i] = t->gated || follows(t, moves);
         if (moves[i] && t->role == last->role)
             fail(EXIT_USAGE,
                  "task %zu %s is of role %s and follows from an update, which --clip holds until it has ended: give "
@@ -74,14 +76,13 @@ static void move_held(struct step *s, const struct task *last)
     free(behind);
 }
 
-void hold_updates(struct step *s)
+void gate_updates(struct step *s)
 {
-    struct task **holder = allocate(s->n, sizeof *holder);
-    size_t n = list_holders(s, holder);
+    struct task **gate = allocate(s->n, sizeof *gate);
+    size_t n = list_gates(s, gate);
     if (n) {
-        depend(s, false);
-        mark_held(s);
-        move_held(s, holder[n - 1]);
+        mark_gated(s);
+        move_gated(s, gate[n - 1]);
     }
-    free(holder);
+    free(gate);
 }

@@ -1,0 +1,99 @@
+/* try.c - what would come of a list: a planner's question, which costs milliseconds and changes nothing.
+ *
+ * A draft of the list is placed, ordered and simulated.  It has tasks of its own, but the list's tensors, so these get
+ * back what place() wrote into them.
+ */
+#include "predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct spot { /* of a tensor: what place() sets */
+    struct step *step;
+    int first, last, slab;
+    size_t address;
+};
+
+static struct spot *save_spots(const struct pool *p)
+{
+    struct spot *spots = allocate(p->n, sizeof *spots);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tensor *t = p->tensors[i];
+        spots[i] = (struct spot){t->step, t->first, t->last, t->slab, t->address};
+    }
+    return spots;
+}
+
+static void restore_spots(const struct pool *p, struct spot *spots)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct tensor *t = p->tensors[i];
+        t->step = spots[i].step;
+        t->first = spots[i].first, t->last = spots[i].last;
+        t->slab = spots[i].slab;
+        t->address = spots[i].address;
+    }
+    free(spots);
+}
+
+static bool has_times(const struct step *s, const struct costs *c)
+{
+    for (size_t i = 0; i < s->n && !c; i++)
+        if (s->task[i]->seconds < 0 && !s->task[i]->copy)
+            return false;
+    return true;
+}
+
+static void note_memory(struct forecast *f, struct step *draft)
+{
+    f->n_devices = (size_t)draft->pool->machine->n_devices + 1;
+    f->high = allocate(f->n_devices, sizeof *f->high);
+    f->at = allocate(f->n_devices, sizeof *f->at);
+    f->level = draft->level, f->n_levels = draft->n_levels;
+    draft->level = NULL;
+    for (size_t i = 0; i < f->n_levels; i++) {
+        const struct level *l = &f->level[i];
+        if (l->bytes > f->high[l->device])
+            f->high[l->device] = l->bytes, f->at[l->device] = (size_t)l->position;
+    }
+}
+
+struct forecast try_step(const struct step *s, const struct costs *c)
+{
+    struct forecast f = {.period = NAN};
+    struct simulation *sim = NULL;
+    struct step *draft = draft_of(s, &f.task);
+    struct spot *spots = save_spots(s->pool);
+    f.n = draft->n;
+    f.why_not = place(s->pool, &draft, 1, true);
+    if (!f.why_not)
+        depend(draft, true);
+    if (!f.why_not && has_times(draft, c))
+        f.why_not = simulate(draft, c, &sim);
+    if (sim) {
+        f.period = sim->period;
+        free_simulation(sim);
+    }
+    note_memory(&f, draft);
+    restore_spots(s->pool, spots);
+    free_draft(draft);
+    return f;
+}
+
+void free_forecast(struct forecast *f) { free(f->why_not), free(f->high), free(f->at), free(f->task), free(f->level); }
+
+size_t *bytes_at_positions(const struct forecast *f, const struct device *d)
+{
+    size_t *bytes = allocate(f->n, sizeof *bytes), next = 0, now = 0;
+    for (size_t i = 0; i < f->n_levels; i++) {
+        if (f->level[i].device != d->index)
+            continue;
+        while (next < (size_t)f->level[i].position)
+            bytes[next++] = now;
+        now = f->level[i].bytes;
+    }
+    while (next < f->n)
+        bytes[next++] = now;
+    return bytes;
+}
