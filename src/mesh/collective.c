@@ -18,7 +18,7 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *to, i
             add_copy(s, from->device->lane[LANE_DOWNLOAD], name, to[i], from);
         else {
             if (!staged)
-                staged = add_download(s, name, from);
+                staged = add_download(s, name, from, 0);
             add_copy(s, open_lane(s->pool->machine, to[i]->device, LANE_UPLOAD, 1), name, to[i], staged);
         }
 }

@@ -98,10 +98,12 @@ struct action *merge_orders(enum pipeline kind, const struct mesh *m, int micros
 
 /* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
 
-static struct tensor *receive(struct build *b, const char *name, struct tensor *from)
+/* Activations travel on lanes of their own, as do gradients: a lane waits for what it is to send. */
+enum { ACTIVATION_LANES = 1, GRADIENT_LANES };
+static struct tensor *receive(struct build *b, const char *name, struct tensor *from, int lanes)
 {
     struct tensor *x = activation(b, name, from->rank, from->shape);
-    add_move(b->step, name, x, from);
+    add_send(b->step, name, x, from, lanes);
     return x;
 }
 
@@ -120,7 +122,7 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
     *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage), .micro = micro, .group = group};
     on_tape(b, tape, ROLE_SEND);
     if (before)
-        tape->in = receive(b, "send.x", before->out);
+        tape->in = receive(b, "send.x", before->out, ACTIVATION_LANES);
     b->step->stamp.role = ROLE_FORWARD;
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
@@ -134,5 +136,5 @@ void backward_unit(struct build *b, struct tape *tape, int unit)
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);
-    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in)));
+    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in), GRADIENT_LANES));
 }
