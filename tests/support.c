@@ -103,25 +103,56 @@ struct machine *open_shaped(const char *devices, int vector, int work_group)
 
 /* ---- trainers --------------------------------------------------------------------------------------------------- */
 
-static void append_tensor(float **values, size_t *n, struct tensor *t)
+struct settings *settings_of(const char *words)
 {
-    size_t more = count_elements(t);
-    *values = reallocate(*values, *n + more, sizeof **values);
-    read_tensor(t, *values + *n);
-    *n += more;
+    static char text[512];
+    char *argv[64], **left;
+    int argc = 0, n_left;
+    snprintf(text, sizeof text, "%s", words);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &left, &n_left);
+    assert_int_equal(n_left, 0);
+    free(left);
+    s->watchdog = 0;
+    s->warmup = 2;
+    s->verify = true;
+    return s;
+}
+
+/* Room for n more at the end. */
+static float *append(struct state *s, size_t n)
+{
+    s->values = reallocate(s->values, s->n + n, sizeof *s->values);
+    s->n += n;
+    return s->values + s->n - n;
 }
 
 struct state read_state(struct trainer *t, int rank)
 {
     struct state s = {0};
     struct model *m = t->model;
-    for (int u = 0; u < m->params->n_units; u++)
-        append_tensor(&s.values, &s.n, m->replica[rank].value[u]);
+    struct replica *r = &m->replica[rank];
+    for (int i = 0; i < m->params->n; i++)
+        if (r->by_param[i].value)
+            read_tensor(r->by_param[i].value, append(&s, count_elements(r->by_param[i].value)));
     s.n_parameters = s.n;
-    for (int u = 0; u < m->params->n_units; u++) {
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].m[u]);
-        append_tensor(&s.values, &s.n, m->replica[owner_of(m, u)].v[u]);
-    }
+    for (int u = 0; u < m->params->n_units; u++)
+        for (int which = 0; which < 2; which++)
+            read_moment(m, u, which, append(&s, m->params->unit[u].elements));
+    return s;
+}
+
+struct state read_whole_state(struct trainer *t)
+{
+    struct state s = {0};
+    struct model *m = t->model;
+    for (int i = 0; i < m->params->n; i++)
+        read_param(m, i, append(&s, (size_t)(m->params->param[i].shape[0] * m->params->param[i].shape[1])));
+    s.n_parameters = s.n;
+    for (int u = 0; u < m->params->n_units; u++)
+        for (int which = 0; which < 2; which++)
+            read_moment(m, u, which, append(&s, m->params->unit[u].elements));
     return s;
 }
 

@@ -32,11 +32,14 @@ struct machine *open_shaped(const char *devices, int vector, int work_group);
 
 /* ---- trainers --------------------------------------------------------------------------------------------------- */
 
+/* Settings as `yard train` has them after these words; short warm-up, no watchdog, values kept for verify. */
+struct settings *settings_of(const char *words);
 struct state { /* parameters of one rank, then Adam's m and v of all units */
     float *values;
     size_t n, n_parameters;
 };
 struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
+struct state read_whole_state(struct trainer *t);     /* of all ranks, as on one device */
 
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 

@@ -204,9 +204,9 @@ static float product_of_another(enum gemm_engine engine)
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
     struct pool *p = new_pool(m);
     struct tensor *a = new_matrix(p, "a"), *b = new_matrix(p, "b"), *c = new_matrix(p, "c"), *d = new_matrix(p, "d");
-    struct model *model = new_model(p, &(struct config){1, 1, 1, 1, 1, true}, 1, false);
+    struct model *model = new_model(p, &(struct config){1, 1, 1, 1, 1, true}, &one_rank, false, (struct gradients){0});
     struct step *s = new_step(p, "product");
-    struct build build = new_build(s, model, engine, false);
+    struct build build = new_build(s, model, engine, 1, 1);
     float result[16];
     struct gemm g = {GEMM_NT, 4, 4, 4, 1, 1, matrix(a, 4), matrix(b, 4), matrix(c, 4), .start = START_ZERO};
     gemm(&build, "product", &g);
@@ -264,7 +264,7 @@ static void test_a_batch_follows_its_list(void **state)
 
 /* ---- which kernels there are ------------------------------------------------------------------------------------ */
 
-/* In no list: bench.cl is timed by itself, fill serves tests. */
+/* In no list here: bench.cl is timed by itself, fill serves --zero 2 and tests. */
 static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 
 static bool runs_kernel(const struct step *s, const char *kernel)
@@ -336,7 +336,7 @@ static void build_adamw(bool with_tensor)
     struct trainer *t = open_trainer("own");
     struct replica *r = &t->model->replica[0];
     struct arg state = {.kind = ARG_TENSOR, .given = {r->state, ACCESS_NONE}};
-    struct build b = new_build(t->train, t->model, GEMM_OWN, false);
+    struct build b = new_build(t->train, t->model, GEMM_OWN, 1, 1);
     LAUNCH(&b, "adamw", "adamw.cl", "adamw", blocks(&b, 1), INOUT(r->value[0]), INOUT(r->m[0]), INOUT(r->v[0]),
            IN(r->grad[0]), IN(r->control), with_tensor ? state : IN(NULL), INT(1), INT(1));
 }

@@ -11,14 +11,16 @@ static void test_each_device_has_its_engine(void **state)
     (void)state;
     struct costs *costs = read_costs("data/hardware/server.txt");
     struct machine *m = virtual_machine(costs, 2);
+    struct mesh two = one_rank;
+    two.dp = 2;
     m->device[1].one_item = true;
     struct pool *p = new_pool(m);
-    struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, 2, false);
+    struct model *model = new_model(p, &(struct config){1, 2, 32, 16, 64, true}, &two, false, (struct gradients){0});
     struct step *s = new_step(p, "engines");
-    struct build b = new_build(s, model, GEMM_AUTO, false);
+    struct build b = new_build(s, model, GEMM_AUTO, 1, 16);
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
-        start_micro_batch(&b, rank, 0, 1, 16);
+        on_rank(&b, rank, 0, ROLE_FORWARD);
         linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){NULL, NULL});
         own[rank] = s->task[s->n - 1]->file != NULL;
     }

@@ -32,27 +32,18 @@ static struct trainer *open_tiny(const char *devices, bool apart)
     return t;
 }
 
-static size_t append_tensor(float **values, size_t n, struct tensor *t)
-{
-    *values = reallocate(*values, n + count_elements(t), sizeof **values);
-    read_tensor(t, *values + n);
-    return n + count_elements(t);
-}
-
 /* Parameters of every rank, then Adam's m and v: all that a step leaves behind; the caller frees it. */
 static float *read_all_state(struct trainer *t, size_t *n)
 {
-    struct model *m = t->model;
     float *values = NULL;
     *n = 0;
-    for (int r = 0; r < m->n_ranks; r++)
-        for (int u = 0; u < m->params->n_units; u++) {
-            *n = append_tensor(&values, *n, m->replica[r].value[u]);
-            if (owner_of(m, u) != r)
-                continue;
-            *n = append_tensor(&values, *n, m->replica[r].m[u]);
-            *n = append_tensor(&values, *n, m->replica[r].v[u]);
-        }
+    for (int rank = 0; rank < t->machine->n_devices; rank++) {
+        struct state s = read_state(t, rank);
+        values = reallocate(values, *n + s.n, sizeof *values);
+        memcpy(values + *n, s.values, s.n * sizeof *values);
+        *n += s.n;
+        free(s.values);
+    }
     return values;
 }
 

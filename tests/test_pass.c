@@ -7,24 +7,6 @@
 
 enum { STEPS = 3 };
 
-/* Settings as `yard train` has them after these words. */
-static struct settings *settings_of(const char *words)
-{
-    static char text[512];
-    char *argv[64], **left;
-    int argc = 0, n_left;
-    snprintf(text, sizeof text, "%s", words);
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        argv[argc++] = word;
-    struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &left, &n_left);
-    assert_int_equal(n_left, 0);
-    free(left);
-    s->watchdog = 0;
-    s->warmup = 2;
-    s->verify = true;
-    return s;
-}
-
 static struct state train(struct settings *s)
 {
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
@@ -39,7 +21,7 @@ static struct state train(struct settings *s)
     assert_true(isfinite(step_result(t, STEPS)->loss));
     drain(t->train);
     struct state all = read_state(t, 0);
-    for (int rank = 1; rank < t->ranks; rank++) {
+    for (int rank = 1; rank < t->machine->n_devices; rank++) {
         struct state other = read_state(t, rank);
         expect_same_bits("replica", other.values, all.values, all.n_parameters);
         free(other.values);

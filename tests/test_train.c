@@ -43,7 +43,7 @@ static struct trainer *open_trainer(const struct variant *v)
 static void expect_equal_replicas(struct trainer *t)
 {
     struct state first = read_state(t, 0);
-    for (int rank = 1; rank < t->ranks; rank++) {
+    for (int rank = 1; rank < t->machine->n_devices; rank++) {
         struct state other = read_state(t, rank);
         expect_same_bits("replica", other.values, first.values, first.n_parameters);
         free(other.values);

@@ -436,7 +436,8 @@ static void test_every_task_has_its_role(void **state)
         if (task->role != expected)
             test_failed("task %zu %s has the role %s, expected %s\n", i, task->name, role_name[task->role],
                         role_name[expected]);
-        before = expected;
+        if (expected != ROLE_REDUCE) /* stands between the units of backward */
+            before = expected;
         count[task->role]++;
     }
     for (int role = ROLE_FORWARD; role < ROLES; role++)
@@ -618,8 +619,8 @@ static void test_pieces_repeats_and_stand_ins(void **state)
     assert_int_equal(try_change("cut", cut_a_task, 2, 4), 24);
     assert_int_equal(try_change("twice", cut_twice, 2, 3), 9);
     assert_int_equal(try_change("repeat", repeat_attention, 2, 3), 24);
-    assert_int_equal(try_change("stand in", update_on_host, 2, 5), 20);
-    assert_int_equal(try_change("chain", change_chain, 3, 3), 12);
+    assert_int_equal(try_change("stand in", update_on_host, 2, 5), 35);
+    assert_int_equal(try_change("chain", change_chain, 3, 3), 30);
 }
 
 /* Work that nothing reads counts as well. */

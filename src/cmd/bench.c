@@ -129,14 +129,13 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
     struct device *d = &b->machine->device[0];
     struct pool *pool = new_pool(b->machine);
     struct config tiny = {1, 1, 1, 1, 1, true};
-    struct model *model = new_model(pool, &tiny, 1, false);
+    struct model *model = new_model(pool, &tiny, &one_rank, false, (struct gradients){0});
     struct step *list = new_step(pool, "gemm");
-    struct build build = new_build(list, model, engine, false);
+    struct build build = new_build(list, model, engine, 1, 1);
     size_t most = (size_t)s->batch *
                   MAX(MAX((size_t)s->m * (size_t)s->k, (size_t)s->n * (size_t)s->k), (size_t)s->m * (size_t)s->n);
     struct gemm g = describe_gemm(b, s, operand_tensor(pool, d, "a", most), operand_tensor(pool, d, "b", most),
                                   operand_tensor(pool, d, "c", most));
-    start_micro_batch(&build, 0, 0, 1, 1);
     gemm(&build, s->name, &g);
     must(finish_steps(pool, &list, 1));
     struct timing timing = time_list(b, list, flops_of(s));
@@ -247,7 +246,7 @@ static json_t *bench_training(struct bench *b, struct trainer *t)
 {
     double ms[TRAIN_STEPS], share[TRAIN_STEPS], flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     uint32_t n = (uint32_t)MIN(was_given("steps") ? b->settings->steps : TRAIN_STEPS, (int64_t)TRAIN_STEPS);
-    int cores_alike = t->machine->device[0].is_share ? 1 : t->ranks; /* the probe runs on one device */
+    int cores_alike = t->machine->device[0].is_share ? 1 : t->machine->n_devices; /* the probe runs on one device */
     for (uint32_t i = 1; i <= WARM_UP; i++)
         run_step(t, i);
     drain(t->train);

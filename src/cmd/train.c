@@ -18,7 +18,7 @@ static void resolve(struct settings *s, const struct trainer *t)
     if (!s->devices)
         s->devices = t->machine->device[0].id;
     if (!s->mesh)
-        s->mesh = format_string("dp=%d", t->ranks);
+        s->mesh = format_string("dp=%d", t->mesh.dp);
 }
 
 int cmd_train(int argc, char **argv)

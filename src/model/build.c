@@ -31,31 +31,28 @@ static void check_loops(const struct device *d, int tokens, int channels)
              d->id, d->name, SHORT_LOOPS, most, tokens);
 }
 
-struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, bool backward_wanted)
+struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq)
 {
-    struct build b = {.step = s, .model = m, .engine = engine, .backward_wanted = backward_wanted};
-    start_micro_batch(&b, 0, 0, 1, 1);
+    struct build b = {.step = s, .model = m, .engine = engine, .batch = batch, .seq = seq};
+    b.sum = allocate((size_t)m->params->n_units * (size_t)m->mesh->dp, sizeof *b.sum);
+    for (int rank = 0; rank < n_ranks(m->mesh); rank++)
+        check_loops(m->replica[rank].device, batch * seq, m->params->config.channels);
+    on_rank(&b, 0, -1, ROLE_OTHER);
     return b;
 }
 
-void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq)
+void on_rank(struct build *b, int rank, int micro, enum role role)
 {
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
-    check_loops(b->device, batch * seq, b->model->params->config.channels);
-    b->batch = batch;
-    b->seq = seq;
-    b->step->stamp = (struct stamp){-1, micro, ROLE_FORWARD};
-    b->n_tape = 0;
-    if (b->n_grad)
-        memset(b->grad, 0, b->n_grad * sizeof *b->grad);
+    b->step->stamp = (struct stamp){-1, micro, role};
 }
 
 void end_build(struct build *b)
 {
-    free(b->tape);
     free(b->grad);
     free(b->summed);
+    free(b->sum);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
@@ -90,22 +87,32 @@ int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)c
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
 
+/* The unit whose operations are being added: the layer's; before and behind the layers, what the tape's neighbours say.
+ */
+static int unit_now(const struct build *b)
+{
+    int layer = b->step->stamp.layer;
+    bool first = b->tape->n == 0 || b->tape->ops[b->tape->n - 1].unit == 0;
+    return layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
+}
+
 struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
                   struct tensor *out, struct tensor *in)
 {
     static struct op unused;
-    struct op *op = b->backward_wanted ? APPEND(b->tape, b->n_tape, b->cap_tape) : &unused;
-    *op = (struct op){.backward = rule, .layer = b->step->stamp.layer, .out = out, .in = {in}};
+    int unit = b->backward_wanted ? unit_now(b) : 0;
+    struct op *op = b->backward_wanted ? APPEND(b->tape->ops, b->tape->n, b->tape->cap) : &unused;
+    *op = (struct op){.backward = rule, .unit = unit, .out = out, .in = {in}};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
 
-void backward(struct build *b)
+void backward(struct build *b, int unit)
 {
-    b->step->stamp.role = ROLE_BACKWARD;
-    for (size_t i = b->n_tape; i-- > 0;) {
-        const struct op *op = &b->tape[i];
-        b->step->stamp.layer = op->layer;
+    struct tape *t = b->tape;
+    for (; t->n > 0 && t->ops[t->n - 1].unit >= unit; t->n--) {
+        const struct op *op = &t->ops[t->n - 1];
+        b->step->stamp.layer = layer_of_unit(b->model->params, op->unit);
         op->backward(b, op);
     }
     b->step->stamp.layer = -1;
@@ -123,13 +130,29 @@ void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
     b->grad[t->id] = g;
 }
 
+/* Has the step, or the group of sequences, begun to sum it?  From now on it has. */
+static bool begun(struct build *b, const struct tensor *t)
+{
+    int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
+    while (b->n_summed <= (size_t)t->id)
+        *APPEND(b->summed, b->n_summed, b->cap_summed) = 0;
+    bool before = b->summed[t->id] == group;
+    b->summed[t->id] = group;
+    return before;
+}
+
+/* A unit's gradient that does not persist has no zeros between its parameters, where norm and update read it too. */
+static void clear_padding(struct build *b, struct tensor *unit)
+{
+    if (unit->class == MEM_GRADIENTS && !unit->persistent && !begun(b, unit))
+        set_elementwise(LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, count_elements(unit)), OUT(unit),
+                               FLOAT(0), ELEMENTS(count_elements(unit))));
+}
+
 bool accumulates(struct build *b, const struct tensor *grad)
 {
-    while (b->n_summed <= (size_t)grad->id)
-        *APPEND(b->summed, b->n_summed, b->cap_summed) = false;
-    bool more = b->summed[grad->id];
-    b->summed[grad->id] = true;
-    return more;
+    clear_padding(b, grad->root);
+    return begun(b, grad);
 }
 
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)

@@ -21,20 +21,24 @@ static struct tensor *mlp_forward(struct build *b, struct layer *p, struct tenso
     return add(b, "mlp.residual", x1, o);
 }
 
-struct tensor *gpt_hidden(struct build *b, const struct batch *batch)
+struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x)
 {
+    const struct mesh *mesh = b->model->mesh;
     struct replica *r = b->replica;
-    struct tensor *x = embed(b, batch);
-    for (int l = 0; l < b->model->params->config.layers; l++) {
+    if (stage == 0)
+        x = embed(b, batch);
+    for (int l = mesh->first_layer[stage]; l < mesh->first_layer[stage + 1]; l++) {
         b->step->stamp.layer = l;
         x = attention_forward(b, &r->layer[l], x);
         x = mlp_forward(b, &r->layer[l], x);
     }
     b->step->stamp.layer = -1;
-    return layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
+    if (stage == n_stages(mesh) - 1)
+        x = layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
+    return x;
 }
 
-struct tensor *gpt_forward(struct build *b, const struct batch *batch)
+struct tensor *gpt_head(struct build *b, struct tensor *hidden)
 {
-    return linear(b, "head", gpt_hidden(b, batch), b->replica->other[HEAD], (struct weight){0});
+    return linear(b, "head", hidden, b->replica->other[HEAD], (struct weight){0});
 }

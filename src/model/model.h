@@ -12,6 +12,7 @@
 
 #include "../../cl/shared.h" /* defines: BLOCK, CONTROL_*, STATE_* */
 #include "../file/file.h"
+#include "../mesh/mesh.h"
 #include "../run/run.h"
 
 /* ---- params.c: configuration and the table of parameters ------------------------------------------------------- */
@@ -54,6 +55,7 @@ struct params {
     int n, n_units;
 };
 struct params *new_params(const struct config *c);
+int layer_of_unit(const struct params *p, int unit); /* -1: embedding or final */
 void free_params(struct params *p);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
@@ -77,7 +79,7 @@ enum layer_param {
 };
 enum other_param { WTE, WPE, LNF_W, LNF_B, HEAD, OTHER_PARAMS };
 
-/* ---- replica.c: a rank's copy of the state on its device ------------------------------------------------------- */
+/* ---- replica.c: a rank's part of the state on its device --------------------------------------------------------- */
 
 struct weight { /* a parameter with its gradient: what a layer function is given */
     struct tensor *value, *grad;
@@ -85,35 +87,47 @@ struct weight { /* a parameter with its gradient: what a layer function is given
 struct layer { /* views of one layer's unit */
     struct weight w[LAYER_PARAMS];
 };
+/* Units of stages that the rank does not have are NULL in all of these. */
 struct replica {
     int rank;
     struct device *device;
     struct tensor **value, **grad; /* per unit: parameters, gradients */
-    struct tensor **m, **v;        /* per unit: Adam's state, NULL where another rank owns the unit */
+    struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
     struct layer *layer;
-    struct weight other[OTHER_PARAMS]; /* HEAD is WTE when tied */
+    struct weight other[OTHER_PARAMS]; /* HEAD is WTE when tied: itself, or on another device than WTE a copy */
     struct weight *by_param;           /* as in the table */
     struct tensor *lookup_grad;        /* (V, C) the embedding's own gradient when the head has one too; else NULL */
+    struct replica *group;             /* --grad-groups: the same parameters, gradients of another group of sequences */
     struct tensor *control;            /* (16) what changes per step: see adamw.cl */
     struct tensor *state;              /* (4) norm, clip scale, halted */
 };
 struct model {
     struct params *params;
     struct pool *pool;
-    int n_ranks;
-    struct replica *replica; /* per rank */
+    const struct mesh *mesh;
+    struct replica *replica; /* per rank: rank r lives on device r */
     bool training;           /* gradients and optimizer state exist */
 };
-/* Rank r lives on device r.  Unit u is owned (updated) by rank u % ranks. */
-struct model *new_model(struct pool *p, const struct config *c, int n_ranks, bool training);
+/* How a model's gradients are kept; zeros: one set, as long as the model. */
+struct gradients {
+    bool dropped; /* they need not outlive the reduction (ZeRO-2) */
+    bool grouped; /* those of a second group of sequences beside (--grad-groups) */
+};
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+                        struct gradients kept);
 void free_model(struct model *m); /* the tensors belong to the pool */
-int owner_of(const struct model *m, int unit);
-/* Set-up and saving, nothing in flight: the same values go to every rank; read from rank 0 (parameters) or the owner.
+int stage_of(const struct model *m, int unit);
+int first_unit(const struct model *m, int stage); /* of a stage; of the one behind the last: the end */
+/* What data-parallel rank k updates of a unit: its shard, or without ZeRO all of it. */
+struct shard updated_by(const struct model *m, int unit, int k);
+/* Set-up and saving, nothing in flight: the same values go to every rank that has the parameter; read from the first.
  */
 void write_param(struct model *m, int param, const float *values);
 void read_param(struct model *m, int param, float *values);
+/* Adam's m (which 0) or v (1) of a whole unit, put together from the shards. */
+void read_moment(struct model *m, int unit, int which, float *values);
 void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
-void read_gradient(struct model *m, int param, float *values); /* of rank 0; the tied embedding's two are summed */
+void read_gradient(struct model *m, int param, float *values); /* of the first rank that has it; tied ones are summed */
 
 /* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
 
@@ -133,24 +147,33 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
 /* ---- build.c: the builder -------------------------------------------------------------------------------------- */
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
-struct op; /* on the tape */
+struct op;
+/* What backward needs to know of a rank's forward of one stage and micro-batch. */
+struct tape {
+    int rank, micro;
+    int group; /* of --grad-groups; from the second one on gradients go to the rank's second set */
+    struct op *ops;
+    size_t n, cap;
+    struct tensor *in, *out; /* the residual stream as it came from the stage before, and as it leaves; NULL at ends */
+};
 struct build {
     struct step *step;
     struct model *model;
     struct replica *replica; /* whose tasks are being added */
     struct device *device;
     enum gemm_engine engine; /* wanted: each device has its own answer to GEMM_AUTO */
-    bool backward_wanted;    /* operations go on the tape */
-    int batch, seq;          /* B, T of this micro-batch */
-    struct op *tape;
-    size_t n_tape, cap_tape;
+    int batch, seq;          /* B, T of a micro-batch */
+    bool backward_wanted;
+    struct tape *tape;    /* operations go there, if a backward is wanted */
     struct tensor **grad; /* gradient of each tensor, by id */
     size_t n_grad, cap_grad;
-    bool *summed; /* parameter gradients that this step has begun on this rank, by id */
+    int *summed; /* by id: the group, from 1, that has begun to sum it */
     size_t n_summed, cap_summed;
+    struct tensor **sum; /* [unit * dp + k]: shard k of the gradient, summed over ranks, once reduce_unit() has run */
 };
-struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, bool backward_wanted);
-void start_micro_batch(struct build *b, int rank, int micro, int batch, int seq);
+struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
+/* The tasks that follow are of this rank and micro-batch (-1: of none). */
+void on_rank(struct build *b, int rank, int micro, enum role role);
 void end_build(struct build *b);
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
@@ -169,11 +192,11 @@ struct tensor *activation(struct build *b, const char *name, int rank, const int
 int rows_of(const struct tensor *t);    /* product of all dimensions but the last */
 int columns_of(const struct tensor *t); /* the last dimension */
 
-/* The tape.  An operation notes what its gradient needs; backward() calls the notes in reverse. */
+/* An operation notes on the tape what its gradient needs; backward() calls the notes in reverse. */
 struct op {
     void (*backward)(struct build *b, const struct op *op);
     char name[32];
-    int layer;
+    int unit;
     struct tensor *out, *in[2]; /* gradient of out is given; of in[] wanted */
     struct tensor *saved[2];
     struct weight w, bias;
@@ -181,7 +204,8 @@ struct op {
 };
 struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
                   struct tensor *out, struct tensor *in);
-void backward(struct build *b);
+/* From the tape's end back to the first operation of that unit. */
+void backward(struct build *b, int unit);
 /* The gradient that has arrived at t so far; NULL when none has. */
 struct tensor *gradient(const struct build *b, const struct tensor *t);
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g);
@@ -241,14 +265,38 @@ struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
 
-struct tensor *gpt_forward(struct build *b, const struct batch *batch); /* logits (N, V) */
-struct tensor *gpt_hidden(struct build *b, const struct batch *batch);  /* (N, C), behind the last LayerNorm */
+/* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x: NULL), the last one puts
+ * the final LayerNorm behind it. */
+struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, struct tensor *x);
+struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logits (n, V) */
+
+/* ---- pipeline.c: the order of micro-batches -------------------------------------------------------------------- */
+
+enum pipeline { PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED };
+struct action { /* what a stage does next */
+    bool backward;
+    int stage, micro;
+};
+/* The order in which pipeline coordinate p does its 2 * chunks * micros actions; the caller frees it. */
+struct action *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros);
+/* All devices' actions in one order that is correct one after another; *n of them. */
+struct action *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
+/* One stage's forward of a micro-batch on data-parallel rank k, which goes on the tape; `before`: that of the stage
+ * before it, or NULL.  The last stage's hidden state is tape->out. */
+void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
+                   int group, const struct batch *batch);
+/* ... and of its backward, unit by unit; the gradient of what came in goes to the stage before. */
+void backward_unit(struct build *b, struct tape *tape, int unit);
+void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
 
 /* ---- optimizer.c ----------------------------------------------------------------------------------------------- */
 
-/* After the last micro-batch: sum the ranks' gradients at their owners, take the norm, update, send parameters back.
- * losses (ranks * UNIT_ALIGN), on rank 0: the others' rank_loss (1) are moved to it, at rank * UNIT_ALIGN; its own lies
- * there. */
+/* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
+void end_group(struct build *b, int unit, bool grouped);
+/* Behind the last group: the sum of a unit's gradient over data-parallel ranks, in shards. */
+void reduce_unit(struct build *b, int unit);
+/* When all are reduced: the norm, the update, and parameters back.  losses (dp * UNIT_ALIGN), on rank 0: the others'
+ * rank_loss (1), per data-parallel rank, are moved to it, at k * UNIT_ALIGN; its own lies there. */
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
 
 #endif

@@ -125,6 +125,8 @@ void free_params(struct params *p)
     free(p);
 }
 
+int layer_of_unit(const struct params *p, int unit) { return unit > 0 && unit < p->n_units - 1 ? unit - 1 : -1; }
+
 size_t count_parameters(const struct params *p)
 {
     size_t n = 0;

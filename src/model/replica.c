@@ -1,10 +1,33 @@
-/* replica.c - a rank's parameters, gradients and optimizer state on its device. */
+/* replica.c - a rank's part of parameters, gradients and optimizer state on its device.
+ *
+ * A rank has the units of its stages.  Data-parallel ranks hold the same units; with ZeRO each keeps Adam's state of
+ * its own shard only.  A tied head on another device than the embedding is a copy of it, with a gradient of its own.
+ */
 #include "model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int owner_of(const struct model *m, int unit) { return unit % m->n_ranks; }
+int first_unit(const struct model *m, int stage)
+{
+    return stage == 0 ? 0 : stage == n_stages(m->mesh) ? m->params->n_units : 1 + m->mesh->first_layer[stage];
+}
+
+int stage_of(const struct model *m, int unit)
+{
+    int stage = 0;
+    while (unit >= first_unit(m, stage + 1))
+        stage++;
+    return stage;
+}
+
+struct shard updated_by(const struct model *m, int unit, int k)
+{
+    size_t n = m->params->unit[unit].elements;
+    return m->mesh->zero ? shard_of(n, k, m->mesh->dp) : (struct shard){0, n};
+}
+
+static bool has_unit(const struct model *m, int rank, int unit) { return has_stage(m->mesh, rank, stage_of(m, unit)); }
 
 /* The role of each parameter of a unit, in the table's order. */
 static const enum layer_param layer_roles[LAYER_PARAMS] = {QKV_W, PROJ_W, FC_W,  FCPROJ_W, LN1_W, LN1_B,
@@ -12,12 +35,11 @@ static const enum layer_param layer_roles[LAYER_PARAMS] = {QKV_W, PROJ_W, FC_W, 
 static const enum other_param embedding_roles[] = {WTE, WPE}, final_roles[] = {HEAD, LNF_W, LNF_B};
 
 static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *what,
-                                  int unit)
+                                  int unit, size_t elements)
 {
     char name[48];
     snprintf(name, sizeof name, "%s.%d", what, unit);
-    struct tensor *t =
-        new_tensor(m->pool, r->device, class, name, FLOAT32, SHAPE((int64_t)m->params->unit[unit].elements));
+    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, SHAPE((int64_t)elements));
     t->persistent = true;
     return t;
 }
@@ -46,12 +68,11 @@ static struct weight *role_of(const struct model *m, struct replica *r, int para
 
 static void make_views(struct model *m, struct replica *r)
 {
-    for (int i = 0; i < m->params->n; i++) {
-        r->by_param[i] = views_of(m, r, &m->params->param[i]);
-        *role_of(m, r, i) = r->by_param[i];
-    }
-    if (m->params->config.tied)
-        r->other[HEAD] = r->other[WTE];
+    for (int i = 0; i < m->params->n; i++)
+        if (r->value[m->params->param[i].unit]) {
+            r->by_param[i] = views_of(m, r, &m->params->param[i]);
+            *role_of(m, r, i) = r->by_param[i];
+        }
 }
 
 static struct tensor *small_tensor(struct model *m, struct replica *r, const char *name, int64_t n)
@@ -61,70 +82,153 @@ static struct tensor *small_tensor(struct model *m, struct replica *r, const cha
     return t;
 }
 
-static void make_replica(struct model *m, int rank)
+static void make_unit(struct model *m, struct replica *r, int unit, struct gradients kept)
 {
-    struct replica *r = &m->replica[rank];
+    size_t n = m->params->unit[unit].elements;
+    struct shard mine = updated_by(m, unit, dp_of(m->mesh, r->rank));
+    r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
+    if (!m->training)
+        return;
+    r->grad[unit] = unit_tensor(m, r, MEM_GRADIENTS, "grad", unit, n);
+    r->grad[unit]->persistent = !kept.dropped;
+    if (mine.begin == mine.end)
+        return;
+    r->m[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
+    r->v[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
+}
+
+/* A (V, C) tensor for the tied head or the look-up. */
+static struct tensor *tied_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *name)
+{
     const struct config *c = &m->params->config;
+    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, SHAPE(c->vocab, c->channels));
+    t->persistent = true;
+    return t;
+}
+
+static void make_tied_head(struct model *m, struct replica *r)
+{
+    bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
+    if (first && m->training)
+        r->lookup_grad = tied_tensor(m, r, MEM_GRADIENTS, "grad.wte.lookup");
+    if (first && last)
+        r->other[HEAD] = r->other[WTE];
+    else if (last)
+        r->other[HEAD] = (struct weight){tied_tensor(m, r, MEM_PARAMETERS, "param.head"),
+                                         m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL};
+}
+
+/* A replica's own arrays, all empty. */
+static void make_arrays(const struct model *m, struct replica *r)
+{
     size_t n = (size_t)m->params->n_units;
-    r->rank = rank;
-    r->device = &m->pool->machine->device[rank];
     r->value = allocate(n, sizeof *r->value);
     r->grad = allocate(n, sizeof *r->grad);
     r->m = allocate(n, sizeof *r->m);
     r->v = allocate(n, sizeof *r->v);
-    r->layer = allocate((size_t)c->layers, sizeof *r->layer);
+    r->layer = allocate((size_t)m->params->config.layers, sizeof *r->layer);
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
-    for (int u = 0; u < m->params->n_units; u++) {
-        r->value[u] = unit_tensor(m, r, MEM_PARAMETERS, "param", u);
-        if (!m->training)
-            continue;
-        r->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad", u);
-        if (owner_of(m, u) != rank)
-            continue;
-        r->m[u] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.m", u);
-        r->v[u] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.v", u);
-    }
-    make_views(m, r);
-    if (!m->training)
-        return;
-    if (c->tied) {
-        r->lookup_grad =
-            new_tensor(m->pool, r->device, MEM_GRADIENTS, "grad.wte.lookup", FLOAT32, SHAPE(c->vocab, c->channels));
-        r->lookup_grad->persistent = true;
-    }
-    r->control = small_tensor(m, r, "control", CONTROL_SIZE);
-    r->state = small_tensor(m, r, "state", STATE_SIZE);
 }
 
-struct model *new_model(struct pool *p, const struct config *c, int n_ranks, bool training)
+static struct replica *make_group(struct model *m, const struct replica *r)
+{
+    struct replica *g = allocate(1, sizeof *g);
+    *g = *r;
+    make_arrays(m, g);
+    for (int u = 0; u < m->params->n_units; u++)
+        if ((g->value[u] = r->value[u]))
+            g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, m->params->unit[u].elements);
+    make_views(m, g);
+    if (m->params->config.tied) {
+        make_tied_head(m, g);
+        g->other[HEAD].value = r->other[HEAD].value;
+    }
+    return g;
+}
+
+static void make_replica(struct model *m, int rank, struct gradients kept)
+{
+    struct replica *r = &m->replica[rank];
+    r->rank = rank;
+    r->device = &m->pool->machine->device[rank];
+    make_arrays(m, r);
+    for (int u = 0; u < m->params->n_units; u++)
+        if (has_unit(m, rank, u))
+            make_unit(m, r, u, kept);
+    make_views(m, r);
+    if (m->params->config.tied)
+        make_tied_head(m, r);
+    if (m->training) {
+        r->control = small_tensor(m, r, "control", CONTROL_SIZE);
+        r->state = small_tensor(m, r, "state", STATE_SIZE);
+    }
+    r->group = kept.grouped ? make_group(m, r) : NULL;
+}
+
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+                        struct gradients kept)
 {
     check_config(c);
     struct model *m = allocate(1, sizeof *m);
     m->params = new_params(c);
     m->pool = p;
-    m->n_ranks = n_ranks;
+    m->mesh = mesh;
     m->training = training;
-    m->replica = allocate((size_t)n_ranks, sizeof *m->replica);
-    for (int r = 0; r < n_ranks; r++)
-        make_replica(m, r);
+    m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
+    for (int r = 0; r < n_ranks(mesh); r++)
+        make_replica(m, r, kept);
     return m;
+}
+
+static void free_arrays(struct replica *r)
+{
+    free(r->value), free(r->grad), free(r->m), free(r->v), free(r->layer), free(r->by_param);
+    if (r->group)
+        free_arrays(r->group);
+    free(r->group);
 }
 
 void free_model(struct model *m)
 {
-    for (int i = 0; i < m->n_ranks; i++) {
-        struct replica *r = &m->replica[i];
-        free(r->value), free(r->grad), free(r->m), free(r->v), free(r->layer), free(r->by_param);
-    }
+    for (int i = 0; i < n_ranks(m->mesh); i++)
+        free_arrays(&m->replica[i]);
     free(m->replica);
     free_params(m->params);
     free(m);
 }
 
+/* ---- set-up and saving ----------------------------------------------------------------------------------------- */
+
+/* The first rank that has the parameter. */
+static struct replica *keeper(struct model *m, int param)
+{
+    return &m->replica[rank_at(m->mesh, 0, stage_of(m, m->params->param[param].unit))];
+}
+
 void write_param(struct model *m, int param, const float *values)
 {
-    for (int r = 0; r < m->n_ranks; r++)
-        write_tensor(m->replica[r].by_param[param].value, values);
+    for (int r = 0; r < n_ranks(m->mesh); r++) {
+        struct replica *to = &m->replica[r];
+        if (to->by_param[param].value)
+            write_tensor(to->by_param[param].value, values);
+        if (param == 0 && m->params->config.tied && to->other[HEAD].value)
+            write_tensor(to->other[HEAD].value, values);
+    }
+}
+
+void read_param(struct model *m, int param, float *values)
+{
+    read_tensor(keeper(m, param)->by_param[param].value, values);
+}
+
+void read_moment(struct model *m, int unit, int which, float *values)
+{
+    for (int k = 0; k < m->mesh->dp; k++) {
+        struct replica *r = &m->replica[rank_at(m->mesh, k, stage_of(m, unit))];
+        struct tensor *t = which ? r->v[unit] : r->m[unit];
+        if (t)
+            read_tensor(t, values + updated_by(m, unit, k).begin);
+    }
 }
 
 static void clear_tensor(struct tensor *t)
@@ -137,7 +241,7 @@ static void clear_tensor(struct tensor *t)
 
 void clear_optimizer(struct model *m)
 {
-    for (int r = 0; r < m->n_ranks; r++) {
+    for (int r = 0; r < n_ranks(m->mesh); r++) {
         for (int u = 0; u < m->params->n_units; u++) {
             clear_tensor(m->replica[r].m[u]);
             clear_tensor(m->replica[r].v[u]);
@@ -146,10 +250,7 @@ void clear_optimizer(struct model *m)
     }
 }
 
-void read_param(struct model *m, int param, float *values) { read_tensor(m->replica[0].by_param[param].value, values); }
-
 void read_gradient(struct model *m, int param, float *values)
 {
-    struct replica *r = &m->replica[0];
-    read_tensor(r->by_param[param].grad, values);
+    read_tensor(keeper(m, param)->by_param[param].grad, values);
 }

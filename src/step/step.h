@@ -280,6 +280,10 @@ void set_traffic(struct task *t, double elements);
 /* Copy between any two devices: one task in a shared context, else a download and an upload through the host, on an
  * upload lane beside the one for batches. */
 void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
+/* The same on the nth lanes for it, where what waits must not hold up other moves; and the first half of a move through
+ * the host. */
+void add_send(struct step *s, const char *name, struct tensor *to, struct tensor *from, int nth);
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth);
 
 /* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
  * copy's or a task's whose time follows from its bytes: the disk's. */

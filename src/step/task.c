@@ -276,18 +276,27 @@ double link_latency(const struct link *const link[2])
     return (link[0] ? link[0]->latency : 0) + (link[1] ? link[1]->latency : 0);
 }
 
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth)
 {
-    struct device *source = from->device, *target = to->device;
-    if (source->context == target->context) {
-        add_copy(s, source->lane[LANE_DOWNLOAD], name, to, from);
-        return;
-    }
     struct tensor *staged =
         new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
     staged->alone = true; /* else one move would wait for another */
-    add_copy(s, source->lane[LANE_DOWNLOAD], name, staged, from);
-    add_copy(s, open_lane(s->pool->machine, target, LANE_UPLOAD, 1), name, to, staged);
+    add_copy(s, open_lane(s->pool->machine, from->device, LANE_DOWNLOAD, nth), name, staged, from);
+    return staged;
+}
+
+void add_send(struct step *s, const char *name, struct tensor *to, struct tensor *from, int nth)
+{
+    struct machine *m = s->pool->machine;
+    if (from->device->context == to->device->context)
+        add_copy(s, open_lane(m, from->device, LANE_DOWNLOAD, nth), name, to, from);
+    else
+        add_copy(s, open_lane(m, to->device, LANE_UPLOAD, 1 + nth), name, to, add_download(s, name, from, nth));
+}
+
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)
+{
+    add_send(s, name, to, from, 0);
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */

@@ -89,7 +89,7 @@ void prepare_batch(void *context, const struct task *task, uint32_t number)
 
 size_t first_window(const struct trainer *t, int rank, uint32_t number)
 {
-    return ((size_t)(number - 1) * (size_t)t->ranks + (size_t)rank) * (size_t)t->micro_batch;
+    return ((size_t)(number - 1) * (size_t)t->mesh.dp + (size_t)rank) * (size_t)t->micro_batch;
 }
 
 /* Evaluation: iteration i takes the next micro_batch windows for each rank; what is left over stays zero. */
@@ -113,15 +113,23 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
     w.targets[0] = f->trainer->sample_position;
 }
 
+static struct batch upload_batch(struct trainer *t, struct step *s, int rank, struct tensor *host, int n)
+{
+    struct device *d = t->model->replica[rank].device;
+    struct batch b = view_batch(t, new_batch(t, d, n), n);
+    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", b.all, host);
+    return b;
+}
+
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n)
 {
-    struct device *d = t->model->replica[f->rank].device;
+    int first = rank_at(&t->mesh, f->rank, 0), last = rank_at(&t->mesh, f->rank, n_stages(&t->mesh) - 1);
     struct tensor *host = new_batch(t, t->machine->host, n);
     host->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
     f->n = n;
-    f->device = view_batch(t, new_batch(t, d, n), n);
     s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, host, ACCESS_WRITE);
-    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", f->device.all, host);
+    f->first = upload_batch(t, s, first, host, n);
+    f->last = last == first ? f->first : upload_batch(t, s, last, host, n);
 }

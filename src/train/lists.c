@@ -2,7 +2,7 @@
  *
  * The train list, per step:
  *
- *     for each micro-batch, each rank:
+ *     for each micro-batch, each rank, in the order of the pipeline:
  *         batch.prepare, batch.upload      the windows of tokens             host, each rank
  *         forward, backward
  *     control.prepare, control.upload      lr, Adam's corrections ...        host, each rank
@@ -57,36 +57,42 @@ static void add_control(struct trainer *t)
     t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
-    for (int r = 0; r < t->ranks; r++) {
+    for (int r = 0; r < t->machine->n_devices; r++) {
         struct replica *replica = &t->model->replica[r];
         add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, control);
     }
 }
 
-/* The sum of its losses on every rank: those on rank 0 are a view of `losses`, where the others' are gathered. */
+/* The rank that has the last stage of data-parallel rank k: there the losses are. */
+static int loss_rank(const struct trainer *t, int k) { return rank_at(&t->mesh, k, n_stages(&t->mesh) - 1); }
+
+/* The sum of its losses on every data-parallel rank: those on rank 0 are a view of `losses`, where the others' are
+ * gathered. */
 static struct tensor *add_losses(struct trainer *t)
 {
     struct device *first = t->model->replica[0].device;
     struct tensor *losses =
-        new_tensor(t->pool, first, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->ranks * UNIT_ALIGN));
+        new_tensor(t->pool, first, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->mesh.dp * UNIT_ALIGN));
     losses->persistent = true; /* what lies between the sums stays 0 */
-    t->rank_total = allocate((size_t)t->ranks, sizeof *t->rank_total);
-    t->rank_total[0] = new_view(t->pool, losses, "loss.total", 0, SHAPE(1));
-    for (int r = 1; r < t->ranks; r++)
-        t->rank_total[r] = new_tensor(t->pool, t->model->replica[r].device, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+    t->rank_total = allocate((size_t)t->mesh.dp, sizeof *t->rank_total);
+    for (int k = 0; k < t->mesh.dp; k++) {
+        struct device *d = t->model->replica[loss_rank(t, k)].device;
+        t->rank_total[k] = d == first ? new_view(t->pool, losses, "loss.total", (size_t)k * UNIT_ALIGN, SHAPE(1))
+                                      : new_tensor(t->pool, d, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+    }
     return losses;
 }
 
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
-/* Reads the ranks' loss sums, then the state of rank 0. */
+/* Reads the data-parallel ranks' loss sums, then the state of rank 0. */
 static void report(void *context, const struct task *task, uint32_t number)
 {
     struct trainer *t = context;
-    const float *state = tensor_memory(task->access[t->ranks].tensor);
+    const float *state = tensor_memory(task->access[t->mesh.dp].tensor);
     double sum = 0;
-    for (int r = 0; r < t->ranks; r++)
-        sum += *(const float *)tensor_memory(task->access[r].tensor);
+    for (int k = 0; k < t->mesh.dp; k++)
+        sum += *(const float *)tensor_memory(task->access[k].tensor);
     t->result[number % RESULTS] = (struct result){.loss = sum / tokens_per_step(t),
                                                   .norm = state[STATE_NORM],
                                                   .lr = learning_rate(&t->rate, number),
@@ -96,21 +102,22 @@ static void report(void *context, const struct task *task, uint32_t number)
 static void add_report(struct trainer *t)
 {
     struct device *host = t->machine->host;
-    struct tensor *totals = new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->ranks, UNIT_ALIGN));
+    struct tensor *totals =
+        new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->mesh.dp, UNIT_ALIGN));
     struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
     totals->persistent = state->persistent = true;
     t->train->stamp = (struct stamp){-1, -1, ROLE_REPORT};
-    struct tensor **part = allocate((size_t)t->ranks, sizeof *part);
-    for (int r = 0; r < t->ranks; r++) {
-        part[r] = new_view(t->pool, totals, "report.total", (size_t)r * UNIT_ALIGN, SHAPE(1));
-        add_copy(t->train, t->model->replica[r].device->lane[LANE_DOWNLOAD], "report.loss", part[r], t->rank_total[r]);
+    struct tensor **part = allocate((size_t)t->mesh.dp, sizeof *part);
+    for (int k = 0; k < t->mesh.dp; k++) {
+        part[k] = new_view(t->pool, totals, "report.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
+        add_copy(t->train, t->rank_total[k]->device->lane[LANE_DOWNLOAD], "report.loss", part[k], t->rank_total[k]);
     }
     struct replica *first = &t->model->replica[0];
     add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
     t->report = task;
-    for (int r = 0; r < t->ranks; r++)
-        add_access(task, part[r], ACCESS_READ);
+    for (int k = 0; k < t->mesh.dp; k++)
+        add_access(task, part[k], ACCESS_READ);
     add_access(task, state, ACCESS_READ);
     free(part);
 }
@@ -121,13 +128,13 @@ static void report_evaluation(void *context, const struct task *task, uint32_t n
     struct trainer *t = context;
     size_t n = validation_windows(t->data, t->seq);
     struct losses all = t->eval_sum[(number - 1) & 1];
-    for (int r = 0; r < t->ranks; r++) {
-        const float *losses = tensor_memory(task->access[r].tensor);
-        size_t first = first_window(t, r, number);
+    for (int k = 0; k < t->mesh.dp; k++) {
+        const float *losses = tensor_memory(task->access[k].tensor);
+        size_t first = first_window(t, k, number);
         for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++) {
             int counted = validation_count(t->data, first + (size_t)i, t->seq);
-            for (int k = t->seq - counted; k < t->seq; k++)
-                all.sum += losses[i * t->seq + k];
+            for (int at = t->seq - counted; at < t->seq; at++)
+                all.sum += losses[i * t->seq + at];
             all.n += (uint64_t)counted;
         }
     }
@@ -136,71 +143,140 @@ static void report_evaluation(void *context, const struct task *task, uint32_t n
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
+/* What is kept from a forward to its backward, of each data-parallel rank k. */
+struct work {
+    struct trainer *t;
+    struct build *b;
+    struct feed *feeds; /* [micro * dp + k] */
+    struct tape *tapes; /* [(micro * stages + stage) * dp + k] */
+};
+
+static struct tape *tape_at(const struct work *w, int stage, int micro, int k)
+{
+    const struct mesh *m = &w->t->mesh;
+    return stage < 0 ? NULL : &w->tapes[(micro * n_stages(m) + stage) * m->dp + k];
+}
+
+/* Which group of sequences, one after another, a micro-batch is of. */
+static int group_of(const struct trainer *t, int micro) { return micro * (int)t->settings->grad_groups / t->micros; }
+
+static void add_forward(struct work *w, int stage, int micro, int k)
+{
+    struct trainer *t = w->t;
+    struct feed *f = &w->feeds[micro * t->mesh.dp + k];
+    if (stage == 0) {
+        *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
+        add_batch(t, t->train, f, prepare_batch, t->micro_batch * t->seq);
+    }
+    struct tape *tape = tape_at(w, stage, micro, k);
+    forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k), k, stage, micro, group_of(w->t, micro), &f->first);
+    if (stage < n_stages(&t->mesh) - 1)
+        return;
+    struct tensor *logits = gpt_head(w->b, tape->out);
+    if (k == 0 && micro == 0)
+        t->keep_logits = logits;
+    cross_entropy(w->b, logits, &f->last, t->rank_total[k], tokens_per_step(t));
+}
+
+static void end_unit(const struct work *w, int unit, int micro)
+{
+    int group = group_of(w->t, micro);
+    if (micro == w->t->micros - 1 || group_of(w->t, micro + 1) != group)
+        end_group(w->b, unit, group > 0);
+    if (micro == w->t->micros - 1)
+        reduce_unit(w->b, unit);
+}
+
+/* What follows a unit's last backward comes one unit later in the list: by then all gradients have arrived. */
+static void add_backward(struct work *w, int stage, int micro)
+{
+    const struct mesh *m = &w->t->mesh;
+    int first = first_unit(w->t->model, stage), end = first_unit(w->t->model, stage + 1);
+    for (int u = end - 1; u >= first; u--) {
+        for (int k = 0; k < m->dp; k++)
+            backward_unit(w->b, tape_at(w, stage, micro, k), u);
+        if (u < end - 1)
+            end_unit(w, u + 1, micro);
+    }
+    for (int k = 0; k < m->dp && stage > 0; k++)
+        send_gradient(w->b, tape_at(w, stage, micro, k), tape_at(w, stage - 1, micro, k));
+    end_unit(w, first, micro);
+    for (int k = 0; k < m->dp; k++)
+        free(tape_at(w, stage, micro, k)->ops);
+}
+
 void build_train(struct trainer *t, enum gemm_engine engine)
 {
+    size_t n, each = (size_t)(t->micros * t->mesh.dp);
+    struct action *order = merge_orders(t->pipeline, &t->mesh, t->micros, &n);
     t->train = new_step(t->pool, "train");
-    struct build b = new_build(t->train, t->model, engine, true);
-    int n = t->micro_batch * t->seq;
-    t->feeds = allocate((size_t)(t->ranks * t->micros), sizeof *t->feeds);
+    struct build b = new_build(t->train, t->model, engine, t->micro_batch, t->seq);
+    b.backward_wanted = true;
+    t->feeds = allocate(each, sizeof *t->feeds);
+    struct work w = {t, &b, t->feeds, allocate(each * (size_t)n_stages(&t->mesh), sizeof *w.tapes)};
     struct tensor *losses = add_losses(t);
-    for (int micro = 0; micro < t->micros; micro++)
-        for (int r = 0; r < t->ranks; r++) {
-            struct feed *f = &t->feeds[micro * t->ranks + r];
-            *f = (struct feed){.trainer = t, .rank = r, .micro = micro};
-            add_batch(t, t->train, f, prepare_batch, n);
-            start_micro_batch(&b, r, micro, t->micro_batch, t->seq);
-            struct tensor *logits = gpt_forward(&b, &f->device);
-            if (r == 0 && micro == 0)
-                t->keep_logits = logits;
-            cross_entropy(&b, logits, &f->device, t->rank_total[r], tokens_per_step(t));
-            backward(&b);
-        }
+    for (size_t i = 0; i < n; i++)
+        if (order[i].backward)
+            add_backward(&w, order[i].stage, order[i].micro);
+        else
+            for (int k = 0; k < t->mesh.dp; k++)
+                add_forward(&w, order[i].stage, order[i].micro, k);
     add_control(t);
     add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);
+    free(w.tapes), free(order);
+}
+
+/* All stages' forward on data-parallel rank k, without a backward; up to the last LayerNorm. */
+static struct tensor *add_stages(struct build *b, const struct feed *f, int k)
+{
+    struct tape tape = {0}, before;
+    for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++) {
+        before = tape;
+        forward_stage(b, &tape, stage ? &before : NULL, k, stage, 0, 0, &f->first);
+    }
+    return tape.out;
 }
 
 void build_eval(struct trainer *t, enum gemm_engine engine)
 {
     t->eval = new_step(t->pool, "eval");
-    struct build b = new_build(t->eval, t->model, engine, false);
-    int n = t->micro_batch * t->seq;
-    struct tensor **host = allocate((size_t)t->ranks, sizeof *host);
-    t->eval_feeds = allocate((size_t)t->ranks, sizeof *t->eval_feeds);
-    for (int r = 0; r < t->ranks; r++) {
-        struct feed *f = &t->eval_feeds[r];
-        *f = (struct feed){.trainer = t, .rank = r};
+    struct build b = new_build(t->eval, t->model, engine, t->micro_batch, t->seq);
+    int n = t->micro_batch * t->seq, dp = t->mesh.dp;
+    struct tensor **host = allocate((size_t)dp, sizeof *host);
+    t->eval_feeds = allocate((size_t)dp, sizeof *t->eval_feeds);
+    for (int k = 0; k < dp; k++) {
+        struct feed *f = &t->eval_feeds[k];
+        *f = (struct feed){.trainer = t, .rank = k};
         add_batch(t, t->eval, f, prepare_evaluation, n);
-        start_micro_batch(&b, r, 0, t->micro_batch, t->seq);
-        struct tensor *losses = cross_entropy(&b, gpt_forward(&b, &f->device), &f->device, NULL, 1);
+        struct tensor *losses = cross_entropy(&b, gpt_head(&b, add_stages(&b, f, k)), &f->last, NULL, 1);
         t->eval->stamp = (struct stamp){-1, -1, ROLE_REPORT};
-        host[r] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
-        add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", host[r], losses);
+        host[k] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+        add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", host[k], losses);
     }
     struct task *task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
-    for (int r = 0; r < t->ranks; r++)
-        add_access(task, host[r], ACCESS_READ);
+    for (int k = 0; k < dp; k++)
+        add_access(task, host[k], ACCESS_READ);
     end_build(&b);
     free(host);
 }
 
-/* One sequence on rank 0; only the last token's hidden row goes through the head. */
+/* One sequence; only the last token's hidden row goes through the head. */
 void build_sample(struct trainer *t, enum gemm_engine engine)
 {
     t->sample = new_step(t->pool, "sample");
-    struct build b = new_build(t->sample, t->model, engine, false);
+    struct build b = new_build(t->sample, t->model, engine, 1, t->seq);
     t->sample_feed = allocate(1, sizeof *t->sample_feed);
     *t->sample_feed = (struct feed){.trainer = t};
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
     add_batch(t, t->sample, t->sample_feed, prepare_sample, t->seq);
-    start_micro_batch(&b, 0, 0, 1, t->seq);
-    struct tensor *hidden = gpt_hidden(&b, &t->sample_feed->device);
+    struct tensor *hidden = add_stages(&b, t->sample_feed, 0);
     struct tensor *row = activation(&b, "last", SHAPE(1, t->config.channels));
     set_traffic(LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(hidden),
-                       IN(t->sample_feed->device.targets), INT(t->config.channels)),
+                       IN(t->sample_feed->last.targets), INT(t->config.channels)),
                 2.0 * t->config.channels);
-    struct tensor *logits = linear(&b, "head", row, b.replica->other[HEAD], (struct weight){0});
+    struct tensor *logits = gpt_head(&b, row);
     t->sample->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;

@@ -91,6 +91,7 @@ void print_summary(struct progress *p)
     const struct trainer *t = p->trainer;
     const struct config *c = &t->config;
     char *devices = describe_machine(t->machine);
+    int n = t->machine->n_devices;
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
     printf("devices     %s\n", devices);
     print_driver_notes(t->machine);
@@ -105,7 +106,7 @@ void print_summary(struct progress *p)
     printf("step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks, %.3g "
            "GFLOP\n",
            t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
-           t->ranks == 1 ? "" : "each of ", t->ranks, t->ranks == 1 ? "" : "s", t->train->n, p->flops / 1e9);
+           n == 1 ? "" : "each of ", n, n == 1 ? "" : "s", t->train->n, p->flops / 1e9);
     printf("\n");
     fflush(stdout);
     free(devices);

@@ -44,7 +44,8 @@ struct settings {
     double lr, lr_min, decay_share, beta1, beta2, eps, weight_decay, clip;
     const char *schedule;
     /* devices */
-    const char *devices, *mesh, *gemm;
+    const char *devices, *mesh, *stages, *pipeline, *gemm;
+    int64_t zero, chunks, grad_groups;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
     bool oversubscribe;
@@ -93,8 +94,8 @@ struct losses {
 };
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
-    int rank, micro, n; /* n tokens */
-    struct batch device;
+    int rank, micro, n;       /* data-parallel rank; n tokens */
+    struct batch first, last; /* on the devices of the first stage, for the tokens, and of the last, for the targets */
 };
 struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
     int32_t *tokens, *targets;
@@ -109,16 +110,18 @@ struct trainer {
     struct dataset *data;            /* NULL: random tokens */
     const struct fixed_batch *fixed; /* NULL: from data */
     struct rate rate;
-    int ranks, micro_batch, micros, batch, seq; /* per rank: micros micro-batches of micro_batch sequences */
-    struct step *train, *eval, *sample;         /* NULL where not wanted */
-    struct values *values;                      /* of the train list as it was built: what verify holds it against */
-    struct pass_report *passes;                 /* what they did to the train list */
+    struct mesh mesh;
+    enum pipeline pipeline;
+    int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
+    struct step *train, *eval, *sample;  /* NULL where not wanted */
+    struct values *values;               /* of the train list as it was built: what verify holds it against */
+    struct pass_report *passes;          /* what they did to the train list */
     size_t n_passes;
     struct trace_writer *trace;
     const struct task *report; /* of the train list: the one that makes results */
 
     struct feed *feeds, *eval_feeds, *sample_feed;
-    struct tensor **rank_total;   /* (1) per rank */
+    struct tensor **rank_total;   /* (1) per data-parallel rank */
     struct tensor *sample_logits; /* host (V) */
     int32_t *sample_tokens;       /* (seq) window for the next sampled token */
     int sample_position;
@@ -157,7 +160,7 @@ _Noreturn void explain_bad_model(const struct trainer *t, uint32_t step, const c
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
 
 host_function prepare_batch, prepare_evaluation, prepare_sample; /* their context is a struct feed */
-/* The first validation window of rank r in iteration `number`; micro_batch of them follow. */
+/* The first validation window of data-parallel rank r in iteration `number`; micro_batch of them follow. */
 size_t first_window(const struct trainer *t, int rank, uint32_t number);
 /* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);

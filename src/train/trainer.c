@@ -13,7 +13,7 @@ char *describe_shape(const struct trainer *t)
         "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head, batch %d in %d x %d on %d "
         "device%s",
         c->layers, c->heads, c->channels, t->seq, c->vocab, c->tied ? "tied" : "untied", t->batch, t->micros,
-        t->micro_batch, t->ranks, t->ranks == 1 ? "" : "s");
+        t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
 }
 
 static enum gemm_engine engine_of(const struct settings *s)
@@ -30,35 +30,52 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
 
-/* "dp=A,pp=B,tp=C" in any order, an omitted axis being 1. */
-static void parse_mesh(const char *mesh, int axis[3])
+static enum pipeline pipeline_of(const struct settings *s)
 {
-    static const char *const names[] = {"dp=", "pp=", "tp="};
-    axis[0] = axis[1] = axis[2] = 1;
-    for (const char *at = mesh; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char *end = NULL;
-        long n = 0;
-        for (int i = 0; i < 3; i++)
-            if (strncmp(at, names[i], 3) == 0) {
-                n = strtol(at + 3, &end, 10);
-                axis[i] = (int)MIN(n, 1000000L);
-            }
-        if (!end || n < 1 || n > 1000000 || (*end && *end != ','))
-            fail(EXIT_USAGE, "--mesh %s: expected dp=A,pp=B,tp=C with numbers from 1 to 1000000; an omitted axis is 1",
-                 mesh);
-    }
+    return strcmp(s->pipeline, "gpipe") == 0  ? PIPELINE_GPIPE
+           : strcmp(s->pipeline, "1f1b") == 0 ? PIPELINE_1F1B
+                                              : PIPELINE_INTERLEAVED;
 }
 
-static void check_mesh(const struct trainer *t)
+/* What --mesh asks for, of that many devices; layers are not cut yet. */
+static struct mesh wanted_mesh(const struct settings *s, int devices)
 {
-    int axis[3], n = t->machine->n_devices;
-    if (!t->settings->mesh)
-        return;
-    parse_mesh(t->settings->mesh, axis);
-    if (axis[1] != 1 || axis[2] != 1)
-        fail(EXIT_USAGE, "--mesh %s: this version trains data-parallel only; use --mesh dp=%d", t->settings->mesh, n);
-    if (axis[0] != n)
-        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", t->settings->mesh, axis[0], n);
+    struct mesh m;
+    must(parse_mesh(s->mesh, devices, &m));
+    m.zero = (int)s->zero;
+    m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (int)s->chunks : 1;
+    return m;
+}
+
+static void set_mesh(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    int n = t->machine->n_devices;
+    t->mesh = wanted_mesh(s, n);
+    t->pipeline = pipeline_of(s);
+    if (n_ranks(&t->mesh) != n)
+        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
+    must(cut_layers(&t->mesh, t->config.layers, s->stages));
+}
+
+/* Interleaved pipelines take the micro-batches in rounds of a whole pipeline. */
+static void check_rounds(const struct trainer *t)
+{
+    if (t->mesh.chunks > 1 && t->micros % t->mesh.pp)
+        fail(EXIT_USAGE,
+             "--pipeline interleaved wants a multiple of pp=%d micro-batches, not %d: change --batch or --micro-batch",
+             t->mesh.pp, t->micros);
+}
+
+static void check_groups(const struct trainer *t)
+{
+    int groups = (int)t->settings->grad_groups;
+    if (groups > 1 && t->mesh.dp > 1)
+        fail(EXIT_USAGE, "--grad-groups %d stands for the groups of dp=%d on one device: leave it out with dp=%d",
+             groups, groups, t->mesh.dp);
+    if (t->micros % groups)
+        fail(EXIT_USAGE, "--grad-groups %d wants a multiple of %d micro-batches, not %d: try --micro-batch %d", groups,
+             groups, t->micros, MAX(t->batch / groups, 1));
 }
 
 static void set_batch(struct trainer *t)
@@ -66,20 +83,22 @@ static void set_batch(struct trainer *t)
     const struct settings *s = t->settings;
     t->batch = (int)s->batch;
     t->seq = (int)s->seq_len;
-    int share = t->batch / t->ranks, micro = s->micro_batch ? (int)s->micro_batch : MAX(share, 1),
-        unit = t->ranks * micro;
+    int share = t->batch / t->mesh.dp, micro = s->micro_batch ? (int)s->micro_batch : MAX(share, 1),
+        unit = t->mesh.dp * micro;
     if (t->batch % unit) {
         int near = MAX((t->batch + unit / 2) / unit, 1) * unit;
-        fail(EXIT_USAGE, "--batch %d is not a multiple of %d devices x --micro-batch %d: the nearest that works is %d",
-             t->batch, t->ranks, micro, near);
+        fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is %d",
+             t->batch, t->mesh.dp, micro, near);
     }
     t->micro_batch = micro;
     t->micros = t->batch / unit;
-    if ((double)t->micros * t->ranks * t->config.layers > 1e5)
+    if ((double)t->micros * t->mesh.dp * t->config.layers > 1e5)
         fail(EXIT_USAGE,
              "--batch %d in micro-batches of %d, for %d layers, is a list of millions of tasks: use a larger "
              "--micro-batch",
              t->batch, micro, t->config.layers);
+    check_rounds(t);
+    check_groups(t);
     if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
         (double)micro * t->config.heads * t->seq * t->seq > 2e9)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
@@ -146,15 +165,6 @@ static struct dataset *open_data(const struct settings *s, int vocab)
     return d;
 }
 
-/* Data-parallel ranks that --mesh asks for; 0: not given. */
-static int wanted_ranks(const struct settings *s)
-{
-    int axis[3] = {0, 1, 1};
-    if (s->mesh)
-        parse_mesh(s->mesh, axis);
-    return axis[0];
-}
-
 /* Devices as -d says; or, planning for hardware that is described and without -d, on paper. */
 static struct machine *make_machine(struct trainer *t)
 {
@@ -171,8 +181,9 @@ static struct machine *make_machine(struct trainer *t)
     if (s->profile && !t->costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
-    struct machine *m =
-        s->hardware && !s->devices ? virtual_machine(t->costs, MAX(wanted_ranks(s), 1)) : open_machine(&o);
+    struct machine *m = s->hardware && !s->devices
+                            ? virtual_machine(t->costs, n_ranks(&(struct mesh[]){wanted_mesh(s, 1)}[0]))
+                            : open_machine(&o);
     if (s->what_if)
         apply_what_if(t->costs, m, s->what_if);
     return m;
@@ -335,15 +346,16 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     execution.audit = s->audit;
     execution.watchdog_seconds = s->serial ? 0 : s->watchdog;
     t->machine = make_machine(t);
-    t->ranks = t->machine->n_devices;
-    check_mesh(t);
+    set_mesh(t);
     set_batch(t);
     if (lists & LIST_TRAIN)
         set_rate(t);
     if (t->costs && t->machine->device[0].cl)
         check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
     t->pool = new_pool(t->machine);
-    t->model = new_model(t->pool, c, t->ranks, (lists & LIST_TRAIN) != 0);
+    t->model = new_model(t->pool, c, &t->mesh, (lists & LIST_TRAIN) != 0,
+                         (struct gradients){.dropped = t->mesh.zero >= 2 && t->micros == 1,
+                                            .grouped = s->grad_groups > 1 && (lists & LIST_TRAIN)});
     size_t n = build_lists(t, lists, all);
     if (plan_only) {
         place_only(t, all, n);
@@ -381,6 +393,7 @@ void free_trainer(struct trainer *t)
     free_values(t->values);
     free_reports(t->passes, t->n_passes);
     free_model(t->model);
+    free_mesh(&t->mesh);
     free_pool(t->pool);
     close_machine(t->machine);
     if (t->costs)
@@ -412,7 +425,7 @@ bool step_reported(struct trainer *t, uint32_t number)
 
 double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), void *context)
 {
-    size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->ranks * t->micro_batch);
+    size_t windows = validation_windows(t->data, t->seq), per_round = (size_t)(t->mesh.dp * t->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));

@@ -1,0 +1,94 @@
+/* mesh.c - coordinates of ranks, layers of stages, shards of units. */
+#include "mesh.h"
+
+#include "../../cl/shared.h" /* defines: NORM_BLOCK */
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_layer = (int[]){0, 1}};
+
+/* ---- coordinates ----------------------------------------------------------------------------------------------- */
+
+int n_ranks(const struct mesh *m) { return m->dp * m->pp * m->tp; }
+int n_stages(const struct mesh *m) { return m->pp * m->chunks; }
+int rank_at(const struct mesh *m, int dp, int stage) { return (dp * m->pp + stage % m->pp) * m->tp; }
+int dp_of(const struct mesh *m, int rank) { return rank / (m->pp * m->tp); }
+bool has_stage(const struct mesh *m, int rank, int stage) { return rank / m->tp % m->pp == stage % m->pp; }
+void free_mesh(struct mesh *m) { free(m->first_layer); }
+
+/* ---- what the user writes -------------------------------------------------------------------------------------- */
+
+static struct problem *read_axes(const char *text, int *axis[3])
+{
+    static const char *const names[] = {"dp=", "pp=", "tp="};
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char *end = NULL;
+        long n = 0;
+        for (int i = 0; i < 3; i++)
+            if (strncmp(at, names[i], 3) == 0) {
+                n = strtol(at + 3, &end, 10);
+                *axis[i] = (int)MIN(n, MAX_RANKS);
+            }
+        if (!end || n < 1 || n > MAX_RANKS || (*end && *end != ','))
+            return new_problem(EXIT_USAGE,
+                               "--mesh %s: expected dp=A,pp=B,tp=C with numbers from 1 to %d; an omitted axis is 1",
+                               text, MAX_RANKS);
+    }
+    return NULL;
+}
+
+struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
+{
+    *m = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
+    struct problem *p = text ? read_axes(text, (int *[]){&m->dp, &m->pp, &m->tp}) : NULL;
+    if (!p && m->tp > 1)
+        return new_problem(EXIT_USAGE, "--mesh %s: this version does not cut layers; use tp=1", text);
+    return p;
+}
+
+/* Part k of n of E things: [kE/n, (k+1)E/n). */
+static size_t part(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
+
+static struct problem *read_stages(struct mesh *m, int layers, const char *text)
+{
+    const char *at = text;
+    for (int s = 0; s < n_stages(m); s++) {
+        char *end;
+        long n = strtol(at, &end, 10);
+        bool last = s == n_stages(m) - 1;
+        if (end == at || n < 1 || n > layers || *end != (last ? '\0' : ','))
+            return new_problem(EXIT_USAGE, "--stages %s: expected %d numbers of layers, from 1 up, with commas between",
+                               text, n_stages(m));
+        m->first_layer[s + 1] = m->first_layer[s] + (int)n;
+        at = end + 1;
+    }
+    if (m->first_layer[n_stages(m)] != layers)
+        return new_problem(EXIT_USAGE, "--stages %s has %d layers in all, the model %d", text,
+                           m->first_layer[n_stages(m)], layers);
+    return NULL;
+}
+
+struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
+{
+    int n = n_stages(m);
+    m->first_layer = allocate((size_t)n + 1, sizeof *m->first_layer);
+    if (layers < n)
+        return new_problem(EXIT_USAGE,
+                           "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d",
+                           m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1));
+    if (stages)
+        return read_stages(m, layers, stages);
+    for (int s = 0; s <= n; s++)
+        m->first_layer[s] = (int)part((size_t)layers, s, n);
+    return NULL;
+}
+
+/* ---- shards ---------------------------------------------------------------------------------------------------- */
+
+struct shard shard_of(size_t elements, int k, int n)
+{
+    size_t blocks = ceil_div(elements, NORM_BLOCK);
+    return (struct shard){MIN(part(blocks, k, n) * NORM_BLOCK, elements),
+                          MIN(part(blocks, k + 1, n) * NORM_BLOCK, elements)};
+}

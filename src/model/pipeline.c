@@ -1,0 +1,140 @@
+/* pipeline.c - the order of micro-batches: which stage does which forward and backward when.
+ *
+ * F and B stand for the forward and backward of a micro-batch on a stage.  With 2 stages and 3 micro-batches:
+ *
+ *     gpipe    stage 0   F0 F1 F2          B0 B1 B2            all forwards, then all backwards   (Huang et al. 2019)
+ *              stage 1      F0 F1 F2 B0 B1 B2
+ *     1f1b     stage 0   F0 F1    B0 F2 B1    B2               as early a backward as can be: at most `stages` tapes
+ *              stage 1      F0 B0 F1 B1 F2 B2                  are kept                       (Narayanan et al. 2019)
+ *
+ * An interleaved pipeline has several stages (chunks) per device, so a micro-batch passes each device several times,
+ * and the wait at both ends is shorter (Narayanan et al. 2021).  An order is a function; to add one, write its
+ * function.
+ *
+ * Backward takes the micro-batches of a stage in ascending order in all of them, so that gradients are summed in the
+ * same order, and to the same bits, as on one device.
+ */
+#include "model.h"
+
+#include <stdlib.h>
+
+/* ---- orders ---------------------------------------------------------------------------------------------------- */
+
+/* The nth forward (or backward) of device p.  With chunks: pp micro-batches pass the first chunk, the same ones the
+ * second, and so on; backwards from the last chunk. */
+static struct action nth(const struct mesh *m, int p, int micros, bool backward, int n)
+{
+    int round = MIN(m->pp, micros), per_round = round * m->chunks, chunk = n % per_round / round;
+    return (struct action){.backward = backward,
+                           .stage = (backward ? m->chunks - 1 - chunk : chunk) * m->pp + p,
+                           .micro = n / per_round * round + n % round};
+}
+
+/* So many forwards come first, then a backward and a forward in turn, then the other backwards. */
+static struct action *alternate(const struct mesh *m, int p, int micros, int warmup)
+{
+    int n = m->chunks * micros, forwards = 0, backwards = 0;
+    struct action *a = allocate(2 * (size_t)n, sizeof *a);
+    for (int i = 0; i < 2 * n; i++) {
+        bool backward = forwards == n || (forwards > warmup && forwards > backwards + warmup);
+        a[i] = nth(m, p, micros, backward, backward ? backwards++ : forwards++);
+    }
+    return a;
+}
+
+static int gpipe_warmup(const struct mesh *m, int p, int micros) { return (void)p, m->chunks * micros; }
+static int one_f_one_b_warmup(const struct mesh *m, int p, int micros) { return MIN(m->pp - 1 - p, micros); }
+static int interleaved_warmup(const struct mesh *m, int p, int micros)
+{
+    return MIN(2 * (m->pp - 1 - p) + (m->chunks - 1) * m->pp, m->chunks * micros);
+}
+
+struct action *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros)
+{
+    static int (*const warmup[])(const struct mesh *, int, int) = {[PIPELINE_GPIPE] = gpipe_warmup,
+                                                                   [PIPELINE_1F1B] = one_f_one_b_warmup,
+                                                                   [PIPELINE_INTERLEAVED] = interleaved_warmup};
+    return alternate(m, p, micros, warmup[kind](m, p, micros));
+}
+
+/* ---- one list -------------------------------------------------------------------------------------------------- */
+
+struct merge { /* by stage: how many micro-batches have passed forward, backward */
+    int *done[2];
+    int last;
+};
+
+static bool is_ready(const struct merge *g, const struct action *a)
+{
+    if (!a->backward)
+        return a->stage == 0 || g->done[0][a->stage - 1] > a->micro;
+    return a->stage == g->last ? g->done[0][a->stage] > a->micro : g->done[1][a->stage + 1] > a->micro;
+}
+
+/* In rounds: each device does its next action if what that needs was done in an earlier round. */
+struct action *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
+{
+    size_t each = 2 * (size_t)(m->chunks * micros), total = each * (size_t)m->pp;
+    struct merge g = {{allocate((size_t)n_stages(m), sizeof(int)), allocate((size_t)n_stages(m), sizeof(int))},
+                      n_stages(m) - 1};
+    struct action **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(total, sizeof *all);
+    size_t *next = allocate((size_t)m->pp, sizeof *next);
+    for (int p = 0; p < m->pp; p++)
+        order[p] = pipeline_order(kind, m, p, micros);
+    for (*n = 0; *n < total;) {
+        size_t first = *n;
+        for (int p = 0; p < m->pp; p++)
+            if (next[p] < each && is_ready(&g, &order[p][next[p]]))
+                all[(*n)++] = order[p][next[p]++];
+        CHECK(*n > first, "the orders of a pipeline wait for one another after %zu of %zu actions", *n, total);
+        for (size_t i = first; i < *n; i++)
+            g.done[all[i].backward][all[i].stage]++;
+    }
+    for (int p = 0; p < m->pp; p++)
+        free(order[p]);
+    free(order), free(next), free(g.done[0]), free(g.done[1]);
+    return all;
+}
+
+/* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
+
+/* Activations travel on lanes of their own, as do gradients: a lane waits for what it is to send. */
+enum { ACTIVATION_LANES = 1, GRADIENT_LANES };
+static struct tensor *receive(struct build *b, const char *name, struct tensor *from, int lanes)
+{
+    struct tensor *x = activation(b, name, from->rank, from->shape);
+    add_send(b->step, name, x, from, lanes);
+    return x;
+}
+
+/* The tasks that follow are of the tape's rank and micro-batch. */
+static void on_tape(struct build *b, struct tape *tape, enum role role)
+{
+    b->tape = tape;
+    on_rank(b, tape->rank, tape->micro, role);
+    if (tape->group)
+        b->replica = b->replica->group;
+}
+
+void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
+                   int group, const struct batch *batch)
+{
+    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage), .micro = micro, .group = group};
+    on_tape(b, tape, ROLE_SEND);
+    if (before)
+        tape->in = receive(b, "send.x", before->out, ACTIVATION_LANES);
+    b->step->stamp.role = ROLE_FORWARD;
+    tape->out = gpt_stage(b, stage, batch, tape->in);
+}
+
+void backward_unit(struct build *b, struct tape *tape, int unit)
+{
+    on_tape(b, tape, ROLE_BACKWARD);
+    backward(b, unit);
+}
+
+void send_gradient(struct build *b, struct tape *tape, const struct tape *before)
+{
+    on_rank(b, before->rank, tape->micro, ROLE_SEND);
+    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in), GRADIENT_LANES));
+}

@@ -1,0 +1,281 @@
+/* test_mesh.c - training over meshes of devices: who has what, in which order, and that the bits are those of one
+ * device.
+ */
+#include "support_paper.h"
+
+#include <math.h>
+
+enum { STEPS = 3 };
+
+/* ---- coordinates, stages, shards -------------------------------------------------------------------------------- */
+
+static void test_every_device_has_one_place(void **state)
+{
+    (void)state;
+    struct mesh m = {.dp = 3, .pp = 4, .tp = 1, .chunks = 2};
+    bool taken[12] = {false};
+    for (int k = 0; k < m.dp; k++)
+        for (int stage = 0; stage < n_stages(&m); stage++) {
+            int rank = rank_at(&m, k, stage);
+            assert_int_equal(dp_of(&m, rank), k);
+            assert_true(has_stage(&m, rank, stage) && !has_stage(&m, rank, stage + 1));
+            taken[rank] = true;
+        }
+    for (int rank = 0; rank < n_ranks(&m); rank++)
+        assert_true(taken[rank]);
+}
+
+static void test_shards_cover_a_unit_once(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 9; n++)
+        for (size_t elements = 1; elements < 12 * NORM_BLOCK; elements += 1237) {
+            size_t at = 0;
+            for (int k = 0; k < n; k++) {
+                struct shard s = shard_of(elements, k, n);
+                assert_int_equal(s.begin, at);
+                assert_true(s.begin % NORM_BLOCK == 0 || s.begin == elements);
+                at = s.end;
+            }
+            assert_int_equal(at, elements);
+        }
+}
+
+static void expect_refused(const char *words, const char *sentence)
+{
+    struct ran r = run_yard("plan --model tiny %s", words);
+    if (r.code != EXIT_USAGE || !strstr(r.err, sentence))
+        test_failed("plan --model tiny %s: exit code %d, expected 2 and \"%s\"; got:\n%s\n", words, r.code, sentence,
+                    r.err);
+}
+
+static void test_impossible_meshes_are_refused(void **state)
+{
+    (void)state;
+    expect_refused("--mesh dp=x", "expected dp=A,pp=B,tp=C");
+    expect_refused("--mesh dp=0", "expected dp=A,pp=B,tp=C");
+    expect_refused("--mesh ep=2", "expected dp=A,pp=B,tp=C");
+    expect_refused("--mesh dp=4294967297", "expected dp=A,pp=B,tp=C");
+    expect_refused("--mesh dp=2", "--mesh dp=2 needs 2 devices, -d gives 1");
+    expect_refused("-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2");
+    expect_refused("-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
+                   "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved", "wants a multiple of pp=2 micro-batches");
+    expect_refused("-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers");
+    expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,0", "expected 2 numbers of layers");
+    expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,1,1", "expected 2 numbers of layers");
+    expect_refused("-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2");
+    expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
+}
+
+/* ---- orders ----------------------------------------------------------------------------------------------------- */
+
+/* Forwards whose backward is still to come: so many tapes are kept. */
+static int most_in_flight(const struct action *a, int n)
+{
+    int now = 0, most = 0;
+    for (int i = 0; i < n; i++) {
+        now += a[i].backward ? -1 : 1;
+        most = MAX(most, now);
+    }
+    return most;
+}
+
+/* Each action once, micro-batches of a stage ascending both ways, a backward behind its forward. */
+static void expect_sound_order(const struct mesh *m, int p, int micros, const struct action *a)
+{
+    int next[2][4 * MAX_CHUNKS] = {{0}};
+    for (int i = 0; i < 2 * m->chunks * micros; i++) {
+        assert_int_equal(a[i].stage % m->pp, p);
+        assert_int_equal(a[i].micro, next[a[i].backward][a[i].stage]++);
+        assert_true(!a[i].backward || next[0][a[i].stage] > a[i].micro);
+    }
+    for (int stage = p; stage < n_stages(m); stage += m->pp)
+        assert_true(next[0][stage] == micros && next[1][stage] == micros);
+}
+
+static void test_orders_are_sound(void **state)
+{
+    (void)state;
+    for (int pp = 1; pp <= 4; pp++)
+        for (int micros = pp; micros <= 12; micros += pp)
+            for (int kind = PIPELINE_GPIPE; kind <= PIPELINE_INTERLEAVED; kind++) {
+                struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = kind == PIPELINE_INTERLEAVED && pp > 1 ? 3 : 1};
+                size_t n;
+                for (int p = 0; p < pp; p++) {
+                    struct action *a = pipeline_order((enum pipeline)kind, &m, p, micros);
+                    expect_sound_order(&m, p, micros, a);
+                    if (kind == PIPELINE_1F1B)
+                        assert_int_equal(most_in_flight(a, 2 * micros), MIN(pp - p, micros));
+                    free(a);
+                }
+                free(merge_orders((enum pipeline)kind, &m, micros, &n)); /* ends: none waits for ever */
+                assert_int_equal(n, (size_t)(2 * micros * n_stages(&m)));
+            }
+}
+
+/* ---- bubble ------------------------------------------------------------------------------------------------------ */
+
+/* The order as a list of tasks of a second forward and two backward, whose results travel in no time. */
+static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micros)
+{
+    struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = chunks};
+    struct paper p = new_paper(pp, &slow_speeds);
+    size_t n;
+    struct action *a = merge_orders(kind, &m, micros, &n);
+    struct tensor *made[2][16][32] = {{{NULL}}};
+    for (size_t i = 0; i < n; i++) {
+        int stage = a[i].stage, from = a[i].backward ? stage + 1 : stage - 1;
+        struct device *d = &p.machine->device[stage % pp];
+        struct tensor *in = NULL, *out = new_bytes(&p, d, "x", 1, false);
+        if (from >= 0 && from < n_stages(&m)) {
+            in = new_bytes(&p, d, "received", 1, false);
+            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro]);
+        }
+        p.step->stamp.layer = a[i].backward ? 2 : 1; /* its seconds */
+        add_paper(&p, d->lane[LANE_COMPUTE], "work", out, in, a[i].backward ? made[0][stage][a[i].micro] : NULL);
+        made[a[i].backward][stage][a[i].micro] = out;
+    }
+    free(a);
+    finish_paper(&p);
+    for (size_t i = 0; i < p.step->n; i++)
+        p.step->task[i]->seconds = p.step->task[i]->copy ? 0 : p.step->task[i]->layer;
+    for (int d = 0; d < pp; d++)
+        p.machine->device[d].link[LINK_UP] = p.machine->device[d].link[LINK_DOWN] = NULL;
+    struct simulation *sim = simulate(p.step, NULL);
+    double busy = 0;
+    for (size_t i = 0; i < p.step->n; i++)
+        if (p.step->task[i]->lane == p.machine->device[0].lane[LANE_COMPUTE])
+            busy += sim->steady[i];
+    double bubble = 1 - busy / sim->period;
+    free_simulation(sim);
+    end_paper(&p);
+    return bubble;
+}
+
+static void test_the_bubble_is_the_formula(void **state)
+{
+    (void)state;
+    for (int pp = 1; pp <= 4; pp++)
+        for (int micros = pp; micros <= 12; micros += pp) {
+            double expected = (double)(pp - 1) / (micros + pp - 1);
+            expect_number("gpipe", simulated_bubble(PIPELINE_GPIPE, pp, 1, micros), expected);
+            expect_number("1f1b", simulated_bubble(PIPELINE_1F1B, pp, 1, micros), expected);
+            for (int chunks = 2; chunks <= 3; chunks++)
+                expect_number("interleaved", simulated_bubble(PIPELINE_INTERLEAVED, pp, chunks, micros),
+                              (double)(pp - 1) / (chunks * micros + pp - 1));
+        }
+}
+
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
+
+static struct state train(const char *words)
+{
+    char *all = format_string("--model tiny --layers 4 --seq-len 16 %s", words);
+    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
+    init_random(t->model, 1337);
+    char *wrong = verify(t->train, t->values);
+    if (wrong)
+        test_failed("%s: %s\n", words, wrong);
+    for (uint32_t number = 1; number <= STEPS; number++)
+        run_step(t, number);
+    assert_true(isfinite(step_result(t, STEPS)->loss));
+    drain(t->train);
+    for (int i = 0; i <= t->machine->n_devices; i++) {
+        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
+    }
+    struct state s = read_whole_state(t);
+    free_trainer(t);
+    free(all);
+    return s;
+}
+
+/* Each line's meshes give the bits of its first. */
+static const char *const alike[][12] = {
+    {"--batch 4", "--batch 4 --micro-batch 1", "--batch 4 -d 0:0x2 --mesh pp=2 --micro-batch 1",
+     "--batch 4 -d 0:0x2 --mesh pp=2", "--batch 4 -d 0:0x3 --mesh pp=3 --micro-batch 1 --pipeline gpipe",
+     "--batch 4 -d 0:0x4 --mesh pp=4 --micro-batch 2 --serial",
+     "--batch 4 -d 0:0x2 --mesh pp=2 --micro-batch 2 --pipeline interleaved", "--batch 4 --zero 2",
+     "--batch 4 -d 0:0x2 --mesh pp=2 --stages 3,1 --micro-batch 1 --recompute full",
+     "--batch 4 -d 0:0x3 --mesh pp=3 --stages 1,2,1 --zero 0 --delay-seed 5 --micro-batch 2"},
+    {"--batch 4 --untied", "--batch 4 --untied -d 0:0x2 --mesh pp=2 --micro-batch 1",
+     "--batch 4 --untied -d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe --zero 2"},
+    {"--batch 8 --grad-groups 2 --micro-batch 4", "--batch 8 --grad-groups 2 --micro-batch 1",
+     "--batch 8 --grad-groups 2 -d 0:0x2 --mesh pp=2 --micro-batch 2", "--batch 8 -d 0:0x2",
+     "--batch 8 -d 0:0x2 --zero 0", "--batch 8 -d 0:0x2 --zero 2", "--batch 8 -d 0:0x2 --zero 2 --serial --audit",
+     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
+     "--batch 8 -d 0:0x4 --mesh pp=2,dp=2 --micro-batch 1 --zero 0 --pipeline gpipe",
+     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --recompute selective",
+     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2 --pipeline interleaved --delay-seed 7"},
+    {"--batch 6 --untied --grad-groups 3 --micro-batch 1", "--batch 6 -d 0:0x3 --untied",
+     "--batch 6 -d 0:0x3 --untied --zero 0", "--batch 6 -d 0:0x3 --untied --zero 2",
+     "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1"},
+    {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
+     "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
+};
+
+static void test_meshes_give_the_same_bits(void **state)
+{
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        contexts_apart(apart);
+        for (size_t i = 0; i < COUNT(alike); i++) {
+            struct state first = train(alike[i][0]);
+            for (size_t k = 1; k < COUNT(alike[i]) && alike[i][k]; k++) {
+                struct state other = train(alike[i][k]);
+                assert_int_equal(first.n, other.n);
+                expect_same_bits(alike[i][k], other.values, first.values, first.n);
+                free(other.values);
+            }
+            free(first.values);
+        }
+    }
+    contexts_apart(false);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes of a class on a device, all tensors that persist. */
+static size_t persistent_bytes(const struct trainer *t, int device, enum memory_class class)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < t->pool->n; i++) {
+        const struct tensor *x = t->pool->tensors[i];
+        if (x->root == x && x->persistent && x->class == class && x->device->index == device)
+            bytes += x->bytes;
+    }
+    return bytes;
+}
+
+/* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's; the last shared out by ZeRO-1, all
+ * but values by ZeRO-2.  The padding of units, and shards in whole norm blocks, make a little more. */
+static void test_zero_shares_the_state_out(void **state)
+{
+    (void)state;
+    enum { DEVICES = 4 };
+    const double expected[] = {8, 8.0 / DEVICES, 8.0 / DEVICES};
+    for (int zero = 0; zero <= 2; zero++) {
+        char words[128];
+        snprintf(words, sizeof words, "--model nano --untied --batch 4 -d 0:0x%d --zero %d", DEVICES, zero);
+        struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+        double n = (double)count_parameters(t->model->params);
+        for (int d = 0; d < DEVICES; d++) {
+            double state_bytes = (double)persistent_bytes(t, d, MEM_OPTIMIZER) / n;
+            assert_true(fabs(state_bytes - expected[zero]) < 0.08 * expected[zero]);
+            assert_true((double)persistent_bytes(t, d, MEM_PARAMETERS) < 4.01 * n);
+            assert_int_equal(persistent_bytes(t, d, MEM_GRADIENTS) > 0, zero < 2);
+        }
+        free_trainer(t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_device_has_one_place),    cmocka_unit_test(test_shards_cover_a_unit_once),
+        cmocka_unit_test(test_impossible_meshes_are_refused), cmocka_unit_test(test_orders_are_sound),
+        cmocka_unit_test(test_the_bubble_is_the_formula),     cmocka_unit_test(test_meshes_give_the_same_bits),
+        cmocka_unit_test(test_zero_shares_the_state_out),
+    };
+    return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
+}
