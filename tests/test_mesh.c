@@ -142,7 +142,7 @@ static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micro
         p.step->task[i]->seconds = p.step->task[i]->copy ? 0 : p.step->task[i]->layer;
     for (int d = 0; d < pp; d++)
         p.machine->device[d].link[LINK_UP] = p.machine->device[d].link[LINK_DOWN] = NULL;
-    struct simulation *sim = simulate(p.step, NULL);
+    struct simulation *sim = must_simulate(p.step, NULL);
     double busy = 0;
     for (size_t i = 0; i < p.step->n; i++)
         if (p.step->task[i]->lane == p.machine->device[0].lane[LANE_COMPUTE])

@@ -104,7 +104,6 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->ready, "list %s has not been finished", s->name);
-    adopt_slowness(s);
     if (execution.serial) {
         wait_iteration(s, number);
         s->ended[number & 3] = 0;

@@ -153,8 +153,8 @@ void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *secon
 void stop_pacing(struct step *s); /* of any kind */
 /* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct step *s, uint64_t seed);
-/* Or: stretch every task to a multiple of its own time, as a viewer asks for.  Between two iterations: begins or ends
- * that.  A list that has another wrapper keeps it; a paced one is slowed by its own. */
+/* Or: stretch every task to a multiple of its own time, as a viewer asks for.  To be called before an iteration is
+ * executed: begins or ends that.  A list that has another wrapper keeps it; a paced one is slowed by its own. */
 void adopt_slowness(struct step *s);
 
 #endif

@@ -114,6 +114,22 @@ static size_t count_edges(struct step *const *steps, size_t n, size_t *n_tasks)
     return edges;
 }
 
+/* The tasks and edges of list k, behind those there are. */
+static void fill_list(struct step *s, uint32_t k, const struct trace_about *about, struct trace_task *tasks,
+                      size_t *n_tasks, struct trace_edge *edges, size_t *n_edges)
+{
+    uint32_t first = s->first_trace_task = (uint32_t)*n_tasks;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        struct trace_task *to = &tasks[(*n_tasks)++];
+        fill_task(to, t, k, (uint32_t)*n_edges);
+        to->predicted_ns = about->predicted ? about->predicted(about->context, t) : 0;
+        for (size_t e = 0; e < t->n_edges; e++)
+            edges[(*n_edges)++] =
+                (struct trace_edge){first + t->edges[e].from, t->edges[e].previous, t->edges[e].kind == EDGE_REUSE};
+    }
+}
+
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
 
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
@@ -129,16 +145,8 @@ struct trace_writer *start_trace(const char *path, const struct machine *m, stru
     fill_devices(m, devices);
     fill_lanes(m, lanes);
     for (size_t k = 0; k < n; k++) {
-        uint32_t first = steps[k]->first_trace_task = (uint32_t)task;
         lists[k] = steps[k]->name;
-        for (size_t i = 0; i < steps[k]->n; i++) {
-            const struct task *t = steps[k]->task[i];
-            fill_task(&tasks[task], t, (uint32_t)k, (uint32_t)edge);
-            tasks[task++].predicted_ns = about->predicted ? about->predicted(about->context, t) : 0;
-            for (size_t e = 0; e < t->n_edges; e++)
-                edges[edge++] =
-                    (struct trace_edge){first + t->edges[e].from, t->edges[e].previous, t->edges[e].kind == EDGE_REUSE};
-        }
+        fill_list(steps[k], (uint32_t)k, about, tasks, &task, edges, &edge);
         for (int d = 0; d <= m->n_devices; d++)
             add_entries(&memory, steps[k], (uint32_t)k, d);
     }

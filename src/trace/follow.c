@@ -440,3 +440,20 @@ bool trace_follow_replaced(const struct trace_follow *f)
     return fstat(f->file->fd, &ours) == 0 && stat(f->file->path, &there) == 0 &&
            (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
 }
+
+/* ---- a whole trace --------------------------------------------------------------------------------------------- */
+
+struct problem *trace_read(const char *path, struct trace **t)
+{
+    struct trace_follow *f;
+    struct problem *wrong = trace_follow_open(path, &f);
+    *t = wrong ? NULL : trace_follow_end(f);
+    return wrong;
+}
+
+struct trace *trace_open(const char *path)
+{
+    struct trace *t;
+    must(trace_read(path, &t));
+    return t;
+}

@@ -211,23 +211,6 @@ void trace_read_tables(struct reader *file, struct trace *t)
     check_memory(file->path, t);
 }
 
-/* ---- a whole trace --------------------------------------------------------------------------------------------- */
-
-struct problem *trace_read(const char *path, struct trace **t)
-{
-    struct trace_follow *f;
-    struct problem *wrong = trace_follow_open(path, &f);
-    *t = wrong ? NULL : trace_follow_end(f);
-    return wrong;
-}
-
-struct trace *trace_open(const char *path)
-{
-    struct trace *t;
-    must(trace_read(path, &t));
-    return t;
-}
-
 void trace_free(struct trace *t)
 {
     free(t->devices);

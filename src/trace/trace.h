@@ -22,8 +22,8 @@
  * are converted before they are stored; a simulated trace has its virtual clock, from 0.  Texts are printable ASCII.
  *
  *     write.c     the trainer's half
- *     follow.c    the reader's half, also of a file that grows: see follow.h
- *     read.c      the tables, checked; a whole trace at once
+ *     follow.c    the reader's half, also of a file that grows: see follow.h; a whole trace at once
+ *     read.c      the tables, checked
  *     launch.c    the viewer, started on a trace
  *     stats.c     what a trace says
  */
@@ -157,7 +157,7 @@ const struct trace_control *trace_asked(const struct trace_writer *w);
 /* Cuts the file to what was used and closes it. */
 void trace_close(struct trace_writer *w);
 
-/* ---- read.c ---------------------------------------------------------------------------------------------------- */
+/* ---- read.c, follow.c ------------------------------------------------------------------------------------------ */
 
 /* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
  * ended, sorted by start (then end, step, task). */

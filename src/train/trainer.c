@@ -407,7 +407,11 @@ void free_trainer(struct trainer *t)
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
+void run_step(struct trainer *t, uint32_t number)
+{
+    adopt_slowness(t->train);
+    execute(t->train, number);
+}
 
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
@@ -431,6 +435,7 @@ double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), voi
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)t->batch, per_round));
     t->eval_sum[0] = (struct losses){0};
     for (size_t i = 1; i <= rounds; i++) {
+        adopt_slowness(t->eval);
         execute(t->eval, (uint32_t)i);
         if (between)
             between(context);
