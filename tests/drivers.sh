@@ -16,9 +16,9 @@ top=$PWD/build/drivers
 tmp=$top/tmp
 YARD=${YARD:-./yard}
 failures=
-export TEST_TIMEOUT="${TEST_TIMEOUT:-900}" # drivers that keep no compiled programs take their time
+export TEST_TIMEOUT="${TEST_TIMEOUT:-900}" YARD_CACHE="$top/cache" # Intel's driver takes 15 s to compile all kernels
 rm -rf "$tmp"
-mkdir -p "$tmp"
+mkdir -p "$tmp" "$YARD_CACHE"
 
 # ---- fetching -------------------------------------------------------------------------------------------------------
 
