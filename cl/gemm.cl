@@ -31,18 +31,20 @@
  *
  *     lies in        what                                16-wide     8-wide      is read again for
  *     registers      a tile of C                         8 x 32      6 x 16      each k
- *     L1 cache       a strip, and the panel passing it   8 + 32 KB   6 + 16 KB   each panel of the span
- *     L2 cache       all panels of a span of 384         384 KB      384 KB      each strip of the band
- *                    a block of 48 rows                  48 KB       48 KB       (once: it is read as strips)
+ *     L1 cache       a strip, and the panel passing it   12 + 48 KB  9 + 24 KB   each panel of the span
+ *     L2 cache       all panels of a span of 384         576 KB      576 KB      each strip of the band
+ *                    a block of 48 rows, and the next    144 KB      144 KB      (once: it is read as strips)
  *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
  *
- * That is for depth 256.  With 512 KB of L2 cache the depth is 128, and all but the tile is half as large.
+ * That is for depth 384.  With 512 KB of L2 cache depth and span are 256 and 192.
  *
  * The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts: arithmetic is the limit, not
  * memory.  An fma() waits about 4 cycles for the one before it in its chain; a core that starts two per cycle needs 8
  * chains or more to hide that.  What does cost is to fetch A and B from afar, for nothing is computed while they are
- * packed: hence wide spans and high bands.  Unpacked, A in form TN would give ROWS floats of each cache line of 16, and
- * every line from another page.  For a narrow C packing A does not pay: with block 0 it is read in place.
+ * packed: hence wide spans and high bands.  And while tiles are computed, the next block of A and the next tile of C
+ * are asked for, a few cache lines per tile: they arrive in the meantime.  Unpacked, A in form TN would give ROWS
+ * floats of each cache line of 16, and every line from another page.  For a narrow C packing A does not pay: with block
+ * 0 it is read in place.
  *
  * Build options.  VEC (see common.cl); COLS: vectors per tile row; ROWS: rows per tile, at least 4.  WIDTH = VEC*COLS
  * must be a multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with AVX-512 and NEON, 16
@@ -80,6 +82,12 @@
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop that clang unrolls in one place only is no fault */
 #define LINE 16 /* floats in a cache line, on most processors */
 #define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
+/* Asks for a cache line and goes on.  OpenCL's prefetch() does nothing in PoCL; compilers for CPUs have their own. */
+#if VEC > 1
+#define FETCH(at) __builtin_prefetch(at)
+#else
+#define FETCH(at) ((void)0)
+#endif
 
 enum { START_ZERO, START_OLD, START_BIAS };
 enum { CAUSAL_NONE, CAUSAL_OUT, CAUSAL_A, CAUSAL_A_TRANSPOSED };
@@ -135,6 +143,16 @@ static INLINE void pack(local float *panels, int depth, struct view x, int steps
         }
 }
 
+/* Asks for the n-th of `parts` parts of x (rows,cols), of which rows or columns lie in one piece. */
+static INLINE void fetch_part(struct view x, int rows, int cols, int n, int parts)
+{
+    const bool by_columns = x.row == 1;
+    const int pieces = by_columns ? cols : rows, length = by_columns ? rows : cols, last = pieces * (n + 1) / parts;
+    for (int i = pieces * n / parts; i < last; i++)
+        for (int j = 0; j < length; j += LINE)
+            FETCH(x.at + i * (by_columns ? x.col : x.row) + j);
+}
+
 /* acc (ROWS,WIDTH) += a (ROWS,depth) . panel (depth,WIDTH); a[i] begins row i, local or global: hence a macro. */
 #define ADD_PRODUCTS(acc, a, step, panel, depth)                                                                       \
     for (size_t k = 0, at = 0; k < depth; k++, at += step, panel += WIDTH) {                                           \
@@ -158,6 +176,8 @@ static void tile(global float *c, size_t c_row, int rows, int cols, struct view 
         foreach (j, COLS)
             acc[i][j] =
                 start.at ? load(start.at + min(i, rows - 1) * start.row + j * VEC, cols - j * VEC, 0) : (vec)0.0f;
+    foreach (i, ROWS)
+        FETCH(c + min(i, rows - 1) * c_row + WIDTH); /* the next tile's */
 
     if (strip) {
         local const float *row[ROWS];
@@ -216,6 +236,8 @@ gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begi
                 struct view rows = {a + m * (size_t)a_row + k0 * (size_t)a_step, a_step, a_row};
                 pack(strips, depth, rows, k1 - k0, min(block, m_last - m), ROWS);
             }
+            const int ahead = min(block, m_last - (m - packed_rows) - block); /* rows of the next block */
+            struct view next = {a + (m - packed_rows + block) * (size_t)a_row + k0 * (size_t)a_step, a_row, a_step};
             const int k_low = causal == CAUSAL_A_TRANSPOSED ? max(m, k0) : k0;
             const int k_high = causal == CAUSAL_A ? min(m + ROWS, k1) : k1;
             const int n_stop = causal == CAUSAL_OUT ? min(m + ROWS, n_last) : n_last;
@@ -229,6 +251,9 @@ gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begi
                     from = (struct view){to, c_row, 1};
                 else if (start == START_BIAS)
                     from = (struct view){bias + n, 0, 1};
+                if (ahead > 0)
+                    fetch_part(next, ahead, k1 - k0, (packed_rows / ROWS * span + n - n_first) / WIDTH,
+                               block / ROWS * span / WIDTH);
                 tile(to, c_row, min(ROWS, M - m), min(WIDTH, N - n), from, rows, strip,
                      panels + (n - n_first) * depth + (k_low - k0) * WIDTH, max(k_high - k_low, 0));
             }

@@ -9,6 +9,7 @@
 #include "model.h"
 
 #include <clblast_c.h>
+#include <math.h>
 #include <string.h>
 
 const char *const gemm_form_name[3] = {"NT", "NN", "TN"};
@@ -24,23 +25,40 @@ struct blocking { /* as in gemm.cl */
     int band, span, depth, block;
 };
 
-/* How much of a product one work-item computes.  Wide spans and high bands, since A is packed once for each span and B
- * once for each band; but four work-items or more for each core, so that a core that is disturbed costs little.  A is
- * packed if four panels or more then read it, and not if a triangle of it is left out.  Panels and block fill
- * half of the local memory (on PoCL that is the L2 cache), of a small one all. */
+/* How long a product takes when it is cut so, in fma()s of a vector: to pack a float takes as long as two.  The quarter
+ * of a round stands for cores that are disturbed, or slower than others. */
+static double time_of_cut(const struct device *d, size_t groups, size_t band, size_t span)
+{
+    double rounds = (double)ceil_div(groups, d->units) + 0.25;
+    return rounds * ((double)(band * span) / d->vector + 2 * (double)(band + span));
+}
+
+/* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
+ * large pieces are good; but all cores should have the same to do.  A is packed if four panels or more then read it,
+ * and not if a triangle of it is left out.  Panels and block fill at most half of the local memory (on PoCL that is the
+ * L2 cache), of a small one all. */
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
-    enum { MAX_SPAN = 384, MIN_BAND = 64, DEPTH = 256, A_ROWS = 48, ROOM = 256 << 10 };
-    size_t m = (size_t)g->m, n = (size_t)g->n, matrices = (size_t)(g->batch * g->heads), items = 4 * d->units;
-    size_t width = d->tile_vectors * d->vector, room = MIN(MAX(d->local_memory / 2, ROOM), d->local_memory);
-    size_t pieces = MAX(ceil_div(n, MAX_SPAN), ceil_div(items, ceil_div(m, MIN_BAND) * matrices));
-    size_t span = MAX(round_up(ceil_div(n, pieces), width), MIN(4 * width, round_up(n, width)));
-    size_t bands = ceil_div(items, ceil_div(n, span) * matrices);
-    size_t block = g->causal == CAUSAL_NONE && span >= 4 * width ? A_ROWS : 0, depth = MIN((size_t)g->k, DEPTH);
-    while (depth > 1 && ELEMENT_BYTES * (span + block) * depth > room)
-        depth /= 2;
-    size_t band = round_up(MAX(ceil_div(m, bands), MIN_BAND), d->tile_rows);
-    return (struct blocking){(int)band, (int)span, (int)depth, (int)block};
+    enum { MAX_SPAN = 640, MIN_BAND = 64, MAX_DEPTH = 384, A_ROWS = 48, ROOM = 256 << 10, LINE = 16 };
+    size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k, matrices = (size_t)(g->batch * g->heads);
+    size_t width = d->tile_vectors * d->vector, least = MIN(4 * width, round_up(n, width));
+    size_t room = MIN(MAX(d->local_memory / 2, ROOM), d->local_memory) / ELEMENT_BYTES;
+    size_t deepest = MIN(MIN((size_t)sqrt((double)room), room / (least + A_ROWS)), MAX_DEPTH);
+    size_t depth = MIN(MIN(round_up(ceil_div(k, ceil_div(k, deepest)), LINE), deepest), k);
+    size_t widest = MIN(MIN(room / depth - A_ROWS, MAX_SPAN), round_up(n, width));
+    struct blocking best = {0};
+    double best_time = INFINITY;
+    for (size_t span = least; span <= widest; span += width)
+        for (size_t bands = 1; bands == 1 || bands <= m / MIN_BAND; bands++) {
+            size_t band = round_up(ceil_div(m, bands), d->tile_rows);
+            double time = time_of_cut(d, ceil_div(n, span) * ceil_div(m, band) * matrices, band, span);
+            if (time < best_time) {
+                bool packed = g->causal == CAUSAL_NONE && span >= 4 * width;
+                best = (struct blocking){(int)band, (int)span, (int)depth, packed ? A_ROWS : 0};
+                best_time = time;
+            }
+        }
+    return best;
 }
 
 static void own_gemm(struct build *b, const char *name, const struct gemm *g)
