@@ -21,6 +21,10 @@ double relative_distance(const float *a, const float *b, size_t n);
 
 /* -d for two devices that run in parallel; on a single core, for two that share it. */
 const char *two_devices(void);
+/* Skips the rest of a test where our own products cannot be computed: llvmpipe's loops are too short for them. */
+void need_own_products(void);
+/* Sets an environment variable; 0: to what it was before any test did, perhaps by tests/drivers.sh. */
+void set_number(const char *name, int value);
 /* Give devices opened from now on contexts of their own, as GPUs have; false: again as the environment says. */
 void contexts_apart(bool apart);
 /* Opens `devices` with the vector width and work-group size forced (0: the device's own). */

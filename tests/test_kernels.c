@@ -704,16 +704,10 @@ static void check_forms(struct machine *m, const struct sizes *s, enum gemm_engi
         }
 }
 
-static void skip_short_loops(void)
-{
-    if (machines[0]->device[0].short_loops)
-        skip();
-}
-
 static void test_own_gemm_is_one_chain_per_element(void **state)
 {
     (void)state;
-    skip_short_loops();
+    need_own_products();
     for_each_shape for (size_t i = 0; i < COUNT(products); i++)
         check_forms(machines[shape_], &products[i], GEMM_OWN, 0);
 }
@@ -728,7 +722,7 @@ static void test_own_gemm_is_one_chain_per_element(void **state)
 static void test_own_gemm_at_tile_borders(void **state)
 {
     (void)state;
-    skip_short_loops();
+    need_own_products();
     static const int depths[] = {1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513};
     for_each_shape
     {
@@ -774,7 +768,7 @@ static void check_causal(struct machine *m, int T, int hs, enum gemm_causal caus
 static void test_causal_products(void **state)
 {
     (void)state;
-    skip_short_loops();
+    need_own_products();
     for_each_shape
     {
         int rows = (int)device->tile_rows, width = (int)(device->tile_vectors * device->vector);

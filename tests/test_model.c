@@ -241,18 +241,21 @@ static void check_model(const struct sizes *z)
 static void test_gradients_tied(void **state)
 {
     (void)state;
+    need_own_products();
     check_model(&(struct sizes){{2, 5, 20, 9, 67, true}, 3, 0, 7, "own"});
 }
 
 static void test_gradients_untied(void **state)
 {
     (void)state;
+    need_own_products();
     check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, "own"});
 }
 
 static void test_gradients_of_the_smallest_model(void **state)
 {
     (void)state;
+    need_own_products();
     check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, "own"});
 }
 
@@ -266,6 +269,7 @@ static void test_gradients_with_clblast(void **state)
 static void test_gradients_with_micro_batches(void **state)
 {
     (void)state;
+    need_own_products();
     float *whole = NULL;
     for (int micro = 4; micro >= 1; micro /= 2) {
         struct study s = new_study(&(struct sizes){{1, 2, 12, 5, 17, true}, 4, micro, 5, "own"});

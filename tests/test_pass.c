@@ -102,12 +102,14 @@ static void expect_same_bits_whatever_is_on(const char *words)
 static void test_combinations(void **state)
 {
     (void)state;
+    need_own_products();
     expect_same_bits_whatever_is_on(TINY "-d 0:0 --gemm own");
 }
 
 static void test_combinations_on_two_devices(void **state)
 {
     (void)state;
+    need_own_products();
     char *words = format_string(TINY "-d %s --micro-batch 1 --gemm own", two_devices());
     expect_same_bits_whatever_is_on(words);
     free(words);

@@ -855,14 +855,13 @@ static void test_bits_follow_the_vector_width(void **state)
     char *before = NULL;
     size_t n, size;
     for (size_t i = 0; i < COUNT(widths) && widths[i] <= own; i++) {
-        char words[32], width[8];
+        char words[32];
         snprintf(words, sizeof words, "--vector %u", widths[i]);
-        snprintf(width, sizeof width, "%u", widths[i]);
         char *asked = trained_bytes(words, widths[i], &size);
         if (widths[i] > 1)
-            setenv("YARD_VEC", width, 1);
+            set_number("YARD_VEC", (int)widths[i]);
         char *native = trained_bytes(widths[i] > 1 ? "" : "--vector 1", widths[i], &n);
-        unsetenv("YARD_VEC");
+        set_number("YARD_VEC", 0);
         assert_int_equal(n, size);
         assert_memory_equal(asked, native, n);
         size_t floats = n - 4 * 34688; /* what is behind the header */
@@ -882,9 +881,9 @@ static void test_impossible_widths_are_refused(void **state)
     expect_run(&r, 2, "--vector 3: the kernels know vectors of 1, 4, 8 and 16 floats");
     r = run_yard("train --model tiny --vector 32");
     expect_run(&r, 2, "--vector takes a whole number from 0 to 16");
-    setenv("YARD_VEC", "4", 1);
+    set_number("YARD_VEC", 4);
     r = run_yard("train --model tiny --vector 8");
-    unsetenv("YARD_VEC");
+    set_number("YARD_VEC", 0);
     expect_run(&r, 2, "computes with vectors of 4 floats; take that or fewer");
     r = run_yard("plan --hardware data/hardware/server.txt --vector 4");
     expect_run(&r, 2, "--vector: the devices of data/hardware/server.txt are on paper");
