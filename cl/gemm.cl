@@ -176,13 +176,12 @@ static void tile(global float *c, size_t c_row, int rows, int cols, struct view 
         foreach (j, COLS)
             acc[i][j] =
                 start.at ? load(start.at + min(i, rows - 1) * start.row + j * VEC, cols - j * VEC, 0) : (vec)0.0f;
-    foreach (i, ROWS)
-        FETCH(c + min(i, rows - 1) * c_row + WIDTH); /* the next tile's */
-
     if (strip) {
         local const float *row[ROWS];
-        foreach (i, ROWS)
+        foreach (i, ROWS) {
             row[i] = strip + i;
+            FETCH(c + min(i, rows - 1) * c_row + WIDTH); /* the next tile's */
+        }
         _Pragma("unroll 4") ADD_PRODUCTS(acc, row, ROWS, panel, depth)
     } else {
         global const float *row[ROWS];

@@ -25,12 +25,12 @@ struct blocking { /* as in gemm.cl */
     int band, span, depth, block;
 };
 
-/* How long a product takes when it is cut so, in fma()s of a vector: to pack a float takes as long as two.  The quarter
- * of a round stands for cores that are disturbed, or slower than others. */
+/* How long a product takes when it is cut so, in fma()s of a vector: to pack a float takes as long as four.  The
+ * quarter of a round stands for cores that are disturbed, or slower than others. */
 static double time_of_cut(const struct device *d, size_t groups, size_t band, size_t span)
 {
     double rounds = (double)ceil_div(groups, d->units) + 0.25;
-    return rounds * ((double)(band * span) / d->vector + 2 * (double)(band + span));
+    return rounds * ((double)(band * span) / d->vector + 4 * (double)(band + span));
 }
 
 /* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
