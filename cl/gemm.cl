@@ -36,7 +36,7 @@
  *                    a block of 48 rows, and the next    144 KB      144 KB      (once: it is read as strips)
  *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
  *
- * That is for depth 384.  With 512 KB of L2 cache depth and span are 256 and 192.
+ * That is for depth 384.  With 512 KB of L2 cache depth and span are about 256 and 200.
  *
  * The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts: arithmetic is the limit, not
  * memory.  An fma() waits about 4 cycles for the one before it in its chain; a core that starts two per cycle needs 8
