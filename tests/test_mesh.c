@@ -71,7 +71,7 @@ static void test_impossible_meshes_are_refused(void **state)
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* Forwards whose backward is still to come: so many tapes are kept. */
-static int most_in_flight(const struct action *a, int n)
+static int most_in_flight(const struct turn *a, int n)
 {
     int now = 0, most = 0;
     for (int i = 0; i < n; i++) {
@@ -82,7 +82,7 @@ static int most_in_flight(const struct action *a, int n)
 }
 
 /* Each action once, micro-batches of a stage ascending both ways, a backward behind its forward. */
-static void expect_sound_order(const struct mesh *m, int p, int micros, const struct action *a)
+static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a)
 {
     int next[2][4 * MAX_CHUNKS] = {{0}};
     for (int i = 0; i < 2 * m->chunks * micros; i++) {
@@ -103,7 +103,7 @@ static void test_orders_are_sound(void **state)
                 struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = kind == PIPELINE_INTERLEAVED && pp > 1 ? 3 : 1};
                 size_t n;
                 for (int p = 0; p < pp; p++) {
-                    struct action *a = pipeline_order((enum pipeline)kind, &m, p, micros);
+                    struct turn *a = pipeline_order((enum pipeline)kind, &m, p, micros);
                     expect_sound_order(&m, p, micros, a);
                     if (kind == PIPELINE_1F1B)
                         assert_int_equal(most_in_flight(a, 2 * micros), MIN(pp - p, micros));
@@ -122,7 +122,7 @@ static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micro
     struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = chunks};
     struct paper p = new_paper(pp, &slow_speeds);
     size_t n;
-    struct action *a = merge_orders(kind, &m, micros, &n);
+    struct turn *a = merge_orders(kind, &m, micros, &n);
     struct tensor *made[2][16][32] = {{{NULL}}};
     for (size_t i = 0; i < n; i++) {
         int stage = a[i].stage, from = a[i].backward ? stage + 1 : stage - 1;

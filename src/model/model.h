@@ -273,14 +273,14 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logi
 /* ---- pipeline.c: the order of micro-batches -------------------------------------------------------------------- */
 
 enum pipeline { PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED };
-struct action { /* what a stage does next */
+struct turn { /* what a stage does next */
     bool backward;
     int stage, micro;
 };
 /* The order in which pipeline coordinate p does its 2 * chunks * micros actions; the caller frees it. */
-struct action *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros);
+struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros);
 /* All devices' actions in one order that is correct one after another; *n of them. */
-struct action *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
+struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
 /* One stage's forward of a micro-batch on data-parallel rank k, which goes on the tape; `before`: that of the stage
  * before it, or NULL.  The last stage's hidden state is tape->out. */
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,

@@ -31,10 +31,13 @@ static struct shard shard_at(const struct build *b, int unit, int k)
     return shard_of(b->model->params->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
-static struct tensor *slice(struct build *b, struct tensor *of, const char *name, struct shard s)
+/* Elements of a unit's tensor, named "grad.3/1" for shard 1; or all of it. */
+static struct tensor *slice(struct build *b, struct tensor *of, int k, struct shard s)
 {
+    char name[48];
     if (s.begin == 0 && s.end == count_elements(of))
         return of;
+    snprintf(name, sizeof name, "%.36s/%d", of->name, k);
     return new_view(b->step->pool, of, name, s.begin, SHAPE((int64_t)(s.end - s.begin)));
 }
 
@@ -75,7 +78,7 @@ static struct tensor *gradient_of(struct build *b, int unit, int k, int from)
 {
     struct replica *owner = b->replica;
     at(b, from, unit, ROLE_REDUCE);
-    struct tensor *g = slice(b, b->replica->grad[unit], "grad.slice", shard_at(b, unit, k));
+    struct tensor *g = slice(b, b->replica->grad[unit], k, shard_at(b, unit, k));
     if (from == k)
         return g;
     struct tensor *received =
@@ -173,19 +176,19 @@ static void add_norm(struct build *b, struct tensor *losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* AdamW on a shard, with the state that rank k has of the unit. */
-static void update_shard(struct build *b, int unit, int k, struct shard s, struct tensor *gradient)
+/* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
+static void update_shard(struct build *b, int unit, int k, int on, struct tensor *gradient)
 {
-    at(b, k, unit, ROLE_UPDATE);
+    at(b, on, unit, ROLE_UPDATE);
     struct replica *r = b->replica;
-    size_t n = s.end - s.begin, n_decay = b->model->params->unit[unit].n_decay,
-           held = updated_by(b->model, unit, k).begin;
+    struct shard s = shard_at(b, unit, k);
+    size_t n = s.end - s.begin, held = updated_by(b->model, unit, on).begin;
+    size_t n_decay = b->model->params->unit[unit].n_decay;
     struct shard of_state = {s.begin - held, s.end - held};
-    set_elementwise(LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n),
-                           INOUT(slice(b, r->value[unit], "param.slice", s)),
-                           INOUT(slice(b, r->m[unit], "adam.m.slice", of_state)),
-                           INOUT(slice(b, r->v[unit], "adam.v.slice", of_state)), IN(gradient), IN(r->control),
-                           IN(r->state), ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0)));
+    set_elementwise(LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(slice(b, r->value[unit], k, s)),
+                           INOUT(slice(b, r->m[unit], k, of_state)), INOUT(slice(b, r->v[unit], k, of_state)),
+                           IN(gradient), IN(r->control), IN(r->state), ELEMENTS(n),
+                           ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0)));
 }
 
 /* The same bytes of one tensor per data-parallel rank, from rank k to the others, beginning behind k. */
@@ -200,13 +203,14 @@ static void share(struct build *b, const char *name, int unit, int k, struct ten
     free(to);
 }
 
-static struct tensor **slices(struct build *b, int unit, struct shard s, bool of_gradients)
+/* Shard k of parameters or gradients on every data-parallel rank; the caller frees it. */
+static struct tensor **slices(struct build *b, int unit, int k, bool of_gradients)
 {
     int dp = mesh_of(b)->dp;
     struct tensor **t = allocate((size_t)dp, sizeof *t);
-    for (int k = 0; k < dp; k++) {
-        struct replica *r = &b->model->replica[rank_at(mesh_of(b), k, stage_of(b->model, unit))];
-        t[k] = slice(b, of_gradients ? r->grad[unit] : r->value[unit], of_gradients ? "grad.slice" : "param.slice", s);
+    for (int on = 0; on < dp; on++) {
+        struct replica *r = &b->model->replica[rank_at(mesh_of(b), on, stage_of(b->model, unit))];
+        t[on] = slice(b, of_gradients ? r->grad[unit] : r->value[unit], k, shard_at(b, unit, k));
     }
     return t;
 }
@@ -214,18 +218,16 @@ static struct tensor **slices(struct build *b, int unit, struct shard s, bool of
 /* Shard k of a unit: its owner updates it and sends it; or it sends the sum, and all update. */
 static void update_unit(struct build *b, int unit, int k)
 {
-    int dp = mesh_of(b)->dp;
-    struct shard s = shard_at(b, unit, k);
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = b->sum[unit * dp + k], **part = slices(b, unit, s, !zero);
+    struct tensor *sum = b->sum[unit * mesh_of(b)->dp + k], **part = slices(b, unit, k, !zero);
     if (zero) {
-        update_shard(b, unit, k, s, sum);
+        update_shard(b, unit, k, k, sum);
         share(b, "send.param", unit, k, part);
     } else {
         part[k] = sum;
         share(b, "send.grad", unit, k, part);
-        for (int rank = 0; rank < dp; rank++)
-            update_shard(b, unit, rank, s, part[rank]);
+        for (int on = 0; on < mesh_of(b)->dp; on++)
+            update_shard(b, unit, k, on, part[on]);
     }
     free(part);
 }

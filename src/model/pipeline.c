@@ -22,19 +22,19 @@
 
 /* The nth forward (or backward) of device p.  With chunks: pp micro-batches pass the first chunk, the same ones the
  * second, and so on; backwards from the last chunk. */
-static struct action nth(const struct mesh *m, int p, int micros, bool backward, int n)
+static struct turn nth(const struct mesh *m, int p, int micros, bool backward, int n)
 {
     int round = MIN(m->pp, micros), per_round = round * m->chunks, chunk = n % per_round / round;
-    return (struct action){.backward = backward,
-                           .stage = (backward ? m->chunks - 1 - chunk : chunk) * m->pp + p,
-                           .micro = n / per_round * round + n % round};
+    return (struct turn){.backward = backward,
+                         .stage = (backward ? m->chunks - 1 - chunk : chunk) * m->pp + p,
+                         .micro = n / per_round * round + n % round};
 }
 
 /* So many forwards come first, then a backward and a forward in turn, then the other backwards. */
-static struct action *alternate(const struct mesh *m, int p, int micros, int warmup)
+static struct turn *alternate(const struct mesh *m, int p, int micros, int warmup)
 {
     int n = m->chunks * micros, forwards = 0, backwards = 0;
-    struct action *a = allocate(2 * (size_t)n, sizeof *a);
+    struct turn *a = allocate(2 * (size_t)n, sizeof *a);
     for (int i = 0; i < 2 * n; i++) {
         bool backward = forwards == n || (forwards > warmup && forwards > backwards + warmup);
         a[i] = nth(m, p, micros, backward, backward ? backwards++ : forwards++);
@@ -49,7 +49,7 @@ static int interleaved_warmup(const struct mesh *m, int p, int micros)
     return MIN(2 * (m->pp - 1 - p) + (m->chunks - 1) * m->pp, m->chunks * micros);
 }
 
-struct action *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros)
+struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros)
 {
     static int (*const warmup[])(const struct mesh *, int, int) = {[PIPELINE_GPIPE] = gpipe_warmup,
                                                                    [PIPELINE_1F1B] = one_f_one_b_warmup,
@@ -64,7 +64,7 @@ struct merge { /* by stage: how many micro-batches have passed forward, backward
     int last;
 };
 
-static bool is_ready(const struct merge *g, const struct action *a)
+static bool is_ready(const struct merge *g, const struct turn *a)
 {
     if (!a->backward)
         return a->stage == 0 || g->done[0][a->stage - 1] > a->micro;
@@ -72,12 +72,12 @@ static bool is_ready(const struct merge *g, const struct action *a)
 }
 
 /* In rounds: each device does its next action if what that needs was done in an earlier round. */
-struct action *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
+struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
 {
     size_t each = 2 * (size_t)(m->chunks * micros), total = each * (size_t)m->pp;
     struct merge g = {{allocate((size_t)n_stages(m), sizeof(int)), allocate((size_t)n_stages(m), sizeof(int))},
                       n_stages(m) - 1};
-    struct action **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(total, sizeof *all);
+    struct turn **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(total, sizeof *all);
     size_t *next = allocate((size_t)m->pp, sizeof *next);
     for (int p = 0; p < m->pp; p++)
         order[p] = pipeline_order(kind, m, p, micros);
