@@ -53,6 +53,7 @@ static int spawn_viewer(int fd, const char *log)
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0); /* not `| tee`'s */
     posix_spawn_file_actions_adddup2(&actions, fd, TRACE_FD);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
     int error = posix_spawnp(&pid, binary, &actions, &attributes, arguments, environ);
