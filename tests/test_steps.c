@@ -415,7 +415,7 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     assert_int_equal(second->steps, sim->steps);
     for (size_t i = 0; i < (size_t)sim->steps * s->n; i++)
         if (second->moments[i].start != sim->moments[i].start || second->moments[i].end != sim->moments[i].end)
-            test_failed("task %zu %s: [%g, %g] from the file, [%g, %g] from the list\n", i % s->n,
+            test_failed("task %zu %s: [%.17g, %.17g] from the file, [%.17g, %.17g] from the list\n", i % s->n,
                         s->task[i % s->n]->name, second->moments[i].start, second->moments[i].end,
                         sim->moments[i].start, sim->moments[i].end);
     assert_true(second->period == sim->period);

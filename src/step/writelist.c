@@ -115,8 +115,11 @@ static void print_machine(FILE *out, const struct machine *m)
         print_device(out, &m->device[d], d == m->n_devices ? m->issue : 0);
     for (int d = 0; d <= m->n_devices; d++)
         for (int kind = 0; kind < LANE_KINDS; kind++)
-            for (const struct lane *l = m->device[d].lane[kind]; l; l = l->more)
-                print_lane_line(out, l);
+            if (m->device[d].lane[kind])
+                print_lane_line(out, m->device[d].lane[kind]);
+    for (int i = 0; i < m->n_lanes; i++) /* in their order: what happens at one time is simulated in it */
+        if (m->lane[i]->nth)
+            print_lane_line(out, m->lane[i]);
     for (size_t i = 0; i < m->n_links; i++)
         print_link(out, m, m->link[i]);
 }
