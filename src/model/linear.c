@@ -4,6 +4,9 @@
  *     backward  dx (N, in)  = dy (N, out) . w (out, in)               NN
  *               dw (out, in) += dy (N, out)^T . x (N, in)             TN
  *               dbias (out)   += column sums of dy
+ *
+ * A member of a tensor-parallel group may have rows of w, so some of the outputs: then its dx is a part of a sum over
+ * the members.  Or it has columns, and gets those inputs: then its y is.  The first member adds the bias.
  */
 #include "model.h"
 
@@ -32,16 +35,21 @@ static void linear_backward(struct build *b, const struct op *op)
     gemm(b, name,
          &(struct gemm){GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in),
                         .start = START_ZERO});
+    if (op->w.split == SPLIT_ROWS)
+        all_reduce(b, name, dx);
     give_gradient(b, op, x, dx);
 }
 
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
     int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
+    bool biased = bias.value && (w.split != SPLIT_COLUMNS || b->member == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
     gemm(b, name,
          &(struct gemm){GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out),
-                        .start = bias.value ? START_BIAS : START_ZERO, .bias = bias.value});
+                        .start = biased ? START_BIAS : START_ZERO, .bias = biased ? bias.value : NULL});
+    if (w.split == SPLIT_COLUMNS)
+        all_reduce(b, name, y);
     struct op *op = record(b, name, linear_backward, y, x);
     op->w = w;
     op->bias = bias;

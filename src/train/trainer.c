@@ -56,6 +56,7 @@ static void set_mesh(struct trainer *t)
     if (n_ranks(&t->mesh) != n)
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
     must(cut_layers(&t->mesh, t->config.layers, s->stages));
+    must(check_members(&t->config, t->mesh.tp));
 }
 
 /* Interleaved pipelines take the micro-batches in rounds of a whole pipeline. */
@@ -378,7 +379,8 @@ void free_trainer(struct trainer *t)
         free_costs(t->costs);
     if (t->data)
         close_dataset(t->data);
-    free(t->feeds), free(t->eval_feeds), free(t->sample_feed), free(t->rank_total);
+    free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
+    free(t->rank_total);
     free(t->sample_tokens);
     free(t);
 }
