@@ -312,6 +312,13 @@ static const char *const alike[][12] = {
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1"},
     {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3", "--batch 4 --heads 4 -d 0:0x3 --mesh tp=3 --serial",
      "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
+    {"--batch 4 --clip 0", "--batch 4 --clip 0 -d 0:0x2 --mesh tp=2 --tp-exact",
+     "--batch 4 --clip 0 -d 0:0x2 --mesh tp=2 --tp-exact --serial --audit --micro-batch 1 --recompute full",
+     "--batch 4 --clip 0 -d 0:0x4 --mesh pp=2,tp=2 --tp-exact --micro-batch 2 --delay-seed 5"},
+    {"--batch 6 --clip 0 --heads 4 --untied --grad-groups 2 --micro-batch 3",
+     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x3 --mesh tp=3 --tp-exact --grad-groups 2 --micro-batch 1",
+     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x6 --mesh dp=2,tp=3 --tp-exact --zero 2",
+     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --tp-exact --micro-batch 1"},
     {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
      "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
@@ -335,9 +342,11 @@ static void test_meshes_give_the_same_bits(void **state)
     contexts_apart(false);
 }
 
-/* ---- tensor parallelism: close to one device ---------------------------------------------------------------------- */
+/* ---- tensor parallelism: close to one device ----------------------------------------------------------------------
+ */
 
-/* What ranks have alike is the same to the bit: all of a parameter that is not cut, and the same part of one that is. */
+/* What ranks have alike is the same to the bit: all of a parameter that is not cut, and the same part of one that is.
+ */
 static void expect_equal_replicas(struct trainer *t, const char *words)
 {
     struct model *m = t->model;
@@ -348,7 +357,7 @@ static void expect_equal_replicas(struct trainer *t, const char *words)
             if (!w.value)
                 continue;
             float *values = allocate(count_elements(w.value), sizeof *values);
-            float **first = &seen[w.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];
+            float **first = &seen[w.cut.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];
             read_tensor(w.value, values);
             if (*first)
                 expect_same_bits(words, values, *first, count_elements(w.value));

@@ -21,6 +21,7 @@ enum { MAX_RANKS = 4096, MAX_CHUNKS = 16 };
 struct mesh {
     int dp, pp, tp;
     int zero;         /* what data-parallel ranks share out: 1 optimizer state, 2 gradients too, 3 parameters too */
+    bool exact;       /* sums over the members of a group are one device's to the bit */
     int chunks;       /* stages per device */
     int *first_layer; /* [n_stages + 1] of each stage, and the end */
 };

@@ -55,8 +55,8 @@ struct params {
     struct unit *unit;
     int n, n_units;
 };
-/* The table of what member k of n of a tensor-parallel group has: the same parameters, but parts of them. */
-struct params *new_params(const struct config *c, int k, int n);
+/* The table of what member k of a tensor-parallel group has: the same parameters, but parts of them. */
+struct params *new_params(const struct config *c, const struct mesh *m, int k);
 struct problem *check_members(const struct config *c, int tp); /* are there parts for so many? */
 int layer_of_unit(const struct params *p, int unit);           /* -1: embedding or final */
 void free_params(struct params *p);
@@ -86,7 +86,7 @@ enum other_param { WTE, WPE, LNF_W, LNF_B, HEAD, OTHER_PARAMS };
 
 struct weight { /* a parameter, or a member's part of it, with its gradient: what a layer function is given */
     struct tensor *value, *grad;
-    enum partition split;
+    struct cut cut;
     int first; /* of its rows or columns, in the whole */
 };
 struct layer { /* views of one layer's unit */
@@ -199,6 +199,10 @@ int next_member(struct build *b); /* -1: no more; their tasks are now in an orde
  * whole.  A parts' size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct build *b, const char *name, struct tensor *x);
 void all_gather(struct build *b, const char *name, struct tensor *x);
+/* C is the sum of all members' products, on each.  Their k's make up one, in as many sections, in each of which they
+ * come in the members' order. */
+struct gemm;
+void sum_products(struct build *b, const char *name, const struct gemm *g, int sections);
 
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 

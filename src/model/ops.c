@@ -31,9 +31,9 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
     set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
                        IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(rows_of(wte.value)),
-                       INT(b->seq), INT(c->channels), INT(b->member == 0)),
+                       INT(b->seq), INT(c->channels), INT(wte.cut.split == SPLIT_NONE || b->member == 0)),
                 (double)c->channels * (2 * n + b->seq));
-    if (wte.split == SPLIT_ROWS)
+    if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
     struct op *op = record(b, "embed", embed_backward, x, NULL);
     op->saved[0] = batch->order;

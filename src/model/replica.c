@@ -51,7 +51,7 @@ static struct weight views_of(struct model *m, const struct replica *r, const st
     char *grad = format_string("grad.%s", p->name);
     struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
     struct weight w = {new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
-                       of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut.split, p->first};
+                       of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut, p->first};
     free(grad);
     return w;
 }
@@ -117,9 +117,9 @@ static void make_tied_head(struct model *m, struct replica *r)
     if (first && last)
         r->other[HEAD] = r->other[WTE];
     else if (last)
-        r->other[HEAD] = (struct weight){tied_tensor(m, r, MEM_PARAMETERS, "param.head"),
-                                         m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL,
-                                         wte->cut.split, wte->first};
+        r->other[HEAD] =
+            (struct weight){tied_tensor(m, r, MEM_PARAMETERS, "param.head"),
+                            m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL, wte->cut, wte->first};
 }
 
 /* A replica's own arrays, all empty. */
@@ -174,10 +174,10 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
 {
     check_config(c);
     struct model *m = allocate(1, sizeof *m);
-    m->params = new_params(c, 0, 1);
+    m->params = new_params(c, &one_rank, 0);
     m->part = allocate((size_t)mesh->tp, sizeof(struct params *));
     for (int k = 0; k < mesh->tp; k++)
-        m->part[k] = new_params(c, k, mesh->tp);
+        m->part[k] = new_params(c, mesh, k);
     m->pool = p;
     m->mesh = mesh;
     m->training = training;
@@ -212,7 +212,7 @@ void free_model(struct model *m)
 static void copy_part(const struct model *m, int param, int k, bool join, float *to, const float *from)
 {
     const struct param *p = &m->params->param[param];
-    struct part part = part_of(&p->cut, p->shape, k, m->mesh->tp);
+    struct part part = part_of(&m->part[k]->param[param].cut, p->shape, k, m->mesh->tp);
     size_t n = part.end - part.begin;
     for (size_t i = 0; i < part.runs; i++) {
         size_t in_whole = i * part.length + part.begin, in_part = i * n;

@@ -43,6 +43,7 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
     struct mesh m;
     must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
+    m.exact = s->tp_exact && m.tp > 1;
     m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (int)s->chunks : 1;
     return m;
 }
