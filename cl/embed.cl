@@ -19,34 +19,43 @@
  *     start (V+1)   those of token v are order[start[v]] ... order[start[v+1] - 1]
  *
  * The sum is one chain in that order which begins at the old gradient: two micro-batches give the bits of one batch.
+ *
+ * Where the vocabulary is cut, a device has the rows of words `first` .. first+V-1, and other words give zeros: summed
+ * over the devices, one of which adds the positions, that is x to the bit.
  */
 #pragma OPENCL FP_CONTRACT OFF
 
 /* One work-group per token. */
 KERNEL void embed_forward(__global float *x,          /* (N,C) */
-                          const __global float *wte,  /* (V,C) */
+                          const __global float *wte,  /* (V,C), of words first .. first+V-1 */
                           const __global float *wpe,  /* (Tmax,C) */
                           const __global int *tokens, /* (N) */
-                          int N, int T, int C)
+                          int first, int V, int T, int C, int with_positions)
 {
     int n = get_group_id(0);
-    const __global float *token_row = wte + (size_t)tokens[n] * C;
+    int word = tokens[n] - first;
+    bool known = 0 <= word && word < V;
+    const __global float *token_row = wte + (size_t)(known ? word : 0) * C;
     const __global float *position_row = wpe + (size_t)(n % T) * C;
     x += (size_t)n * C;
 
-    for (int i = FIRST; i < C; i += STRIDE)
-        store(load(token_row + i, C - i, 0) + load(position_row + i, C - i, 0), x + i, C - i);
+    for (int i = FIRST; i < C; i += STRIDE) {
+        vec sum = known ? load(token_row + i, C - i, 0) : (vec)0;
+        if (with_positions)
+            sum += load(position_row + i, C - i, 0);
+        store(sum, x + i, C - i);
+    }
 }
 
 /* One work-group per word of the vocabulary. */
-KERNEL void embed_backward_tokens(__global float *dwte,      /* (V,C) */
+KERNEL void embed_backward_tokens(__global float *dwte,      /* (V,C), of words from `first` on */
                                   const __global float *dx,  /* (N,C) */
                                   const __global int *order, /* (N) */
-                                  const __global int *start, /* (V+1) */
-                                  int V, int C, int accumulate)
+                                  const __global int *start, /* (V+1), of all words */
+                                  int first, int C, int accumulate)
 {
     int v = get_group_id(0);
-    int begin = start[v], end = start[v + 1];
+    int begin = start[first + v], end = start[first + v + 1];
     if (accumulate && begin == end)
         return; /* most rows of a large vocabulary */
     dwte += (size_t)v * C;

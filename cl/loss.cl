@@ -11,6 +11,12 @@
  *
  * times `scale`, by which the caller averages: 1 / (number of tokens in the whole batch).
  *
+ * Where the vocabulary is cut, a device has the logits of words `first` .. first+V-1.  It makes three numbers of a row:
+ * its maximum m, s = sum_k e^(logits[k] - m), and the target's logit, or 0 where another device has that.  Of everybody's
+ * numbers,
+ *
+ *     lse = M + log sum_d s_d e^(m_d - M),     M = max_d m_d
+ *
  * Rows are tokens: logits (N,V), one work-group per row.  The total is one chain over the tokens in order (old total
  * first), so it does not depend on how the batch was cut into micro-batches.
  */
@@ -42,15 +48,67 @@ KERNEL void loss_forward(__global float *losses,       /* (N) */
     }
 }
 
+/* One work-group per row, up to P >= N; those from N on get zeros. */
+KERNEL void loss_part(__global float *part,         /* (3,P): maximum, sum, target's logit */
+                      const __global float *logits, /* (N,V) */
+                      const __global int *targets,  /* (N) */
+                      int N, int P, int first, int V)
+{
+    __local float scratch[WG];
+    int n = get_group_id(0);
+    bool live = n < N;
+    logits += live ? (size_t)n * V : 0;
+
+    vec top = -INFINITY;
+    for (int i = FIRST; live && i < V; i += STRIDE)
+        top = larger(top, load(logits + i, V - i, -INFINITY));
+    float max_logit = row_max(top, scratch);
+
+    vec sum = 0;
+    for (int i = FIRST; live && i < V; i += STRIDE)
+        sum += exp(load(logits + i, V - i, -INFINITY) - max_logit);
+    float total = row_sum(sum, scratch);
+
+    if (get_local_id(0) == 0) {
+        int target = live ? targets[n] - first : -1;
+        part[n] = live ? max_logit : 0;
+        part[P + n] = total;
+        part[2 * P + n] = 0 <= target && target < V ? logits[target] : 0;
+    }
+}
+
+/* Flat over the tokens. */
+KERNEL void loss_join(__global float *losses,      /* (N) */
+                      __global float *lse,         /* (N) */
+                      const __global float *parts, /* (devices,3,P) */
+                      int N, int P, int devices)
+{
+    int begin = get_group_id(0) * BLOCK;
+    int end = min(begin + BLOCK, N);
+    for (int i = begin + FIRST; i < end; i += STRIDE) {
+        vec top = -INFINITY, sum = 0, target = 0;
+        for (int d = 0; d < devices; d++)
+            top = larger(top, load(parts + 3 * d * P + i, end - i, 0));
+        for (int d = 0; d < devices; d++) {
+            const __global float *part = parts + 3 * d * P + i;
+            sum += load(part + P, end - i, 1) * exp(load(part, end - i, 0) - top);
+            target += load(part + 2 * P, end - i, 0);
+        }
+        vec all = top + log(sum);
+        store(all, lse + i, end - i);
+        store(all - target, losses + i, end - i);
+    }
+}
+
 /* dlogits may be the same buffer as logits. */
 KERNEL void loss_backward(__global float *dlogits,      /* (N,V) */
                           const __global float *logits, /* (N,V) */
                           const __global float *lse,    /* (N) */
                           const __global int *targets,  /* (N) */
-                          int N, int V, float scale)
+                          int first, int V, float scale)
 {
     int n = get_group_id(0);
-    int target = targets[n];
+    int target = targets[n] - first;
     float lse_row = lse[n];
     dlogits += (size_t)n * V;
     logits += (size_t)n * V;

@@ -234,15 +234,15 @@ static void check_embedding(int B, int T, int C, int V)
     struct twins x = twins(N * C, 1);
     float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(Tmax * C), 3);
     float *dx = random_floats((size_t)(N * C), 4);
-    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte, V * C), A(wpe, Tmax * C), A(tokens, N), I(N), I(T),
-        I(C));
+    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte, V * C), A(wpe, Tmax * C), A(tokens, N), I(0), I(V),
+        I(T), I(C), I(1));
     ref_embed_forward(x.expected, wte, wpe, tokens, N, T, C);
     same_bits("embed_forward", &x);
     ref_sort_tokens(order, start, tokens, N, V);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins dwte = twins(V * C, 5), dwpe = twins(Tmax * C, 6);
         RUN("embed.cl", "embed_backward_tokens", V, A(dwte.ours, V * C), A(dx, N * C), A(order, N), A(start, V + 1),
-            I(V), I(C), I(accumulate));
+            I(0), I(C), I(accumulate));
         ref_embed_backward_tokens(dwte.expected, dx, order, start, V, C, accumulate);
         RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(Tmax),
             I(C), I(accumulate));
@@ -252,10 +252,41 @@ static void check_embedding(int B, int T, int C, int V)
     free(tokens), free(order), free(start), free(wte), free(wpe), free(dx);
 }
 
+/* Two devices have a part of the words each: what they make of the same tokens sums up to the whole, to the bit, and
+ * the rows of the gradient are those of the whole. */
+static void check_parts_of_embedding(int N, int C, int V, int first)
+{
+    int *tokens = random_tokens(N, V, 7), *order = allocate((size_t)N, sizeof *order),
+        *start = allocate((size_t)V + 1, sizeof *start);
+    float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(N * C), 3);
+    struct twins low = twins(N * C, 1), x = twins(N * C, 1), dwte = twins(V * C, 5);
+    RUN("embed.cl", "embed_forward", N, A(low.ours, N * C), A(wte, first * C), A(wpe, N * C), A(tokens, N), I(0),
+        I(first), I(N), I(C), I(1));
+    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte + first * C, (V - first) * C), A(wpe, N * C),
+        A(tokens, N), I(first), I(V - first), I(N), I(C), I(0));
+    for (int i = 0; i < N * C; i++)
+        x.ours[i] += low.ours[i];
+    ref_embed_forward(x.expected, wte, wpe, tokens, N, N, C);
+    same_bits("parts of embed_forward", &x);
+    ref_sort_tokens(order, start, tokens, N, V);
+    RUN("embed.cl", "embed_backward_tokens", first, A(dwte.ours, first * C), A(wpe, N * C), A(order, N),
+        A(start, V + 1), I(0), I(C), I(0));
+    RUN("embed.cl", "embed_backward_tokens", V - first, A(dwte.ours + first * C, (V - first) * C), A(wpe, N * C),
+        A(order, N), A(start, V + 1), I(first), I(C), I(0));
+    ref_embed_backward_tokens(dwte.expected, wpe, order, start, V, C, 0);
+    same_bits("parts of embed_backward_tokens", &dwte);
+    free(low.ours), free(low.expected);
+    free(tokens), free(order), free(start), free(wte), free(wpe);
+}
+
 static void test_embedding(void **state)
 {
     (void)state;
-    for_each_shape for_each(C, widths) check_embedding(3, 7, (int)C, C == 16 ? 50 : 5);
+    for_each_shape for_each(C, widths)
+    {
+        check_embedding(3, 7, (int)C, C == 16 ? 50 : 5);
+        check_parts_of_embedding(9, (int)C, 11, 5);
+    }
 }
 
 /* ---- layernorm.cl ----------------------------------------------------------------------------------------------- */
@@ -402,12 +433,52 @@ static void check_loss(int N, int V, float size)
     RUN("loss.cl", "loss_forward", N, A(losses.ours, N), A(lse.ours, N), A(logits, N * V), A(targets, N), I(N), I(V));
     ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V);
     RUN("loss.cl", "loss_backward", N, A(dlogits.ours, N * V), A(logits, N * V), A(lse.expected, N), A(targets, N),
-        I(N), I(V), F(0.125f));
+        I(0), I(V), F(0.125f));
     ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, 0.125f);
     /* lse and a logit of some hundreds are subtracted: what is left carries the rounding of the large ones */
     close_by("loss", &losses, 2e-6 + 2e-7 * size), close_by("lse", &lse, 2e-6),
         close_by("dlogits", &dlogits, 1e-6 + 1e-7 * size);
     free(targets), free(logits);
+}
+
+/* Columns first .. first+n-1 of logits (N,V). */
+static float *columns_from(const float *logits, int N, int V, int first, int n)
+{
+    float *part = allocate((size_t)(N * n), sizeof *part);
+    for (int row = 0; row < N; row++)
+        memcpy(part + row * n, logits + row * V + first, (size_t)n * sizeof *part);
+    return part;
+}
+
+/* Two devices have the logits of a part of the words each. */
+static void check_parts_of_loss(int N, int V, int first)
+{
+    enum { P = 32 };
+    int *targets = random_tokens(N, V, 3), begin[] = {0, first, V};
+    float *logits = random_floats((size_t)(N * V), 2), *parts = random_floats(2 * 3 * P, 4), *all[2];
+    struct twins losses = twins(N, 1), lse = twins(N, 1), dlogits = twins(N * V, 1);
+    targets[0] = first - 1, targets[1] = first;
+    for (int d = 0; d < 2; d++) {
+        int n = begin[d + 1] - begin[d];
+        all[d] = columns_from(logits, N, V, begin[d], n);
+        RUN("loss.cl", "loss_part", P, A(parts + d * 3 * P, 3 * P), A(all[d], N * n), A(targets, N), I(N), I(P),
+            I(begin[d]), I(n));
+    }
+    RUN("loss.cl", "loss_join", 1, A(losses.ours, N), A(lse.ours, N), A(parts, 2 * 3 * P), I(N), I(P), I(2));
+    ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V);
+    ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, 0.5f);
+    for (int d = 0; d < 2; d++) {
+        int n = begin[d + 1] - begin[d];
+        float *part = allocate((size_t)(N * n), sizeof *part);
+        RUN("loss.cl", "loss_backward", N, A(part, N * n), A(all[d], N * n), A(lse.expected, N), A(targets, N),
+            I(begin[d]), I(n), F(0.5f));
+        for (int row = 0; row < N; row++)
+            memcpy(dlogits.ours + row * V + begin[d], part + row * n, (size_t)n * sizeof *part);
+        free(part), free(all[d]);
+    }
+    close_by("loss of parts", &losses, 2e-6), close_by("lse of parts", &lse, 2e-6),
+        close_by("dlogits of parts", &dlogits, 1e-6);
+    free(targets), free(logits), free(parts);
 }
 
 static void check_loss_sum(int N)
@@ -430,6 +501,8 @@ static void test_loss(void **state)
         check_loss(5, (int)V, 1);
         check_loss(3, (int)V, 200);
         check_loss_sum((int)V);
+        if (V > 1)
+            check_parts_of_loss(21, (int)V, ((int)V + 1) / 2);
     }
 }
 

@@ -12,12 +12,12 @@ enum { STEPS = 3 };
 static void test_every_device_has_one_place(void **state)
 {
     (void)state;
-    struct mesh m = {.dp = 3, .pp = 4, .tp = 1, .chunks = 2};
-    bool taken[12] = {false};
+    struct mesh m = {.dp = 3, .pp = 4, .tp = 2, .chunks = 2};
+    bool taken[24] = {false};
     for (int k = 0; k < m.dp; k++)
-        for (int stage = 0; stage < n_stages(&m); stage++) {
-            int rank = rank_at(&m, k, stage);
-            assert_int_equal(dp_of(&m, rank), k);
+        for (int i = 0; i < n_stages(&m) * m.tp; i++) {
+            int stage = i / m.tp, rank = rank_at(&m, k, stage) + i % m.tp;
+            assert_true(dp_of(&m, rank) == k && tp_of(&m, rank) == i % m.tp);
             assert_true(has_stage(&m, rank, stage) && !has_stage(&m, rank, stage + 1));
             taken[rank] = true;
         }
@@ -41,6 +41,39 @@ static void test_shards_cover_a_unit_once(void **state)
         }
 }
 
+/* Every element of the whole is in one part, at the place that its row and column there say. */
+static void expect_parts(const struct cut *c, const int64_t shape[2], int n)
+{
+    size_t elements = (size_t)(shape[0] * shape[1]), covered = 0;
+    bool *taken = allocate(elements, sizeof *taken);
+    for (int k = 0; k < n; k++) {
+        struct part p = part_of(c, shape, k, n);
+        for (size_t i = 0; i < p.runs; i++)
+            for (size_t at = p.begin; at < p.end; at++, covered++) {
+                assert_false(taken[i * p.length + at]);
+                taken[i * p.length + at] = true;
+            }
+    }
+    assert_int_equal(covered, c->split == SPLIT_NONE ? elements * (size_t)n : elements);
+    free(taken);
+}
+
+static void test_parts_cover_a_parameter_once(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 5; n++) {
+        expect_parts(&(struct cut){SPLIT_ROWS, 1, 1}, (int64_t[]){7, 4}, n);
+        expect_parts(&(struct cut){SPLIT_ROWS, 3, 2}, (int64_t[]){30, 5}, n);
+        expect_parts(&(struct cut){SPLIT_COLUMNS, 1, 3}, (int64_t[]){4, 15}, n);
+        expect_parts(&(struct cut){SPLIT_COLUMNS, 2, 3}, (int64_t[]){4, 30}, n);
+    }
+    struct part v_of_the_second = part_of(&(struct cut){SPLIT_ROWS, 3, 2}, (int64_t[]){18, 5}, 1, 2);
+    assert_int_equal(v_of_the_second.runs, 3);
+    assert_int_equal(v_of_the_second.length, 30); /* 3 heads of 2 rows */
+    assert_int_equal(v_of_the_second.begin, 10);  /* the first has one head */
+    assert_int_equal(v_of_the_second.end, 30);
+}
+
 static void expect_refused(const char *words, const char *sentence)
 {
     struct ran r = run_yard("plan --model tiny %s", words);
@@ -61,6 +94,7 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
                    "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved", "wants a multiple of pp=2 micro-batches");
+    expect_refused("-d 0:0x3 --mesh tp=3", "tp=3 cuts layers by heads, and the model has 2: use tp=2");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,0", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,1,1", "expected 2 numbers of layers");
@@ -167,6 +201,63 @@ static void test_the_bubble_is_the_formula(void **state)
         }
 }
 
+/* ---- collectives ------------------------------------------------------------------------------------------------- */
+
+/* n tensors that persist, of which each becomes the sum of all. */
+static float *reduced(int n, size_t elements, bool naive)
+{
+    char devices[16];
+    snprintf(devices, sizeof devices, "0:0x%d", n);
+    struct machine *m = open_machine(&(struct machine_options){.devices = devices});
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "reduce");
+    struct tensor **x = allocate((size_t)n, sizeof *x);
+    float *all = allocate((size_t)n * elements, sizeof *all);
+    for (int k = 0; k < n; k++) {
+        x[k] = new_tensor(p, &m->device[k], MEM_WORK, "x", FLOAT32, SHAPE((int64_t)elements));
+        x[k]->persistent = true;
+    }
+    (naive ? add_naive_all_reduce : add_all_reduce)(s, "sum", x, n);
+    must(finish_steps(p, &s, 1));
+    for (int k = 0; k < n; k++) {
+        float *values = random_floats(elements, (uint64_t)k + 1);
+        write_tensor(x[k], values);
+        free(values);
+    }
+    execute(s, 1);
+    drain(s);
+    for (int k = 0; k < n; k++)
+        read_tensor(x[k], all + (size_t)k * elements);
+    for (int i = 0; i < m->n_lanes; i++)
+        stop_thread(&m->lane[i]->thread), stop_thread(&m->lane[i]->forward);
+    free(x), free_step(s), free_pool(p), close_machine(m);
+    return all;
+}
+
+static void test_sums_are_in_rank_order(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 128, 300, 128 * 5, 4999};
+    for (int apart = 0; apart < 2; apart++)
+        for (int n = 1; n <= 5; n++)
+            for (size_t i = 0; i < COUNT(sizes); i++) {
+                contexts_apart(apart);
+                float *good = reduced(n, sizes[i], false), *naive = reduced(n, sizes[i], true), *sum = NULL;
+                for (int k = 0; k < n; k++) {
+                    float *x = random_floats(sizes[i], (uint64_t)k + 1);
+                    for (size_t e = 0; sum && e < sizes[i]; e++)
+                        sum[e] += x[e];
+                    sum ? free(x) : (void)(sum = x);
+                }
+                for (size_t k = 0; k < (size_t)n; k++) {
+                    expect_same_bits("all-reduce", good + k * sizes[i], sum, sizes[i]);
+                    expect_same_bits("naive all-reduce", naive + k * sizes[i], sum, sizes[i]);
+                }
+                free(good), free(naive), free(sum);
+            }
+    contexts_apart(false);
+}
+
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static struct state train(const char *words)
@@ -210,6 +301,24 @@ static const char *const alike[][12] = {
     {"--batch 6 --untied --grad-groups 3 --micro-batch 1", "--batch 6 -d 0:0x3 --untied",
      "--batch 6 -d 0:0x3 --untied --zero 0", "--batch 6 -d 0:0x3 --untied --zero 2",
      "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1"},
+    {"--batch 4 -d 0:0x2 --mesh tp=2", "--batch 4 -d 0:0x2 --mesh tp=2 --serial --audit --micro-batch 1",
+     "--batch 4 -d 0:0x2 --mesh tp=2 --micro-batch 2 --delay-seed 3", "--batch 4 -d 0:0x2 --mesh tp=2 --recompute full",
+     "--batch 4 -d 0:0x4 --mesh pp=2,tp=2 --micro-batch 2 --recompute selective --delay-seed 4",
+     "--batch 4 -d 0:0x4 --mesh pp=2,tp=2 --micro-batch 2 --pipeline interleaved"},
+    {"--batch 6 --heads 3 --channels 48 --untied -d 0:0x2 --mesh tp=2 --grad-groups 2 --micro-batch 1",
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2",
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 0 --serial",
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --recompute full",
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1"},
+    {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3", "--batch 4 --heads 4 -d 0:0x3 --mesh tp=3 --serial",
+     "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
+    {"--batch 4 --clip 0", "--batch 4 --clip 0 -d 0:0x2 --mesh tp=2 --tp-exact",
+     "--batch 4 --clip 0 -d 0:0x2 --mesh tp=2 --tp-exact --serial --audit --micro-batch 1 --recompute full",
+     "--batch 4 --clip 0 -d 0:0x4 --mesh pp=2,tp=2 --tp-exact --micro-batch 2 --delay-seed 5"},
+    {"--batch 6 --clip 0 --heads 4 --untied --grad-groups 2 --micro-batch 3",
+     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x3 --mesh tp=3 --tp-exact --grad-groups 2 --micro-batch 1",
+     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x6 --mesh dp=2,tp=3 --tp-exact --zero 2",
+     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --tp-exact --micro-batch 1"},
     {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
      "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
@@ -228,6 +337,103 @@ static void test_meshes_give_the_same_bits(void **state)
                 free(other.values);
             }
             free(first.values);
+        }
+    }
+    contexts_apart(false);
+}
+
+/* ---- tensor parallelism: close to one device ----------------------------------------------------------------------
+ */
+
+/* What ranks have alike is the same to the bit: all of a parameter that is not cut, and the same part of one that is.
+ */
+static void expect_equal_replicas(struct trainer *t, const char *words)
+{
+    struct model *m = t->model;
+    for (int i = 0; i < m->params->n; i++) {
+        float **seen = allocate((size_t)t->mesh.tp, sizeof *seen);
+        for (int rank = 0; rank < n_ranks(&t->mesh); rank++) {
+            struct weight w = m->replica[rank].by_param[i];
+            if (!w.value)
+                continue;
+            float *values = allocate(count_elements(w.value), sizeof *values);
+            float **first = &seen[w.cut.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];
+            read_tensor(w.value, values);
+            if (*first)
+                expect_same_bits(words, values, *first, count_elements(w.value));
+            free(*first);
+            *first = values;
+        }
+        for (int k = 0; k < t->mesh.tp; k++)
+            free(seen[k]);
+        free(seen);
+    }
+}
+
+enum { MANY_STEPS = 20 };
+struct course { /* of a training */
+    double loss[MANY_STEPS], norm;
+    float *gradient; /* of all parameters in step 1 */
+    size_t n;
+};
+
+static struct course follow(const char *words)
+{
+    char *all = format_string("--model tiny --layers 3 --seq-len 16 --batch 4 --zero 0 %s", words);
+    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
+    struct course c = {.gradient = allocate(count_parameters(t->model->params), sizeof(float))};
+    init_random(t->model, 1337);
+    char *wrong = verify(t->train, t->values);
+    if (wrong)
+        test_failed("%s: %s\n", words, wrong);
+    for (uint32_t number = 1; number <= MANY_STEPS; number++) {
+        run_step(t, number);
+        c.loss[number - 1] = step_result(t, number)->loss;
+        drain(t->train);
+        expect_equal_replicas(t, words);
+        for (int i = 0; number == 1 && i < t->model->params->n; i++) {
+            const struct param *p = &t->model->params->param[i];
+            read_gradient(t->model, i, c.gradient + c.n);
+            c.n += (size_t)(p->shape[0] * p->shape[1]);
+            c.norm = step_result(t, 1)->norm;
+        }
+    }
+    for (int i = 0; i <= t->machine->n_devices; i++)
+        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
+    free_trainer(t);
+    free(all);
+    return c;
+}
+
+/* Each line's meshes train like its first. */
+static const char *const near[][6] = {
+    {"", "-d 0:0x2 --mesh tp=2", "-d 0:0x4 --mesh dp=2,tp=2", "-d 0:0x4 --mesh pp=2,tp=2 --micro-batch 1",
+     "-d 0:0x2 --mesh tp=2 --micro-batch 2 --recompute full", "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1"},
+    {"--heads 3 --channels 48 --untied", "--heads 3 --channels 48 --untied -d 0:0x2 --mesh tp=2",
+     "--heads 3 --channels 48 --untied -d 0:0x3 --mesh tp=3",
+     "--heads 3 --channels 48 --untied -d 0:0x6 --mesh tp=2,pp=3 --micro-batch 1"},
+    {"--heads 4", "--heads 4 -d 0:0x3 --mesh tp=3", "--heads 4 -d 0:0x8 --mesh tp=4,dp=2"},
+};
+
+static void test_tensor_parallel_training_is_close(void **state)
+{
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        contexts_apart(apart);
+        for (size_t i = 0; i < COUNT(near); i++) {
+            struct course one = follow(near[i][0]);
+            for (size_t k = 1; k < COUNT(near[i]) && near[i][k]; k++) {
+                struct course many = follow(near[i][k]);
+                double distance = relative_distance(many.gradient, one.gradient, one.n), norm = many.norm / one.norm;
+                if (!(distance < 1e-5) || !(fabs(norm - 1) < 1e-5))
+                    test_failed("%s: gradients differ by %g, norms by %g\n", near[i][k], distance, norm - 1);
+                for (int s = 0; s < MANY_STEPS; s++)
+                    if (!(fabs(many.loss[s] - one.loss[s]) < 1e-4))
+                        test_failed("%s: loss %g in step %d, expected %g\n", near[i][k], many.loss[s], s + 1,
+                                    one.loss[s]);
+                free(many.gradient);
+            }
+            free(one.gradient);
         }
     }
     contexts_apart(false);
@@ -275,7 +481,8 @@ int main(void)
         cmocka_unit_test(test_every_device_has_one_place),    cmocka_unit_test(test_shards_cover_a_unit_once),
         cmocka_unit_test(test_impossible_meshes_are_refused), cmocka_unit_test(test_orders_are_sound),
         cmocka_unit_test(test_the_bubble_is_the_formula),     cmocka_unit_test(test_meshes_give_the_same_bits),
-        cmocka_unit_test(test_zero_shares_the_state_out),
+        cmocka_unit_test(test_zero_shares_the_state_out),     cmocka_unit_test(test_parts_cover_a_parameter_once),
+        cmocka_unit_test(test_sums_are_in_rank_order),        cmocka_unit_test(test_tensor_parallel_training_is_close),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void test_each_device_has_its_engine(void **state)
     size_t own[2] = {0};
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&b, rank, 0, ROLE_FORWARD);
-        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){NULL, NULL});
+        linear(&b, "head", activation(&b, "x", SHAPE(16, 32)), b.replica->other[HEAD], (struct weight){0});
         own[rank] = s->task[s->n - 1]->file != NULL;
     }
     assert_int_equal(own[0], 0);

@@ -1,9 +1,17 @@
-/* collective.c - one tensor to many devices.
+/* collective.c - one tensor to many devices, and sums over devices.
  *
  * Devices of one context copy directly, each copy on the sender's download lane.  Between contexts the bytes come down
  * to the host once, and go up from there to each receiver on an upload lane that batches do not use.
+ *
+ * Sums are in rank order on every device, ((x0 + x1) + x2) ..., so that their bits do not depend on who computes them.
  */
 #include "mesh.h"
+
+#include "../../cl/shared.h" /* defines: BLOCK */
+
+#include <stdlib.h>
+
+enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where slices may begin */
 
 static bool is_direct(const struct tensor *to, const struct tensor *from)
 {
@@ -21,4 +29,107 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *to, i
                 staged = add_download(s, name, from, 0);
             add_copy(s, open_lane(s->pool->machine, to[i]->device, LANE_UPLOAD, 1), name, to[i], staged);
         }
+}
+
+struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s)
+{
+    char name[48];
+    if (s.begin == 0 && s.end == count_elements(of))
+        return of;
+    snprintf(name, sizeof name, "%.36s/%d", of->name, k);
+    return new_view(p, of, name, s.begin, 1, &(int64_t){(int64_t)(s.end - s.begin)});
+}
+
+void add_sum(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
+{
+    size_t n = count_elements(sum), wg = sum->device->work_group;
+    struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
+    struct grid grid = {1, {ceil_div(n, BLOCK) * wg, 1, 1}, {wg, 1, 1}};
+    set_elementwise(add_kernel(s, sum->device->lane[LANE_COMPUTE], name, "elementwise.cl", "accumulate", grid, args,
+                               (int)COUNT(args)));
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------ */
+
+/* That slice of x on device d. */
+static struct tensor *bring(struct step *s, const char *name, struct tensor *x, struct device *d, int k,
+                            struct shard part)
+{
+    char full[40];
+    struct tensor *slice = new_slice(s->pool, x, k, part);
+    if (x->device == d)
+        return slice;
+    snprintf(full, sizeof full, "%s.received", name);
+    struct tensor *received = new_tensor(s->pool, d, x->class, full, FLOAT32, slice->rank, slice->shape);
+    snprintf(full, sizeof full, "%s.move", name);
+    add_move(s, full, received, slice);
+    return received;
+}
+
+/* What the n devices have of a part, summed into what device k has of it: a + b and b + a are the same bits. */
+static struct tensor *sum_up(struct step *s, const char *name, struct tensor *const *part, int n, int k)
+{
+    char full[40];
+    struct tensor *sum = part[0];
+    snprintf(full, sizeof full, "%s.add", name);
+    for (int i = 1; sum && i < n; i++) {
+        struct tensor *to = i == k ? part[k] : sum;
+        add_sum(s, full, to, i == k ? sum : part[i]);
+        sum = to;
+    }
+    return sum;
+}
+
+/* Device k sums its part, or with `naive` all.  All begin with another sender, so that none gets everything at once. */
+static void sum_everywhere(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain, bool naive,
+                           struct tensor **sum)
+{
+    struct tensor **part = allocate((size_t)(n * n), sizeof *part);
+    size_t elements = count_elements(x[0]);
+    for (int turn = 0; turn < n; turn++)
+        for (int k = 0; k < n; k++) {
+            struct shard mine = naive ? (struct shard){0, elements} : flat_part(elements, grain, k, n);
+            int from = (k + turn) % n;
+            if (mine.begin < mine.end)
+                part[k * n + from] = bring(s, name, x[from], x[k]->device, k, mine);
+        }
+    for (int k = 0; k < n; k++)
+        sum[k] = sum_up(s, name, part + k * n, n, k);
+    free(part);
+}
+
+void add_reduce_scatter(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain,
+                        struct tensor **sum)
+{
+    sum_everywhere(s, name, x, n, grain, false, sum);
+}
+
+void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
+{
+    char full[40];
+    struct tensor **to = allocate((size_t)n, sizeof *to);
+    snprintf(full, sizeof full, "%s.send", name);
+    for (int k = 0; k < n; k++) {
+        struct shard part = flat_part(count_elements(x[k]), ALIGNED, k, n);
+        for (int turn = 1; turn < n && part.begin < part.end; turn++)
+            to[turn - 1] = new_slice(s->pool, x[(k + turn) % n], k, part);
+        if (part.begin < part.end)
+            add_broadcast(s, full, to, n - 1, new_slice(s->pool, x[k], k, part));
+    }
+    free(to);
+}
+
+void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
+{
+    struct tensor **sum = allocate((size_t)n, sizeof *sum);
+    add_reduce_scatter(s, name, x, n, ALIGNED, sum);
+    add_all_gather(s, name, x, n);
+    free(sum);
+}
+
+void add_naive_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
+{
+    struct tensor **sum = allocate((size_t)n, sizeof *sum);
+    sum_everywhere(s, name, x, n, ALIGNED, true, sum);
+    free(sum);
 }

@@ -1,4 +1,4 @@
-/* mesh.c - coordinates of ranks, layers of stages, shards of units. */
+/* mesh.c - coordinates of ranks, layers of stages, shards of units, parts of tensors. */
 #include "mesh.h"
 
 #include "../../cl/shared.h" /* defines: NORM_BLOCK */
@@ -14,6 +14,7 @@ int n_ranks(const struct mesh *m) { return m->dp * m->pp * m->tp; }
 int n_stages(const struct mesh *m) { return m->pp * m->chunks; }
 int rank_at(const struct mesh *m, int dp, int stage) { return (dp * m->pp + stage % m->pp) * m->tp; }
 int dp_of(const struct mesh *m, int rank) { return rank / (m->pp * m->tp); }
+int tp_of(const struct mesh *m, int rank) { return rank % m->tp; }
 bool has_stage(const struct mesh *m, int rank, int stage) { return rank / m->tp % m->pp == stage % m->pp; }
 void free_mesh(struct mesh *m) { free(m->first_layer); }
 
@@ -41,14 +42,10 @@ static struct problem *read_axes(const char *text, int *axis[3])
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
 {
     *m = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
-    struct problem *p = text ? read_axes(text, (int *[]){&m->dp, &m->pp, &m->tp}) : NULL;
-    if (!p && m->tp > 1)
-        return new_problem(EXIT_USAGE, "--mesh %s: this version does not cut layers; use tp=1", text);
-    return p;
+    return text ? read_axes(text, (int *[]){&m->dp, &m->pp, &m->tp}) : NULL;
 }
 
-/* Part k of n of E things: [kE/n, (k+1)E/n). */
-static size_t part(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
+size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
 
 static struct problem *read_stages(struct mesh *m, int layers, const char *text)
 {
@@ -80,15 +77,30 @@ struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
     if (stages)
         return read_stages(m, layers, stages);
     for (int s = 0; s <= n; s++)
-        m->first_layer[s] = (int)part((size_t)layers, s, n);
+        m->first_layer[s] = (int)part_begin((size_t)layers, s, n);
     return NULL;
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
 
-struct shard shard_of(size_t elements, int k, int n)
+struct shard flat_part(size_t elements, size_t grain, int k, int n)
 {
-    size_t blocks = ceil_div(elements, NORM_BLOCK);
-    return (struct shard){MIN(part(blocks, k, n) * NORM_BLOCK, elements),
-                          MIN(part(blocks, k + 1, n) * NORM_BLOCK, elements)};
+    size_t grains = ceil_div(elements, grain);
+    return (struct shard){MIN(part_begin(grains, k, n) * grain, elements),
+                          MIN(part_begin(grains, k + 1, n) * grain, elements)};
+}
+
+struct shard shard_of(size_t elements, int k, int n) { return flat_part(elements, NORM_BLOCK, k, n); }
+
+/* ---- parts ----------------------------------------------------------------------------------------------------- */
+
+struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n)
+{
+    size_t rows = (size_t)shape[0], columns = (size_t)shape[1], sections = (size_t)c->sections;
+    bool by_columns = c->split == SPLIT_COLUMNS;
+    size_t runs = by_columns ? rows * sections : sections, length = rows * columns / runs;
+    size_t grain = (size_t)c->grain * (by_columns ? 1 : columns), grains = length / grain;
+    if (c->split == SPLIT_NONE)
+        return (struct part){1, rows * columns, 0, rows * columns};
+    return (struct part){runs, length, part_begin(grains, k, n) * grain, part_begin(grains, k + 1, n) * grain};
 }

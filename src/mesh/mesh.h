@@ -1,11 +1,13 @@
 /* mesh.h - which device plays which part, and how what they share is cut.
  *
- *     mesh         coordinates of ranks, layers of stages, shards of units         mesh.c
- *     collective   one tensor to many devices; the sum of many on one              collective.c
+ *     mesh         coordinates of ranks, layers of stages, shards of units, parts of tensors      mesh.c
+ *     collective   one tensor to many devices; sums over devices                                  collective.c
  *
  * A *mesh* arranges the ranks (one per device) along three axes.  Ranks that differ only in the data-parallel
  * coordinate hold the same parameters and train on other sequences; those that differ only in the pipeline coordinate
- * hold other layers.  With dp=2,pp=2, rank 0 and 1 are the two stages of the first pipeline, 2 and 3 of the second.
+ * hold other layers.  Those that differ only in the tensor-parallel coordinate, a *group* of *members*, hold parts of
+ * the same layers and work on the same tokens.  With dp=2,pp=2, rank 0 and 1 are the two stages of the first pipeline,
+ * 2 and 3 of the second; with tp=2 beside it, each of these four is a group of two neighbouring ranks.
  *
  * A pipeline has n_stages() stages, stage s on the device with coordinate s % pp: one stage each, or several (chunks)
  * in an interleaved pipeline.
@@ -19,6 +21,7 @@ enum { MAX_RANKS = 4096, MAX_CHUNKS = 16 };
 struct mesh {
     int dp, pp, tp;
     int zero;         /* what data-parallel ranks share out: 1 optimizer state, 2 gradients too, 3 parameters too */
+    bool exact;       /* sums over the members of a group are one device's to the bit */
     int chunks;       /* stages per device */
     int *first_layer; /* [n_stages + 1] of each stage, and the end */
 };
@@ -30,17 +33,49 @@ struct problem *cut_layers(struct mesh *m, int layers, const char *stages);
 void free_mesh(struct mesh *m);
 int n_ranks(const struct mesh *m);
 int n_stages(const struct mesh *m);
-int rank_at(const struct mesh *m, int dp, int stage);
+int rank_at(const struct mesh *m, int dp, int stage); /* the first member of that group */
 int dp_of(const struct mesh *m, int rank);
+int tp_of(const struct mesh *m, int rank);
 bool has_stage(const struct mesh *m, int rank, int stage);
 
-/* Part k of n of `elements`, in whole norm blocks: [begin, end), perhaps empty. */
+/* Part k of n of `things` begins at thing kE/n, rounded down; part n: the end. */
+size_t part_begin(size_t things, int k, int n);
+/* Part k of n of `elements`, in whole grains: [begin, end), perhaps empty. */
 struct shard {
     size_t begin, end;
 };
-struct shard shard_of(size_t elements, int k, int n);
+struct shard flat_part(size_t elements, size_t grain, int k, int n);
+struct shard shard_of(size_t elements, int k, int n); /* in norm blocks */
+
+/* How a tensor of two dimensions is cut among the members of a tensor-parallel group. */
+enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
+struct cut {
+    enum partition split;
+    int sections;  /* along that axis, each cut by itself: q, k and v */
+    int64_t grain; /* so many rows or columns stay together: those of a head */
+};
+/* Part k of n: elements [begin, end) of each of `runs` runs of `length`, which make up the tensor.  Not cut: all. */
+struct part {
+    size_t runs, length, begin, end;
+};
+struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
 
 /* ---- collective.c ---------------------------------------------------------------------------------------------- */
+
+/* Shard k of a tensor, named "grad.3/1" for shard 1; or the tensor itself where it is all of it. */
+struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s);
+/* sum += x, on the sum's device. */
+void add_sum(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
+/* Tensor k of n becomes, in its part k (of whole grains), the sum of all of them, ((x0 + x1) + x2) ...; that slice goes
+ * to sum[k], NULL where it is empty. */
+void add_reduce_scatter(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain,
+                        struct tensor **sum);
+/* Each tensor, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
+void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n);
+/* Each becomes the sum of all, to the same bits; the first sums parts and shares the results out, so each device sends
+ * and receives twice its tensor, however many there are; the naive one sends everything to everybody. */
+void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n);
+void add_naive_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n);
 
 /* The same bytes to n other tensors.  Through the host they come down once and go up n times. */
 void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from);

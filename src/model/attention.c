@@ -20,10 +20,12 @@ struct heads { /* sizes, and the operands that the products share */
     int t, hs, batch, heads, channels;
 };
 
-static struct heads heads_of(const struct build *b)
+/* Of all heads, or of those that a member of a tensor-parallel group has. */
+static struct heads heads_of(const struct build *b, const struct tensor *qkv)
 {
     const struct config *c = &b->model->params->config;
-    return (struct heads){b->seq, c->channels / c->heads, b->batch, c->heads, c->channels};
+    int hs = c->channels / c->heads, channels = columns_of(qkv) / 3;
+    return (struct heads){b->seq, hs, b->batch, channels / hs, channels};
 }
 
 /* q (0), k (1) or v (2) of a (B, T, 3C) tensor. */
@@ -50,7 +52,7 @@ static float score_scale(const struct heads *h) { return (float)(1 / sqrt(h->hs)
 
 static void attention_backward(struct build *b, const struct op *op)
 {
-    struct heads h = heads_of(b);
+    struct heads h = heads_of(b, op->in[0]);
     struct tensor *qkv = op->in[0], *att = op->saved[0], *dout = gradient(b, op->out);
     struct tensor *dqkv = like(b, op, ".dqkv", qkv), *datt = like(b, op, ".datt", att);
     int rows = h.batch * h.heads * h.t;
@@ -74,7 +76,7 @@ static void attention_backward(struct build *b, const struct op *op)
 
 struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
 {
-    struct heads h = heads_of(b);
+    struct heads h = heads_of(b, qkv);
     int rows = h.batch * h.heads * h.t;
     struct tensor *att = activation(b, "attn.att", SHAPE(h.batch, h.heads, h.t, h.t));
     struct tensor *out = activation(b, name, SHAPE(h.batch * h.t, h.channels));

@@ -34,7 +34,7 @@ static void check_loops(const struct device *d, int tokens, int channels)
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq)
 {
     struct build b = {.step = s, .model = m, .engine = engine, .batch = batch, .seq = seq};
-    b.sum = allocate((size_t)m->params->n_units * (size_t)m->mesh->dp, sizeof *b.sum);
+    b.sum = allocate((size_t)m->params->n_units * (size_t)(m->mesh->dp * m->mesh->tp), sizeof *b.sum);
     for (int rank = 0; rank < n_ranks(m->mesh); rank++)
         check_loops(m->replica[rank].device, batch * seq, m->params->config.channels);
     on_rank(&b, 0, -1, ROLE_OTHER);
@@ -45,6 +45,7 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
 {
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
+    b->member = tp_of(b->model->mesh, rank);
     b->step->stamp = (struct stamp){-1, micro, role};
 }
 
@@ -53,6 +54,7 @@ void end_build(struct build *b)
     free(b->grad);
     free(b->summed);
     free(b->sum);
+    free(b->met);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */

@@ -167,7 +167,7 @@ static const struct st_tensor *expect_tensor(const struct safetensors *st, const
 static void check_tensors(const struct safetensors *st, const struct config *c)
 {
     check_config(c);
-    struct params *p = new_params(c);
+    struct params *p = new_params(c, &one_rank, 0);
     for (int i = 0; i < p->n; i++)
         expect_tensor(st, &p->param[i]);
     free_params(p);

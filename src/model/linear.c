@@ -4,6 +4,9 @@
  *     backward  dx (N, in)  = dy (N, out) . w (out, in)               NN
  *               dw (out, in) += dy (N, out)^T . x (N, in)             TN
  *               dbias (out)   += column sums of dy
+ *
+ * A member of a tensor-parallel group may have rows of w, so some of the outputs: then its dx is a part of a sum over
+ * the members.  Or it has columns, and gets those inputs: then its y is.  The first member adds the bias.
  */
 #include "model.h"
 
@@ -29,19 +32,35 @@ static void linear_backward(struct build *b, const struct op *op)
         bias_backward(b, op, dy);
     struct tensor *dx = like(b, op, ".dx", x);
     snprintf(name, sizeof name, "%s.dx", op->name);
-    gemm(b, name,
-         &(struct gemm){GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in),
-                        .start = START_ZERO});
+    struct gemm g = {
+        GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in), .start = START_ZERO};
+    if (op->w.cut.split == SPLIT_ROWS)
+        sum_products(b, name, &g, op->w.cut.sections);
+    else
+        gemm(b, name, &g);
     give_gradient(b, op, x, dx);
 }
 
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
     int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
+    bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->member == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
-    gemm(b, name,
-         &(struct gemm){GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out),
-                        .start = bias.value ? START_BIAS : START_ZERO, .bias = bias.value});
+    struct gemm g = {GEMM_NT,
+                     n,
+                     out,
+                     in,
+                     1,
+                     1,
+                     matrix(x, in),
+                     matrix(w.value, in),
+                     matrix(y, out),
+                     .start = biased ? START_BIAS : START_ZERO,
+                     .bias = biased ? bias.value : NULL};
+    if (w.cut.split == SPLIT_COLUMNS)
+        sum_products(b, name, &g, 1);
+    else
+        gemm(b, name, &g);
     struct op *op = record(b, name, linear_backward, y, x);
     op->w = w;
     op->bias = bias;

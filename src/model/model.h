@@ -24,7 +24,6 @@ struct config {
 enum { MAX_LAYERS = 1000 };
 void check_config(const struct config *c); /* refuses impossible sizes */
 
-enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS }; /* how tensor parallelism cuts it */
 enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 
 /* One parameter of one layer.  Linear weights are (out, in); Hugging Face's Conv1D has them transposed. */
@@ -35,9 +34,10 @@ struct param {
     int unit;         /* 0 embedding, 1..L layers, L+1 final */
     int rank;
     int64_t shape[2];
-    bool conv1d; /* transposed in files with Hugging Face's names */
-    bool decay;  /* weight decay: matrices */
-    enum partition split;
+    bool conv1d;    /* transposed in files with Hugging Face's names */
+    bool decay;     /* weight decay: matrices */
+    struct cut cut; /* by tensor parallelism */
+    int first;      /* where its rows or columns begin, in those of the whole */
     enum init init;
     size_t offset; /* elements from the unit's start */
 };
@@ -46,6 +46,7 @@ struct param {
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
     size_t elements, n_decay; /* padding included */
+    size_t n_counted;         /* so many belong to the norm: not what the first member of a group counts already */
     int first, n;             /* its parameters in the table */
 };
 struct params {
@@ -54,8 +55,10 @@ struct params {
     struct unit *unit;
     int n, n_units;
 };
-struct params *new_params(const struct config *c);
-int layer_of_unit(const struct params *p, int unit); /* -1: embedding or final */
+/* The table of what member k of a tensor-parallel group has: the same parameters, but parts of them. */
+struct params *new_params(const struct config *c, const struct mesh *m, int k);
+struct problem *check_members(const struct config *c, int tp); /* are there parts for so many? */
+int layer_of_unit(const struct params *p, int unit);           /* -1: embedding or final */
 void free_params(struct params *p);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
@@ -81,8 +84,10 @@ enum other_param { WTE, WPE, LNF_W, LNF_B, HEAD, OTHER_PARAMS };
 
 /* ---- replica.c: a rank's part of the state on its device --------------------------------------------------------- */
 
-struct weight { /* a parameter with its gradient: what a layer function is given */
+struct weight { /* a parameter, or a member's part of it, with its gradient: what a layer function is given */
     struct tensor *value, *grad;
+    struct cut cut;
+    int first; /* of its rows or columns, in the whole */
 };
 struct layer { /* views of one layer's unit */
     struct weight w[LAYER_PARAMS];
@@ -102,7 +107,8 @@ struct replica {
     struct tensor *state;              /* (4) norm, clip scale, halted */
 };
 struct model {
-    struct params *params;
+    struct params *params; /* of the whole model */
+    struct params **part;  /* what ranks have, by their tensor-parallel coordinate */
     struct pool *pool;
     const struct mesh *mesh;
     struct replica *replica; /* per rank: rank r lives on device r */
@@ -117,17 +123,19 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
                         struct gradients kept);
 void free_model(struct model *m); /* the tensors belong to the pool */
 int stage_of(const struct model *m, int unit);
-int first_unit(const struct model *m, int stage); /* of a stage; of the one behind the last: the end */
-/* What data-parallel rank k updates of a unit: its shard, or without ZeRO all of it. */
-struct shard updated_by(const struct model *m, int unit, int k);
-/* Set-up and saving, nothing in flight: the same values go to every rank that has the parameter; read from the first.
- */
+int first_unit(const struct model *m, int stage);                /* of a stage; of the one behind the last: the end */
+const struct params *params_of(const struct model *m, int rank); /* of what it has */
+/* What a rank updates of a unit: its shard, or without ZeRO all of it. */
+struct shard updated_by(const struct model *m, int unit, int rank);
+/* Set-up and saving, nothing in flight, whole parameters: cut for every rank that has a part of it; put together from
+ * the first ones. */
 void write_param(struct model *m, int param, const float *values);
 void read_param(struct model *m, int param, float *values);
-/* Adam's m (which 0) or v (1) of a whole unit, put together from the shards. */
+/* Adam's m (which 0) or v (1) of a whole unit, put together from parts and shards. */
 void read_moment(struct model *m, int unit, int which, float *values);
 void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
-void read_gradient(struct model *m, int param, float *values); /* of the first rank that has it; tied ones are summed */
+void read_gradient(struct model *m, int param,
+                   float *values); /* of the first ranks that have it; tied ones are summed */
 
 /* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
 
@@ -144,7 +152,7 @@ void refuse_bad_parameters(struct model *m, const char *path);
 /* All parameters as safetensors with Hugging Face's GPT-2 names, published atomically. */
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
 
-/* ---- build.c: the builder -------------------------------------------------------------------------------------- */
+/* ---- build.c, members.c: the builder --------------------------------------------------------------------------- */
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 struct op;
@@ -169,12 +177,33 @@ struct build {
     size_t n_grad, cap_grad;
     int *summed; /* by id: the group, from 1, that has begun to sum it */
     size_t n_summed, cap_summed;
-    struct tensor **sum; /* [unit * dp + k]: shard k of the gradient, summed over ranks, once reduce_unit() has run */
+    struct tensor **sum; /* [(unit * tp + member) * dp + k]: shard k of the gradient of what a member has, summed over
+                            ranks, once reduce_unit() has run */
+    int member;          /* tensor-parallel coordinate of the rank whose tasks are being added */
+    struct meeting *met; /* of the members of a group so far, one after another; each as often */
+    size_t n_met, cap_met, n_meetings /* of one member */, group_begin /* in the list */;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
 /* The tasks that follow are of this rank and micro-batch (-1: of none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);
 void end_build(struct build *b);
+
+/* The members of a tensor-parallel group are built one after another, each as if alone (members.c):
+ *
+ *     for (int k = first_member(b); k >= 0; k = next_member(b))
+ *         ... the tasks of member k, which meets the others in collectives
+ */
+int first_member(struct build *b);
+int next_member(struct build *b); /* -1: no more; their tasks are now in an order that is correct */
+/* This member's x becomes the sum of what all members bring; x, in `tp` parts of which each brings its own, becomes
+ * whole.  A parts' size is a multiple of UNIT_ALIGN. */
+void all_reduce(struct build *b, const char *name, struct tensor *x);
+void all_gather(struct build *b, const char *name, struct tensor *x);
+/* C is the sum of all members' products, on each.  Their k's make up one, in as many sections, in each of which they
+ * come in the members' order. */
+struct gemm;
+void sum_products(struct build *b, const char *name, const struct gemm *g, int sections);
+
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
 /* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
@@ -229,10 +258,10 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x);
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y);
 /* x (N, in) * w(out, in)^T + bias(out): (N, out).  bias.value may be NULL. */
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
-/* qkv (N, 3C): causal attention of H heads: (N, C) */
+/* qkv (N, 3C): causal attention of H heads: (N, C).  Of a member's heads: as many channels as these have. */
 struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
-/* Mean cross-entropy's parts: losses (N); total (1) accumulates their sum over micro-batches; its gradient is scaled by
- * 1/tokens_per_step.  total NULL: evaluation. */
+/* Mean cross-entropy's parts, of logits for all words or a member's: losses (N); total (1) accumulates their sum over
+ * micro-batches; its gradient is scaled by 1/tokens_per_step.  total NULL: evaluation. */
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
 
@@ -281,8 +310,10 @@ struct turn { /* what a stage does next */
 struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros);
 /* All devices' actions in one order that is correct one after another; *n of them. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
-/* One stage's forward of a micro-batch on data-parallel rank k, which goes on the tape; `before`: that of the stage
- * before it, or NULL.  The last stage's hidden state is tape->out. */
+/* The tasks that follow are of the tape's rank and micro-batch. */
+void on_tape(struct build *b, struct tape *tape, enum role role);
+/* One stage's forward of a micro-batch on data-parallel rank k, on the member that is being built; it goes on the tape.
+ * `before`: that of the stage before it, or NULL.  The last stage's hidden state is tape->out. */
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
                    int group, const struct batch *batch);
 /* ... and of its backward, unit by unit; the gradient of what came in goes to the stage before. */

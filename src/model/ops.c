@@ -12,12 +12,12 @@ static void embed_backward(struct build *b, const struct op *op)
     struct replica *r = b->replica;
     struct tensor *dx = gradient(b, op->out), *order = op->saved[0], *start = op->saved[1];
     struct tensor *dwte = r->lookup_grad ? r->lookup_grad : r->other[WTE].grad, *dwpe = r->other[WPE].grad;
-    int n = b->batch * b->seq;
+    int n = b->batch * b->seq, words = rows_of(dwte);
     bool more_wte = accumulates(b, dwte), more_wpe = accumulates(b, dwpe);
-    set_traffic(LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)c->vocab),
-                       ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(c->vocab), INT(c->channels),
-                       INT(more_wte)),
-                (double)c->channels * (n + (more_wte ? 2 * MIN(n, c->vocab) : c->vocab)));
+    set_traffic(LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", groups(b, (size_t)words),
+                       ACCUMULATE(dwte, more_wte), IN(dx), IN(order), IN(start), INT(r->other[WTE].first),
+                       INT(c->channels), INT(more_wte)),
+                (double)c->channels * (n + (more_wte ? 2 * MIN(n, words) : words)));
     LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", groups(b, (size_t)c->seq_len),
            ACCUMULATE(dwpe, more_wpe), IN(dx), INT(b->batch), INT(b->seq), INT(c->seq_len), INT(c->channels),
            INT(more_wpe));
@@ -27,11 +27,14 @@ struct tensor *embed(struct build *b, const struct batch *batch)
 {
     const struct config *c = &b->model->params->config;
     int n = b->batch * b->seq;
+    struct weight wte = b->replica->other[WTE];
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
-    set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x),
-                       IN(b->replica->other[WTE].value), IN(b->replica->other[WPE].value), IN(batch->tokens), INT(n),
-                       INT(b->seq), INT(c->channels)),
+    set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
+                       IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(rows_of(wte.value)),
+                       INT(b->seq), INT(c->channels), INT(wte.cut.split == SPLIT_NONE || b->member == 0)),
                 (double)c->channels * (2 * n + b->seq));
+    if (wte.cut.split == SPLIT_ROWS)
+        all_reduce(b, "embed", x);
     struct op *op = record(b, "embed", embed_backward, x, NULL);
     op->saved[0] = batch->order;
     op->saved[1] = batch->start;
@@ -124,7 +127,7 @@ static void cross_entropy_backward(struct build *b, const struct op *op)
     int n = rows_of(logits), v = columns_of(logits);
     struct tensor *dlogits = like(b, op, ".dlogits", logits);
     LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", groups(b, (size_t)n), OUT(dlogits), IN(logits), IN(lse),
-           IN(targets), INT(n), INT(v), FLOAT((float)op->scale));
+           IN(targets), INT(b->replica->other[HEAD].first), INT(v), FLOAT((float)op->scale));
     give_gradient(b, op, logits, dlogits);
 }
 
@@ -135,13 +138,31 @@ static void add_loss(struct build *b, struct tensor *total, struct tensor *losse
            INT(count_elements(losses)), INT(more));
 }
 
+/* Each member of a tensor-parallel group has the logits of some words: it makes three numbers of them per token, and
+ * all combine everybody's. */
+static void add_losses_of_parts(struct build *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
+                                struct tensor *targets)
+{
+    int n = rows_of(logits), padded = (int)round_up((size_t)n, UNIT_ALIGN), members = b->model->mesh->tp;
+    struct tensor *all = activation(b, "loss.parts", SHAPE(members, 3, padded));
+    struct tensor *mine = new_view(b->step->pool, all, "loss.part", (size_t)(b->member * 3 * padded), SHAPE(3, padded));
+    LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
+           INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(columns_of(logits)));
+    all_gather(b, "loss", all);
+    LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)n), OUT(losses), OUT(lse), IN(all), INT(n), INT(padded),
+           INT(members));
+}
+
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step)
 {
     int n = rows_of(logits), v = columns_of(logits);
     struct tensor *losses = activation(b, "losses", SHAPE(n)), *lse = activation(b, "lse", SHAPE(n));
-    LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
-           IN(batch->targets), INT(n), INT(v));
+    if (v < b->model->params->config.vocab)
+        add_losses_of_parts(b, losses, lse, logits, batch->targets);
+    else
+        LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
+               IN(batch->targets), INT(n), INT(v));
     if (total)
         add_loss(b, total, losses);
     struct op *op = record(b, "loss", cross_entropy_backward, losses, logits);

@@ -10,7 +10,10 @@
  *     update   owners run AdamW on their shards
  *     send     the new parameters travel to the other ranks: an all-gather
  *
- * Without ZeRO the sums travel instead, and every rank updates all of the unit.  The sum over ranks is (g0 + g1) + g2
+ * Without ZeRO the sums travel instead, and every rank updates all of the unit.  Members of a tensor-parallel group
+ * have other parts of a unit, so all this is done by the first members of all groups, by the second ones, and so on;
+ * what members have alike has the same gradient on each, and counts once in the norm.  The sum over ranks is (g0 + g1)
+ * + g2
  * ..., whoever owns the shard: the bits depend on the number of data-parallel ranks only.
  */
 #include "model.h"
@@ -19,32 +22,27 @@
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 
-/* The tasks that follow are of that unit, on data-parallel rank k. */
+/* On data-parallel rank k, of the members whose turn it is. */
+static struct replica *replica_at(const struct build *b, int k, int stage)
+{
+    return &b->model->replica[rank_at(mesh_of(b), k, stage) + b->member];
+}
+
+/* The tasks that follow are of that unit there. */
 static void at(struct build *b, int k, int unit, enum role role)
 {
-    on_rank(b, rank_at(mesh_of(b), k, stage_of(b->model, unit)), -1, role);
+    on_rank(b, replica_at(b, k, stage_of(b->model, unit))->rank, -1, role);
     b->step->stamp.layer = layer_of_unit(b->model->params, unit);
 }
 
 static struct shard shard_at(const struct build *b, int unit, int k)
 {
-    return shard_of(b->model->params->unit[unit].elements, k, mesh_of(b)->dp);
+    return shard_of(b->model->part[b->member]->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
-/* Elements of a unit's tensor, named "grad.3/1" for shard 1; or all of it. */
-static struct tensor *slice(struct build *b, struct tensor *of, int k, struct shard s)
+static struct tensor **sums_of(const struct build *b, int unit)
 {
-    char name[48];
-    if (s.begin == 0 && s.end == count_elements(of))
-        return of;
-    snprintf(name, sizeof name, "%.36s/%d", of->name, k);
-    return new_view(b->step->pool, of, name, s.begin, SHAPE((int64_t)(s.end - s.begin)));
-}
-
-static void add_to(struct build *b, const char *name, struct tensor *sum, struct tensor *g)
-{
-    size_t n = count_elements(sum);
-    set_elementwise(LAUNCH(b, name, "elementwise.cl", "accumulate", blocks(b, n), INOUT(sum), IN(g), ELEMENTS(n)));
+    return b->sum + (unit * mesh_of(b)->tp + b->member) * mesh_of(b)->dp;
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
@@ -53,66 +51,39 @@ static void add_to(struct build *b, const char *name, struct tensor *sum, struct
 static void sum_tied(struct build *b, bool grouped)
 {
     for (int k = 0; k < mesh_of(b)->dp; k++) {
-        struct replica *last = &b->model->replica[rank_at(mesh_of(b), k, n_stages(mesh_of(b)) - 1)];
+        struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
         at(b, k, 0, ROLE_REDUCE);
         struct replica *first = grouped ? b->replica->group : b->replica;
         if (!first->lookup_grad)
             return;
         if (last->rank != first->rank)
             add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad);
-        add_to(b, "tied.add", first->other[WTE].grad, first->lookup_grad);
+        add_sum(b->step, "tied.add", first->other[WTE].grad, first->lookup_grad);
     }
 }
 
 void end_group(struct build *b, int unit, bool grouped)
 {
-    if (unit == 0)
-        sum_tied(b, grouped);
-    at(b, 0, unit, ROLE_REDUCE);
-    if (grouped)
-        add_to(b, "group.add", b->replica->grad[unit], b->replica->group->grad[unit]);
-}
-
-/* Rank `from`'s gradient of shard k, on its owner. */
-static struct tensor *gradient_of(struct build *b, int unit, int k, int from)
-{
-    struct replica *owner = b->replica;
-    at(b, from, unit, ROLE_REDUCE);
-    struct tensor *g = slice(b, b->replica->grad[unit], k, shard_at(b, unit, k));
-    if (from == k)
-        return g;
-    struct tensor *received =
-        new_tensor(b->step->pool, owner->device, MEM_GRADIENTS, "grad.received", FLOAT32, g->rank, g->shape);
-    add_move(b->step, "reduce.move", received, g);
-    return received;
-}
-
-/* Every owner begins with another sender, so that no device gets all of them at once. */
-static void gather_gradients(struct build *b, int unit, struct tensor **part /* [k * dp + from] */)
-{
-    int dp = mesh_of(b)->dp;
-    for (int turn = 0; turn < dp; turn++)
-        for (int k = 0; k < dp; k++) {
-            struct shard s = shard_at(b, unit, k);
-            int from = (k + turn) % dp;
-            at(b, k, unit, ROLE_REDUCE);
-            if (s.begin < s.end)
-                part[k * dp + from] = gradient_of(b, unit, k, from);
-        }
+    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+        if (unit == 0)
+            sum_tied(b, grouped);
+        at(b, 0, unit, ROLE_REDUCE);
+        if (grouped)
+            add_sum(b->step, "group.add", b->replica->grad[unit], b->replica->group->grad[unit]);
+    }
 }
 
 void reduce_unit(struct build *b, int unit)
 {
     int dp = mesh_of(b)->dp;
-    struct tensor **part = allocate((size_t)(dp * dp), sizeof *part);
-    gather_gradients(b, unit, part);
-    for (int k = 0; k < dp; k++) {
-        at(b, k, unit, ROLE_REDUCE);
-        struct tensor *sum = b->sum[unit * dp + k] = part[k * dp];
-        for (int from = 1; sum && from < dp; from++)
-            add_to(b, "reduce.add", sum, part[k * dp + from]);
+    struct tensor **grad = allocate((size_t)dp, sizeof *grad);
+    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+        for (int k = 0; k < dp; k++)
+            grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
+        at(b, 0, unit, ROLE_REDUCE);
+        add_reduce_scatter(b->step, "reduce", grad, dp, NORM_BLOCK, sums_of(b, unit));
     }
-    free(part);
+    free(grad);
 }
 
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
@@ -142,29 +113,50 @@ static size_t add_blocks(struct build *b, struct tensor *sum, struct tensor *par
     return first + round_up(n, UNIT_ALIGN);
 }
 
-/* Each shard's block sums have a part of their own in one tensor on rank 0; what lies between stays zero. */
-static struct tensor *new_partials(struct build *b)
+/* Of shard k of a unit's gradient that part which belongs to the norm; NULL: none. */
+static struct tensor *counted(struct build *b, int unit, int k)
 {
-    size_t n = 0;
-    for (int i = 0; i < b->model->params->n_units * mesh_of(b)->dp; i++)
-        if (b->sum[i])
-            n += round_up(ceil_div(count_elements(b->sum[i]), NORM_BLOCK), UNIT_ALIGN);
-    struct tensor *t =
+    struct tensor *sum = sums_of(b, unit)[k];
+    struct shard s = shard_at(b, unit, k);
+    size_t end = MIN(s.end, b->model->part[b->member]->unit[unit].n_counted);
+    return sum && s.begin < end ? new_slice(b->step->pool, sum, k, (struct shard){0, end - s.begin}) : NULL;
+}
+
+/* All of them, in the table's order; NULL where there is none. */
+static struct tensor **all_counted(struct build *b, size_t *n_partials)
+{
+    int dp = mesh_of(b)->dp, tp = mesh_of(b)->tp, n = b->model->params->n_units * dp * tp;
+    struct tensor **all = allocate((size_t)n, sizeof *all);
+    for (int i = 0; i < n; i++) {
+        b->member = i % tp;
+        all[i] = counted(b, i / tp / dp, i / tp % dp);
+        *n_partials += all[i] ? round_up(ceil_div(count_elements(all[i]), NORM_BLOCK), UNIT_ALIGN) : 0;
+    }
+    return all;
+}
+
+/* Each shard's block sums have a part of their own in one tensor on rank 0; what lies between stays zero. */
+static struct tensor *add_partials(struct build *b)
+{
+    int dp = mesh_of(b)->dp, tp = mesh_of(b)->tp;
+    size_t n = 0, first = 0;
+    struct tensor **all = all_counted(b, &n), *partials;
+    partials =
         new_tensor(b->step->pool, b->model->replica[0].device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
-    t->persistent = true;
-    return t;
+    partials->persistent = true;
+    for (int i = 0; i < b->model->params->n_units * dp * tp; i++) {
+        b->member = i % tp;
+        at(b, i / tp % dp, i / tp / dp, ROLE_NORM);
+        if (all[i])
+            first = add_blocks(b, all[i], partials, first);
+    }
+    free(all);
+    return partials;
 }
 
 static void add_norm(struct build *b, struct tensor *losses)
 {
-    int dp = mesh_of(b)->dp;
-    struct tensor *partials = new_partials(b), **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
-    size_t first = 0;
-    for (int i = 0; i < b->model->params->n_units * dp; i++) {
-        at(b, i % dp, i / dp, ROLE_NORM);
-        if (b->sum[i])
-            first = add_blocks(b, b->sum[i], partials, first);
-    }
+    struct tensor *partials = add_partials(b), **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
     on_rank(b, 0, -1, ROLE_NORM);
     LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), IN(partials),
            INT(count_elements(partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
@@ -182,13 +174,14 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     at(b, on, unit, ROLE_UPDATE);
     struct replica *r = b->replica;
     struct shard s = shard_at(b, unit, k);
-    size_t n = s.end - s.begin, held = updated_by(b->model, unit, on).begin;
-    size_t n_decay = b->model->params->unit[unit].n_decay;
+    size_t n = s.end - s.begin, held = updated_by(b->model, unit, r->rank).begin;
+    size_t n_decay = b->model->part[b->member]->unit[unit].n_decay;
     struct shard of_state = {s.begin - held, s.end - held};
-    set_elementwise(LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(slice(b, r->value[unit], k, s)),
-                           INOUT(slice(b, r->m[unit], k, of_state)), INOUT(slice(b, r->v[unit], k, of_state)),
-                           IN(gradient), IN(r->control), IN(r->state), ELEMENTS(n),
-                           ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0)));
+    set_elementwise(LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n),
+                           INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
+                           INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
+                           INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control),
+                           IN(r->state), ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0)));
 }
 
 /* The same bytes of one tensor per data-parallel rank, from rank k to the others, beginning behind k. */
@@ -209,8 +202,8 @@ static struct tensor **slices(struct build *b, int unit, int k, bool of_gradient
     int dp = mesh_of(b)->dp;
     struct tensor **t = allocate((size_t)dp, sizeof *t);
     for (int on = 0; on < dp; on++) {
-        struct replica *r = &b->model->replica[rank_at(mesh_of(b), on, stage_of(b->model, unit))];
-        t[on] = slice(b, of_gradients ? r->grad[unit] : r->value[unit], k, shard_at(b, unit, k));
+        struct replica *r = replica_at(b, on, stage_of(b->model, unit));
+        t[on] = new_slice(b->step->pool, of_gradients ? r->grad[unit] : r->value[unit], k, shard_at(b, unit, k));
     }
     return t;
 }
@@ -219,7 +212,7 @@ static struct tensor **slices(struct build *b, int unit, int k, bool of_gradient
 static void update_unit(struct build *b, int unit, int k)
 {
     bool zero = mesh_of(b)->zero;
-    struct tensor *sum = b->sum[unit * mesh_of(b)->dp + k], **part = slices(b, unit, k, !zero);
+    struct tensor *sum = sums_of(b, unit)[k], **part = slices(b, unit, k, !zero);
     if (zero) {
         update_shard(b, unit, k, k, sum);
         share(b, "send.param", unit, k, part);
@@ -236,7 +229,7 @@ static void update_unit(struct build *b, int unit, int k)
 static void send_tied(struct build *b)
 {
     for (int k = 0; b->model->params->config.tied && k < mesh_of(b)->dp; k++) {
-        struct replica *last = &b->model->replica[rank_at(mesh_of(b), k, n_stages(mesh_of(b)) - 1)];
+        struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
         at(b, k, 0, ROLE_BROADCAST);
         if (last != b->replica)
             add_move(b->step, "send.tied", last->other[HEAD].value, b->replica->other[WTE].value);
@@ -245,13 +238,15 @@ static void send_tied(struct build *b)
 
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    int dp = mesh_of(b)->dp;
+    const struct mesh *m = mesh_of(b);
     gather_losses(b, losses, rank_loss);
     add_norm(b, losses);
-    for (int i = 0; i < b->model->params->n_units * dp; i++) { /* in the order in which the next forward needs them */
-        if (b->sum[i])
-            update_unit(b, i / dp, i % dp);
-        if (i == dp - 1)
-            send_tied(b);
-    }
+    for (int unit = 0; unit < b->model->params->n_units; unit++) /* in the order in which the next forward needs them */
+        for (b->member = 0; b->member < m->tp; b->member++) {
+            for (int k = 0; k < m->dp; k++)
+                if (sums_of(b, unit)[k])
+                    update_unit(b, unit, k);
+            if (unit == 0)
+                send_tied(b);
+        }
 }

@@ -11,33 +11,40 @@ struct row {
     const char *name, *llmc;
     enum size shape[2];
     bool conv1d;
-    enum partition split;
+    enum {
+        WHOLE,   /* every member of a tensor-parallel group has all of it */
+        ROWS,    /* cut by rows: outputs */
+        WORDS,   /* by rows too, but not where sums are to be exact */
+        COLUMNS, /* cut by columns: inputs */
+        QKV,     /* rows, in three sections, each cut by heads */
+        HEADS    /* columns, by heads */
+    } cut;
     enum init init;
 };
 
 /* In each unit the matrices (which decay) come first.  Order within the file formats is theirs, not ours. */
 static const struct row embedding_rows[] = {
-    {"wte.weight", "wte", {V, C}, false, SPLIT_ROWS, INIT_NORMAL},
-    {"wpe.weight", "wpe", {T, C}, false, SPLIT_NONE, INIT_NORMAL},
+    {"wte.weight", "wte", {V, C}, false, WORDS, INIT_NORMAL},
+    {"wpe.weight", "wpe", {T, C}, false, WHOLE, INIT_NORMAL},
 };
 static const struct row layer_rows[] = {
-    {"h.%d.attn.c_attn.weight", "qkvw", {C3, C}, true, SPLIT_ROWS, INIT_NORMAL},
-    {"h.%d.attn.c_proj.weight", "attprojw", {C, C}, true, SPLIT_COLUMNS, INIT_RESIDUAL},
-    {"h.%d.mlp.c_fc.weight", "fcw", {C4, C}, true, SPLIT_ROWS, INIT_NORMAL},
-    {"h.%d.mlp.c_proj.weight", "fcprojw", {C, C4}, true, SPLIT_COLUMNS, INIT_RESIDUAL},
-    {"h.%d.ln_1.weight", "ln1w", {C}, false, SPLIT_NONE, INIT_ONE},
-    {"h.%d.ln_1.bias", "ln1b", {C}, false, SPLIT_NONE, INIT_ZERO},
-    {"h.%d.attn.c_attn.bias", "qkvb", {C3}, false, SPLIT_ROWS, INIT_ZERO},
-    {"h.%d.attn.c_proj.bias", "attprojb", {C}, false, SPLIT_NONE, INIT_ZERO},
-    {"h.%d.ln_2.weight", "ln2w", {C}, false, SPLIT_NONE, INIT_ONE},
-    {"h.%d.ln_2.bias", "ln2b", {C}, false, SPLIT_NONE, INIT_ZERO},
-    {"h.%d.mlp.c_fc.bias", "fcb", {C4}, false, SPLIT_ROWS, INIT_ZERO},
-    {"h.%d.mlp.c_proj.bias", "fcprojb", {C}, false, SPLIT_NONE, INIT_ZERO},
+    {"h.%d.attn.c_attn.weight", "qkvw", {C3, C}, true, QKV, INIT_NORMAL},
+    {"h.%d.attn.c_proj.weight", "attprojw", {C, C}, true, HEADS, INIT_RESIDUAL},
+    {"h.%d.mlp.c_fc.weight", "fcw", {C4, C}, true, ROWS, INIT_NORMAL},
+    {"h.%d.mlp.c_proj.weight", "fcprojw", {C, C4}, true, COLUMNS, INIT_RESIDUAL},
+    {"h.%d.ln_1.weight", "ln1w", {C}, false, WHOLE, INIT_ONE},
+    {"h.%d.ln_1.bias", "ln1b", {C}, false, WHOLE, INIT_ZERO},
+    {"h.%d.attn.c_attn.bias", "qkvb", {C3}, false, QKV, INIT_ZERO},
+    {"h.%d.attn.c_proj.bias", "attprojb", {C}, false, WHOLE, INIT_ZERO},
+    {"h.%d.ln_2.weight", "ln2w", {C}, false, WHOLE, INIT_ONE},
+    {"h.%d.ln_2.bias", "ln2b", {C}, false, WHOLE, INIT_ZERO},
+    {"h.%d.mlp.c_fc.bias", "fcb", {C4}, false, ROWS, INIT_ZERO},
+    {"h.%d.mlp.c_proj.bias", "fcprojb", {C}, false, WHOLE, INIT_ZERO},
 };
 static const struct row final_rows[] = {
-    {"lm_head.weight", "", {V, C}, false, SPLIT_ROWS, INIT_NORMAL}, /* left out when tied */
-    {"ln_f.weight", "lnfw", {C}, false, SPLIT_NONE, INIT_ONE},
-    {"ln_f.bias", "lnfb", {C}, false, SPLIT_NONE, INIT_ZERO},
+    {"lm_head.weight", "", {V, C}, false, WORDS, INIT_NORMAL}, /* left out when tied */
+    {"ln_f.weight", "lnfw", {C}, false, WHOLE, INIT_ONE},
+    {"ln_f.bias", "lnfb", {C}, false, WHOLE, INIT_ZERO},
 };
 
 static int nearest_divisor(int n, int wanted)
@@ -78,7 +85,30 @@ static int64_t size_of(const struct config *c, enum size s)
     return sizes[s];
 }
 
-static void add_param(struct params *p, const struct row *row, int unit, int layer)
+static struct cut cut_of(const struct config *c, const struct row *row, bool exact)
+{
+    const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
+                               [ROWS] = {SPLIT_ROWS, 1, 1},
+                               [WORDS] = {exact ? SPLIT_NONE : SPLIT_ROWS, 1, 1},
+                               [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
+                               [QKV] = {SPLIT_ROWS, 3, c->channels / c->heads},
+                               [HEADS] = {SPLIT_COLUMNS, 1, c->channels / c->heads}};
+    return cuts[row->cut];
+}
+
+/* From the whole to part k of n. */
+static void take_part(struct param *x, int k, int n)
+{
+    struct part part = part_of(&x->cut, x->shape, k, n);
+    int64_t *axis = &x->shape[x->cut.split == SPLIT_COLUMNS];
+    size_t inner = x->cut.split == SPLIT_ROWS ? (size_t)x->shape[1] : 1;
+    if (x->cut.split == SPLIT_NONE)
+        return;
+    *axis = x->cut.sections * (int64_t)((part.end - part.begin) / inner);
+    x->first = (int)(part.begin / inner);
+}
+
+static void add_param(struct params *p, const struct row *row, int unit, int layer, bool exact)
 {
     struct param *x = &p->param[p->n++];
     struct unit *u = &p->unit[unit];
@@ -86,9 +116,8 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
                         .layer = layer,
                         .unit = unit,
                         .conv1d = row->conv1d,
-                        .split = row->split,
-                        .init = row->init,
-                        .offset = u->elements};
+                        .cut = cut_of(&p->config, row, exact),
+                        .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
     x->rank = row->shape[1] == NONE ? 1 : 2;
     x->shape[0] = size_of(&p->config, row->shape[0]);
@@ -96,12 +125,26 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
     x->decay = x->rank == 2;
     if (u->n++ == 0)
         u->first = p->n - 1;
-    u->elements += round_up((size_t)(x->shape[0] * x->shape[1]), UNIT_ALIGN);
-    if (x->decay)
-        u->n_decay = u->elements;
 }
 
-struct params *new_params(const struct config *c)
+/* One behind another, in each unit the matrices (which decay) first; of these, and of the others, what all members of a
+ * group have whole comes last.  Without tensor parallelism that is the table's order. */
+static void lay_out(struct params *p, struct unit *u, int k, int n)
+{
+    for (int turn = 0; turn < 4; turn++)
+        for (int i = u->first; i < u->first + u->n; i++) {
+            struct param *x = &p->param[i];
+            bool is_cut = n > 1 && x->cut.split != SPLIT_NONE;
+            if (turn != (x->decay ? 0 : 2) + (is_cut ? 0 : 1))
+                continue;
+            x->offset = u->elements;
+            u->elements += round_up((size_t)(x->shape[0] * x->shape[1]), UNIT_ALIGN);
+            u->n_decay = x->decay ? u->elements : u->n_decay;
+            u->n_counted = is_cut || k == 0 ? u->elements : u->n_counted;
+        }
+}
+
+struct params *new_params(const struct config *c, const struct mesh *m, int k)
 {
     struct params *p = allocate(1, sizeof *p);
     p->config = *c;
@@ -109,13 +152,26 @@ struct params *new_params(const struct config *c)
     p->unit = allocate((size_t)p->n_units, sizeof *p->unit);
     p->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *p->param);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(p, &embedding_rows[i], 0, -1);
+        add_param(p, &embedding_rows[i], 0, -1, m->exact);
     for (int l = 0; l < c->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
-            add_param(p, &layer_rows[i], 1 + l, l);
+            add_param(p, &layer_rows[i], 1 + l, l, m->exact);
     for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
-        add_param(p, &final_rows[i], 1 + c->layers, -1);
+        add_param(p, &final_rows[i], 1 + c->layers, -1, m->exact);
+    for (int i = 0; i < p->n; i++)
+        take_part(&p->param[i], k, m->tp);
+    for (int i = 0; i < p->n_units; i++)
+        lay_out(p, &p->unit[i], k, m->tp);
     return p;
+}
+
+struct problem *check_members(const struct config *c, int tp)
+{
+    int most = MIN(c->heads, c->vocab);
+    if (tp <= most)
+        return NULL;
+    return new_problem(EXIT_USAGE, "tp=%d cuts layers by heads, and the model has %d%s: use tp=%d", tp, c->heads,
+                       c->vocab < c->heads ? " and fewer words" : "", most);
 }
 
 void free_params(struct params *p)

@@ -107,8 +107,7 @@ static struct tensor *receive(struct build *b, const char *name, struct tensor *
     return x;
 }
 
-/* The tasks that follow are of the tape's rank and micro-batch. */
-static void on_tape(struct build *b, struct tape *tape, enum role role)
+void on_tape(struct build *b, struct tape *tape, enum role role)
 {
     b->tape = tape;
     on_rank(b, tape->rank, tape->micro, role);
@@ -119,7 +118,7 @@ static void on_tape(struct build *b, struct tape *tape, enum role role)
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
                    int group, const struct batch *batch)
 {
-    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage), .micro = micro, .group = group};
+    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->member, .micro = micro, .group = group};
     on_tape(b, tape, ROLE_SEND);
     if (before)
         tape->in = receive(b, "send.x", before->out, ACTIVATION_LANES);

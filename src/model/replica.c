@@ -21,10 +21,12 @@ int stage_of(const struct model *m, int unit)
     return stage;
 }
 
-struct shard updated_by(const struct model *m, int unit, int k)
+const struct params *params_of(const struct model *m, int rank) { return m->part[tp_of(m->mesh, rank)]; }
+
+struct shard updated_by(const struct model *m, int unit, int rank)
 {
-    size_t n = m->params->unit[unit].elements;
-    return m->mesh->zero ? shard_of(n, k, m->mesh->dp) : (struct shard){0, n};
+    size_t n = params_of(m, rank)->unit[unit].elements;
+    return m->mesh->zero ? shard_of(n, dp_of(m->mesh, rank), m->mesh->dp) : (struct shard){0, n};
 }
 
 static bool has_unit(const struct model *m, int rank, int unit) { return has_stage(m->mesh, rank, stage_of(m, unit)); }
@@ -49,7 +51,7 @@ static struct weight views_of(struct model *m, const struct replica *r, const st
     char *grad = format_string("grad.%s", p->name);
     struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
     struct weight w = {new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
-                       of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL};
+                       of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut, p->first};
     free(grad);
     return w;
 }
@@ -70,7 +72,7 @@ static void make_views(struct model *m, struct replica *r)
 {
     for (int i = 0; i < m->params->n; i++)
         if (r->value[m->params->param[i].unit]) {
-            r->by_param[i] = views_of(m, r, &m->params->param[i]);
+            r->by_param[i] = views_of(m, r, &params_of(m, r->rank)->param[i]);
             *role_of(m, r, i) = r->by_param[i];
         }
 }
@@ -84,8 +86,8 @@ static struct tensor *small_tensor(struct model *m, struct replica *r, const cha
 
 static void make_unit(struct model *m, struct replica *r, int unit, struct gradients kept)
 {
-    size_t n = m->params->unit[unit].elements;
-    struct shard mine = updated_by(m, unit, dp_of(m->mesh, r->rank));
+    size_t n = params_of(m, r->rank)->unit[unit].elements;
+    struct shard mine = updated_by(m, unit, r->rank);
     r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
     if (!m->training)
         return;
@@ -97,25 +99,27 @@ static void make_unit(struct model *m, struct replica *r, int unit, struct gradi
     r->v[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
 }
 
-/* A (V, C) tensor for the tied head or the look-up. */
+/* Shaped like the embedding (V, C), or the rank's part of it: for the tied head or the look-up. */
 static struct tensor *tied_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *name)
 {
-    const struct config *c = &m->params->config;
-    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, SHAPE(c->vocab, c->channels));
+    const struct param *wte = &params_of(m, r->rank)->param[0];
+    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, wte->rank, wte->shape);
     t->persistent = true;
     return t;
 }
 
 static void make_tied_head(struct model *m, struct replica *r)
 {
+    const struct param *wte = &params_of(m, r->rank)->param[0];
     bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
     if (first && m->training)
         r->lookup_grad = tied_tensor(m, r, MEM_GRADIENTS, "grad.wte.lookup");
     if (first && last)
         r->other[HEAD] = r->other[WTE];
     else if (last)
-        r->other[HEAD] = (struct weight){tied_tensor(m, r, MEM_PARAMETERS, "param.head"),
-                                         m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL};
+        r->other[HEAD] =
+            (struct weight){tied_tensor(m, r, MEM_PARAMETERS, "param.head"),
+                            m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL, wte->cut, wte->first};
 }
 
 /* A replica's own arrays, all empty. */
@@ -137,7 +141,7 @@ static struct replica *make_group(struct model *m, const struct replica *r)
     make_arrays(m, g);
     for (int u = 0; u < m->params->n_units; u++)
         if ((g->value[u] = r->value[u]))
-            g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, m->params->unit[u].elements);
+            g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(r->value[u]));
     make_views(m, g);
     if (m->params->config.tied) {
         make_tied_head(m, g);
@@ -170,7 +174,10 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
 {
     check_config(c);
     struct model *m = allocate(1, sizeof *m);
-    m->params = new_params(c);
+    m->params = new_params(c, &one_rank, 0);
+    m->part = allocate((size_t)mesh->tp, sizeof(struct params *));
+    for (int k = 0; k < mesh->tp; k++)
+        m->part[k] = new_params(c, mesh, k);
     m->pool = p;
     m->mesh = mesh;
     m->training = training;
@@ -192,42 +199,86 @@ void free_model(struct model *m)
 {
     for (int i = 0; i < n_ranks(m->mesh); i++)
         free_arrays(&m->replica[i]);
-    free(m->replica);
+    for (int k = 0; k < m->mesh->tp; k++)
+        free_params(m->part[k]);
+    free(m->replica), free(m->part);
     free_params(m->params);
     free(m);
 }
 
 /* ---- set-up and saving ----------------------------------------------------------------------------------------- */
 
-/* The first rank that has the parameter. */
-static struct replica *keeper(struct model *m, int param)
+/* Between a whole parameter and member k's part of it: `join` to the whole, or cut. */
+static void copy_part(const struct model *m, int param, int k, bool join, float *to, const float *from)
 {
-    return &m->replica[rank_at(m->mesh, 0, stage_of(m, m->params->param[param].unit))];
+    const struct param *p = &m->params->param[param];
+    struct part part = part_of(&m->part[k]->param[param].cut, p->shape, k, m->mesh->tp);
+    size_t n = part.end - part.begin;
+    for (size_t i = 0; i < part.runs; i++) {
+        size_t in_whole = i * part.length + part.begin, in_part = i * n;
+        memcpy(to + (join ? in_whole : in_part), from + (join ? in_part : in_whole), n * sizeof *to);
+    }
+}
+
+static void write_part(const struct model *m, struct tensor *t, int param, int k, const float *whole)
+{
+    if (!t)
+        return;
+    float *part = allocate(count_elements(t), sizeof *part);
+    copy_part(m, param, k, false, part, whole);
+    write_tensor(t, part);
+    free(part);
 }
 
 void write_param(struct model *m, int param, const float *values)
 {
     for (int r = 0; r < n_ranks(m->mesh); r++) {
-        struct replica *to = &m->replica[r];
-        if (to->by_param[param].value)
-            write_tensor(to->by_param[param].value, values);
-        if (param == 0 && m->params->config.tied && to->other[HEAD].value)
-            write_tensor(to->other[HEAD].value, values);
+        const struct replica *to = &m->replica[r];
+        int k = tp_of(m->mesh, r);
+        write_part(m, to->by_param[param].value, param, k, values);
+        if (param == 0 && m->params->config.tied && to->other[HEAD].value != to->other[WTE].value)
+            write_part(m, to->other[HEAD].value, param, k, values);
     }
 }
 
-void read_param(struct model *m, int param, float *values)
+static void read_parts(struct model *m, int param, bool gradient, float *values)
 {
-    read_tensor(keeper(m, param)->by_param[param].value, values);
+    int first = rank_at(m->mesh, 0, stage_of(m, m->params->param[param].unit));
+    for (int k = 0; k < m->mesh->tp; k++) {
+        const struct weight *w = &m->replica[first + k].by_param[param];
+        struct tensor *t = gradient ? w->grad : w->value;
+        float *part = allocate(count_elements(t), sizeof *part);
+        read_tensor(t, part);
+        copy_part(m, param, k, true, values, part);
+        free(part);
+    }
+}
+
+void read_param(struct model *m, int param, float *values) { read_parts(m, param, false, values); }
+void read_gradient(struct model *m, int param, float *values) { read_parts(m, param, true, values); }
+
+/* What the k-th members of all groups have of it. */
+static float *read_part_of_moment(struct model *m, int unit, int which, int k)
+{
+    float *part = allocate(m->part[k]->unit[unit].elements, sizeof *part);
+    for (int dp = 0; dp < m->mesh->dp; dp++) {
+        int rank = rank_at(m->mesh, dp, stage_of(m, unit)) + k;
+        struct tensor *t = which ? m->replica[rank].v[unit] : m->replica[rank].m[unit];
+        if (t)
+            read_tensor(t, part + updated_by(m, unit, rank).begin);
+    }
+    return part;
 }
 
 void read_moment(struct model *m, int unit, int which, float *values)
 {
-    for (int k = 0; k < m->mesh->dp; k++) {
-        struct replica *r = &m->replica[rank_at(m->mesh, k, stage_of(m, unit))];
-        struct tensor *t = which ? r->v[unit] : r->m[unit];
-        if (t)
-            read_tensor(t, values + updated_by(m, unit, k).begin);
+    const struct unit *u = &m->params->unit[unit];
+    memset(values, 0, u->elements * sizeof *values);
+    for (int k = 0; k < m->mesh->tp; k++) {
+        float *part = read_part_of_moment(m, unit, which, k);
+        for (int i = u->first; i < u->first + u->n; i++)
+            copy_part(m, i, k, true, values + m->params->param[i].offset, part + m->part[k]->param[i].offset);
+        free(part);
     }
 }
 
@@ -248,9 +299,4 @@ void clear_optimizer(struct model *m)
         }
         clear_tensor(m->replica[r].state);
     }
-}
-
-void read_gradient(struct model *m, int param, float *values)
-{
-    read_tensor(keeper(m, param)->by_param[param].grad, values);
 }

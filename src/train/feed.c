@@ -123,13 +123,26 @@ static struct batch upload_batch(struct trainer *t, struct step *s, int rank, st
 
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n)
 {
-    int first = rank_at(&t->mesh, f->rank, 0), last = rank_at(&t->mesh, f->rank, n_stages(&t->mesh) - 1);
+    int tp = t->mesh.tp, first = rank_at(&t->mesh, f->rank, 0),
+        last = rank_at(&t->mesh, f->rank, n_stages(&t->mesh) - 1);
     struct tensor *host = new_batch(t, t->machine->host, n);
     host->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
     f->n = n;
     s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, host, ACCESS_WRITE);
-    f->first = upload_batch(t, s, first, host, n);
-    f->last = last == first ? f->first : upload_batch(t, s, last, host, n);
+    f->first = f->last = allocate((size_t)(2 * tp), sizeof *f->first);
+    for (int k = 0; k < tp; k++)
+        f->first[k] = upload_batch(t, s, first + k, host, n);
+    if (last != first)
+        f->last += tp;
+    for (int k = 0; k < tp && last != first; k++)
+        f->last[k] = upload_batch(t, s, last + k, host, n);
+}
+
+void free_feeds(struct feed *f, int n)
+{
+    for (int i = 0; f && i < n; i++)
+        free(f[i].first);
+    free(f);
 }

@@ -63,7 +63,7 @@ static void add_control(struct trainer *t)
     }
 }
 
-/* The rank that has the last stage of data-parallel rank k: there the losses are. */
+/* The rank that has the last stage of data-parallel rank k: there the losses are, on the first member. */
 static int loss_rank(const struct trainer *t, int k) { return rank_at(&t->mesh, k, n_stages(&t->mesh) - 1); }
 
 /* The sum of its losses on every data-parallel rank: those on rank 0 are a view of `losses`, where the others' are
@@ -143,22 +143,32 @@ static void report_evaluation(void *context, const struct task *task, uint32_t n
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
-/* What is kept from a forward to its backward, of each data-parallel rank k. */
+/* What is kept from a forward to its backward, of each data-parallel rank k and member. */
 struct work {
     struct trainer *t;
     struct build *b;
     struct feed *feeds; /* [micro * dp + k] */
-    struct tape *tapes; /* [(micro * stages + stage) * dp + k] */
+    struct tape *tapes; /* [((micro * stages + stage) * dp + k) * tp + member] */
 };
 
-static struct tape *tape_at(const struct work *w, int stage, int micro, int k)
+static struct tape *tape_at(const struct work *w, int stage, int micro, int k, int member)
 {
     const struct mesh *m = &w->t->mesh;
-    return stage < 0 ? NULL : &w->tapes[(micro * n_stages(m) + stage) * m->dp + k];
+    return stage < 0 ? NULL : &w->tapes[((micro * n_stages(m) + stage) * m->dp + k) * m->tp + member];
 }
 
 /* Which group of sequences, one after another, a micro-batch is of. */
 static int group_of(const struct trainer *t, int micro) { return micro * (int)t->settings->grad_groups / t->micros; }
+
+/* All members of a group have the losses; one of them sums them up. */
+static void add_loss(struct work *w, struct tensor *logits, int micro, int k, int member)
+{
+    struct trainer *t = w->t;
+    if (k == 0 && micro == 0 && member == 0)
+        t->keep_logits = logits;
+    cross_entropy(w->b, logits, &w->feeds[micro * t->mesh.dp + k].last[member], member ? NULL : t->rank_total[k],
+                  tokens_per_step(t));
+}
 
 static void add_forward(struct work *w, int stage, int micro, int k)
 {
@@ -168,14 +178,13 @@ static void add_forward(struct work *w, int stage, int micro, int k)
         *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
         add_batch(t, t->train, f, prepare_batch, t->micro_batch * t->seq);
     }
-    struct tape *tape = tape_at(w, stage, micro, k);
-    forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k), k, stage, micro, group_of(w->t, micro), &f->first);
-    if (stage < n_stages(&t->mesh) - 1)
-        return;
-    struct tensor *logits = gpt_head(w->b, tape->out);
-    if (k == 0 && micro == 0)
-        t->keep_logits = logits;
-    cross_entropy(w->b, logits, &f->last, t->rank_total[k], tokens_per_step(t));
+    for (int j = first_member(w->b); j >= 0; j = next_member(w->b)) {
+        struct tape *tape = tape_at(w, stage, micro, k, j);
+        forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k, j), k, stage, micro, group_of(t, micro),
+                      &f->first[j]);
+        if (stage == n_stages(&t->mesh) - 1)
+            add_loss(w, gpt_head(w->b, tape->out), micro, k, j);
+    }
 }
 
 static void end_unit(const struct work *w, int unit, int micro)
@@ -194,15 +203,16 @@ static void add_backward(struct work *w, int stage, int micro)
     int first = first_unit(w->t->model, stage), end = first_unit(w->t->model, stage + 1);
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
-            backward_unit(w->b, tape_at(w, stage, micro, k), u);
+            for (int j = first_member(w->b); j >= 0; j = next_member(w->b))
+                backward_unit(w->b, tape_at(w, stage, micro, k, j), u);
         if (u < end - 1)
             end_unit(w, u + 1, micro);
     }
-    for (int k = 0; k < m->dp && stage > 0; k++)
-        send_gradient(w->b, tape_at(w, stage, micro, k), tape_at(w, stage - 1, micro, k));
+    for (int i = 0; i < m->dp * m->tp && stage > 0; i++)
+        send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
     end_unit(w, first, micro);
-    for (int k = 0; k < m->dp; k++)
-        free(tape_at(w, stage, micro, k)->ops);
+    for (int i = 0; i < m->dp * m->tp; i++)
+        free(tape_at(w, stage, micro, 0, i)->ops);
 }
 
 void build_train(struct trainer *t, enum gemm_engine engine)
@@ -213,7 +223,7 @@ void build_train(struct trainer *t, enum gemm_engine engine)
     struct build b = new_build(t->train, t->model, engine, t->micro_batch, t->seq);
     b.backward_wanted = true;
     t->feeds = allocate(each, sizeof *t->feeds);
-    struct work w = {t, &b, t->feeds, allocate(each * (size_t)n_stages(&t->mesh), sizeof *w.tapes)};
+    struct work w = {t, &b, t->feeds, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++)
         if (order[i].backward)
@@ -228,33 +238,47 @@ void build_train(struct trainer *t, enum gemm_engine engine)
     free(w.tapes), free(order);
 }
 
-/* All stages' forward on data-parallel rank k, without a backward; up to the last LayerNorm. */
-static struct tensor *add_stages(struct build *b, const struct feed *f, int k)
+/* All stages' forward on data-parallel rank k, without a backward; up to the last LayerNorm.  tape[tp] gets what comes
+ * out. */
+static void add_stages(struct build *b, const struct feed *f, int k, struct tape *tape)
 {
-    struct tape tape = {0}, before;
-    for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++) {
-        before = tape;
-        forward_stage(b, &tape, stage ? &before : NULL, k, stage, 0, 0, &f->first);
+    for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++)
+        for (int j = first_member(b); j >= 0; j = next_member(b)) {
+            struct tape before = tape[j];
+            forward_stage(b, &tape[j], stage ? &before : NULL, k, stage, 0, 0, &f->first[j]);
+        }
+}
+
+/* The losses of one iteration on data-parallel rank k, on the host. */
+static struct tensor *add_evaluation(struct trainer *t, struct build *b, int k)
+{
+    int n = t->micro_batch * t->seq;
+    struct feed *f = &t->eval_feeds[k];
+    struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
+    struct tensor *losses = NULL;
+    *f = (struct feed){.trainer = t, .rank = k};
+    add_batch(t, t->eval, f, prepare_evaluation, n);
+    add_stages(b, f, k, tape);
+    for (int j = first_member(b); j >= 0; j = next_member(b)) {
+        on_tape(b, &tape[j], ROLE_FORWARD);
+        losses = cross_entropy(b, gpt_head(b, tape[j].out), &f->last[j], NULL, 1);
     }
-    return tape.out;
+    free(tape);
+    t->eval->stamp = (struct stamp){-1, -1, ROLE_REPORT};
+    struct tensor *host = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+    add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", host, losses);
+    return host;
 }
 
 void build_eval(struct trainer *t, enum gemm_engine engine)
 {
     t->eval = new_step(t->pool, "eval");
     struct build b = new_build(t->eval, t->model, engine, t->micro_batch, t->seq);
-    int n = t->micro_batch * t->seq, dp = t->mesh.dp;
+    int dp = t->mesh.dp;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
     t->eval_feeds = allocate((size_t)dp, sizeof *t->eval_feeds);
-    for (int k = 0; k < dp; k++) {
-        struct feed *f = &t->eval_feeds[k];
-        *f = (struct feed){.trainer = t, .rank = k};
-        add_batch(t, t->eval, f, prepare_evaluation, n);
-        struct tensor *losses = cross_entropy(&b, gpt_head(&b, add_stages(&b, f, k)), &f->last, NULL, 1);
-        t->eval->stamp = (struct stamp){-1, -1, ROLE_REPORT};
-        host[k] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
-        add_copy(t->eval, b.device->lane[LANE_DOWNLOAD], "eval.download", host[k], losses);
-    }
+    for (int k = 0; k < dp; k++)
+        host[k] = add_evaluation(t, &b, k);
     struct task *task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
     for (int k = 0; k < dp; k++)
         add_access(task, host[k], ACCESS_READ);
@@ -262,24 +286,39 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
     free(host);
 }
 
-/* One sequence; only the last token's hidden row goes through the head. */
+/* The last token's hidden row alone goes through the head, and a member's logits to their place on the host. */
+static void add_sample_head(struct trainer *t, struct build *b, struct tensor *hidden, const struct batch *batch)
+{
+    int channels = t->config.channels;
+    struct tensor *row = activation(b, "last", SHAPE(1, channels));
+    set_traffic(LAUNCH(b, "last", "elementwise.cl", "pick_row", groups(b, 1), OUT(row), IN(hidden), IN(batch->targets),
+                       INT(channels)),
+                2.0 * channels);
+    struct tensor *logits = gpt_head(b, row);
+    size_t first = (size_t)b->replica->other[HEAD].first;
+    struct tensor *host =
+        new_slice(t->pool, t->sample_logits, b->member, (struct shard){first, first + count_elements(logits)});
+    t->sample->stamp = (struct stamp){-1, -1, ROLE_REPORT};
+    add_copy(t->sample, b->device->lane[LANE_DOWNLOAD], "logits.download", host, logits);
+}
+
+/* One sequence. */
 void build_sample(struct trainer *t, enum gemm_engine engine)
 {
     t->sample = new_step(t->pool, "sample");
     struct build b = new_build(t->sample, t->model, engine, 1, t->seq);
+    struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
     t->sample_feed = allocate(1, sizeof *t->sample_feed);
     *t->sample_feed = (struct feed){.trainer = t};
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
-    add_batch(t, t->sample, t->sample_feed, prepare_sample, t->seq);
-    struct tensor *hidden = add_stages(&b, t->sample_feed, 0);
-    struct tensor *row = activation(&b, "last", SHAPE(1, t->config.channels));
-    set_traffic(LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(hidden),
-                       IN(t->sample_feed->last.targets), INT(t->config.channels)),
-                2.0 * t->config.channels);
-    struct tensor *logits = gpt_head(&b, row);
-    t->sample->stamp = (struct stamp){-1, -1, ROLE_REPORT};
     t->sample_logits = new_tensor(t->pool, t->machine->host, MEM_WORK, "logits.host", FLOAT32, SHAPE(t->config.vocab));
     t->sample_logits->persistent = true;
-    add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", t->sample_logits, logits);
+    add_batch(t, t->sample, t->sample_feed, prepare_sample, t->seq);
+    add_stages(&b, t->sample_feed, 0, tape);
+    for (int j = first_member(&b); j >= 0; j = next_member(&b)) {
+        on_tape(&b, &tape[j], ROLE_FORWARD);
+        add_sample_head(t, &b, tape[j].out, &t->sample_feed->last[j]);
+    }
     end_build(&b);
+    free(tape);
 }

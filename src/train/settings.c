@@ -94,8 +94,13 @@ static struct option options[] = {
      "ones (default: the first GPU, else the first device)",
      RUN_ALL, false},
     {"mesh", 0, OPT_TEXT, &s.mesh, "dp=A,pp=B,tp=C", 0, 0, DEVICES,
-     "arrange the devices: A data-parallel groups of pipelines of B stages (default: dp = all devices)", BUILD_ALL,
-     false},
+     "arrange the devices: A data-parallel groups of pipelines of B stages, each stage's layers cut by heads, columns "
+     "and words for C tensor-parallel devices (default: dp = all devices)",
+     BUILD_ALL, false},
+    {"tp-exact", 0, OPT_FLAG, &s.tp_exact, NULL, 0, 0, DEVICES,
+     "tensor-parallel devices go on with each other's sums instead of adding up their own, which gives one device's "
+     "bits (with --clip 0 and --gemm own) but lets them wait for one another; head and embedding are not cut",
+     BUILD_ALL, false},
     {"zero", 0, OPT_INT, &s.zero, "0..2", 0, 2, DEVICES,
      "what data-parallel devices share out instead of each keeping all: 1 the optimizer's state, 2 gradients too (with "
      "a "

@@ -46,6 +46,7 @@ struct settings {
     /* devices */
     const char *devices, *mesh, *stages, *pipeline, *gemm;
     int64_t zero, chunks, grad_groups;
+    bool tp_exact;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
     bool oversubscribe;
@@ -94,8 +95,9 @@ struct losses {
 };
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
-    int rank, micro, n;       /* data-parallel rank; n tokens */
-    struct batch first, last; /* on the devices of the first stage, for the tokens, and of the last, for the targets */
+    int rank, micro, n; /* data-parallel rank; n tokens */
+    struct batch *first,
+        *last; /* on the members of the first stage, for the tokens, and of the last, for the targets */
 };
 struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
     int32_t *tokens, *targets;
@@ -164,6 +166,7 @@ host_function prepare_batch, prepare_evaluation, prepare_sample; /* their contex
 size_t first_window(const struct trainer *t, int rank, uint32_t number);
 /* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
+void free_feeds(struct feed *f, int n);
 void build_train(struct trainer *t, enum gemm_engine engine);
 void build_eval(struct trainer *t, enum gemm_engine engine);
 void build_sample(struct trainer *t, enum gemm_engine engine);

@@ -43,6 +43,7 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
     struct mesh m;
     must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
+    m.exact = s->tp_exact && m.tp > 1;
     m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (int)s->chunks : 1;
     return m;
 }
@@ -56,6 +57,7 @@ static void set_mesh(struct trainer *t)
     if (n_ranks(&t->mesh) != n)
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
     must(cut_layers(&t->mesh, t->config.layers, s->stages));
+    must(check_members(&t->config, t->mesh.tp));
 }
 
 /* Interleaved pipelines take the micro-batches in rounds of a whole pipeline. */
@@ -400,7 +402,8 @@ void free_trainer(struct trainer *t)
         free_costs(t->costs);
     if (t->data)
         close_dataset(t->data);
-    free(t->feeds), free(t->eval_feeds), free(t->sample_feed), free(t->rank_total);
+    free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
+    free(t->rank_total);
     free(t->sample_tokens);
     free(t);
 }
