@@ -2,7 +2,7 @@
  *
  *     settings   options, presets, config file: what the user asked for          settings.c
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
- *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c
+ *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
  *     sampler    text from the model                                             sampler.c
  */
@@ -167,6 +167,11 @@ size_t first_window(const struct trainer *t, int rank, uint32_t number);
 /* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
 void free_feeds(struct feed *f, int n);
+/* control.c: the control block is made and brought up; where the losses are summed, on rank 0; what is reported. */
+void add_control(struct trainer *t);
+struct tensor *add_losses(struct trainer *t);
+void add_report(struct trainer *t);
+host_function report_evaluation;
 void build_train(struct trainer *t, enum gemm_engine engine);
 void build_eval(struct trainer *t, enum gemm_engine engine);
 void build_sample(struct trainer *t, enum gemm_engine engine);

@@ -1,0 +1,127 @@
+/* control.c - what goes into a step beside its batches, and what comes out: the control block, losses and norm. */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the control block ----------------------------------------------------------------------------------------- */
+
+/* The derived ones are computed in double precision, adamw.cl says why. */
+static void fill_control(const struct trainer *t, uint32_t number, float *c)
+{
+    const struct settings *s = t->settings;
+    double lr = learning_rate(&t->rate, number);
+    double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
+    memset(c, 0, CONTROL_SIZE * sizeof *c);
+    c[CONTROL_LR] = (float)lr;
+    c[CONTROL_BETA1] = (float)s->beta1;
+    c[CONTROL_BETA2] = (float)s->beta2;
+    c[CONTROL_EPS] = (float)s->eps;
+    c[CONTROL_WEIGHT_DECAY] = (float)s->weight_decay;
+    c[CONTROL_CORRECTION1] = (float)correction1;
+    c[CONTROL_CORRECTION2] = (float)correction2;
+    c[CONTROL_CLIP] = (float)s->clip;
+    c[CONTROL_ONE_MINUS_BETA1] = (float)(1 - s->beta1);
+    c[CONTROL_ONE_MINUS_BETA2] = (float)(1 - s->beta2);
+    c[CONTROL_DECAY] = (float)(1 - lr * s->weight_decay);
+    c[CONTROL_STEP_SIZE] = (float)(lr / correction1);
+    c[CONTROL_INV_SQRT_CORRECTION2] = (float)(1 / sqrt(correction2));
+}
+
+static void prepare_control(void *context, const struct task *task, uint32_t number)
+{
+    fill_control(context, number, tensor_memory(task->access[0].tensor));
+}
+
+void add_control(struct trainer *t)
+{
+    struct tensor *control =
+        new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
+    control->persistent = true;
+    t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
+    struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
+    add_access(task, control, ACCESS_WRITE);
+    for (int r = 0; r < t->machine->n_devices; r++) {
+        struct replica *replica = &t->model->replica[r];
+        add_copy(t->train, replica->device->lane[LANE_UPLOAD], "control.upload", replica->control, control);
+    }
+}
+
+/* The rank that has the last stage of data-parallel rank k: there the losses are, on the first member. */
+static int loss_rank(const struct trainer *t, int k) { return rank_at(&t->mesh, k, n_stages(&t->mesh) - 1); }
+
+/* The sum of its losses on every data-parallel rank: those on rank 0 are a view of `losses`, where the others' are
+ * gathered. */
+struct tensor *add_losses(struct trainer *t)
+{
+    struct device *first = t->model->replica[0].device;
+    struct tensor *losses =
+        new_tensor(t->pool, first, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->mesh.dp * UNIT_ALIGN));
+    losses->persistent = true; /* what lies between the sums stays 0 */
+    t->rank_total = allocate((size_t)t->mesh.dp, sizeof *t->rank_total);
+    for (int k = 0; k < t->mesh.dp; k++) {
+        struct device *d = t->model->replica[loss_rank(t, k)].device;
+        t->rank_total[k] = d == first ? new_view(t->pool, losses, "loss.total", (size_t)k * UNIT_ALIGN, SHAPE(1))
+                                      : new_tensor(t->pool, d, MEM_WORK, "loss.total", FLOAT32, SHAPE(1));
+    }
+    return losses;
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------------- */
+
+/* Reads the data-parallel ranks' loss sums, then the state of rank 0. */
+static void report(void *context, const struct task *task, uint32_t number)
+{
+    struct trainer *t = context;
+    const float *state = tensor_memory(task->access[t->mesh.dp].tensor);
+    double sum = 0;
+    for (int k = 0; k < t->mesh.dp; k++)
+        sum += *(const float *)tensor_memory(task->access[k].tensor);
+    t->result[number % RESULTS] = (struct result){.loss = sum / tokens_per_step(t),
+                                                  .norm = state[STATE_NORM],
+                                                  .lr = learning_rate(&t->rate, number),
+                                                  .halted = state[STATE_HALTED] != 0};
+}
+
+void add_report(struct trainer *t)
+{
+    struct device *host = t->machine->host;
+    struct tensor *totals =
+        new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->mesh.dp, UNIT_ALIGN));
+    struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
+    totals->persistent = state->persistent = true;
+    t->train->stamp = (struct stamp){-1, -1, ROLE_REPORT};
+    struct tensor **part = allocate((size_t)t->mesh.dp, sizeof *part);
+    for (int k = 0; k < t->mesh.dp; k++) {
+        part[k] = new_view(t->pool, totals, "report.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
+        add_copy(t->train, t->rank_total[k]->device->lane[LANE_DOWNLOAD], "report.loss", part[k], t->rank_total[k]);
+    }
+    struct replica *first = &t->model->replica[0];
+    add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
+    struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
+    t->report = task;
+    for (int k = 0; k < t->mesh.dp; k++)
+        add_access(task, part[k], ACCESS_READ);
+    add_access(task, state, ACCESS_READ);
+    free(part);
+}
+
+/* Reads the losses of each rank, and goes on from the sum of the iteration before. */
+void report_evaluation(void *context, const struct task *task, uint32_t number)
+{
+    struct trainer *t = context;
+    size_t n = validation_windows(t->data, t->seq);
+    struct losses all = t->eval_sum[(number - 1) & 1];
+    for (int k = 0; k < t->mesh.dp; k++) {
+        const float *losses = tensor_memory(task->access[k].tensor);
+        size_t first = first_window(t, k, number);
+        for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++) {
+            int counted = validation_count(t->data, first + (size_t)i, t->seq);
+            for (int at = t->seq - counted; at < t->seq; at++)
+                all.sum += losses[i * t->seq + at];
+            all.n += (uint64_t)counted;
+        }
+    }
+    t->eval_sum[number & 1] = all;
+}
