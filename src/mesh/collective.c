@@ -80,9 +80,10 @@ static struct tensor *sum_up(struct step *s, const char *name, struct tensor *co
     return sum;
 }
 
-/* Device k sums its part, or with `naive` all.  All begin with another sender, so that none gets everything at once. */
-static void sum_everywhere(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain, bool naive,
-                           struct tensor **sum)
+/* What device k is to sum, its part or with `naive` all: [k * n + from].  All begin with another sender, so that none
+ * gets everything at once. */
+static struct tensor **bring_all(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain,
+                                 bool naive)
 {
     struct tensor **part = allocate((size_t)(n * n), sizeof *part);
     size_t elements = count_elements(x[0]);
@@ -93,15 +94,19 @@ static void sum_everywhere(struct step *s, const char *name, struct tensor *cons
             if (mine.begin < mine.end)
                 part[k * n + from] = bring(s, name, x[from], x[k]->device, k, mine);
         }
+    return part;
+}
+
+struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
+{
+    return bring_all(s, name, x, n, grain, false);
+}
+
+void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum)
+{
     for (int k = 0; k < n; k++)
         sum[k] = sum_up(s, name, part + k * n, n, k);
     free(part);
-}
-
-void add_reduce_scatter(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain,
-                        struct tensor **sum)
-{
-    sum_everywhere(s, name, x, n, grain, false, sum);
 }
 
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
@@ -122,7 +127,7 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
     struct tensor **sum = allocate((size_t)n, sizeof *sum);
-    add_reduce_scatter(s, name, x, n, ALIGNED, sum);
+    add_reduce_sums(s, name, add_reduce_moves(s, name, x, n, ALIGNED), n, sum);
     add_all_gather(s, name, x, n);
     free(sum);
 }
@@ -130,6 +135,6 @@ void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, i
 void add_naive_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
     struct tensor **sum = allocate((size_t)n, sizeof *sum);
-    sum_everywhere(s, name, x, n, ALIGNED, true, sum);
+    add_reduce_sums(s, name, bring_all(s, name, x, n, ALIGNED, true), n, sum);
     free(sum);
 }

@@ -35,6 +35,7 @@ struct build new_build(struct step *s, struct model *m, enum gemm_engine engine,
 {
     struct build b = {.step = s, .model = m, .engine = engine, .batch = batch, .seq = seq};
     b.sum = allocate((size_t)m->params->n_units * (size_t)(m->mesh->dp * m->mesh->tp), sizeof *b.sum);
+    b.brought = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.brought);
     for (int rank = 0; rank < n_ranks(m->mesh); rank++)
         check_loops(m->replica[rank].device, batch * seq, m->params->config.channels);
     on_rank(&b, 0, -1, ROLE_OTHER);
@@ -54,6 +55,7 @@ void end_build(struct build *b)
     free(b->grad);
     free(b->summed);
     free(b->sum);
+    free(b->brought);
     free(b->met);
 }
 

@@ -177,6 +177,7 @@ struct build {
     size_t n_grad, cap_grad;
     int *summed; /* by id: the group, from 1, that has begun to sum it */
     size_t n_summed, cap_summed;
+    struct tensor ***brought; /* [unit * tp + member]: what is to be summed, between send_unit() and reduce_unit() */
     struct tensor **sum; /* [(unit * tp + member) * dp + k]: shard k of the gradient of what a member has, summed over
                             ranks, once reduce_unit() has run */
     int member;          /* tensor-parallel coordinate of the rank whose tasks are being added */
@@ -324,7 +325,8 @@ void send_gradient(struct build *b, struct tape *tape, const struct tape *before
 
 /* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
 void end_group(struct build *b, int unit, bool grouped);
-/* Behind the last group: the sum of a unit's gradient over data-parallel ranks, in shards. */
+/* Behind the last group: a unit's gradient goes, in shards, to the data-parallel ranks that sum it; and is summed. */
+void send_unit(struct build *b, int unit);
 void reduce_unit(struct build *b, int unit);
 /* When all are reduced: the norm, the update, and parameters back.  losses (dp * UNIT_ALIGN), on rank 0: the others'
  * rank_loss (1), per data-parallel rank, are moved to it, at k * UNIT_ALIGN; its own lies there. */

@@ -73,7 +73,7 @@ void end_group(struct build *b, int unit, bool grouped)
     }
 }
 
-void reduce_unit(struct build *b, int unit)
+void send_unit(struct build *b, int unit)
 {
     int dp = mesh_of(b)->dp;
     struct tensor **grad = allocate((size_t)dp, sizeof *grad);
@@ -81,9 +81,18 @@ void reduce_unit(struct build *b, int unit)
         for (int k = 0; k < dp; k++)
             grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
         at(b, 0, unit, ROLE_REDUCE);
-        add_reduce_scatter(b->step, "reduce", grad, dp, NORM_BLOCK, sums_of(b, unit));
+        b->brought[unit * mesh_of(b)->tp + b->member] = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
+}
+
+void reduce_unit(struct build *b, int unit)
+{
+    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+        at(b, 0, unit, ROLE_REDUCE);
+        add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->member], mesh_of(b)->dp,
+                        sums_of(b, unit));
+    }
 }
 
 /* ---- norm ------------------------------------------------------------------------------------------------------ */

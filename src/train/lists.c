@@ -70,24 +70,27 @@ static void end_unit(const struct work *w, int unit, int micro)
     if (micro == w->t->micros - 1 || group_of(w->t, micro + 1) != group)
         end_group(w->b, unit, group > 0);
     if (micro == w->t->micros - 1)
-        reduce_unit(w->b, unit);
+        send_unit(w->b, unit);
 }
 
-/* What follows a unit's last backward comes one unit later in the list: by then all gradients have arrived. */
+/* Gradients are sent behind a unit's last backward, and summed one unit later in the list: by then all have arrived. */
 static void add_backward(struct work *w, int stage, int micro)
 {
     const struct mesh *m = &w->t->mesh;
     int first = first_unit(w->t->model, stage), end = first_unit(w->t->model, stage + 1);
+    bool last = micro == w->t->micros - 1;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
             for (int j = first_member(w->b); j >= 0; j = next_member(w->b))
                 backward_unit(w->b, tape_at(w, stage, micro, k, j), u);
-        if (u < end - 1)
-            end_unit(w, u + 1, micro);
+        end_unit(w, u, micro);
+        if (u < end - 1 && last)
+            reduce_unit(w->b, u + 1);
     }
     for (int i = 0; i < m->dp * m->tp && stage > 0; i++)
         send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
-    end_unit(w, first, micro);
+    if (last)
+        reduce_unit(w->b, first);
     for (int i = 0; i < m->dp * m->tp; i++)
         free(tape_at(w, stage, micro, 0, i)->ops);
 }
