@@ -439,6 +439,25 @@ static void test_tensor_parallel_training_is_close(void **state)
     contexts_apart(false);
 }
 
+/* Block sums are added up by unit, member and shard: in the same order for every dp.  (Another one shows in the bits,
+ * but with few data.) */
+static void test_the_norm_has_one_order(void **state)
+{
+    (void)state;
+    struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);
+    int layer = -2, last = 0, seen = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *task = t->train->task[i];
+        int rank = task->lane->device->index, at = tp_of(&t->mesh, rank) * t->mesh.dp + dp_of(&t->mesh, rank);
+        if (strcmp(task->name, "norm.blocks") != 0)
+            continue;
+        assert_true(task->layer != layer || at > last);
+        layer = task->layer, last = at, seen++;
+    }
+    assert_int_equal(seen, 2 * 4 + 3 + 1); /* two layers; the embedding, whose positions count once; the final norm */
+    free_trainer(t);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes of a class on a device, all tensors that persist. */
@@ -483,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_the_bubble_is_the_formula),     cmocka_unit_test(test_meshes_give_the_same_bits),
         cmocka_unit_test(test_zero_shares_the_state_out),     cmocka_unit_test(test_parts_cover_a_parameter_once),
         cmocka_unit_test(test_sums_are_in_rank_order),        cmocka_unit_test(test_tensor_parallel_training_is_close),
+        cmocka_unit_test(test_the_norm_has_one_order),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

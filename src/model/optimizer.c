@@ -131,14 +131,14 @@ static struct tensor *counted(struct build *b, int unit, int k)
     return sum && s.begin < end ? new_slice(b->step->pool, sum, k, (struct shard){0, end - s.begin}) : NULL;
 }
 
-/* All of them, in the table's order; NULL where there is none. */
+/* All of them, in an order that does not depend on dp: by unit, member and shard; NULL where there is none. */
 static struct tensor **all_counted(struct build *b, size_t *n_partials)
 {
     int dp = mesh_of(b)->dp, tp = mesh_of(b)->tp, n = b->model->params->n_units * dp * tp;
     struct tensor **all = allocate((size_t)n, sizeof *all);
     for (int i = 0; i < n; i++) {
-        b->member = i % tp;
-        all[i] = counted(b, i / tp / dp, i / tp % dp);
+        b->member = i / dp % tp;
+        all[i] = counted(b, i / dp / tp, i % dp);
         *n_partials += all[i] ? round_up(ceil_div(count_elements(all[i]), NORM_BLOCK), UNIT_ALIGN) : 0;
     }
     return all;
@@ -154,8 +154,8 @@ static struct tensor *add_partials(struct build *b)
         new_tensor(b->step->pool, b->model->replica[0].device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
     partials->persistent = true;
     for (int i = 0; i < b->model->params->n_units * dp * tp; i++) {
-        b->member = i % tp;
-        at(b, i / tp % dp, i / tp / dp, ROLE_NORM);
+        b->member = i / dp % tp;
+        at(b, i % dp, i / dp / tp, ROLE_NORM);
         if (all[i])
             first = add_blocks(b, all[i], partials, first);
     }
