@@ -53,7 +53,7 @@ static struct task *kernel_task(struct step *s, const char *name, const char *fu
 #define KERNEL(s, name, function, of, ...)                                                                             \
     kernel_task(s, name, function, of, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
 
-static struct task *add_sum(struct step *s, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
+static struct task *add_two(struct step *s, const char *name, struct tensor *out, struct tensor *a, struct tensor *b)
 {
     return KERNEL(s, name, "add", out, OUT(out), IN(a), IN(b), INT(count_elements(out)));
 }
@@ -99,7 +99,7 @@ static struct journey new_journey(host_function *make, void *context)
     j.p = new_array(j.pool, dev, "p", 64, true);
     add_access(add_host(s, host->lane[LANE_CPU], "make", make, context), j.h, ACCESS_WRITE);
     add_copy(s, dev->lane[LANE_UPLOAD], "carry", j.d, j.h);
-    add_sum(s, "twice", j.o, j.d, j.d);
+    add_two(s, "twice", j.o, j.d, j.d);
     add_accumulate(s, "sum", j.p, j.o);
     add_copy(s, dev->lane[LANE_DOWNLOAD], "fetch", j.r, j.p);
     add_access(add_host(s, host->lane[LANE_REPORT], "show", no_work, NULL), j.r, ACCESS_READ);
@@ -195,7 +195,7 @@ static void test_views_conflict_where_they_overlap(void **state)
                   *right = new_view(p, whole, "right", 128, SHAPE(128));
     add_fill(s, "left", left, 1);
     add_fill(s, "right", right, 2);
-    add_sum(s, "both", out, whole, whole);
+    add_two(s, "both", out, whole, whole);
     depend(s, false);
     static const struct expected edges[] = {
         {0, 0, true, EDGE_DATA, false}, {0, 2, true, EDGE_DATA, false},  {1, 1, true, EDGE_DATA, false},
@@ -313,7 +313,7 @@ static struct step *new_chain(struct pool *p, int n, int64_t elements)
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
         struct tensor *next = new_array(p, &p->machine->device[0], name, elements, false);
-        add_sum(s, name, next, last, last);
+        add_two(s, name, next, last, last);
         last = next;
     }
     return s;
@@ -566,7 +566,7 @@ static void case_undeclared_read(void)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
-    add_sum(s, "sum", x[2], x[0], x[1])->access[2].mode = ACCESS_NONE;
+    add_two(s, "sum", x[2], x[0], x[1])->access[2].mode = ACCESS_NONE;
     audit_list(s);
 }
 
@@ -709,7 +709,7 @@ static void add_transport(struct world *w, int to, struct tensor *out, int from,
 {
     int device = from < 2 ? from : to;
     if (from == to && from < 2)
-        add_sum(w->step, "add", out, a, b);
+        add_two(w->step, "add", out, a, b);
     else if (from == to)
         add_mix(w, out, a);
     else if (from < 2 && to < 2)
