@@ -15,19 +15,25 @@
 
 enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 
-static struct trainer *open_trainer(const char *gemm)
+/* On two devices: data-parallel ones, or as `mesh` says. */
+static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
     struct settings *s = default_settings();
     s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = "0:0x2";
     s->gemm = gemm;
+    s->mesh = mesh;
+    if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
+        s->tokens = "chars";
     s->serial = true;
     s->watchdog = 0;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
     t->sample_position = 4;
     return t;
 }
+
+static struct trainer *open_trainer(const char *gemm) { return open_mesh(gemm, NULL); }
 
 /* Whatever was done to it: iteration WARM_UP + 1 is next, with the same state each time. */
 static void start_again(struct trainer *t, struct step *s)
@@ -167,8 +173,9 @@ static void test_every_declaration_matters(void **state)
 {
     (void)state;
     struct tally n = {0};
-    for (int engine = 0; engine < 2; engine++) {
-        struct trainer *t = open_trainer(engine ? "clblast" : "own");
+    static const char *const ways[][2] = {{"own", NULL}, {"clblast", NULL}, {"own", "tp=2"}};
+    for (size_t way = 0; way < COUNT(ways); way++) {
+        struct trainer *t = open_mesh(ways[way][0], ways[way][1]);
         struct step *lists[] = {t->train, t->eval, t->sample};
         for (size_t i = 0; i < COUNT(lists); i++)
             say_all(t, lists[i], &n);
@@ -286,8 +293,8 @@ static bool is_excepted(const char *kernel)
 static void test_every_kernel_is_in_a_list(void **state)
 {
     (void)state;
-    struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast");
-    const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train};
+    struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast"), *cut = open_mesh("own", "tp=2");
+    const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
     size_t n = 0, left_out = 0;
     for (const struct embedded_file *f = embedded_kernels; f->name; f++)
         for (const char *at = f->text; (at = strpbrk(at, "\n")); at++) {
@@ -305,6 +312,7 @@ static void test_every_kernel_is_in_a_list(void **state)
     assert_int_equal(left_out, COUNT(in_no_list));
     free_trainer(own);
     free_trainer(clblast);
+    free_trainer(cut);
 }
 
 /* ---- the case that was missed once ------------------------------------------------------------------------------ */
