@@ -65,7 +65,7 @@ struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
 /* The elements of a tensor, or the tensor itself where these are all. */
 struct tensor *new_slice(struct pool *p, struct tensor *of, const char *name, struct shard s);
 /* sum += x, on the sum's device. */
-void add_sum(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
+void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
 /* Tensor k of n becomes, in its part k (of whole grains), the sum of all of them, ((x0 + x1) + x2) ...; that slice goes
  * to sum[k], NULL where it is empty. */
 void add_reduce_scatter(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain,
