@@ -349,6 +349,31 @@ static void test_llmc_losses(void **state)
     assert_int_equal(n, COUNT(losses));
 }
 
+/* What members have alike comes from the first one, where they compute in another way. */
+static void test_unlike_members_agree(void **state)
+{
+    (void)state;
+    struct costs *costs = read_costs("data/hardware/server.txt");
+    struct machine *m = virtual_machine(costs, 3);
+    struct mesh three = one_rank;
+    three.tp = 3;
+    m->device[2].vector = m->device[0].vector + 4;
+    struct pool *p = new_pool(m);
+    struct model *model = new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, true, (struct gradients){0});
+    struct step *s = new_step(p, "agree");
+    struct build b = new_build(s, model, GEMM_OWN, 1, 16);
+    reduce_unit(&b, 1);
+    const struct access *a = s->task[1]->access; /* behind the download */
+    const struct params *first = model->part[0], *last = model->part[2];
+    assert_int_equal(s->n, 2);
+    assert_true(a[0].tensor->root == model->replica[2].grad[1]);
+    int ln_1 = last->unit[1].first + 4; /* the first of those that are not cut */
+    assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
+    assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(s->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
+    end_build(&b), free_step(s), free_model(model), free_pool(p), close_machine(m), free_costs(costs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_pytorch_reference),
         cmocka_unit_test(test_check_fails_above_the_tolerance),
         cmocka_unit_test(test_llmc_losses),
+        cmocka_unit_test(test_unlike_members_agree),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

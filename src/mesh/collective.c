@@ -40,7 +40,7 @@ struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard 
     return new_view(p, of, name, s.begin, 1, &(int64_t){(int64_t)(s.end - s.begin)});
 }
 
-void add_sum(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
+void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x)
 {
     size_t n = count_elements(sum), wg = sum->device->work_group;
     struct arg args[] = {INOUT(sum), IN(x), ELEMENTS(n)};
@@ -74,7 +74,7 @@ static struct tensor *sum_up(struct step *s, const char *name, struct tensor *co
     snprintf(full, sizeof full, "%s.add", name);
     for (int i = 1; sum && i < n; i++) {
         struct tensor *to = i == k ? part[k] : sum;
-        add_sum(s, full, to, i == k ? sum : part[i]);
+        add_into(s, full, to, i == k ? sum : part[i]);
         sum = to;
     }
     return sum;

@@ -65,7 +65,7 @@ struct part part_of(const struct cut *c, const int64_t shape[2], int k, int n);
 /* Shard k of a tensor, named "grad.3/1" for shard 1; or the tensor itself where it is all of it. */
 struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s);
 /* sum += x, on the sum's device. */
-void add_sum(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
+void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
 /* A reduce-scatter in two: moves and sums, with work between that hides the moves.  Tensor k of n becomes, in its part
  * k (of whole grains), the sum of all of them, ((x0 + x1) + x2) ...; that slice goes to sum[k], NULL where it is empty.
  * The moves' result is handed to the sums, which free it. */

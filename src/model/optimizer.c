@@ -19,6 +19,7 @@
 #include "model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 
@@ -58,7 +59,7 @@ static void sum_tied(struct build *b, bool grouped)
             return;
         if (last->rank != first->rank)
             add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad);
-        add_sum(b->step, "tied.add", first->other[WTE].grad, first->lookup_grad);
+        add_into(b->step, "tied.add", first->other[WTE].grad, first->lookup_grad);
     }
 }
 
@@ -69,7 +70,27 @@ void end_group(struct build *b, int unit, bool grouped)
             sum_tied(b, grouped);
         at(b, 0, unit, ROLE_REDUCE);
         if (grouped)
-            add_sum(b->step, "group.add", b->replica->grad[unit], b->replica->group->grad[unit]);
+            add_into(b->step, "group.add", b->replica->grad[unit], b->replica->group->grad[unit]);
+    }
+}
+
+/* What the members of a group have alike has the same gradient on all of them, but on devices of another kind for the
+ * last bits: these take the first member's. */
+static void agree(struct build *b, int unit, int k)
+{
+    b->member = 0;
+    at(b, k, unit, ROLE_REDUCE);
+    const struct device *d = b->device;
+    struct tensor *from = b->replica->grad[unit];
+    for (b->member = 1; b->member < mesh_of(b)->tp; b->member++) {
+        const struct unit *u = &b->model->part[b->member]->unit[unit];
+        struct replica *r = replica_at(b, k, stage_of(b->model, unit));
+        size_t n = u->elements - u->n_counted, end = count_elements(from);
+        bool same_kind = strcmp(r->device->name, d->name) == 0 && r->device->vector == d->vector;
+        if (n && !same_kind)
+            add_move(b->step, "reduce.agree",
+                     new_view(b->step->pool, r->grad[unit], "grad.alike", u->n_counted, SHAPE((int64_t)n)),
+                     new_view(b->step->pool, from, "grad.alike", end - n, SHAPE((int64_t)n)));
     }
 }
 
@@ -77,6 +98,8 @@ void send_unit(struct build *b, int unit)
 {
     int dp = mesh_of(b)->dp;
     struct tensor **grad = allocate((size_t)dp, sizeof *grad);
+    for (int k = 0; k < dp; k++)
+        agree(b, unit, k);
     for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
         for (int k = 0; k < dp; k++)
             grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
