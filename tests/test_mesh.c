@@ -439,6 +439,39 @@ static void test_tensor_parallel_training_is_close(void **state)
     contexts_apart(false);
 }
 
+/* The validation loss, and the logits of a sampled token. */
+static double look(const char *words, float *logits, int vocab)
+{
+    struct trainer *t = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE, true, false);
+    assert_int_equal(t->config.vocab, vocab);
+    init_random(t->model, 1337);
+    double loss = evaluate(t, 2, NULL, NULL);
+    for (int i = 0; i < t->seq; i++)
+        t->sample_tokens[i] = i;
+    t->sample_position = 5;
+    execute(t->sample, 1);
+    drain(t->sample);
+    memcpy(logits, tensor_memory(t->sample_logits), (size_t)vocab * sizeof *logits);
+    free_trainer(t);
+    return loss;
+}
+
+static void test_evaluation_and_sampling_are_close(void **state)
+{
+    (void)state;
+    enum { VOCAB = 256 };
+    float one[VOCAB], many[VOCAB];
+    double loss = look("--model tiny --heads 4 --untied", one, VOCAB);
+    static const char *const meshes[] = {"-d 0:0x3 --mesh tp=3", "-d 0:0x2 --mesh tp=2 --tp-exact",
+                                         "-d 0:0x8 --mesh dp=2,pp=2,tp=2"};
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        char *words = format_string("--model tiny --heads 4 --untied %s", meshes[i]);
+        assert_true(fabs(look(words, many, VOCAB) - loss) < 1e-5);
+        expect_close(meshes[i], many, one, VOCAB, 1e-5);
+        free(words);
+    }
+}
+
 /* Block sums are added up by unit, member and shard: in the same order for every dp.  (Another one shows in the bits,
  * but with few data.) */
 static void test_the_norm_has_one_order(void **state)
@@ -504,7 +537,7 @@ int main(void)
         cmocka_unit_test(test_the_bubble_is_the_formula),     cmocka_unit_test(test_meshes_give_the_same_bits),
         cmocka_unit_test(test_zero_shares_the_state_out),     cmocka_unit_test(test_parts_cover_a_parameter_once),
         cmocka_unit_test(test_sums_are_in_rank_order),        cmocka_unit_test(test_tensor_parallel_training_is_close),
-        cmocka_unit_test(test_the_norm_has_one_order),
+        cmocka_unit_test(test_the_norm_has_one_order),        cmocka_unit_test(test_evaluation_and_sampling_are_close),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }
