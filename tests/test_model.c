@@ -362,6 +362,7 @@ static void test_unlike_members_agree(void **state)
     struct model *model = new_model(p, &(struct config){1, 4, 32, 16, 64, true}, &three, true, (struct gradients){0});
     struct step *s = new_step(p, "agree");
     struct build b = new_build(s, model, GEMM_OWN, 1, 16);
+    send_unit(&b, 1);
     reduce_unit(&b, 1);
     const struct access *a = s->task[1]->access; /* behind the download */
     const struct params *first = model->part[0], *last = model->part[2];
