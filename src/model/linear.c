@@ -46,17 +46,10 @@ struct tensor *linear(struct build *b, const char *name, struct tensor *x, struc
     int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
     bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->member == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
-    struct gemm g = {GEMM_NT,
-                     n,
-                     out,
-                     in,
-                     1,
-                     1,
-                     matrix(x, in),
-                     matrix(w.value, in),
-                     matrix(y, out),
-                     .start = biased ? START_BIAS : START_ZERO,
-                     .bias = biased ? bias.value : NULL};
+    struct gemm g = {
+        GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out), .start = START_ZERO};
+    if (biased)
+        g.start = START_BIAS, g.bias = bias.value;
     if (w.cut.split == SPLIT_COLUMNS)
         sum_products(b, name, &g, 1);
     else

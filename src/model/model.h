@@ -134,8 +134,8 @@ void read_param(struct model *m, int param, float *values);
 /* Adam's m (which 0) or v (1) of a whole unit, put together from parts and shards. */
 void read_moment(struct model *m, int unit, int which, float *values);
 void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
-void read_gradient(struct model *m, int param,
-                   float *values); /* of the first ranks that have it; tied ones are summed */
+/* Of the first ranks that have it; tied ones are summed. */
+void read_gradient(struct model *m, int param, float *values);
 
 /* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
 
@@ -156,6 +156,7 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 struct op;
+struct meeting; /* members.c */
 /* What backward needs to know of a rank's forward of one stage and micro-batch. */
 struct tape {
     int rank, micro;
@@ -197,12 +198,12 @@ void end_build(struct build *b);
 int first_member(struct build *b);
 int next_member(struct build *b); /* -1: no more; their tasks are now in an order that is correct */
 /* This member's x becomes the sum of what all members bring; x, in `tp` parts of which each brings its own, becomes
- * whole.  A parts' size is a multiple of UNIT_ALIGN. */
+ * whole.  A part's size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct build *b, const char *name, struct tensor *x);
 void all_gather(struct build *b, const char *name, struct tensor *x);
-/* C is the sum of all members' products, on each.  Their k's make up one, in as many sections, in each of which they
- * come in the members' order. */
 struct gemm;
+/* C becomes the sum of all members' products, on each.  Their k's make up one, of so many sections, in each of which
+ * the members' come in order. */
 void sum_products(struct build *b, const char *name, const struct gemm *g, int sections);
 
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);

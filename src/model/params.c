@@ -170,8 +170,8 @@ struct problem *check_members(const struct config *c, int tp)
     int most = MIN(c->heads, c->vocab);
     if (tp <= most)
         return NULL;
-    return new_problem(EXIT_USAGE, "tp=%d cuts layers by heads, and the model has %d%s: use tp=%d", tp, c->heads,
-                       c->vocab < c->heads ? " and fewer words" : "", most);
+    return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads and words, of which it has %d and %d: use tp=%d", tp,
+                       c->heads, c->vocab, most);
 }
 
 void free_params(struct params *p)
