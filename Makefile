@@ -116,7 +116,7 @@ debug: ## build ./yard-debug with -O0 -g3, for gdb
 ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= \
        OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 asan: ## build ./yard-asan with AddressSanitizer and UBSan, and run the test programs with them
-	+@$(ASAN) test
+	+@TEST_TIMEOUT=900 $(ASAN) test
 
 SECONDS = 60
 FILES   = 1000000
