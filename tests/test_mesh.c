@@ -100,6 +100,9 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,0", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,1,1", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2");
+    expect_refused("--batch 8 --grad-groups 3", "not a multiple of --grad-groups 3: the nearest that works is 9");
+    expect_refused("--batch 9 --grad-groups 3", "try --micro-batch 3");
+    expect_refused("-d 0:0x2 --grad-groups 2", "leave it out with dp=2");
     expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
 }
 
@@ -263,7 +266,7 @@ static void test_sums_are_in_rank_order(void **state)
 
 static struct state train(const char *words)
 {
-    char *all = format_string("--model tiny --layers 4 --seq-len 16 %s", words);
+    char *all = format_string("--model tiny --data LICENSE --layers 4 --seq-len 16 %s", words);
     struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
     init_random(t->model, 1337);
     char *wrong = verify(t->train, t->values);

@@ -75,9 +75,12 @@ static void check_groups(const struct trainer *t)
     if (groups > 1 && t->mesh.dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for the groups of dp=%d on one device: leave it out with dp=%d",
              groups, groups, t->mesh.dp);
+    if (t->batch % groups)
+        fail(EXIT_USAGE, "--batch %d is not a multiple of --grad-groups %d: the nearest that works is %d", t->batch,
+             groups, MAX((t->batch + groups / 2) / groups, 1) * groups);
     if (t->micros % groups)
         fail(EXIT_USAGE, "--grad-groups %d wants a multiple of %d micro-batches, not %d: try --micro-batch %d", groups,
-             groups, t->micros, MAX(t->batch / groups, 1));
+             groups, t->micros, t->batch / groups);
 }
 
 static void set_batch(struct trainer *t)
