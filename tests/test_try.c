@@ -452,15 +452,12 @@ static void test_64_devices_on_paper(void **state)
     free_trainer(t);
 }
 
-static void plan_too_many(void *ranks) { plan_tiny(hardware_of(5000), *(int *)ranks); }
-
 static void test_how_many_devices_a_plan_may_have(void **state)
 {
     (void)state;
-    struct problem *p = attempt(plan_too_many, &(int){1025});
-    assert_non_null(p);
-    assert_non_null(strstr(p->sentence, "a plan can use 1024 at most; --mesh asks for 1025"));
-    free(p);
+    struct ran r = run_yard("plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", hardware_of(5000));
+    assert_int_equal(r.code, EXIT_USAGE);
+    assert_non_null(strstr(r.err, "a plan can use 1024 at most; --mesh asks for 1025"));
 }
 
 int main(void)
