@@ -86,6 +86,9 @@ static void test_impossible_meshes_are_refused(void **state)
 {
     (void)state;
     expect_refused("--mesh dp=x", "expected dp=A,pp=B,tp=C");
+    expect_refused("-d 0:0x2 --mesh dp=2,dp=2", "each once");
+    expect_refused("--chunks 3", "add --pipeline interleaved");
+    expect_refused("--stages 1,1", "--mesh pp=N makes N of them");
     expect_refused("--mesh dp=0", "expected dp=A,pp=B,tp=C");
     expect_refused("--mesh ep=2", "expected dp=A,pp=B,tp=C");
     expect_refused("--mesh dp=4294967297", "expected dp=A,pp=B,tp=C");

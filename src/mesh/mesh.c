@@ -23,18 +23,21 @@ void free_mesh(struct mesh *m) { free(m->first_layer); }
 static struct problem *read_axes(const char *text, int *axis[3])
 {
     static const char *const names[] = {"dp=", "pp=", "tp="};
+    bool given[3] = {false};
     for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char *end = NULL;
         long n = 0;
         for (int i = 0; i < 3; i++)
-            if (strncmp(at, names[i], 3) == 0) {
+            if (strncmp(at, names[i], 3) == 0 && !given[i]) {
                 n = strtol(at + 3, &end, 10);
+                given[i] = true;
                 *axis[i] = (int)MIN(n, MAX_RANKS);
             }
         if (!end || n < 1 || n > MAX_RANKS || (*end && *end != ','))
-            return new_problem(EXIT_USAGE,
-                               "--mesh %s: expected dp=A,pp=B,tp=C with numbers from 1 to %d; an omitted axis is 1",
-                               text, MAX_RANKS);
+            return new_problem(
+                EXIT_USAGE,
+                "--mesh %s: expected dp=A,pp=B,tp=C, each once, with numbers from 1 to %d; an omitted axis is 1", text,
+                MAX_RANKS);
     }
     return NULL;
 }

@@ -44,7 +44,11 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
     must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
     m.exact = s->tp_exact && m.tp > 1;
-    m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (int)s->chunks : 1;
+    if (s->chunks && (m.pp == 1 || pipeline_of(s) != PIPELINE_INTERLEAVED))
+        fail(EXIT_USAGE, "--chunks is of interleaved pipelines: add --pipeline interleaved and --mesh pp=N");
+    if (s->stages && m.pp == 1)
+        fail(EXIT_USAGE, "--stages %s: there is one stage; --mesh pp=N makes N of them", s->stages);
+    m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (s->chunks ? (int)s->chunks : 2) : 1;
     return m;
 }
 
@@ -83,10 +87,11 @@ static void check_groups(const struct trainer *t)
              groups, t->micros, t->batch / groups);
 }
 
-static void set_batch(struct trainer *t)
+/* A list that only samples has one sequence, whatever the devices are. */
+static void set_batch(struct trainer *t, bool samples_only)
 {
     const struct settings *s = t->settings;
-    t->batch = (int)s->batch;
+    t->batch = samples_only ? t->mesh.dp : (int)s->batch;
     t->seq = (int)s->seq_len;
     int share = t->batch / t->mesh.dp, micro = s->micro_batch ? (int)s->micro_batch : MAX(share, 1),
         unit = t->mesh.dp * micro;
@@ -352,7 +357,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     execution.watchdog_seconds = s->serial ? 0 : s->watchdog;
     t->machine = make_machine(t);
     set_mesh(t);
-    set_batch(t);
+    set_batch(t, lists == LIST_SAMPLE);
     if (lists & LIST_TRAIN)
         set_rate(t);
     if (t->costs && t->machine->device[0].cl)

@@ -10,6 +10,7 @@
 #include "view.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { POLL_MS = 100, FINE_DPI = 168 };
 
@@ -56,6 +57,10 @@ static bool open_window(struct window *w, bool choose_scale)
     SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
     if (SDL_Init(SDL_INIT_VIDEO) != 0)
         return false;
+    if (!getenv("SDL_VIDEODRIVER") && strcmp(SDL_GetCurrentVideoDriver(), "offscreen") == 0) {
+        SDL_SetError("there is no display"); /* SDL would draw for nobody */
+        return false;
+    }
     int times = choose_scale && has_fine_pixels() ? 2 : 1;
     char *title = format_string("yard view: %s", v->track[0]->trace->header.model);
     w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, v->width * times,
