@@ -41,7 +41,7 @@ endif
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-SCRIPTS  = $(filter-out tests/run.sh tests/packages.sh tests/drivers.sh,$(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(filter-out tests/run.sh tests/report.sh tests/packages.sh tests/drivers.sh,$(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])

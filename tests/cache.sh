@@ -6,18 +6,8 @@ set -u
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
 export YARD_CACHE=
-number=0 failed=0
 
-result() { # ok? name
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=$((failed + 1))
-        echo "not ok $number - $2"
-        sed 's/^/#   /' "$TMP/err" | head -n 8
-    fi
-}
+. tests/report.sh
 
 start() { # start FILE: the numbers of a short run, without its times, go there
     "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" && [ ! -s "$TMP/err" ] &&

@@ -7,21 +7,11 @@
 set -u
 LC_ALL=C # sed and awk go over files of bytes here
 export LC_ALL
-number=0 failed=0
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
 saved=$TMP/saved/model.safetensors
 
-result() { # ok? name: one line of the report
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=$((failed + 1))
-        echo "not ok $number - $2"
-        sed 's/^/#   /' "$TMP/err" | head -n 8
-    fi
-}
+. tests/report.sh
 
 refuse() {
     code=$1 part=$2

@@ -3,21 +3,10 @@
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
-number=0
 YARD=${YARD:-./yard}
 TMP=${TMP:-$(mktemp -d)}
-failed=0
 
-result() { # ok? name: one line of the report
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=$((failed + 1))
-        echo "not ok $number - $2"
-        sed 's/^/#   /' "$TMP/err" | head -n 8
-    fi
-}
+. tests/report.sh
 
 start() { # WORDS...: yard in the background
     : >"$TMP/out" # or wait_for() might look at what the run before printed

@@ -16,6 +16,7 @@ static const char profile_text[] = "# made by hand\n"
                                    "memory work = 4096\n"
                                    "task small compute = 1000 100 400\n"
                                    "task small compute = 5000 900 4000\n"
+                                   "task small compute layer=2 = 7000 100 400\n"
                                    "task move upload = 3000 0 800\n"
                                    "task read cpu = 2000 0 100\n";
 
@@ -25,11 +26,12 @@ static void test_a_profile_is_read(void **state)
 {
     (void)state;
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
-    assert_true(c->measured && c->units == 2 && c->vector == 8 && c->n_tasks == 4);
+    assert_true(c->measured && c->units == 2 && c->vector == 8 && c->n_tasks == 5);
     assert_string_equal(c->device, "some device");
     assert_string_equal(c->shape, "small");
     assert_true(c->link[LANE_UPLOAD].bytes_per_s == 1e9 && c->link[LANE_DOWNLOAD].latency == 2e-6);
     assert_true(c->peak_memory[MEM_WORK] == 4096);
+    assert_true(c->tasks[2].layer == 2 && c->tasks[1].layer == -1);
     assert_true(c->tasks[1].ns == 5000 && c->tasks[1].flops == 900 && c->tasks[1].lane == LANE_COMPUTE);
     const char *again = temp_path("again.txt");
     write_profile(again, c, c->shape);
@@ -99,6 +101,9 @@ static void test_bad_lines_are_named(void **state)
         {"task move", "task move upload = inf 0 800"},
         {"task move", "task move upload = nan 0 800"},
         {"task move", "task move upload = 3000 -1 800"},
+        {"task move", "task move upload layer=-1 = 3000 0 800"},
+        {"task move", "task move upload layer=1x = 3000 0 800"},
+        {"task move", "task move upload layer = 3000 0 800"},
         {"task move", "task move = 3000 0 800"},
         {"task move", "task move sideways = 3000 0 800"},
     };
@@ -151,7 +156,8 @@ static struct task paper_task(struct lane *lane, const char *name, double flops,
     return t;
 }
 
-/* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000; the lane as a whole: 6000 ns for 4400 bytes. */
+/* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000, and in layer 2 7000; the lane as a whole: 13000 ns
+ * for 4800 bytes. */
 static void test_costs_of_a_profile(void **state)
 {
     (void)state;
@@ -161,16 +167,20 @@ static void test_costs_of_a_profile(void **state)
     struct task same = paper_task(compute, "small", 100, 400), other = paper_task(compute, "small", 900, 4000);
     struct task near_small = paper_task(compute, "small", 200, 500),
                 near_large = paper_task(compute, "small", 450, 3000);
-    struct task unseen = paper_task(compute, "unheard of", 5, 8800), host = paper_task(cpu, "read", 0, 201);
+    struct task unseen = paper_task(compute, "unheard of", 5, 9600), host = paper_task(cpu, "read", 0, 201);
     expect_cost(c, &same, 1000, COST_MEASURED);
     expect_cost(c, &other, 5000, COST_MEASURED);
     expect_cost(c, &near_small, 2000, COST_SCALED); /* by FLOPs, from the nearest in bytes */
     expect_cost(c, &near_large, 2500, COST_SCALED);
-    expect_cost(c, &unseen, 12000, COST_SCALED);
+    expect_cost(c, &unseen, 26000, COST_SCALED);
     expect_cost(c, &host, 4000, COST_SCALED); /* by bytes + 1 */
+    same.layer = 2;
+    expect_cost(c, &same, 7000, COST_MEASURED);
+    same.layer = 1;
+    expect_cost(c, &same, 1000, COST_MEASURED);
     c->scale_device = 2, c->scale_cpu = 4;
     expect_cost(c, &same, 500, COST_MEASURED);
-    expect_cost(c, &unseen, 6000, COST_SCALED);
+    expect_cost(c, &unseen, 13000, COST_SCALED);
     expect_cost(c, &host, 1000, COST_SCALED);
     end_paper(&p);
     free_costs(c);

@@ -228,6 +228,26 @@ static void test_plan_reports_passes(void **state)
     assert_non_null(strstr(ran.err, "off|full|selective"));
 }
 
+/* A list written by hand goes through the same passes: the numbers are those of its comment. */
+static void test_passes_on_a_step_file(void **state)
+{
+    (void)state;
+    struct ran ran = run_yard("plan --list data/steps/recompute.txt --recompute full --simulate --verify --json");
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *plan = json_load_file(ran.stdout_path, 0, NULL), *sim = json_object_get(plan, "simulation");
+    json_t *first = json_array_get(json_object_get(plan, "passes"), 0);
+    assert_true(json_is_false(json_object_get(first, "declined")));
+    assert_true(fabs(json_number_value(json_object_get(sim, "step_ms")) - 18) < 1e-9);
+    json_t *peak = json_object_get(json_object_get(sim, "peak_bytes"), "gpu");
+    assert_int_equal(json_integer_value(peak), (16 + 16 + 1 + 64 + 1) << 20);
+    json_decref(plan);
+    ran = run_yard("plan --list data/steps/recompute.txt --recompute full --after recompute --print-list");
+    assert_int_equal(ran.code, EXIT_OK);
+    struct step *s = read_list(ran.stdout_path);
+    assert_int_equal(s->n, 10);
+    free_list(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_recompute_passes_the_audit),
         cmocka_unit_test(test_recompute_declines_a_list_without_layers),
         cmocka_unit_test(test_plan_reports_passes),
+        cmocka_unit_test(test_passes_on_a_step_file),
     };
     return cmocka_run_group_tests_name("pass", tests, NULL, NULL);
 }

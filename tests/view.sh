@@ -3,22 +3,14 @@
 #
 # YARD is the program, TMP an empty folder.  The report is TAP (see run.sh).
 set -u
-number=0 failed=0 child= viewer=
+child= viewer=
 YARD=$(realpath "${YARD:-./yard}")
 TMP=${TMP:-$(mktemp -d)}
 TMP=$(realpath "$TMP")
 unset DISPLAY WAYLAND_DISPLAY
 
-result() { # ok? name: one line of the report
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
-    else
-        failed=$((failed + 1))
-        echo "not ok $number - $2"
-        sed 's/^/#   /' "$TMP/err" | head -n 8
-    fi
-}
+. tests/report.sh
+
 skip() {
     number=$((number + 1))
     echo "ok $number - $1 # SKIP $2"

@@ -44,6 +44,17 @@ static void show_simulation(struct trainer *t, const struct simulation *sim)
     free(title);
 }
 
+/* The plan is freed; sim NULL: nothing was simulated. */
+static void print_plan(json_t *plan, const struct pass_report *reports, size_t n_reports, const struct simulation *sim)
+{
+    json_object_set_new(plan, "passes", reports_json(reports, n_reports));
+    if (sim)
+        json_object_set_new(plan, "simulation", simulation_json(sim));
+    json_dumpf(plan, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(plan);
+}
+
 static void show(struct trainer *t)
 {
     const struct settings *s = t->settings;
@@ -53,13 +64,7 @@ static void show(struct trainer *t)
     if (!s->json)
         print_reports(stdout, t->passes, t->n_passes);
     if (s->json) {
-        json_t *plan = plan_json(t->pool, lists, n);
-        json_object_set_new(plan, "passes", reports_json(t->passes, t->n_passes));
-        if (sim)
-            json_object_set_new(plan, "simulation", simulation_json(sim));
-        json_dumpf(plan, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(plan);
+        print_plan(plan_json(t->pool, lists, n), t->passes, t->n_passes, sim);
     } else if (s->print || (!s->verify && !s->simulate)) {
         print_step(stdout, t->train);
         print_map(stdout, t->pool, t->train);
@@ -93,16 +98,13 @@ static int prove_list(const struct step *s, const struct values *values)
     return code;
 }
 
-static void show_by_hand(struct step *s, const struct settings *o)
+static void show_by_hand(struct step *s, const struct settings *o, const struct pass_report *reports, size_t n_reports)
 {
     struct simulation *sim = o->simulate ? must_simulate(s, NULL) : NULL;
+    if (!o->json)
+        print_reports(stdout, reports, n_reports);
     if (o->json) {
-        json_t *plan = plan_json(s->pool, &s, 1);
-        if (sim)
-            json_object_set_new(plan, "simulation", simulation_json(sim));
-        json_dumpf(plan, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(plan);
+        print_plan(plan_json(s->pool, &s, 1), reports, n_reports, sim);
     } else if (o->print || (!o->verify && !o->simulate)) {
         print_step(stdout, s);
         print_map(stdout, s->pool, s);
@@ -123,7 +125,10 @@ static int plan_list(const struct settings *o)
         depend(s, false);
         gate_updates(s);
     }
-    struct values *values = number_values(s); /* as it is written, before addresses are given */
+    struct values *values = number_values(s); /* as it is written: before passes, and before addresses are given */
+    struct wishes wishes = wishes_of(o);
+    size_t n_reports;
+    struct pass_report *reports = run_passes(s, NULL, &wishes, o->after, &n_reports);
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", o->list, p->sentence);
@@ -131,8 +136,9 @@ static int plan_list(const struct settings *o)
     if (o->print_list)
         show_list(s, NULL);
     else
-        show_by_hand(s, o);
+        show_by_hand(s, o, reports, n_reports);
     int code = o->verify ? prove_list(s, values) : EXIT_OK;
+    free_reports(reports, n_reports);
     free_values(values);
     free_list(s);
     return code;

@@ -32,7 +32,7 @@ static struct kind *find_kind(struct collected *c, const struct task *t)
             return &c->kinds[i];
     }
     struct kind *k = APPEND(c->kinds, c->n, c->cap);
-    k->cost = (struct task_cost){.lane = t->lane->kind, .flops = t->flops, .bytes = (double)t->bytes};
+    k->cost = (struct task_cost){.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
     snprintf(k->cost.name, sizeof k->cost.name, "%s", t->name);
     return k;
 }

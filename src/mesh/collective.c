@@ -31,6 +31,15 @@ void add_broadcast(struct step *s, const char *name, struct tensor *const *to, i
         }
 }
 
+void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)
+{
+    struct tensor **to = allocate((size_t)n, sizeof *to);
+    for (int turn = 1; turn < n; turn++)
+        to[turn - 1] = x[(k + turn) % n];
+    add_broadcast(s, name, to, n - 1, x[k]);
+    free(to);
+}
+
 struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard s)
 {
     char name[48];
@@ -112,16 +121,16 @@ void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
 {
     char full[40];
-    struct tensor **to = allocate((size_t)n, sizeof *to);
+    struct tensor **slice = allocate((size_t)n, sizeof *slice);
     snprintf(full, sizeof full, "%s.send", name);
     for (int k = 0; k < n; k++) {
         struct shard part = flat_part(count_elements(x[k]), ALIGNED, k, n);
-        for (int turn = 1; turn < n && part.begin < part.end; turn++)
-            to[turn - 1] = new_slice(s->pool, x[(k + turn) % n], k, part);
+        for (int i = 0; i < n && part.begin < part.end; i++)
+            slice[i] = new_slice(s->pool, x[i], k, part);
         if (part.begin < part.end)
-            add_broadcast(s, full, to, n - 1, new_slice(s->pool, x[k], k, part));
+            add_share(s, full, slice, n, k);
     }
-    free(to);
+    free(slice);
 }
 
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)

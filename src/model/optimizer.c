@@ -216,18 +216,6 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
                            IN(r->state), ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0)));
 }
 
-/* The same bytes of one tensor per data-parallel rank, from rank k to the others, beginning behind k. */
-static void share(struct build *b, const char *name, int unit, int k, struct tensor **tensor)
-{
-    int dp = mesh_of(b)->dp;
-    struct tensor **to = allocate((size_t)dp, sizeof *to);
-    for (int turn = 1; turn < dp; turn++)
-        to[turn - 1] = tensor[(k + turn) % dp];
-    at(b, k, unit, ROLE_BROADCAST);
-    add_broadcast(b->step, name, to, dp - 1, tensor[k]);
-    free(to);
-}
-
 /* Shard k of parameters or gradients on every data-parallel rank; the caller frees it. */
 static struct tensor **slices(struct build *b, int unit, int k, bool of_gradients)
 {
@@ -247,10 +235,12 @@ static void update_unit(struct build *b, int unit, int k)
     struct tensor *sum = sums_of(b, unit)[k], **part = slices(b, unit, k, !zero);
     if (zero) {
         update_shard(b, unit, k, k, sum);
-        share(b, "send.param", unit, k, part);
+        at(b, k, unit, ROLE_BROADCAST);
+        add_share(b->step, "send.param", part, mesh_of(b)->dp, k);
     } else {
         part[k] = sum;
-        share(b, "send.grad", unit, k, part);
+        at(b, k, unit, ROLE_BROADCAST);
+        add_share(b->step, "send.grad", part, mesh_of(b)->dp, k);
         for (int on = 0; on < mesh_of(b)->dp; on++)
             update_shard(b, unit, k, on, part[on]);
     }

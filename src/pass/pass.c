@@ -56,16 +56,15 @@ static char *describe_gain(const struct machine *m, const struct forecast *befor
 static void run_pass(const struct pass *p, struct step *s, const struct costs *c, const struct wishes *w,
                      struct pass_report *r)
 {
-    struct forecast before = {.n = 0}, after = {.n = 0};
-    if (c)
-        before = try_step(s, c);
+    struct forecast before = try_step(s, c), after;
     r->pass = p;
-    r->declined = !p->run(s, c, w, &r->reason);
-    if (c && !r->declined) {
+    r->declined = !p->run(s, c, w, r);
+    if (!r->declined) {
         after = try_step(s, c);
         r->gain = describe_gain(s->pool->machine, &before, &after);
+        free_forecast(&after);
     }
-    free_forecast(&before), free_forecast(&after);
+    free_forecast(&before);
 }
 
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,
@@ -86,7 +85,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
 void free_reports(struct pass_report *reports, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        free(reports[i].reason), free(reports[i].gain);
+        free(reports[i].reason), free(reports[i].gain), json_decref(reports[i].fields);
     free(reports);
 }
 
@@ -103,8 +102,12 @@ void print_reports(FILE *out, const struct pass_report *reports, size_t n)
 json_t *reports_json(const struct pass_report *reports, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "pass", reports[i].pass->name, "declined",
-                                              reports[i].declined, "reason", reports[i].reason));
+    for (size_t i = 0; i < n; i++) {
+        const struct pass_report *r = &reports[i];
+        json_t *entry =
+            json_pack("{s:s, s:b, s:s}", "pass", r->pass->name, "declined", r->declined, "reason", r->reason);
+        json_object_update(entry, r->fields);
+        json_array_append_new(list, entry);
+    }
     return list;
 }

@@ -19,12 +19,19 @@ struct wishes { /* what the options ask of the passes */
     enum recompute recompute;
 };
 
+struct pass_report {
+    const struct pass *pass;
+    bool declined;
+    char *reason;   /* a sentence on what was done, or why not; set by the pass, freed with the report */
+    json_t *fields; /* what else `plan --json` shows of it; NULL: nothing */
+    char *gain;     /* what it comes to, for people; NULL: not known */
+};
 struct pass {
     const char *name; /* --after NAME */
     bool (*wanted)(const struct wishes *w);
-    /* true: the list is changed; false: declined, and the list is as it was.  *reason is a sentence on what was done,
-     * or why not; the caller frees it.  Costs are NULL where no hardware is described or measured. */
-    bool (*run)(struct step *s, const struct costs *c, const struct wishes *w, char **reason);
+    /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  Costs are
+     * NULL where no hardware is described or measured; the tasks of a step file have their own. */
+    bool (*run)(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
     const char *turned_on[3]; /* by these options, each on its own: for the test of all combinations */
 };
 extern const struct pass passes[]; /* in the order of application */
@@ -32,12 +39,6 @@ extern const size_t n_passes;
 const struct pass *find_pass(const char *name); /* NULL: there is none */
 char *pass_names(void);                         /* "recompute, swap"; the caller frees it */
 
-struct pass_report {
-    const struct pass *pass;
-    bool declined;
-    char *reason;
-    char *gain; /* what it comes to, for people; NULL: not known */
-};
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
 struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,
                                size_t *n);
@@ -46,6 +47,6 @@ void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 
 bool wants_recompute(const struct wishes *w);
-bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, char **reason);
+bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 
 #endif

@@ -28,7 +28,7 @@ struct activation { /* a root tensor, by id */
 struct survey {
     struct step *step;
     bool full;
-    int layers, micros;
+    int layers, micros; /* how many; of micro-batches one more, for tasks of none */
     struct group *groups;
     size_t n_groups;
     struct activation *activations;
@@ -43,9 +43,9 @@ bool wants_recompute(const struct wishes *w) { return w->recompute != RECOMPUTE_
 
 static int group_of(const struct survey *v, const struct task *t)
 {
-    if (t->layer < 0 || t->micro < 0 || (t->role != ROLE_FORWARD && t->role != ROLE_BACKWARD))
+    if (t->layer < 0 || (t->role != ROLE_FORWARD && t->role != ROLE_BACKWARD))
         return NO_GROUP;
-    return (t->lane->device->index * v->micros + t->micro) * v->layers + t->layer;
+    return (t->lane->device->index * v->micros + t->micro + 1) * v->layers + t->layer;
 }
 
 static void note_access(struct survey *v, const struct task *t, const struct access *a)
@@ -76,7 +76,7 @@ static struct survey look_at(struct step *s, bool full)
     struct survey v = {.step = s, .full = full};
     for (size_t i = 0; i < s->n; i++) {
         v.layers = MAX(v.layers, s->task[i]->layer + 1);
-        v.micros = MAX(v.micros, s->task[i]->micro + 1);
+        v.micros = MAX(v.micros, s->task[i]->micro + 2);
     }
     v.n_groups = (size_t)(s->pool->machine->n_devices + 1) * (size_t)(v.micros * v.layers);
     v.groups = allocate(v.n_groups, sizeof *v.groups);
@@ -182,7 +182,7 @@ static void repeat_group(struct survey *v, struct edit *e, int group)
     v->concerned++;
 }
 
-bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, char **reason)
+bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
 {
     (void)c;
     char bytes[32];
@@ -192,11 +192,12 @@ bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w
         repeat_group(&v, e, group);
     if (v.repeated) {
         commit(e);
-        *reason = format_string("%s: %zu tasks repeated for %zu backward passes of a layer; %s of activations not kept",
-                                v.full ? "full" : "selective", v.repeated, v.concerned, format_bytes(bytes, v.bytes));
+        r->reason =
+            format_string("%s: %zu tasks repeated for %zu backward passes of a layer; %s of activations not kept",
+                          v.full ? "full" : "selective", v.repeated, v.concerned, format_bytes(bytes, v.bytes));
     } else {
         undo(e);
-        *reason = copy_string("the list keeps no activation of a layer for its backward that could be made again");
+        r->reason = copy_string("the list keeps no activation of a layer for its backward that could be made again");
     }
     free_survey(&v);
     return v.repeated > 0;

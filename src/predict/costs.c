@@ -104,13 +104,22 @@ static bool read_numbers(const char *text, int n, double *number)
     return *text == '\0';
 }
 
+/* "layer=K", or nothing. */
+static bool read_layer(const char *text, int *layer)
+{
+    int used = 0;
+    text += strspn(text, " \t");
+    return *text == '\0' || (sscanf(text, "layer=%d%n", layer, &used) == 1 && *layer >= 0 && text[used] == '\0');
+}
+
 static bool read_task(struct costs *c, const char *key, const char *value)
 {
     char lane[16];
     double number[3];
-    struct task_cost t = {.ns = 0};
-    if (sscanf(key, "task %39s %15s", t.name, lane) != 2 || lane_by_name(lane) < 0 || !read_numbers(value, 3, number) ||
-        !(number[0] > 0))
+    struct task_cost t = {.layer = -1};
+    int used = 0;
+    if (sscanf(key, "task %39s %15s%n", t.name, lane, &used) != 2 || lane_by_name(lane) < 0 ||
+        !read_layer(key + used, &t.layer) || !read_numbers(value, 3, number) || !(number[0] > 0))
         return false;
     t.ns = number[0], t.flops = number[1], t.bytes = number[2];
     t.lane = (enum lane_kind)lane_by_name(lane);
@@ -271,17 +280,18 @@ static double speed_seconds(const struct costs *c, const struct task *t)
     return s->latency + bytes / (s->bytes_per_s * scale);
 }
 
-/* The nearest kind of the profile: of the same name and lane, and of those the nearest in size. */
+/* The nearest kind of the profile: of the same name and lane, of its own layer before those of no layer, and of these
+ * the nearest in size. */
 static const struct task_cost *find_kind(const struct costs *c, const struct task *t)
 {
     const struct task_cost *best = NULL;
     double best_distance = INFINITY;
     for (size_t i = 0; i < c->n_tasks; i++) {
         const struct task_cost *k = &c->tasks[i];
-        if (k->lane != t->lane->kind || strcmp(k->name, t->name) != 0)
+        if (k->lane != t->lane->kind || strcmp(k->name, t->name) != 0 || (k->layer >= 0 && k->layer != t->layer))
             continue;
         double distance = fabs(log((k->bytes + 1) / ((double)t->bytes + 1)));
-        if (distance < best_distance) {
+        if (!best || k->layer > best->layer || (k->layer == best->layer && distance < best_distance)) {
             best_distance = distance;
             best = k;
         }
@@ -367,6 +377,14 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
 
 /* ---- writing a profile ----------------------------------------------------------------------------------------- */
 
+static void write_task(FILE *f, const struct task_cost *t)
+{
+    fprintf(f, "task %s %s ", t->name, lane_kind_name[t->lane]);
+    if (t->layer >= 0)
+        fprintf(f, "layer=%d ", t->layer);
+    fprintf(f, "= %.0f %.0f %.0f\n", t->ns, t->flops, t->bytes);
+}
+
 static void print_profile(FILE *f, const struct costs *c, const char *shape)
 {
     fprintf(f, "# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan --simulate --profile` "
@@ -388,8 +406,7 @@ static void print_profile(FILE *f, const struct costs *c, const char *shape)
         fprintf(f, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);
     fprintf(f, "\n# task NAME LANE = nanoseconds, FLOPs, bytes of one such task\n");
     for (size_t i = 0; i < c->n_tasks; i++)
-        fprintf(f, "task %s %s = %.0f %.0f %.0f\n", c->tasks[i].name, lane_kind_name[c->tasks[i].lane], c->tasks[i].ns,
-                c->tasks[i].flops, c->tasks[i].bytes);
+        write_task(f, &c->tasks[i]);
 }
 
 void write_profile(const char *path, const struct costs *c, const char *shape)

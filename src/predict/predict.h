@@ -21,7 +21,8 @@
  * A profile (yard profile -o FILE) is what one device did with one configuration.  Besides its fingerprint it has a
  * line per kind of task and lane, and per lane of copies:
  *
- *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind
+ *     task NAME LANE = NANOSECONDS FLOPS BYTES        median of one task of that kind; for one layer only:
+ *     task NAME LANE layer=K = NANOSECONDS FLOPS BYTES
  *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS    upload and download; also disk, and other lanes of the host
  *     gap LANE = SECONDS                              from one task's end to the next one's start, back to back
  *     issue = SECONDS                                 host time to issue and collect one task
@@ -34,6 +35,7 @@ extern const char *const cost_source_name[COST_SOURCES];
 struct task_cost { /* of a profile */
     char name[40];
     enum lane_kind lane;
+    int layer; /* -1: of all that have no line of their own */
     double ns, flops, bytes;
 };
 struct lane_speed { /* of copies; and of what a kind of the host's lanes does, where it is given (else 0) */

@@ -123,9 +123,7 @@ void execute(struct step *s, uint32_t number)
         issue_task(s, number, s->task[i]);
     }
     pthread_mutex_unlock(&slots_lock);
-    for (int i = 0; i < s->pool->machine->n_lanes; i++)
-        if (s->pool->machine->lane[i]->queue)
-            CL(clFlush(s->pool->machine->lane[i]->queue));
+    flush_lanes(s->pool->machine);
     collect_ended(s);
 }
 

@@ -97,13 +97,6 @@ bool is_held(const struct step *s, uint32_t number)
     return !(state.step == s && state.number == number);
 }
 
-static void flush_lanes(const struct machine *m)
-{
-    for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->queue)
-            CL(clFlush(m->lane[i]->queue));
-}
-
 void wait_for_viewer(struct step *s, uint32_t number, size_t i)
 {
     flush_lanes(s->pool->machine);

@@ -75,6 +75,7 @@ void report_run(struct step *s, const struct task *t, const struct slot *slot, b
 
 /* ---- slots.c, serial.c ----------------------------------------------------------------------------------------- */
 
+void flush_lanes(const struct machine *m); /* what was issued is submitted, on every queue */
 cl_int event_status(cl_event event);
 /* Fails when the event ended with an error, naming the task. */
 void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);

@@ -42,3 +42,10 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot)
     CL(clReleaseEvent(slot->work));
     slot->work = NULL;
 }
+
+void flush_lanes(const struct machine *m)
+{
+    for (int i = 0; i < m->n_lanes; i++)
+        if (m->lane[i]->queue)
+            CL(clFlush(m->lane[i]->queue));
+}

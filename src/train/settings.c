@@ -287,9 +287,9 @@ static void apply_preset(void)
 static void check_list(void)
 {
     static const char *const may[] = {"list",  "simulate", "verify",     "print", "json",
-                                      "trace", "view",     "print-list", "clip"};
+                                      "trace", "view",     "print-list", "clip",  "after"};
     for (size_t i = 0; i < COUNT(options); i++) {
-        bool good = !options[i].given;
+        bool good = !options[i].given || strcmp(options[i].group, PASSES) == 0;
         for (size_t k = 0; k < COUNT(may); k++)
             good |= strcmp(options[i].name, may[k]) == 0;
         if (!good)

@@ -142,6 +142,7 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
                                 bool plan_only);
 void free_trainer(struct trainer *t);
+struct wishes wishes_of(const struct settings *s); /* what the options ask of the passes */
 /* Runs training step `number`, at most one step ahead of what has been computed. */
 void run_step(struct trainer *t, uint32_t number);
 /* Waits until it has been computed and reported, and returns what it reported. */

@@ -291,7 +291,7 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
     return new_trainer_for(s, &c, data, lists, plan_only);
 }
 
-static struct wishes wishes_of(const struct settings *s)
+struct wishes wishes_of(const struct settings *s)
 {
     return (struct wishes){.recompute = strcmp(s->recompute, "full") == 0        ? RECOMPUTE_FULL
                                         : strcmp(s->recompute, "selective") == 0 ? RECOMPUTE_SELECTIVE
