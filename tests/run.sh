@@ -14,7 +14,7 @@ mkdir -p "$logs"
 passed=0 failed=0 skipped=0 failures=
 
 export YARD="${YARD:-./yard}"
-export YARD_CACHE="${YARD_CACHE-}" # none: what tests compile is not what the user runs
+export YARD_CACHE="${YARD_CACHE-$(cd "$logs" && pwd)/kernels}" # of the tests' own: what they compile is not the user's
 export CMOCKA_MESSAGE_OUTPUT=TAP
 # The leak checker reads the thread-local memory of every thread, and crashes when one is just ending.
 export LSAN_OPTIONS="suppressions=tests/leaks.supp:print_suppressions=0:use_tls=0"

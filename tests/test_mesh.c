@@ -536,8 +536,6 @@ static void test_zero_shares_the_state_out(void **state)
 
 int main(void)
 {
-    if (setenv("YARD_CACHE", temp_path("cache"), 1) != 0) /* a trainer per mesh: each would compile all kernels */
-        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_device_has_one_place),    cmocka_unit_test(test_shards_cover_a_unit_once),
         cmocka_unit_test(test_impossible_meshes_are_refused), cmocka_unit_test(test_orders_are_sound),

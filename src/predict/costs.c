@@ -158,16 +158,18 @@ static void read_line(struct costs *c, struct place_in_file *at, char *line)
     for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
         if (hash == line || hash[-1] == ' ' || hash[-1] == '\t') /* else it belongs to a device's name */
             *hash = '\0';
-    char *key = trim(line), *equals = strchr(key, '=');
+    char *key = trim(line);
     if (!*key)
         return;
+    bool task = strncmp(key, "task ", 5) == 0; /* task NAME LANE layer=K = ... */
+    char *equals = task ? strrchr(key, '=') : strchr(key, '=');
     if (!equals)
         fail(EXIT_USAGE, "%s, line %d: expected `name = value`, found \"%.60s\"", at->path, at->line, key);
     *equals = '\0';
     key = trim(key);
     char *value = trim(equals + 1);
     bool good = false;
-    if (strncmp(key, "task ", 5) == 0)
+    if (task)
         good = read_task(c, key, value);
     else if (strncmp(key, "link ", 5) == 0)
         good = read_link(c, key, value);

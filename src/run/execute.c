@@ -101,6 +101,31 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
         issue_device(s, t, slot, n_wait, s->wait);
 }
 
+/* All that has been issued; other threads may use the slots meanwhile. */
+static void wait_until_ended(struct step *s)
+{
+    pthread_mutex_unlock(&slots_lock);
+    flush_lanes(s->pool->machine);
+    wait_iteration(s, UINT32_MAX);
+    pthread_mutex_lock(&slots_lock);
+}
+
+/* Task i of the list, when it may be issued. */
+static void issue_in_turn(struct step *s, uint32_t number, size_t i)
+{
+    bool alone = is_widest(s, s->task[i]);
+    if (is_held(s, number)) {
+        pthread_mutex_unlock(&slots_lock);
+        wait_for_viewer(s, number, i);
+        pthread_mutex_lock(&slots_lock);
+    }
+    if (alone)
+        wait_until_ended(s);
+    issue_task(s, number, s->task[i]);
+    if (alone)
+        wait_until_ended(s);
+}
+
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->ready, "list %s has not been finished", s->name);
@@ -114,14 +139,8 @@ void execute(struct step *s, uint32_t number)
     watch(s);
     pthread_mutex_lock(&slots_lock);
     s->ended[number & 3] = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        if (is_held(s, number)) {
-            pthread_mutex_unlock(&slots_lock);
-            wait_for_viewer(s, number, i);
-            pthread_mutex_lock(&slots_lock);
-        }
-        issue_task(s, number, s->task[i]);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        issue_in_turn(s, number, i);
     pthread_mutex_unlock(&slots_lock);
     flush_lanes(s->pool->machine);
     collect_ended(s);

@@ -2,6 +2,7 @@
  *
  *     prepare    kernels, arguments and slots of finished lists               prepare.c
  *     execute    issues the tasks and waits only where an edge crosses lanes  execute.c, hostlane.c
+ *     widest     launches that must be alone                                  widest.c
  *     collect    sees what was issued end                                     collect.c, slots.c
  *     serial     one task after another: the reference                        serial.c, audit.c, blame.c
  *     watchdog   a hang explains itself                                       watchdog.c
@@ -129,6 +130,11 @@ struct blame {
     bool before; /* it was not finite before the task ran */
 };
 bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
+
+/* ---- widest.c -------------------------------------------------------------------------------------------------- */
+
+/* Must nothing else be in flight while the task is launched?  Asked once per run. */
+bool is_widest(const struct step *s, const struct task *t);
 
 /* ---- hold.c: what a viewer asks for ---------------------------------------------------------------------------- */
 
