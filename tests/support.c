@@ -156,6 +156,29 @@ struct state read_whole_state(struct trainer *t)
     return s;
 }
 
+void expect_equal_replicas(const struct trainer *t, const char *words)
+{
+    const struct model *m = t->model;
+    for (int i = 0; i < m->params->n; i++) {
+        float **seen = allocate((size_t)t->mesh.tp, sizeof *seen);
+        for (int rank = 0; rank < n_ranks(&t->mesh); rank++) {
+            struct weight w = m->replica[rank].by_param[i];
+            if (!w.value || !w.value->root->persistent)
+                continue;
+            float *values = allocate(count_elements(w.value), sizeof *values);
+            float **first = &seen[w.cut.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];
+            read_tensor(w.value, values);
+            if (*first)
+                expect_same_bits(words, values, *first, count_elements(w.value));
+            free(*first);
+            *first = values;
+        }
+        for (int k = 0; k < t->mesh.tp; k++)
+            free(seen[k]);
+        free(seen);
+    }
+}
+
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static void read_back(const char *path, char *text, size_t size)

@@ -40,6 +40,9 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
 };
 struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
 struct state read_whole_state(struct trainer *t);     /* of all ranks, as on one device */
+/* What ranks keep alike is the same to the bit: all of a parameter that is not cut, and the same part of one that is.
+ */
+void expect_equal_replicas(const struct trainer *t, const char *words);
 
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 

@@ -289,7 +289,7 @@ static struct state train(const char *words)
 }
 
 /* Each line's meshes give the bits of its first. */
-static const char *const alike[][12] = {
+static const char *const alike[][16] = {
     {"--batch 4", "--batch 4 --micro-batch 1", "--batch 4 -d 0:0x2 --mesh pp=2 --micro-batch 1",
      "--batch 4 -d 0:0x2 --mesh pp=2", "--batch 4 -d 0:0x3 --mesh pp=3 --micro-batch 1 --pipeline gpipe",
      "--batch 4 -d 0:0x4 --mesh pp=4 --micro-batch 2 --serial",
@@ -301,12 +301,15 @@ static const char *const alike[][12] = {
     {"--batch 8 --grad-groups 2 --micro-batch 4", "--batch 8 --grad-groups 2 --micro-batch 1",
      "--batch 8 --grad-groups 2 -d 0:0x2 --mesh pp=2 --micro-batch 2", "--batch 8 -d 0:0x2",
      "--batch 8 -d 0:0x2 --zero 0", "--batch 8 -d 0:0x2 --zero 2", "--batch 8 -d 0:0x2 --zero 2 --serial --audit",
+     "--batch 8 -d 0:0x2 --zero 3", "--batch 8 -d 0:0x2 --zero 3 --serial --audit",
+     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 3 --micro-batch 2 --recompute full",
      "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
      "--batch 8 -d 0:0x4 --mesh pp=2,dp=2 --micro-batch 1 --zero 0 --pipeline gpipe",
      "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --recompute selective",
      "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2 --pipeline interleaved --delay-seed 7"},
     {"--batch 6 --untied --grad-groups 3 --micro-batch 1", "--batch 6 -d 0:0x3 --untied",
      "--batch 6 -d 0:0x3 --untied --zero 0", "--batch 6 -d 0:0x3 --untied --zero 2",
+     "--batch 6 -d 0:0x3 --untied --zero 3 --delay-seed 4",
      "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1"},
     {"--batch 4 -d 0:0x2 --mesh tp=2", "--batch 4 -d 0:0x2 --mesh tp=2 --serial --audit --micro-batch 1",
      "--batch 4 -d 0:0x2 --mesh tp=2 --micro-batch 2 --delay-seed 3", "--batch 4 -d 0:0x2 --mesh tp=2 --recompute full",
@@ -316,7 +319,8 @@ static const char *const alike[][12] = {
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2",
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 0 --serial",
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --recompute full",
-     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1"},
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3 --gather-ahead 0"},
     {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3", "--batch 4 --heads 4 -d 0:0x3 --mesh tp=3 --serial",
      "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
     {"--batch 4 --clip 0", "--batch 4 --clip 0 -d 0:0x2 --mesh tp=2 --tp-exact",
@@ -327,7 +331,8 @@ static const char *const alike[][12] = {
      "--batch 6 --clip 0 --heads 4 --untied -d 0:0x6 --mesh dp=2,tp=3 --tp-exact --zero 2",
      "--batch 6 --clip 0 --heads 4 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --tp-exact --micro-batch 1"},
     {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
-     "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
+     "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x4 --zero 3 --gather-ahead 2",
+     "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
 
 static void test_meshes_give_the_same_bits(void **state)
@@ -351,31 +356,6 @@ static void test_meshes_give_the_same_bits(void **state)
 
 /* ---- tensor parallelism: close to one device ----------------------------------------------------------------------
  */
-
-/* What ranks have alike is the same to the bit: all of a parameter that is not cut, and the same part of one that is.
- */
-static void expect_equal_replicas(struct trainer *t, const char *words)
-{
-    struct model *m = t->model;
-    for (int i = 0; i < m->params->n; i++) {
-        float **seen = allocate((size_t)t->mesh.tp, sizeof *seen);
-        for (int rank = 0; rank < n_ranks(&t->mesh); rank++) {
-            struct weight w = m->replica[rank].by_param[i];
-            if (!w.value)
-                continue;
-            float *values = allocate(count_elements(w.value), sizeof *values);
-            float **first = &seen[w.cut.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];
-            read_tensor(w.value, values);
-            if (*first)
-                expect_same_bits(words, values, *first, count_elements(w.value));
-            free(*first);
-            *first = values;
-        }
-        for (int k = 0; k < t->mesh.tp; k++)
-            free(seen[k]);
-        free(seen);
-    }
-}
 
 enum { MANY_STEPS = 20 };
 struct course { /* of a training */
@@ -469,8 +449,8 @@ static void test_evaluation_and_sampling_are_close(void **state)
     enum { VOCAB = 256 };
     float one[VOCAB], many[VOCAB];
     double loss = look("--model tiny --heads 4 --untied", one, VOCAB);
-    static const char *const meshes[] = {"-d 0:0x3 --mesh tp=3", "-d 0:0x2 --mesh tp=2 --tp-exact",
-                                         "-d 0:0x8 --mesh dp=2,pp=2,tp=2"};
+    static const char *const meshes[] = {"-d 0:0x2 --zero 3", "-d 0:0x3 --mesh tp=3", "-d 0:0x2 --mesh tp=2 --tp-exact",
+                                         "-d 0:0x8 --mesh dp=2,pp=2,tp=2", "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"};
     for (size_t i = 0; i < COUNT(meshes); i++) {
         char *words = format_string("--model tiny --heads 4 --untied %s", meshes[i]);
         assert_true(fabs(look(words, many, VOCAB) - loss) < 1e-5);
@@ -512,37 +492,153 @@ static size_t persistent_bytes(const struct trainer *t, int device, enum memory_
     return bytes;
 }
 
-/* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's; the last shared out by ZeRO-1, all
- * but values by ZeRO-2.  The padding of units, and shards in whole norm blocks, make a little more. */
+/* The most that windows of a device hold at a time: those of `ahead` + 1 units that are used one after another. */
+static double gather_buffers(const struct trainer *t, int ahead)
+{
+    double most = 0;
+    int n = t->model->params->n_units;
+    for (int u = 0; u < n; u++) {
+        double sum = 0;
+        for (int i = u; i < MIN(u + ahead + 1, n); i++)
+            sum += (double)t->model->params->unit[i].elements * ELEMENT_BYTES;
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+/* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's.  ZeRO-1 shares out the last, 2 the
+ * gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more. */
 static void test_zero_shares_the_state_out(void **state)
 {
     (void)state;
-    enum { DEVICES = 4 };
-    const double expected[] = {8, 8.0 / DEVICES, 8.0 / DEVICES};
-    for (int zero = 0; zero <= 2; zero++) {
-        char words[128];
-        snprintf(words, sizeof words, "--model nano --untied --batch 4 -d 0:0x%d --zero %d", DEVICES, zero);
-        struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
-        double n = (double)count_parameters(t->model->params);
-        for (int d = 0; d < DEVICES; d++) {
-            double state_bytes = (double)persistent_bytes(t, d, MEM_OPTIMIZER) / n;
-            assert_true(fabs(state_bytes - expected[zero]) < 0.08 * expected[zero]);
-            assert_true((double)persistent_bytes(t, d, MEM_PARAMETERS) < 4.01 * n);
-            assert_int_equal(persistent_bytes(t, d, MEM_GRADIENTS) > 0, zero < 2);
+    static const struct {
+        double values, gradients, adams; /* whole, or shared out: 1 or 1 / N of 4, 4 and 8 bytes */
+    } expected[] = {{1, 1, 1}, {1, 1, 0}, {1, 0, 0}, {0, 0, 0}};
+    for (int devices = 2; devices <= 4; devices += 2)
+        for (int zero = 0; zero <= 3; zero++) {
+            char words[128];
+            snprintf(words, sizeof words, "--model nano --untied --batch 4 -d 0:0x%d --zero %d", devices, zero);
+            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+            double n = (double)count_parameters(t->model->params), share = 1.0 / devices;
+            double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
+            for (int d = 0; d < devices; d++) {
+                double held = (double)persistent_bytes(t, d, MEM_OPTIMIZER) / n;
+                assert_true(fabs(held - adams) < 0.08 * adams);
+                held = (double)persistent_bytes(t, d, MEM_PARAMETERS) / n;
+                assert_true(fabs(held - values) < 0.08 * values);
+                assert_int_equal(persistent_bytes(t, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
+                double gathered = (double)(t->train->peak[d][MEM_PARAMETERS] - persistent_bytes(t, d, MEM_PARAMETERS));
+                assert_true(zero == 3 ? gathered > 0 && gathered <= gather_buffers(t, 1) : gathered == 0);
+            }
+            free_trainer(t);
         }
+}
+
+/* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
+
+/* Gathers come so many windows ahead: between the copies that fill a tensor and its first reader, other gathered ones
+ * are read first. */
+static size_t most_at_a_time(int ahead)
+{
+    char words[96];
+    snprintf(words, sizeof words, "--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3 --gather-ahead %d", ahead);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+    size_t most = 0;
+    for (size_t at = 0; at < t->train->n; at++) {
+        size_t n = 0;
+        for (size_t i = 0; i < t->pool->n; i++) {
+            const struct tensor *x = t->pool->tensors[i];
+            n += x->root == x && !x->persistent && x->class == MEM_PARAMETERS && x->step && x->device->index == 0 &&
+                 x->first <= (int)at && (int)at <= x->last;
+        }
+        most = MAX(most, n);
+    }
+    free_trainer(t);
+    return most;
+}
+
+static void test_layers_are_gathered_ahead(void **state)
+{
+    (void)state;
+    for (int ahead = 0; ahead <= 3; ahead++)
+        assert_int_equal(most_at_a_time(ahead), ahead + 1);
+}
+
+/* Two gathers of as many bytes change their sources: the proof must find it. */
+static void test_a_wrong_shard_is_found(void **state)
+{
+    (void)state;
+    struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
+    char *wrong = verify(t->train, t->values);
+    assert_null(wrong);
+    size_t found = 0;
+    for (size_t i = 0; i < t->train->n; i++)
+        for (size_t k = i + 1; k < t->train->n && k < i + 12; k++) {
+            struct task *a = t->train->task[i], *b = t->train->task[k];
+            if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
+                continue;
+            struct tensor *x = a->access[1].tensor, *y = b->access[1].tensor;
+            if (x->bytes != y->bytes || x->root == y->root)
+                continue;
+            a->access[1].tensor = y, b->access[1].tensor = x;
+            wrong = compare_values(t->values, t->train);
+            assert_non_null(wrong);
+            assert_non_null(strstr(wrong, "reads other values"));
+            free(wrong);
+            a->access[1].tensor = x, b->access[1].tensor = y;
+            found++;
+        }
+    assert_true(found > 3);
+    free_trainer(t);
+}
+
+/* No broadcast is left, no replica persists, and what the update writes are shards. */
+static void test_only_shards_are_kept(void **state)
+{
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        contexts_apart(apart);
+        struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"),
+                                        LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, true);
+        size_t updates = 0;
+        for (size_t i = 0; i < t->train->n; i++) {
+            const struct task *task = t->train->task[i];
+            assert_true(task->role != ROLE_BROADCAST);
+            updates += task->role == ROLE_UPDATE;
+            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->root->shard);
+        }
+        assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
+        for (size_t i = 0; i < t->pool->n; i++) {
+            const struct tensor *x = t->pool->tensors[i];
+            assert_true(x->root->shard || !x->persistent || x->class != MEM_PARAMETERS);
+        }
+        char *wrong = verify(t->eval, t->eval_values);
+        assert_null(wrong);
+        wrong = verify(t->sample, t->sample_values);
+        assert_null(wrong);
         free_trainer(t);
     }
+    contexts_apart(false);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_device_has_one_place),    cmocka_unit_test(test_shards_cover_a_unit_once),
-        cmocka_unit_test(test_impossible_meshes_are_refused), cmocka_unit_test(test_orders_are_sound),
-        cmocka_unit_test(test_the_bubble_is_the_formula),     cmocka_unit_test(test_meshes_give_the_same_bits),
-        cmocka_unit_test(test_zero_shares_the_state_out),     cmocka_unit_test(test_parts_cover_a_parameter_once),
-        cmocka_unit_test(test_sums_are_in_rank_order),        cmocka_unit_test(test_tensor_parallel_training_is_close),
-        cmocka_unit_test(test_the_norm_has_one_order),        cmocka_unit_test(test_evaluation_and_sampling_are_close),
+        cmocka_unit_test(test_every_device_has_one_place),
+        cmocka_unit_test(test_shards_cover_a_unit_once),
+        cmocka_unit_test(test_impossible_meshes_are_refused),
+        cmocka_unit_test(test_orders_are_sound),
+        cmocka_unit_test(test_the_bubble_is_the_formula),
+        cmocka_unit_test(test_meshes_give_the_same_bits),
+        cmocka_unit_test(test_zero_shares_the_state_out),
+        cmocka_unit_test(test_parts_cover_a_parameter_once),
+        cmocka_unit_test(test_sums_are_in_rank_order),
+        cmocka_unit_test(test_tensor_parallel_training_is_close),
+        cmocka_unit_test(test_layers_are_gathered_ahead),
+        cmocka_unit_test(test_a_wrong_shard_is_found),
+        cmocka_unit_test(test_only_shards_are_kept),
+        cmocka_unit_test(test_the_norm_has_one_order),
+        cmocka_unit_test(test_evaluation_and_sampling_are_close),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

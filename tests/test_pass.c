@@ -20,12 +20,8 @@ static struct state train(struct settings *s)
         run_step(t, number);
     assert_true(isfinite(step_result(t, STEPS)->loss));
     drain(t->train);
-    struct state all = read_state(t, 0);
-    for (int rank = 1; rank < t->machine->n_devices; rank++) {
-        struct state other = read_state(t, rank);
-        expect_same_bits("replica", other.values, all.values, all.n_parameters);
-        free(other.values);
-    }
+    expect_equal_replicas(t, "replica");
+    struct state all = read_whole_state(t);
     for (int i = 0; i <= t->machine->n_devices; i++)
         assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
     free_trainer(t);

@@ -8,9 +8,9 @@ static int show_verdict(struct trainer *t)
 {
     char *wrong = verify(t->train, t->values);
     if (!wrong && t->eval)
-        wrong = verify(t->eval, NULL);
+        wrong = verify(t->eval, t->eval_values);
     if (!wrong)
-        wrong = verify(t->sample, NULL);
+        wrong = verify(t->sample, t->sample_values);
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else

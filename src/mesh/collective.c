@@ -18,17 +18,23 @@ static bool is_direct(const struct tensor *to, const struct tensor *from)
     return to->device->context == from->device->context;
 }
 
-void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from)
+void add_broadcast_on(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth)
 {
+    struct machine *m = s->pool->machine;
     struct tensor *staged = NULL;
     for (int i = 0; i < n; i++)
         if (is_direct(to[i], from))
-            add_copy(s, from->device->lane[LANE_DOWNLOAD], name, to[i], from);
+            add_copy(s, open_lane(m, from->device, LANE_DOWNLOAD, nth), name, to[i], from);
         else {
             if (!staged)
-                staged = add_download(s, name, from, 0);
-            add_copy(s, open_lane(s->pool->machine, to[i]->device, LANE_UPLOAD, 1), name, to[i], staged);
+                staged = add_download(s, name, from, nth);
+            add_copy(s, open_lane(m, to[i]->device, LANE_UPLOAD, 1 + nth), name, to[i], staged);
         }
+}
+
+void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from)
+{
+    add_broadcast_on(s, name, to, n, from, 0);
 }
 
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)

@@ -80,6 +80,8 @@ void add_naive_all_reduce(struct step *s, const char *name, struct tensor *const
 
 /* The same bytes to n other tensors.  Through the host they come down once and go up n times. */
 void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from);
+/* The same on the nth lanes for it (see add_send). */
+void add_broadcast_on(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth);
 /* Those of x[k] to the n - 1 others, beginning behind k: when each shares, no device gets everything at once. */
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 

@@ -89,6 +89,10 @@ struct weight { /* a parameter, or a member's part of it, with its gradient: wha
     struct cut cut;
     int first; /* of its rows or columns, in the whole */
 };
+struct piece { /* of a parameter, or of a member's part of it: its elements from `begin` on */
+    struct tensor *values;
+    size_t begin;
+};
 struct layer { /* views of one layer's unit */
     struct weight w[LAYER_PARAMS];
 };
@@ -98,6 +102,8 @@ struct replica {
     struct device *device;
     struct tensor **value, **grad; /* per unit: parameters, gradients */
     struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
+    struct tensor **shard;         /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
+    struct piece *kept;            /* per parameter: where its value is from step to step; NULL: on other ranks */
     struct layer *layer;
     struct weight other[OTHER_PARAMS]; /* HEAD is WTE when tied: itself, or on another device than WTE a copy */
     struct weight *by_param;           /* as in the table */

@@ -2,6 +2,9 @@
  *
  * A rank has the units of its stages.  Data-parallel ranks hold the same units; with ZeRO each keeps Adam's state of
  * its own shard only.  A tied head on another device than the embedding is a copy of it, with a gradient of its own.
+ *
+ * With ZeRO-3 parameters lie in shards too.  Lists are built as if every rank had all of its units; the pass `gather`
+ * then makes of each of these tensors one that lives only while a layer is at work.
  */
 #include "model.h"
 
@@ -30,6 +33,8 @@ struct shard updated_by(const struct model *m, int unit, int rank)
 }
 
 static bool has_unit(const struct model *m, int rank, int unit) { return has_stage(m->mesh, rank, stage_of(m, unit)); }
+
+static bool is_sharded(const struct mesh *mesh) { return mesh->zero == 3 && mesh->dp > 1; }
 
 /* The role of each parameter of a unit, in the table's order. */
 static const enum layer_param layer_roles[LAYER_PARAMS] = {QKV_W, PROJ_W, FC_W,  FCPROJ_W, LN1_W, LN1_B,
@@ -68,13 +73,29 @@ static struct weight *role_of(const struct model *m, struct replica *r, int para
     return &r->other[final_roles[i + m->params->config.tied]];
 }
 
+/* What the shard has of a parameter. */
+static struct piece piece_of(struct model *m, const struct replica *r, const struct param *p)
+{
+    struct shard mine = updated_by(m, p->unit, r->rank);
+    size_t n = (size_t)(p->shape[0] * p->shape[1]);
+    size_t begin = MAX(mine.begin, p->offset), end = MIN(mine.end, p->offset + n);
+    if (begin >= end)
+        return (struct piece){0};
+    return (struct piece){
+        new_view(m->pool, r->shard[p->unit], p->name, begin - mine.begin, SHAPE((int64_t)(end - begin))),
+        begin - p->offset};
+}
+
 static void make_views(struct model *m, struct replica *r)
 {
-    for (int i = 0; i < m->params->n; i++)
-        if (r->value[m->params->param[i].unit]) {
-            r->by_param[i] = views_of(m, r, &params_of(m, r->rank)->param[i]);
-            *role_of(m, r, i) = r->by_param[i];
-        }
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &params_of(m, r->rank)->param[i];
+        if (!r->value[p->unit])
+            continue;
+        r->by_param[i] = views_of(m, r, p);
+        *role_of(m, r, i) = r->by_param[i];
+        r->kept[i] = is_sharded(m->mesh) ? piece_of(m, r, p) : (struct piece){r->by_param[i].value, 0};
+    }
 }
 
 static struct tensor *small_tensor(struct model *m, struct replica *r, const char *name, int64_t n)
@@ -84,11 +105,32 @@ static struct tensor *small_tensor(struct model *m, struct replica *r, const cha
     return t;
 }
 
+/* What the first data-parallel rank has of that unit, of the same member of a group. */
+static const struct tensor *first_of(const struct model *m, const struct replica *r, int unit)
+{
+    return m->replica[rank_at(m->mesh, 0, stage_of(m, unit)) + tp_of(m->mesh, r->rank)].value[unit];
+}
+
+static void make_values(struct model *m, struct replica *r, int unit)
+{
+    struct shard mine = updated_by(m, unit, r->rank);
+    size_t n = params_of(m, r->rank)->unit[unit].elements;
+    r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
+    r->value[unit]->alike = first_of(m, r, unit);
+    if (!is_sharded(m->mesh) || mine.begin == mine.end)
+        return;
+    struct tensor *shard = unit_tensor(m, r, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
+    shard->alike = first_of(m, r, unit);
+    shard->alike_begin = mine.begin * ELEMENT_BYTES;
+    shard->shard = true;
+    r->shard[unit] = shard;
+}
+
 static void make_unit(struct model *m, struct replica *r, int unit, struct gradients kept)
 {
     size_t n = params_of(m, r->rank)->unit[unit].elements;
     struct shard mine = updated_by(m, unit, r->rank);
-    r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
+    make_values(m, r, unit);
     if (!m->training)
         return;
     r->grad[unit] = unit_tensor(m, r, MEM_GRADIENTS, "grad", unit, n);
@@ -116,10 +158,13 @@ static void make_tied_head(struct model *m, struct replica *r)
         r->lookup_grad = tied_tensor(m, r, MEM_GRADIENTS, "grad.wte.lookup");
     if (first && last)
         r->other[HEAD] = r->other[WTE];
-    else if (last)
-        r->other[HEAD] =
-            (struct weight){tied_tensor(m, r, MEM_PARAMETERS, "param.head"),
-                            m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL, wte->cut, wte->first};
+    else if (last) {
+        struct tensor *value = tied_tensor(m, r, MEM_PARAMETERS, "param.head");
+        value->alike = first_of(m, r, 0);
+        value->alike_begin = wte->offset * ELEMENT_BYTES;
+        r->other[HEAD] = (struct weight){value, m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL,
+                                         wte->cut, wte->first};
+    }
 }
 
 /* A replica's own arrays, all empty. */
@@ -130,6 +175,8 @@ static void make_arrays(const struct model *m, struct replica *r)
     r->grad = allocate(n, sizeof *r->grad);
     r->m = allocate(n, sizeof *r->m);
     r->v = allocate(n, sizeof *r->v);
+    r->shard = allocate(n, sizeof *r->shard);
+    r->kept = allocate((size_t)m->params->n, sizeof *r->kept);
     r->layer = allocate((size_t)m->params->config.layers, sizeof *r->layer);
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
 }
@@ -190,6 +237,7 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
 static void free_arrays(struct replica *r)
 {
     free(r->value), free(r->grad), free(r->m), free(r->v), free(r->layer), free(r->by_param);
+    free(r->shard), free(r->kept);
     if (r->group)
         free_arrays(r->group);
     free(r->group);
@@ -220,13 +268,20 @@ static void copy_part(const struct model *m, int param, int k, bool join, float 
     }
 }
 
-static void write_part(const struct model *m, struct tensor *t, int param, int k, const float *whole)
+/* Member k's part, empty. */
+static float *new_part(const struct model *m, int param, int k)
 {
-    if (!t)
+    const struct param *p = &m->part[k]->param[param];
+    return allocate((size_t)(p->shape[0] * p->shape[1]), sizeof(float));
+}
+
+static void write_piece(const struct model *m, const struct piece *to, int param, int k, const float *whole)
+{
+    if (!to->values)
         return;
-    float *part = allocate(count_elements(t), sizeof *part);
+    float *part = new_part(m, param, k);
     copy_part(m, param, k, false, part, whole);
-    write_tensor(t, part);
+    write_tensor(to->values, part + to->begin);
     free(part);
 }
 
@@ -235,27 +290,38 @@ void write_param(struct model *m, int param, const float *values)
     for (int r = 0; r < n_ranks(m->mesh); r++) {
         const struct replica *to = &m->replica[r];
         int k = tp_of(m->mesh, r);
-        write_part(m, to->by_param[param].value, param, k, values);
+        write_piece(m, &to->kept[param], param, k, values);
         if (param == 0 && m->params->config.tied && to->other[HEAD].value != to->other[WTE].value)
-            write_part(m, to->other[HEAD].value, param, k, values);
+            write_piece(m, &(struct piece){is_sharded(m->mesh) ? NULL : to->other[HEAD].value, 0}, param, k, values);
     }
 }
 
-static void read_parts(struct model *m, int param, bool gradient, float *values)
+/* Put together of the members' parts, and these of the shards of data-parallel ranks. */
+void read_param(struct model *m, int param, float *values)
 {
-    int first = rank_at(m->mesh, 0, stage_of(m, m->params->param[param].unit));
+    int stage = stage_of(m, m->params->param[param].unit), ranks = is_sharded(m->mesh) ? m->mesh->dp : 1;
     for (int k = 0; k < m->mesh->tp; k++) {
-        const struct weight *w = &m->replica[first + k].by_param[param];
-        struct tensor *t = gradient ? w->grad : w->value;
-        float *part = allocate(count_elements(t), sizeof *part);
-        read_tensor(t, part);
+        float *part = new_part(m, param, k);
+        for (int dp = 0; dp < ranks; dp++) {
+            const struct piece *from = &m->replica[rank_at(m->mesh, dp, stage) + k].kept[param];
+            if (from->values)
+                read_tensor(from->values, part + from->begin);
+        }
         copy_part(m, param, k, true, values, part);
         free(part);
     }
 }
 
-void read_param(struct model *m, int param, float *values) { read_parts(m, param, false, values); }
-void read_gradient(struct model *m, int param, float *values) { read_parts(m, param, true, values); }
+void read_gradient(struct model *m, int param, float *values)
+{
+    int first = rank_at(m->mesh, 0, stage_of(m, m->params->param[param].unit));
+    for (int k = 0; k < m->mesh->tp; k++) {
+        float *part = new_part(m, param, k);
+        read_tensor(m->replica[first + k].by_param[param].grad, part);
+        copy_part(m, param, k, true, values, part);
+        free(part);
+    }
+}
 
 /* What the k-th members of all groups have of it. */
 static float *read_part_of_moment(struct model *m, int unit, int which, int k)

@@ -7,6 +7,7 @@
 
 const struct pass passes[] = {
     {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
+    {"gather", wants_gather, run_gather, {"--zero 3", "--zero 3 --gather-ahead 0"}}, /* for the repeated tasks too */
 };
 const size_t n_passes = COUNT(passes);
 

@@ -2,6 +2,7 @@
  *
  *     pass        the table of passes, and running them in its order         pass.c
  *     recompute   activations are made again instead of kept                 recompute.c
+ *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
@@ -17,6 +18,8 @@
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
 struct wishes { /* what the options ask of the passes */
     enum recompute recompute;
+    bool gather;      /* parameters lie in shards ... */
+    int gather_ahead; /* ... and are gathered so many layers before their use */
 };
 
 struct pass_report {
@@ -48,5 +51,7 @@ json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --jso
 
 bool wants_recompute(const struct wishes *w);
 bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+bool wants_gather(const struct wishes *w);
+bool run_gather(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 
 #endif

@@ -31,15 +31,15 @@ static uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(&(uint64_t[2]){a
 
 /* ---- reads and writes ------------------------------------------------------------------------------------------ */
 
-/* What a persistent tensor holds before the first iteration, wherever it lies. */
-static uint64_t initial_value(const struct tensor *t) { return mix(UINT64_MAX, (uint64_t)t->root->id); }
+/* What a persistent tensor holds before the first iteration, wherever it lies: the same as its replicas. */
+static uint64_t initial_value(const struct tensor *t) { return mix(UINT64_MAX, (uint64_t)t->root->alike->id); }
 
 static void define_untouched(struct segment *g, size_t n, const struct tensor *t)
 {
     for (size_t i = 0; i < n; i++)
         if (g[i].writer == NOBODY && !g[i].value) {
             g[i].value = initial_value(t);
-            g[i].origin = 0;
+            g[i].origin = -(int64_t)t->root->alike_begin;
         }
 }
 
@@ -201,14 +201,28 @@ static void interpret(struct values *v, const struct step *s, struct space *spac
         interpret_whole(v, spaces, t, &task, iteration);
 }
 
-/* What is left in the tensors that persist: a list that loses a copy out of the step loses a result. */
+/* What is left in the tensors that persist: a list that loses a copy out of the step loses a result.  Byte by byte of
+ * what replicas are replicas of, so that shards have together what a whole one had. */
 static void number_results(struct values *v, const struct step *s, struct space *spaces)
 {
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *t = s->pool->tensors[i];
-        if (t->root == t && t->persistent)
-            *APPEND(v->list, v->n, v->cap) = (struct numbered){
-                mix(initial_value(t), 1), read_value(spaces, t), 0, 1, ITERATIONS * (int)s->n + t->id, true};
+        size_t begin, end, n, first = t->alike_begin;
+        if (t->root != t || !t->persistent)
+            continue;
+        struct space *space = find_range(spaces, false, t, &begin, &end);
+        struct segment *g = cut_range(space, begin, end, &n);
+        if (t->shard && g->writer == NOBODY) /* the list has replicas in its place */
+            continue;
+        define_untouched(g, n, t);
+        for (size_t k = 0; k < n; k++)
+            *APPEND(v->list, v->n, v->cap) =
+                (struct numbered){mix(initial_value(t), 1),
+                                  mix(g[k].value, (uint64_t)(g[k].origin + (int64_t)first)),
+                                  first + g[k].begin,
+                                  first + g[k].end,
+                                  ITERATIONS * (int)s->n + t->id,
+                                  true};
     }
 }
 
@@ -217,6 +231,8 @@ static int by_identity(const void *a, const void *b)
     const struct numbered *x = a, *y = b;
     if (x->identity != y->identity)
         return COMPARE(x->identity, y->identity);
+    if (x->value != y->value)
+        return COMPARE(x->value, y->value);
     return x->begin != y->begin ? COMPARE(x->begin, y->begin) : COMPARE(x->node, y->node);
 }
 
@@ -300,7 +316,9 @@ static void compare_runs(const struct numbered *x, size_t n_x, const struct numb
             d->node = earlier(d->node, y[i].node);
         work -= y[i].end - y[i].begin;
     }
-    if (work)
+    if (work && y->is_result)
+        d->node = earlier(d->node, y->node);
+    else if (work)
         d->part = earlier(d->part, y->node);
 }
 

@@ -180,6 +180,14 @@ void set_home(struct edit *e, struct tensor *x, struct device *d)
             CHANGE(e, p->tensors[i]->device, d);
 }
 
+void let_go(struct edit *e, struct tensor *x)
+{
+    const struct pool *p = e->step->pool;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->root == x)
+            CHANGE(e, p->tensors[i]->persistent, false);
+}
+
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new)
 {
     CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,

@@ -34,6 +34,9 @@ char *hoist(struct edit *e, struct task *t, struct task *where);
 void set_lane(struct edit *e, struct task *t, struct lane *lane);
 /* A persistent tensor, its views with it, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);
+/* A persistent tensor whose value no task needs from the step before: from now on it has no bytes but while it is used.
+ */
+void let_go(struct edit *e, struct tensor *x);
 /* t touches `new`, of the same size, where it touched `old` or a view of it. */
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new);
 

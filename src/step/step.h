@@ -45,6 +45,11 @@ struct tensor {
     bool alone;          /* shares its bytes with no other tensor of its list, so that nothing waits for them */
     struct tensor *root; /* itself, unless it is a view */
     size_t offset;       /* of a view: bytes from the root's start */
+    /* Of a root that persists: before the first iteration it holds what `alike` does from byte `alike_begin` on; that
+     * is itself, unless it is a replica or a part of one. */
+    const struct tensor *alike;
+    size_t alike_begin;
+    bool shard; /* keeps its part of `alike`, of which tasks read copies that are gathered for them (ZeRO-3) */
 
     /* set by place(), of roots: */
     struct step *step; /* the list it lives in; NULL while unused or persistent */

@@ -59,6 +59,7 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
     t->class = class;
     t->element = element;
     t->root = t;
+    t->alike = t;
     return t;
 }
 

@@ -17,6 +17,7 @@
 #include "train.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
@@ -45,6 +46,24 @@ static void add_loss(struct work *w, struct tensor *logits, int micro, int k, in
         t->keep_logits = logits;
     cross_entropy(w->b, logits, &w->feeds[micro * t->mesh.dp + k].last[member], member ? NULL : t->rank_total[k],
                   tokens_per_step(t));
+}
+
+/* The ranks' forwards, rank k's from position begin[k] to begin[k + 1] of the list, become one, layer by layer: what
+ * all ranks need for a layer can be sent when the first of them comes to it. */
+static void put_abreast(struct step *s, size_t *begin, int ranks)
+{
+    size_t at = begin[0], end = s->n, n = end - at;
+    struct task **built = n ? memcpy(allocate(n, sizeof *built), s->task + at, n * sizeof *built) : NULL;
+    size_t *next = memcpy(allocate((size_t)ranks, sizeof *next), begin, (size_t)ranks * sizeof *next);
+    while (at < end)
+        for (int k = 0; k < ranks; k++) {
+            int layer = next[k] < begin[k + 1] ? built[next[k] - begin[0]]->layer : 0;
+            for (; next[k] < begin[k + 1] && built[next[k] - begin[0]]->layer == layer; next[k]++, at++) {
+                s->task[at] = built[next[k] - begin[0]];
+                s->task[at]->index = at;
+            }
+        }
+    free(built), free(next), free(begin);
 }
 
 static void add_forward(struct work *w, int stage, int micro, int k)
@@ -95,6 +114,19 @@ static void add_backward(struct work *w, int stage, int micro)
         free(tape_at(w, stage, micro, 0, i)->ops);
 }
 
+/* Of all data-parallel ranks. */
+static void add_forwards(struct work *w, int stage, int micro)
+{
+    int dp = w->t->mesh.dp;
+    size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
+    for (int k = 0; k < dp; k++) {
+        begin[k] = w->t->train->n;
+        add_forward(w, stage, micro, k);
+    }
+    begin[dp] = w->t->train->n;
+    put_abreast(w->t->train, begin, dp);
+}
+
 void build_train(struct trainer *t, enum gemm_engine engine)
 {
     size_t n, each = (size_t)(t->micros * t->mesh.dp);
@@ -109,8 +141,7 @@ void build_train(struct trainer *t, enum gemm_engine engine)
         if (order[i].backward)
             add_backward(&w, order[i].stage, order[i].micro);
         else
-            for (int k = 0; k < t->mesh.dp; k++)
-                add_forward(&w, order[i].stage, order[i].micro, k);
+            add_forwards(&w, order[i].stage, order[i].micro);
     add_control(t);
     add_update(&b, losses, t->rank_total);
     add_report(t);
@@ -156,9 +187,14 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
     struct build b = new_build(t->eval, t->model, engine, t->micro_batch, t->seq);
     int dp = t->mesh.dp;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
+    size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     t->eval_feeds = allocate((size_t)dp, sizeof *t->eval_feeds);
-    for (int k = 0; k < dp; k++)
+    for (int k = 0; k < dp; k++) {
+        begin[k] = t->eval->n;
         host[k] = add_evaluation(t, &b, k);
+    }
+    begin[dp] = t->eval->n;
+    put_abreast(t->eval, begin, dp);
     struct task *task = add_host(t->eval, t->machine->host->lane[LANE_REPORT], "eval.report", report_evaluation, t);
     for (int k = 0; k < dp; k++)
         add_access(task, host[k], ACCESS_READ);

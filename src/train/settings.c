@@ -101,10 +101,9 @@ static struct option options[] = {
      "tensor-parallel devices go on with each other's sums instead of adding up their own, which gives one device's "
      "bits (with --clip 0 and --gemm own) but lets them wait for one another; head and embedding are not cut",
      BUILD_ALL, false},
-    {"zero", 0, OPT_INT, &s.zero, "0..2", 0, 2, DEVICES,
+    {"zero", 0, OPT_INT, &s.zero, "0..3", 0, 3, DEVICES,
      "what data-parallel devices share out instead of each keeping all: 1 the optimizer's state, 2 gradients too (with "
-     "a "
-     "single micro-batch); the bits are the same",
+     "a single micro-batch), 3 parameters too, of which a layer's are gathered before use; the bits are the same",
      BUILD_ALL, false},
     {"stages", 0, OPT_TEXT, &s.stages, "N,N,...", 0, 0, DEVICES, "layers of each stage (default: as equal as can be)",
      BUILD_ALL, false},
@@ -128,6 +127,9 @@ static struct option options[] = {
      RUN_ALL, false},
     {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice",
      RUN_ALL, false},
+    {"gather-ahead", 0, OPT_INT, &s.gather_ahead, "N", 0, MAX_LAYERS, DEVICES,
+     "with --zero 3: parameters are gathered N layers before they are used, and so many more layers' are held",
+     BUILD_ALL, false},
 
     {"recompute", 0, OPT_CHOICE, &s.recompute, "off|full|selective", 0, 0, PASSES,
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
@@ -241,6 +243,7 @@ static void set_defaults(void)
         .clip = 1.0,
         .schedule = "cosine",
         .zero = 1,
+        .gather_ahead = 1,
         .pipeline = "1f1b",
         .grad_groups = 1,
         .gemm = "auto",

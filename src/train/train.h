@@ -45,7 +45,7 @@ struct settings {
     const char *schedule;
     /* devices */
     const char *devices, *mesh, *stages, *pipeline, *gemm;
-    int64_t zero, chunks, grad_groups;
+    int64_t zero, gather_ahead, chunks, grad_groups;
     bool tp_exact;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
@@ -117,7 +117,8 @@ struct trainer {
     int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
     struct step *train, *eval, *sample;  /* NULL where not wanted */
     struct values *values;               /* of the train list as it was built: what verify holds it against */
-    struct pass_report *passes;          /* what they did to the train list */
+    struct values *eval_values, *sample_values;
+    struct pass_report *passes; /* what they did to the train list */
     size_t n_passes;
     struct trace_writer *trace;
     const struct task *report; /* of the train list: the one that makes results */

@@ -295,16 +295,30 @@ struct wishes wishes_of(const struct settings *s)
 {
     return (struct wishes){.recompute = strcmp(s->recompute, "full") == 0        ? RECOMPUTE_FULL
                                         : strcmp(s->recompute, "selective") == 0 ? RECOMPUTE_SELECTIVE
-                                                                                 : RECOMPUTE_OFF};
+                                                                                 : RECOMPUTE_OFF,
+                           .gather = s->zero == 3,
+                           .gather_ahead = (int)s->gather_ahead};
 }
 
-static void build_training(struct trainer *t)
+/* Where parameters lie concerns all lists, all other passes only the one for training. */
+static void rewrite_lists(struct trainer *t)
 {
-    struct wishes wishes = wishes_of(t->settings);
-    build_train(t, engine_of(t->settings));
-    if (t->settings->verify)
-        t->values = number_values(t->train);
-    t->passes = run_passes(t->train, t->costs, &wishes, t->settings->after, &t->n_passes);
+    struct wishes w = wishes_of(t->settings);
+    w.gather &= t->mesh.dp > 1;
+    struct step *others[] = {t->eval, t->sample};
+    if (t->train)
+        t->passes = run_passes(t->train, t->costs, &w, t->settings->after, &t->n_passes);
+    for (size_t i = 0; i < COUNT(others) && wants_gather(&w); i++) {
+        struct pass_report report = {0};
+        if (others[i])
+            run_gather(others[i], t->costs, &w, &report);
+        free(report.reason);
+    }
+}
+
+static struct values *values_of(const struct trainer *t, const struct step *s)
+{
+    return s && t->settings->verify ? number_values(s) : NULL;
 }
 
 /* The lists that are wanted, into all[]; returns how many. */
@@ -313,13 +327,16 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     enum gemm_engine engine = engine_of(t->settings);
     size_t n = 0;
     if (lists & LIST_TRAIN)
-        build_training(t), all[n++] = t->train;
+        build_train(t, engine), all[n++] = t->train;
     if (lists & LIST_EVAL)
         build_eval(t, engine), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
         build_sample(t, engine), all[n++] = t->sample;
     if (lists & KEEP_LOGITS)
         t->keep_logits->persistent = true;
+    t->values = values_of(t, t->train);
+    t->eval_values = values_of(t, t->eval), t->sample_values = values_of(t, t->sample);
+    rewrite_lists(t);
     return n;
 }
 
@@ -400,7 +417,7 @@ void free_trainer(struct trainer *t)
     if (t->trace)
         trace_close(t->trace);
     execution.trace = NULL;
-    free_values(t->values);
+    free_values(t->values), free_values(t->eval_values), free_values(t->sample_values);
     free_reports(t->passes, t->n_passes);
     free_model(t->model);
     free_mesh(&t->mesh);

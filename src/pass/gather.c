@@ -1,0 +1,285 @@
+/* gather.c - ZeRO-3: parameters lie in shards, and a layer's are gathered for as long as it is at work.
+ *
+ * The list is built as if every rank kept all of its parameters.  On each device the tasks that read the same ones, one
+ * after another, are a *window*; as a rule those of a layer, once forward and once backward.  A window gets a tensor of
+ * its own, which copies from the ranks' shards fill, and its tasks are re-pointed to it.  The tensor that used to
+ * persist is let go.  Updates write the shard in its place, and nothing is sent behind them.
+ *
+ *     window            layer 0    layer 1    layer 2   ...   layer 1    layer 0
+ *     gathered at       start      start      layer 1         layer 2    layer 1        with one layer ahead
+ *     held until        layer 0    layer 1    layer 2         layer 1    layer 0        is done
+ *
+ * Replicas are gathered together, in front of the first of their tasks in the list: a shard that moves through the host
+ * comes down once.  Each shard's owner begins with another receiver, so that none gets everything at once.
+ *                                                                          (Rajbhandari et al. 2020, P_os+g+p)
+ */
+#include "../mesh/mesh.h"
+#include "pass.h"
+
+#include <stdlib.h>
+
+enum { GATHER_LANES = 3 }; /* lanes of their own: what pipelines and gradients send waits for other things */
+
+struct window {
+    struct tensor *whole; /* what its tasks used to read; with the device */
+    struct tensor *gathered;
+    size_t position; /* among its device's windows */
+    struct task **reader;
+    size_t n, cap;
+};
+struct row { /* of things that grow */
+    void **item;
+    size_t n, cap;
+};
+struct survey {
+    struct step *step;
+    size_t n_tensors;    /* as it was */
+    struct row *shards;  /* by tensor: those that keep parts of it */
+    struct row *wholes;  /* by tensor: those that start with all or a part of what it does, and are to be gathered */
+    struct row *windows; /* by such a tensor */
+    struct row *device;  /* by device: its windows in list order */
+    struct row all;      /* windows in list order */
+    struct row dropped;  /* copies from replica to replica */
+    size_t gathered;
+};
+
+bool wants_gather(const struct wishes *w) { return w->gather; }
+
+static void add_item(struct row *r, void *item) { *APPEND(r->item, r->n, r->cap) = item; }
+
+static bool is_whole(const struct survey *v, const struct tensor *root)
+{
+    return !root->shard && root->class == MEM_PARAMETERS && v->shards[root->alike->id].n > 0;
+}
+
+/* ---- the list as it is ------------------------------------------------------------------------------------------ */
+
+static void find_shards(struct survey *v)
+{
+    const struct pool *p = v->step->pool;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->shard)
+            add_item(&v->shards[p->tensors[i]->alike->id], p->tensors[i]);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->root == p->tensors[i] && is_whole(v, p->tensors[i]))
+            add_item(&v->wholes[p->tensors[i]->alike->id], p->tensors[i]);
+}
+
+/* The task goes on with its device's window, or begins the next. */
+static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
+{
+    struct row *mine = &v->device[whole->device->index];
+    struct window *w = mine->n ? mine->item[mine->n - 1] : NULL;
+    if (!w || w->whole != whole) {
+        w = allocate(1, sizeof *w);
+        *w = (struct window){.whole = whole, .position = mine->n};
+        add_item(mine, w), add_item(&v->windows[whole->id], w), add_item(&v->all, w);
+    }
+    if (w->n == 0 || w->reader[w->n - 1] != t)
+        *APPEND(w->reader, w->n, w->cap) = t;
+}
+
+static void note_task(struct survey *v, struct task *t)
+{
+    for (int k = 0; k < t->n_access; k++) {
+        struct tensor *root = t->access[k].tensor->root;
+        if (!is_whole(v, root) || t->role == ROLE_UPDATE)
+            continue;
+        if (!t->copy)
+            note_reader(v, t, root);
+        else if (k == 0)
+            add_item(&v->dropped, t);
+    }
+}
+
+static struct survey look_at(struct step *s)
+{
+    size_t n = s->pool->n;
+    struct survey v = {.step = s, .n_tensors = n};
+    v.shards = allocate(n, sizeof *v.shards);
+    v.wholes = allocate(n, sizeof *v.wholes);
+    v.windows = allocate(n, sizeof *v.windows);
+    v.device = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *v.device);
+    find_shards(&v);
+    for (size_t i = 0; i < s->n; i++)
+        note_task(&v, s->task[i]);
+    return v;
+}
+
+static void free_survey(struct survey *v, int n_devices)
+{
+    for (size_t i = 0; i < v->all.n; i++)
+        free(((struct window *)v->all.item[i])->reader), free(v->all.item[i]);
+    for (size_t i = 0; i < v->n_tensors; i++)
+        free(v->shards[i].item), free(v->wholes[i].item), free(v->windows[i].item);
+    for (int d = 0; d <= n_devices; d++)
+        free(v->device[d].item);
+    free(v->shards), free(v->wholes), free(v->windows), free(v->device), free(v->all.item), free(v->dropped.item);
+}
+
+/* ---- gathering -------------------------------------------------------------------------------------------------- */
+
+/* The same window of all replicas: of those that have as many. */
+static size_t find_peers(const struct survey *v, const struct window *w, struct window **peer)
+{
+    const struct row *mine = &v->windows[w->whole->id], *replicas = &v->wholes[w->whole->alike->id];
+    size_t nth = 0, n = 0;
+    while (mine->item[nth] != w)
+        nth++;
+    for (size_t i = 0; i < replicas->n; i++) {
+        const struct tensor *x = replicas->item[i];
+        if (x->alike_begin == w->whole->alike_begin && x->bytes == w->whole->bytes && nth < v->windows[x->id].n)
+            peer[n++] = v->windows[x->id].item[nth];
+    }
+    return n;
+}
+
+/* Where in the list the peers' copies go: in front of the first window that they are to be gathered under. */
+static struct task *place_of(const struct survey *v, struct window *const *peer, size_t n, size_t ahead)
+{
+    struct task *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct row *windows = &v->device[peer[i]->whole->device->index];
+        const struct window *at = windows->item[peer[i]->position - MIN(ahead, peer[i]->position)];
+        if (!first || at->reader[0]->index < first->index)
+            first = at->reader[0];
+    }
+    return first;
+}
+
+/* What the kth shard keeps of them, to all peers. */
+static void share_shard(struct survey *v, struct window *const *peer, size_t n, size_t k)
+{
+    struct pool *p = v->step->pool;
+    const struct tensor *whole = peer[0]->whole;
+    struct tensor *shard = v->shards[whole->alike->id].item[k], **to = allocate(n, sizeof(struct tensor *));
+    size_t begin = MAX(shard->alike_begin, whole->alike_begin);
+    size_t end = MIN(shard->alike_begin + shard->bytes, whole->alike_begin + whole->bytes);
+    for (size_t i = 0; i < n && begin < end; i++)
+        to[i] = new_range(p, peer[(k + 1 + i) % n]->gathered, "gathered.part", begin - whole->alike_begin,
+                          end - whole->alike_begin);
+    if (begin < end)
+        add_broadcast_on(v->step, "gather", to, (int)n,
+                         new_range(p, shard, shard->name, begin - shard->alike_begin, end - shard->alike_begin),
+                         GATHER_LANES);
+    free(to);
+}
+
+static void read_there(struct edit *e, struct window *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        repoint(e, w->reader[i], w->whole, w->gathered);
+}
+
+static void gather_window(struct survey *v, struct edit *e, struct window *w, size_t ahead)
+{
+    struct window **peer = allocate(v->wholes[w->whole->alike->id].n, sizeof(struct window *));
+    size_t n = find_peers(v, w, peer);
+    const struct task *user = w->reader[0];
+    insert_before(e, place_of(v, peer, n, ahead));
+    v->step->stamp = (struct stamp){user->layer, user->micro, ROLE_SEND};
+    for (size_t i = 0; i < n; i++) {
+        const struct tensor *x = peer[i]->whole;
+        peer[i]->gathered =
+            new_tensor(v->step->pool, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape);
+        snprintf(peer[i]->gathered->name, sizeof x->name, "%.38s.gathered", x->name);
+    }
+    for (size_t k = 0; k < v->shards[w->whole->alike->id].n; k++)
+        share_shard(v, peer, n, k);
+    for (size_t i = 0; i < n; i++)
+        read_there(e, peer[i]);
+    v->gathered += n;
+    free(peer);
+}
+
+/* ---- updates ---------------------------------------------------------------------------------------------------- */
+
+/* The shard on that device which keeps just these bytes. */
+static struct tensor *shard_for(const struct survey *v, const struct tensor *x)
+{
+    const struct row *shards = &v->shards[x->root->alike->id];
+    for (size_t i = 0; i < shards->n; i++) {
+        struct tensor *s = shards->item[i];
+        if (s->device == x->device && s->alike_begin == x->root->alike_begin + x->offset && s->bytes == x->bytes)
+            return s;
+    }
+    CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
+    return NULL;
+}
+
+static void update_shards(struct survey *v, struct edit *e)
+{
+    const struct step *s = v->step;
+    size_t n = s->n;
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < s->task[i]->n_access && s->task[i]->role == ROLE_UPDATE; k++) {
+            struct tensor *x = s->task[i]->access[k].tensor;
+            if (is_whole(v, x->root))
+                repoint(e, s->task[i], x, shard_for(v, x));
+        }
+}
+
+/* With the downloads that only they read. */
+static void drop_copies(struct survey *v, struct edit *e, size_t n)
+{
+    const struct step *s = v->step;
+    int *readers = allocate(v->n_tensors, sizeof *readers), *lost = allocate(v->n_tensors, sizeof *lost);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < s->task[i]->n_access; k++)
+            if ((size_t)s->task[i]->access[k].tensor->root->id < v->n_tensors)
+                readers[s->task[i]->access[k].tensor->root->id] += (s->task[i]->access[k].mode & ACCESS_READ) != 0;
+    for (size_t i = 0; i < v->dropped.n; i++)
+        lost[((struct task *)v->dropped.item[i])->access[1].tensor->root->id]++;
+    for (size_t i = 0; i < n; i++) {
+        const struct tensor *to = s->task[i]->copy ? s->task[i]->access[0].tensor->root : NULL;
+        if (to && (size_t)to->id < v->n_tensors && lost[to->id] && lost[to->id] == readers[to->id])
+            drop(e, s->task[i]);
+    }
+    for (size_t i = 0; i < v->dropped.n; i++)
+        drop(e, v->dropped.item[i]);
+    free(readers), free(lost);
+}
+
+/* ---- the pass --------------------------------------------------------------------------------------------------- */
+
+static char *describe(const struct survey *v, size_t ahead)
+{
+    char most[32];
+    const struct pool *p = v->step->pool;
+    size_t bytes = 0, *kept = allocate((size_t)p->machine->n_devices + 1, sizeof *kept);
+    for (size_t i = 0; i < p->n; i++)
+        kept[p->tensors[i]->device->index] += p->tensors[i]->shard ? p->tensors[i]->bytes : 0;
+    for (int d = 0; d < p->machine->n_devices; d++)
+        bytes = MAX(bytes, kept[d]);
+    free(kept);
+    return format_string("parameters are kept in shards of at most %s per device; %zu times a device gathers those of "
+                         "a layer, %zu ahead",
+                         format_bytes(most, (double)bytes), v->gathered, ahead);
+}
+
+bool run_gather(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+{
+    (void)c;
+    struct survey v = look_at(s);
+    struct edit *e = open_edit(s);
+    size_t ahead = (size_t)w->gather_ahead, n = s->n;
+    update_shards(&v, e);
+    drop_copies(&v, e, n);
+    for (size_t i = 0; i < v.all.n; i++) {
+        struct window *window = v.all.item[i];
+        if (!window->gathered)
+            gather_window(&v, e, window, ahead);
+    }
+    for (size_t id = 0; id < v.n_tensors; id++)
+        for (size_t i = 0; i < v.wholes[id].n; i++)
+            let_go(e, v.wholes[id].item[i]);
+    if (v.gathered) {
+        commit(e);
+        r->reason = describe(&v, ahead);
+    } else {
+        undo(e);
+        r->reason = copy_string("no parameters lie in shards");
+    }
+    free_survey(&v, s->pool->machine->n_devices);
+    return v.gathered > 0;
+}
