@@ -354,77 +354,7 @@ static void test_meshes_give_the_same_bits(void **state)
     contexts_apart(false);
 }
 
-/* ---- tensor parallelism: close to one device ----------------------------------------------------------------------
- */
-
-enum { MANY_STEPS = 20 };
-struct course { /* of a training */
-    double loss[MANY_STEPS], norm;
-    float *gradient; /* of all parameters in step 1 */
-    size_t n;
-};
-
-static struct course follow(const char *words)
-{
-    char *all = format_string("--model tiny --layers 3 --seq-len 16 --batch 4 --zero 0 %s", words);
-    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
-    struct course c = {.gradient = allocate(count_parameters(t->model->params), sizeof(float))};
-    init_random(t->model, 1337);
-    char *wrong = verify(t->train, t->values);
-    if (wrong)
-        test_failed("%s: %s\n", words, wrong);
-    for (uint32_t number = 1; number <= MANY_STEPS; number++) {
-        run_step(t, number);
-        c.loss[number - 1] = step_result(t, number)->loss;
-        drain(t->train);
-        expect_equal_replicas(t, words);
-        for (int i = 0; number == 1 && i < t->model->params->n; i++) {
-            const struct param *p = &t->model->params->param[i];
-            read_gradient(t->model, i, c.gradient + c.n);
-            c.n += (size_t)(p->shape[0] * p->shape[1]);
-            c.norm = step_result(t, 1)->norm;
-        }
-    }
-    for (int i = 0; i <= t->machine->n_devices; i++)
-        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
-    free_trainer(t);
-    free(all);
-    return c;
-}
-
-/* Each line's meshes train like its first. */
-static const char *const near[][6] = {
-    {"", "-d 0:0x2 --mesh tp=2", "-d 0:0x4 --mesh dp=2,tp=2", "-d 0:0x4 --mesh pp=2,tp=2 --micro-batch 1",
-     "-d 0:0x2 --mesh tp=2 --micro-batch 2 --recompute full", "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1"},
-    {"--heads 3 --channels 48 --untied", "--heads 3 --channels 48 --untied -d 0:0x2 --mesh tp=2",
-     "--heads 3 --channels 48 --untied -d 0:0x3 --mesh tp=3",
-     "--heads 3 --channels 48 --untied -d 0:0x6 --mesh tp=2,pp=3 --micro-batch 1"},
-    {"--heads 4", "--heads 4 -d 0:0x3 --mesh tp=3", "--heads 4 -d 0:0x8 --mesh tp=4,dp=2"},
-};
-
-static void test_tensor_parallel_training_is_close(void **state)
-{
-    (void)state;
-    for (int apart = 0; apart < 2; apart++) {
-        contexts_apart(apart);
-        for (size_t i = 0; i < COUNT(near); i++) {
-            struct course one = follow(near[i][0]);
-            for (size_t k = 1; k < COUNT(near[i]) && near[i][k]; k += apart ? 3 : 1) {
-                struct course many = follow(near[i][k]);
-                double distance = relative_distance(many.gradient, one.gradient, one.n), norm = many.norm / one.norm;
-                if (!(distance < 1e-5) || !(fabs(norm - 1) < 1e-5))
-                    test_failed("%s: gradients differ by %g, norms by %g\n", near[i][k], distance, norm - 1);
-                for (int s = 0; s < MANY_STEPS; s++)
-                    if (!(fabs(many.loss[s] - one.loss[s]) < 1e-4))
-                        test_failed("%s: loss %g in step %d, expected %g\n", near[i][k], many.loss[s], s + 1,
-                                    one.loss[s]);
-                free(many.gradient);
-            }
-            free(one.gradient);
-        }
-    }
-    contexts_apart(false);
-}
+/* ---- evaluation and sampling ------------------------------------------------------------------------------------- */
 
 /* The validation loss, and the logits of a sampled token. */
 static double look(const char *words, float *logits, int vocab)
@@ -633,7 +563,7 @@ int main(void)
         cmocka_unit_test(test_zero_shares_the_state_out),
         cmocka_unit_test(test_parts_cover_a_parameter_once),
         cmocka_unit_test(test_sums_are_in_rank_order),
-        cmocka_unit_test(test_tensor_parallel_training_is_close),
+
         cmocka_unit_test(test_layers_are_gathered_ahead),
         cmocka_unit_test(test_a_wrong_shard_is_found),
         cmocka_unit_test(test_only_shards_are_kept),

@@ -40,17 +40,6 @@ static struct trainer *open_trainer(const struct variant *v)
     return t;
 }
 
-static void expect_equal_replicas(struct trainer *t)
-{
-    struct state first = read_state(t, 0);
-    for (int rank = 1; rank < t->machine->n_devices; rank++) {
-        struct state other = read_state(t, rank);
-        expect_same_bits("replica", other.values, first.values, first.n_parameters);
-        free(other.values);
-    }
-    free(first.values);
-}
-
 /* Two steps in flight, as in the loop. */
 static struct state run_variant(const struct variant *v)
 {
@@ -60,7 +49,7 @@ static struct state run_variant(const struct variant *v)
         run_step(t, number);
     assert_true(isfinite(step_result(t, steps)->loss));
     drain(t->train);
-    expect_equal_replicas(t);
+    expect_equal_replicas(t, "replica");
     for (int i = 0; i <= t->machine->n_devices; i++)
         assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
     struct state s = read_state(t, 0);
@@ -230,7 +219,7 @@ static void test_a_bad_step_changes_nothing(void **state)
     drain(t->train);
     struct state after = read_state(t, 0);
     expect_same_bits("state after a bad step", after.values, before.values, before.n);
-    expect_equal_replicas(t);
+    expect_equal_replicas(t, "replica");
     free(before.values), free(after.values);
     free_trainer(t);
 }
