@@ -33,6 +33,7 @@ struct parcel {
     size_t n, cap;
     int shard;
     size_t begin;     /* in the shard's bytes */
+    bool repeated;    /* another parcel has brought the same bytes elsewhere */
     size_t at;        /* position in the list */
     size_t first_use; /* position of the first task that reads what arrived */
 };
@@ -128,7 +129,10 @@ static void add_to_shard(struct broadcast *b, struct parcel *p)
         *APPEND(b->shards, b->n_shards, b->cap_shards) = (struct shard){.owner = owner, .layer = layer};
     p->shard = (int)i;
     p->begin = round_up(b->shards[i].bytes, b->align);
-    b->shards[i].bytes = p->begin + p->source->bytes;
+    for (const struct parcel *q = b->parcels; q < p && !p->repeated; q++)
+        if (q->shard == p->shard && same_bytes(q->source, p->source))
+            p->begin = q->begin, p->repeated = true;
+    b->shards[i].bytes = MAX(b->shards[i].bytes, p->begin + p->source->bytes);
 }
 
 static bool brings(const struct parcel *p, const struct tensor *x)
@@ -300,7 +304,7 @@ static void send_slice(const struct broadcast *b, const struct parcel *p, int k)
     size_t end = MIN(((size_t)k + 1) * grains / n * b->align, p->begin + p->source->bytes);
     if (begin >= end)
         return;
-    s->sent[s->queue[k]] += end - begin;
+    s->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
     struct slice slice = {p, k, s->queue[k], begin - p->begin, end - p->begin};
     send_on(b, &slice, SOURCE, new_range(b->step->pool, p->source, p->source->name, slice.begin, slice.end));
 }
