@@ -134,7 +134,14 @@ uint64_t now_ns(void);
 
 /* Counter-based random numbers (Philox 4x32-10): a pure function of (seed, stream, step, element), so that the
  * result does not depend on the number of devices, threads or calls before. */
-enum random_stream { STREAM_INIT = 1, STREAM_DATA = 2, STREAM_SAMPLE = 3, STREAM_DELAY = 4, STREAM_TEST = 5 };
+enum random_stream {
+    STREAM_INIT = 1,
+    STREAM_DATA = 2,
+    STREAM_SAMPLE = 3,
+    STREAM_DELAY = 4,
+    STREAM_TEST = 5,
+    STREAM_DEAL = 6
+};
 struct random4 {
     uint32_t word[4];
 };

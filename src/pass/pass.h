@@ -1,6 +1,7 @@
 /* pass.h - the techniques: each rewrites the list of a training step, and none changes what is computed.
  *
  *     pass        the table of passes, and running them in its order         pass.c
+ *     broadcast   new parameters go out in slices, over several queues       broadcast.c
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
  *
@@ -16,7 +17,14 @@
 #include "../step/edit.h"
 
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
+struct broadcast_wishes {
+    int queues, slices; /* of a device, 0: the pass is off; of a shard */
+    bool at_random;     /* how slices are dealt, by this seed */
+    uint64_t seed;
+    bool main_sends; /* the main queue too, instead of only computing */
+};
 struct wishes { /* what the options ask of the passes */
+    struct broadcast_wishes broadcast;
     enum recompute recompute;
     bool gather;      /* parameters lie in shards ... */
     int gather_ahead; /* ... and are gathered so many layers before their use */
@@ -49,6 +57,8 @@ void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 
+bool wants_broadcast(const struct wishes *w);
+bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_recompute(const struct wishes *w);
 bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_gather(const struct wishes *w);

@@ -257,10 +257,15 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
 
-static bool is_copy_lane(const struct task *t)
+/* The kind of lane whose speed a task has: a copy that takes its turn on the compute lane is no faster for it. */
+static enum lane_kind speed_of(const struct task *t)
 {
-    return t->lane->kind == LANE_UPLOAD || t->lane->kind == LANE_DOWNLOAD;
+    if (t->copy && t->lane->kind == LANE_COMPUTE)
+        return t->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
+    return t->lane->kind;
 }
+
+static bool is_copy_lane(const struct task *t) { return speed_of(t) == LANE_UPLOAD || speed_of(t) == LANE_DOWNLOAD; }
 
 static double roofline(const struct costs *c, const struct task *t)
 {
@@ -272,11 +277,11 @@ static double roofline(const struct costs *c, const struct task *t)
 }
 
 /* By the speed of its lane's kind: of copies always, of what the host does where one is given. */
-static bool has_speed(const struct costs *c, const struct task *t) { return c->link[t->lane->kind].bytes_per_s > 0; }
+static bool has_speed(const struct costs *c, const struct task *t) { return c->link[speed_of(t)].bytes_per_s > 0; }
 
 static double speed_seconds(const struct costs *c, const struct task *t)
 {
-    const struct lane_speed *s = &c->link[t->lane->kind];
+    const struct lane_speed *s = &c->link[speed_of(t)];
     double bytes = (double)(t->copy ? t->access[0].tensor->bytes : t->bytes);
     double scale = is_copy_lane(t) ? c->scale_link : t->lane->kind == LANE_DISK ? 1 : c->scale_cpu;
     return s->latency + bytes / (s->bytes_per_s * scale);

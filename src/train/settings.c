@@ -135,6 +135,17 @@ static struct option options[] = {
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
      "(T, T) matrices of attention and GELU's output; the weights are the same to the last bit",
      BUILD_ALL, false},
+    {"broadcast-queues", 0, OPT_INT, &s.queues, "N", 0, 64, PASSES,
+     "what an update made goes to the other devices over N queues of each device at once, the main one, which "
+     "computes, "
+     "among them (0: off, over one beside it)",
+     BUILD_ALL, false},
+    {"broadcast-slices", 0, OPT_INT, &s.slices, "M", 1, 4096, PASSES,
+     "cut what a device sends of a layer into M slices, of at least 512 bytes", BUILD_ALL, false},
+    {"broadcast-deal", 0, OPT_CHOICE, &s.deal, "even|random", 0, 0, PASSES,
+     "how slices are dealt to the queues (random: by --seed)", BUILD_ALL, false},
+    {"broadcast-main", 0, OPT_CHOICE, &s.main_queue, "both|compute", 0, 0, PASSES,
+     "the main queue computes and sends, or only computes while the other N - 1 send", BUILD_ALL, false},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
@@ -248,6 +259,9 @@ static void set_defaults(void)
         .grad_groups = 1,
         .gemm = "auto",
         .recompute = "off",
+        .slices = 16,
+        .deal = "even",
+        .main_queue = "both",
         .sample_tokens = 200,
         .watchdog = 60,
         .prompt = "\n",
@@ -289,8 +303,8 @@ static void apply_preset(void)
 /* A step file brings its machine, its times and its sizes. */
 static void check_list(void)
 {
-    static const char *const may[] = {"list",  "simulate", "verify",     "print", "json",
-                                      "trace", "view",     "print-list", "clip",  "after"};
+    static const char *const may[] = {"list", "simulate",   "verify", "print", "json", "trace",
+                                      "view", "print-list", "clip",   "after", "seed"};
     for (size_t i = 0; i < COUNT(options); i++) {
         bool good = !options[i].given || strcmp(options[i].group, PASSES) == 0;
         for (size_t k = 0; k < COUNT(may); k++)
@@ -329,6 +343,8 @@ static void derive(void)
         fail(EXIT_USAGE, "--vocab: --data %s brings its own vocabulary; leave one of the two out", s.data);
     if (s.after && !find_pass(s.after))
         fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", s.after, pass_names());
+    if (s.queues == 1 && strcmp(s.main_queue, "compute") == 0)
+        fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware && !s.list)

@@ -53,7 +53,9 @@ struct settings {
     /* running and looking */
     bool serial, audit, json, print, verify, simulate, print_list, view;
     const char *recompute, *after;
-    const char *list; /* the step file that is planned instead of a model */
+    const char *deal, *main_queue;
+    int64_t queues, slices; /* of a broadcast */
+    const char *list;       /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */

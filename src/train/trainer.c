@@ -293,7 +293,12 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
 
 struct wishes wishes_of(const struct settings *s)
 {
-    return (struct wishes){.recompute = strcmp(s->recompute, "full") == 0        ? RECOMPUTE_FULL
+    return (struct wishes){.broadcast = {.queues = (int)s->queues,
+                                         .slices = (int)s->slices,
+                                         .at_random = strcmp(s->deal, "random") == 0,
+                                         .seed = (uint64_t)s->seed,
+                                         .main_sends = strcmp(s->main_queue, "both") == 0},
+                           .recompute = strcmp(s->recompute, "full") == 0        ? RECOMPUTE_FULL
                                         : strcmp(s->recompute, "selective") == 0 ? RECOMPUTE_SELECTIVE
                                                                                  : RECOMPUTE_OFF,
                            .gather = s->zero == 3,

@@ -1,0 +1,479 @@
+/* broadcast.c - what an update made goes to the other devices in slices, over several queues at once.
+ *
+ * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
+ * has its broadcasts now, and the others are further lanes of that kind which nothing else uses.  A *parcel* is what
+ * copies of role broadcast bring from one device to others: directly, or down to the host once and up from there.  The
+ * parcels of a layer on one device are a *shard*.  It is cut into M slices, and each of its copies into as many:
+ *
+ *     deal      slice k goes to queue k mod N; or at random: shuffled, one to each queue, the rest as it comes. Dealing
+ *               begins anew with every shard.  All copies of a slice are on queue j of the devices that they concern.
+ *     rotate    device o sends to device o + 1, o + 2 ... and begins with another one for every slice, so that none
+ * gets everything at once when all send. order     shards are sent as they stand in the list, or in the order in which
+ * the next forward needs them, if that takes less time.  Who reads them waits for the slices of its own bytes only: the
+ * edges say so.
+ *
+ * The main queue sends its part too, in turn with what it computes, or leaves all slices to the other N - 1.
+ *
+ * (Baidu 2023: parameters broadcast over several streams.  Where one queue fills a link, more queues of it gain no more
+ * than latency.)
+ */
+#include "pass.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { LEAST_SLICE = 512, SOURCE = -1 };
+struct hop { /* a copy of the list */
+    struct task *copy;
+    int parent; /* the hop that brought what it sends on, or SOURCE */
+};
+struct parcel {
+    struct tensor *source;
+    struct hop *hops; /* a parent before what it brought; they stand behind each other in the list */
+    size_t n, cap;
+    int shard;
+    size_t begin;     /* in the shard's bytes */
+    bool repeated;    /* another parcel has brought the same bytes elsewhere */
+    size_t at;        /* position in the list */
+    size_t first_use; /* position of the first task that reads what arrived */
+};
+struct shard {
+    struct device *owner;
+    int layer;
+    size_t bytes;
+    int slices, *queue; /* of each slice */
+    int *dealt;         /* by queue: slices ... */
+    size_t *sent;       /* ... and their bytes */
+};
+struct broadcast {
+    struct step *step;
+    const struct broadcast_wishes *wishes;
+    int queues;
+    bool by_use;
+    size_t align;
+    struct parcel *parcels;
+    struct shard *shards;
+    size_t n_parcels, cap_parcels, n_shards, cap_shards;
+    bool *busy; /* by lane that there was before: other tasks use it */
+    int n_lanes;
+    struct lane *(*own)[DIRECTIONS]; /* by device: the lane that has its broadcasts now */
+};
+
+bool wants_broadcast(const struct wishes *w) { return w->broadcast.queues > 0; }
+
+/* ---- what is sent ------------------------------------------------------------------------------------------------ */
+
+static bool is_broadcast(const struct task *t)
+{
+    return t->copy && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
+           t->access[0].tensor->device != t->access[1].tensor->device;
+}
+
+static enum direction direction_of(const struct task *copy)
+{
+    return copy->access[1].tensor->device->is_host ? LINK_UP : LINK_DOWN;
+}
+
+static bool same_bytes(const struct tensor *a, const struct tensor *b)
+{
+    return a->root == b->root && a->offset == b->offset && a->bytes == b->bytes;
+}
+
+/* Does the copy send on what the parcel is or brings, and as often? */
+static bool find_parent(const struct parcel *p, const struct task *t, int *parent)
+{
+    const struct tensor *from = t->access[1].tensor;
+    const struct when *a = &p->hops[0].copy->when, *b = &t->when;
+    for (*parent = (int)p->n - 1; *parent != SOURCE; --*parent)
+        if (same_bytes(p->hops[*parent].copy->access[0].tensor, from))
+            break;
+    return (*parent != SOURCE || same_bytes(p->source, from)) && a->every == b->every && a->rest == b->rest;
+}
+
+static bool join_parcel(struct edit *e, struct parcel *p, struct task *t)
+{
+    int parent;
+    struct task *last = p->hops[p->n - 1].copy;
+    if (!find_parent(p, t, &parent))
+        return false;
+    char *why_not = last->behind == t ? NULL : hoist(e, t, last->behind);
+    if (!why_not)
+        *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent};
+    free(why_not);
+    return !why_not;
+}
+
+static void add_to_parcel(struct broadcast *b, struct edit *e, struct task *t)
+{
+    struct lane **own = &b->own[t->lane->device->index][direction_of(t)];
+    enum lane_kind kind = direction_of(t) == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD;
+    if (!*own)
+        *own = t->lane->kind == kind ? t->lane : t->lane->device->lane[kind];
+    for (size_t i = b->n_parcels; i-- > 0;)
+        if (join_parcel(e, &b->parcels[i], t))
+            return;
+    struct parcel *p = APPEND(b->parcels, b->n_parcels, b->cap_parcels);
+    *p = (struct parcel){.source = t->access[1].tensor, .at = t->index, .first_use = SIZE_MAX};
+    *APPEND(p->hops, p->n, p->cap) = (struct hop){t, SOURCE};
+}
+
+/* Without a layer, each parcel is a shard. */
+static void add_to_shard(struct broadcast *b, struct parcel *p)
+{
+    struct device *owner = p->source->device;
+    int layer = p->hops[0].copy->layer;
+    size_t i = 0;
+    while (i < b->n_shards && (layer < 0 || b->shards[i].owner != owner || b->shards[i].layer != layer))
+        i++;
+    if (i == b->n_shards)
+        *APPEND(b->shards, b->n_shards, b->cap_shards) = (struct shard){.owner = owner, .layer = layer};
+    p->shard = (int)i;
+    p->begin = round_up(b->shards[i].bytes, b->align);
+    for (const struct parcel *q = b->parcels; q < p && !p->repeated; q++)
+        if (q->shard == p->shard && same_bytes(q->source, p->source))
+            p->begin = q->begin, p->repeated = true;
+    b->shards[i].bytes = MAX(b->shards[i].bytes, p->begin + p->source->bytes);
+}
+
+static bool brings(const struct parcel *p, const struct tensor *x)
+{
+    for (size_t h = 0; h < p->n; h++) {
+        const struct tensor *to = p->hops[h].copy->access[0].tensor;
+        if (x->root == to->root && x->offset < to->offset + to->bytes && to->offset < x->offset + x->bytes)
+            return true;
+    }
+    return false;
+}
+
+static void note_uses(struct broadcast *b, const struct task *t)
+{
+    for (int a = 0; a < t->n_access; a++)
+        for (size_t i = 0; (t->access[a].mode & ACCESS_READ) && i < b->n_parcels; i++)
+            if (t->index < b->parcels[i].first_use && brings(&b->parcels[i], t->access[a].tensor))
+                b->parcels[i].first_use = t->index;
+}
+
+static void survey(struct broadcast *b, struct edit *e)
+{
+    const struct step *s = b->step;
+    const struct machine *m = s->pool->machine;
+    size_t n = s->n;
+    b->n_lanes = m->n_lanes;
+    b->busy = allocate((size_t)m->n_lanes, sizeof *b->busy);
+    b->own = allocate((size_t)m->n_devices, sizeof *b->own);
+    b->align = 1;
+    for (int d = 0; d < m->n_devices; d++)
+        b->align = MAX(b->align, m->device[d].alignment);
+    for (size_t i = 0; i < n; i++)
+        if (is_broadcast(s->task[i]))
+            add_to_parcel(b, e, s->task[i]);
+        else
+            b->busy[s->task[i]->lane->index] = true;
+    for (size_t i = 0; i < b->n_parcels; i++)
+        add_to_shard(b, &b->parcels[i]);
+    for (size_t i = 0; i < n; i++)
+        if (!is_broadcast(s->task[i]))
+            note_uses(b, s->task[i]);
+}
+
+static void free_survey(struct broadcast *b)
+{
+    for (size_t i = 0; i < b->n_parcels; i++)
+        free(b->parcels[i].hops);
+    for (size_t i = 0; i < b->n_shards; i++)
+        free(b->shards[i].queue), free(b->shards[i].dealt), free(b->shards[i].sent);
+    free(b->parcels), free(b->shards), free(b->busy), free(b->own);
+}
+
+/* ---- dealing ----------------------------------------------------------------------------------------------------- */
+
+static int first_sender(const struct broadcast *b) { return b->wishes->main_sends ? 0 : 1; }
+
+static int draw(const struct broadcast *b, const struct shard *s, int nth, int below)
+{
+    return (int)(random_uniform(b->wishes->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
+}
+
+static void deal_at_random(const struct broadcast *b, struct shard *s, int first, int senders)
+{
+    int *order = allocate((size_t)s->slices, sizeof *order);
+    for (int i = 0; i < s->slices; i++) {
+        int k = draw(b, s, i, i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (int i = 0; i < s->slices; i++)
+        s->queue[order[i]] = first + (i < senders ? i : draw(b, s, s->slices + i, senders));
+    free(order);
+}
+
+static void deal(const struct broadcast *b, struct shard *s)
+{
+    int first = first_sender(b), senders = b->queues - first;
+    size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
+    s->slices = (int)MAX(MIN((size_t)b->wishes->slices, most), 1);
+    s->queue = allocate((size_t)s->slices, sizeof *s->queue);
+    s->dealt = allocate((size_t)b->queues, sizeof *s->dealt);
+    s->sent = allocate((size_t)b->queues, sizeof *s->sent);
+    if (b->wishes->at_random)
+        deal_at_random(b, s, first, senders);
+    for (int k = 0; k < s->slices && !b->wishes->at_random; k++)
+        s->queue[k] = first + k % senders;
+    for (int k = 0; k < s->slices; k++)
+        s->dealt[s->queue[k]]++;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+/* A link that says how many queues of a device may use it has no more of the device's lanes. */
+static void check_link(const struct broadcast *b, const struct lane *l)
+{
+    const struct link *link = l->device->link[l->kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
+    int n = 0;
+    for (const struct lane *x = l->device->lane[l->kind]; x; x = x->more)
+        n++;
+    if (link && link->queues && n > link->queues)
+        fail(EXIT_USAGE, "--broadcast-queues %d: device %s would have %d %s lanes, and its link takes %d: use %d",
+             b->queues, l->device->id, n, lane_kind_name[l->kind], link->queues, b->queues - (n - link->queues));
+}
+
+static struct lane *queue_lane(const struct broadcast *b, const struct task *copy, int j)
+{
+    struct device *d = copy->lane->device;
+    const struct lane *own = b->own[d->index][direction_of(copy)];
+    int nth = own->nth;
+    if (j == 0)
+        return d->lane[LANE_COMPUTE];
+    for (int next = 0; j > 1; next++) {
+        const struct lane *l = lane_of(d, own->kind, next);
+        j -= !l || (l != own && (l->index >= b->n_lanes || !b->busy[l->index]));
+        nth = next;
+    }
+    struct lane *lane = open_lane(b->step->pool->machine, d, own->kind, nth);
+    check_link(b, lane);
+    return lane;
+}
+
+struct slice {
+    const struct parcel *parcel;
+    int number, queue;
+    size_t begin, end; /* bytes of the parcel */
+};
+
+/* How far the copy's target stands behind the owner in the ring of devices; 0: the host. */
+static int turn_of(const struct broadcast *b, const struct parcel *p, const struct task *copy)
+{
+    const struct device *to = copy->access[0].tensor->device;
+    int n = b->step->pool->machine->n_devices;
+    return to->is_host ? 0 : (to->index + n - p->source->device->index % n) % n;
+}
+
+static void send_on(const struct broadcast *b, const struct slice *s, int parent, struct tensor *from);
+
+static void send_hop(const struct broadcast *b, const struct slice *s, const struct hop *h, struct tensor *from)
+{
+    struct tensor *whole = h->copy->access[0].tensor;
+    struct tensor *to = new_range(b->step->pool, whole, whole->name, s->begin, s->end);
+    struct task *t = add_copy(b->step, queue_lane(b, h->copy, s->queue), h->copy->name, to, from);
+    t->origin = h->copy->origin;
+    t->when = h->copy->when;
+    if (h->copy->seconds >= 0)
+        t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
+    send_on(b, s, (int)(h - s->parcel->hops), to);
+}
+
+/* What has arrived goes on: to the host, then around the ring, beginning with another device for every slice. */
+static void send_on(const struct broadcast *b, const struct slice *s, int parent, struct tensor *from)
+{
+    int n = b->step->pool->machine->n_devices;
+    for (int i = 0; i < n; i++)
+        for (size_t h = 0; h < s->parcel->n; h++) {
+            const struct hop *hop = &s->parcel->hops[h];
+            int turn = i == 0 ? 0 : 1 + (s->number + i - 1) % (n - 1);
+            if (hop->parent == parent && turn_of(b, s->parcel, hop->copy) == turn)
+                send_hop(b, s, hop, from);
+        }
+}
+
+/* Slice k of the shard, as far as it is of this parcel. */
+static void send_slice(const struct broadcast *b, const struct parcel *p, int k)
+{
+    const struct shard *s = &b->shards[p->shard];
+    size_t grains = ceil_div(s->bytes, b->align), n = (size_t)s->slices;
+    size_t begin = MAX((size_t)k * grains / n * b->align, p->begin);
+    size_t end = MIN(((size_t)k + 1) * grains / n * b->align, p->begin + p->source->bytes);
+    if (begin >= end)
+        return;
+    s->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
+    struct slice slice = {p, k, s->queue[k], begin - p->begin, end - p->begin};
+    send_on(b, &slice, SOURCE, new_range(b->step->pool, p->source, p->source->name, slice.begin, slice.end));
+}
+
+static void send_parcel(const struct broadcast *b, struct edit *e, const struct parcel *p)
+{
+    insert_before(e, p->hops[0].copy);
+    for (int k = 0; k < b->shards[p->shard].slices; k++)
+        send_slice(b, p, k);
+    for (size_t h = 0; h < p->n; h++)
+        drop(e, p->hops[h].copy);
+}
+
+static int by_first_use(const void *a, const void *b)
+{
+    const struct parcel *x = a, *y = b;
+    return x->first_use != y->first_use ? COMPARE(x->first_use, y->first_use) : COMPARE(x->at, y->at);
+}
+
+/* A parcel goes behind those that are needed sooner, as far as the list allows. */
+static void sort_parcels(struct broadcast *b, struct edit *e)
+{
+    if (b->n_parcels)
+        qsort(b->parcels, b->n_parcels, sizeof *b->parcels, by_first_use);
+    for (size_t i = 1; i < b->n_parcels; i++) {
+        struct parcel *sooner = &b->parcels[i - 1], *p = &b->parcels[i];
+        char *why_not = NULL;
+        for (size_t h = p->n; p->at < sooner->at && h-- > 0 && !why_not;)
+            why_not = sink(e, p->hops[h].copy, sooner->hops[sooner->n - 1].copy);
+        p->at = why_not ? p->at : MAX(p->at, sooner->at);
+        free(why_not);
+    }
+}
+
+/* The list with slices, in an edit that stays open. */
+static struct edit *slice_list(struct broadcast *b)
+{
+    struct edit *e = open_edit(b->step);
+    survey(b, e);
+    if (b->by_use)
+        sort_parcels(b, e);
+    for (size_t i = 0; i < b->n_shards; i++)
+        deal(b, &b->shards[i]);
+    for (size_t i = 0; i < b->n_parcels; i++)
+        send_parcel(b, e, &b->parcels[i]);
+    return e;
+}
+
+/* ---- what it comes to -------------------------------------------------------------------------------------------- */
+
+static double try_slices(struct broadcast b, const struct costs *c)
+{
+    struct edit *e = slice_list(&b);
+    struct forecast f = try_step(b.step, c);
+    double period = f.period;
+    free_forecast(&f);
+    undo(e);
+    free_survey(&b);
+    return period;
+}
+
+/* Seconds that the fullest link needs for the broadcasts of a step; NAN: no link is described. */
+static double find_bound(const struct step *s, bool *staged)
+{
+    const struct machine *m = s->pool->machine;
+    double *seconds = allocate(m->n_links + 1, sizeof *seconds), most = 0;
+    *staged = false;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct link *link[2];
+        const struct task *t = s->task[i];
+        if (!is_broadcast(t))
+            continue;
+        *staged |= t->access[0].tensor->device->is_host || t->access[1].tensor->device->is_host;
+        links_of(t, link);
+        for (int k = 0; k < 2; k++)
+            if (link[k])
+                seconds[link[k]->index] += (double)t->access[0].tensor->bytes / link[k]->rate / t->when.every;
+    }
+    for (size_t i = 0; i < m->n_links; i++)
+        most = fmax(most, seconds[i]);
+    free(seconds);
+    return m->n_links ? most : NAN;
+}
+
+static json_t *milliseconds(double seconds) { return isnan(seconds) ? json_null() : json_real(1e3 * seconds); }
+
+/* Queue j of all shards that the owner of the first one has of its layer. */
+static json_t *queue_json(const struct broadcast *b, size_t first, int j)
+{
+    const struct shard *s = &b->shards[first];
+    json_int_t slices = 0, bytes = 0;
+    for (size_t i = first; i < b->n_shards; i++)
+        if (b->shards[i].owner == s->owner && b->shards[i].layer == s->layer)
+            slices += b->shards[i].dealt[j], bytes += (json_int_t)b->shards[i].sent[j];
+    return json_pack("{s:s, s:i, s:i, s:I, s:I}", "device", s->owner->id, "queue", j, "layer", s->layer, "slices",
+                     slices, "bytes", bytes);
+}
+
+static json_t *queues_json(const struct broadcast *b)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < b->n_shards; i++) {
+        size_t first = 0;
+        while (b->shards[first].owner != b->shards[i].owner || b->shards[first].layer != b->shards[i].layer)
+            first++;
+        for (int j = 0; j < b->queues && first == i; j++)
+            json_array_append_new(rows, queue_json(b, i, j));
+    }
+    return rows;
+}
+
+struct periods { /* seconds, or NAN */
+    double bound, one_queue, sliced;
+    bool staged;
+};
+
+/* Whether the order of first use takes less time, and what one queue would make of the same slices. */
+static struct periods compare(struct broadcast *b, const struct costs *c)
+{
+    struct broadcast sorted = *b, one = *b;
+    sorted.by_use = true;
+    struct periods p = {.sliced = try_slices(*b, c)};
+    if (isnan(p.sliced))
+        return (struct periods){NAN, NAN, NAN, false};
+    double by_use = try_slices(sorted, c);
+    b->by_use = one.by_use = by_use < p.sliced;
+    p.sliced = fmin(p.sliced, by_use);
+    one.queues = first_sender(b) + 1;
+    p.one_queue = try_slices(one, c);
+    return p;
+}
+
+static char *describe(const struct broadcast *b, const struct periods *p)
+{
+    int slices = 0, senders = b->queues - first_sender(b);
+    for (size_t i = 0; i < b->n_shards; i++)
+        slices += b->shards[i].slices;
+    char *what =
+        format_string("%d slices of %zu shards, dealt %s to %d queue%s (the main one %s), %s%s", slices, b->n_shards,
+                      b->wishes->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
+                      b->wishes->main_sends ? "too" : "only computes", p->staged ? "through the host" : "directly",
+                      b->by_use ? ", in the order of the next forward" : "");
+    if (isnan(p->sliced))
+        return what;
+    char *bound = isnan(p->bound) ? copy_string("no link is described")
+                                  : format_string("the fullest link needs %.3f ms for them", 1e3 * p->bound);
+    char *all = format_string("%s; with one queue a step takes %.3f ms, and %s", what, 1e3 * p->one_queue, bound);
+    free(what), free(bound);
+    return all;
+}
+
+bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+{
+    struct broadcast b = {.step = s, .wishes = &w->broadcast, .queues = w->broadcast.queues};
+    struct periods p = compare(&b, c);
+    struct edit *e = slice_list(&b);
+    bool any = b.n_shards > 0;
+    if (any)
+        commit(e);
+    else
+        undo(e);
+    p.bound = find_bound(s, &p.staged);
+    if (any && b.wishes->slices < b.queues - first_sender(&b))
+        warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.wishes->slices,
+             b.queues - first_sender(&b));
+    r->reason = any ? describe(&b, &p) : copy_string("the list has no copy of role broadcast between devices");
+    r->fields = json_pack("{s:o, s:o, s:s, s:o, s:o}", "queues", queues_json(&b), "bound_ms", milliseconds(p.bound),
+                          "bound", p.staged ? "staged" : "direct", "one_queue_ms", milliseconds(p.one_queue),
+                          "period_ms", milliseconds(p.sliced));
+    free_survey(&b);
+    return any;
+}

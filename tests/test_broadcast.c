@@ -1,0 +1,317 @@
+/* test_broadcast.c - slices over queues: training keeps its bits on every mesh, each shard is dealt as asked, and lists
+ * of any shape prove to send the same values.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 2 };
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+static size_t count_slices(const struct trainer *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->train->n; i++)
+        n += t->train->task[i]->copy && t->train->task[i]->role == ROLE_BROADCAST;
+    return n;
+}
+
+static struct state train(const char *mesh, const char *how, size_t *slices)
+{
+    char *all = format_string("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how);
+    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
+    init_random(t->model, 1337);
+    char *wrong = verify(t->train, t->values);
+    if (wrong)
+        test_failed("%s: %s\n", all, wrong);
+    for (uint32_t number = 1; number <= STEPS; number++)
+        run_step(t, number);
+    drain(t->train);
+    struct state s = read_whole_state(t);
+    *slices = count_slices(t);
+    free_trainer(t);
+    free(all);
+    return s;
+}
+
+static const char *const meshes[] = {
+    "--batch 4 -d 0:0x2",
+    "--batch 4 -d 0:0x2 --zero 0",
+    "--batch 4 -d 0:0x2 --zero 2 --untied",
+    "--batch 4 -d 0:0x2 --micro-batch 1 --recompute full",
+    "--batch 6 -d 0:0x3",
+    "--batch 6 -d 0:0x3 --zero 0 --clip 0",
+    "--batch 8 -d 0:0x4",
+    "--batch 8 -d 0:0x4 --zero 2",
+    "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
+    "--batch 8 -d 0:0x5 --batch 5",
+    "--batch 4 -d 0:0x2 --mesh pp=2",
+    "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
+    "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 0 --pipeline gpipe",
+    "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --recompute selective",
+    "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1",
+    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2",
+    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2 --zero 0",
+    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --untied --clip 0",
+    "--batch 8 -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
+    "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --micro-batch 1 --zero 2",
+    "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 0",
+};
+static const char *const ways[] = {"--broadcast-queues 3 --broadcast-main compute --broadcast-slices 6",
+                                   "--broadcast-queues 2 --broadcast-deal random --broadcast-slices 5",
+                                   "--broadcast-queues 5 --broadcast-slices 9"};
+
+/* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each third of them. */
+static void test_meshes_keep_their_bits(void **state)
+{
+    (void)state;
+    need_own_products();
+    for (int apart = 0; apart < 2; apart++) {
+        contexts_apart(apart);
+        for (size_t i = 0; i < COUNT(meshes); i += apart ? 3 : 1) {
+            size_t bare, sliced;
+            char *how = format_string("%s --delay-seed %zu", ways[(i + (size_t)apart) % COUNT(ways)], i);
+            struct state expected = train(meshes[i], "--serial", &bare);
+            struct state found = train(meshes[i], how, &sliced);
+            assert_int_equal(found.n, expected.n);
+            expect_same_bits(meshes[i], found.values, expected.values, found.n);
+            if (sliced < 3 * bare || bare == 0)
+                test_failed("%s: %zu copies became %zu slices\n", meshes[i], bare, sliced);
+            free(expected.values), free(found.values), free(how);
+        }
+    }
+    contexts_apart(false);
+}
+
+/* ---- step files -------------------------------------------------------------------------------------------------- */
+
+static json_t *plan(const char *words)
+{
+    struct ran ran = run_yard("plan --simulate --verify --json %s", words);
+    if (ran.code != EXIT_OK)
+        test_failed("%s: %s\n", words, ran.err);
+    return json_load_file(ran.stdout_path, 0, NULL);
+}
+
+static json_t *report_of(json_t *plan) { return json_array_get(json_object_get(plan, "passes"), 0); }
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* By hand, in the comments of the lists. */
+static const struct {
+    const char *words;
+    double period, one_queue, bound;
+    const char *kind;
+} shipped[] = {
+    {"broadcast.txt --broadcast-queues 1", 6, 6, 3, "direct"},
+    {"broadcast.txt --broadcast-queues 4", 6, 6, 3, "direct"},
+    {"broadcast-queues.txt --broadcast-queues 2 --broadcast-main compute", 11, 11, 1.5, "direct"},
+    {"broadcast-queues.txt --broadcast-queues 5 --broadcast-main compute", 6.75, 11, 1.5, "direct"},
+    {"broadcast-queues.txt --broadcast-queues 4", 7.5, 12, 1.5, "direct"},
+    {"broadcast-one-link.txt --broadcast-queues 2 --broadcast-main compute --broadcast-slices 1", 7.08, 7.08, 3,
+     "staged"},
+    {"broadcast-one-link.txt --broadcast-queues 5 --broadcast-main compute", 6.49189262, 7.02578441, 3, "staged"},
+};
+
+static void test_the_shipped_lists(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shipped); i++) {
+        char *words = format_string("--list data/steps/%s", shipped[i].words);
+        json_t *all = plan(words), *r = report_of(all);
+        double period = number_of(json_object_get(all, "simulation"), "step_ms");
+        assert_true(json_is_false(json_object_get(r, "declined")));
+        assert_string_equal(json_string_value(json_object_get(r, "bound")), shipped[i].kind);
+        if (fabs(period - shipped[i].period) > 1e-6 || fabs(number_of(r, "period_ms") - period) > 1e-9 ||
+            fabs(number_of(r, "one_queue_ms") - shipped[i].one_queue) > 1e-6 ||
+            fabs(number_of(r, "bound_ms") - shipped[i].bound) > 1e-6)
+            test_failed("%s: period %.9g, reported %.9g, one queue %.9g, bound %g\n", shipped[i].words, period,
+                        number_of(r, "period_ms"), number_of(r, "one_queue_ms"), number_of(r, "bound_ms"));
+        json_decref(all);
+        free(words);
+    }
+}
+
+/* Of every shard, over its queues: slices and bytes in all, and the fewest and most slices of a queue that sends. */
+static void expect_deal(const char *words, int queues, int first, int slices, json_int_t bytes, bool even)
+{
+    json_t *all = plan(words), *rows = json_object_get(report_of(all), "queues");
+    assert_true(json_array_size(rows) % (size_t)queues == 0 && json_array_size(rows) > 0);
+    for (size_t i = 0; i < json_array_size(rows); i += (size_t)queues) {
+        json_int_t sum = 0, all_bytes = 0, least = INT32_MAX, most = 0;
+        for (int j = 0; j < queues; j++) {
+            const json_t *row = json_array_get(rows, i + (size_t)j);
+            json_int_t n = (json_int_t)number_of(row, "slices");
+            assert_int_equal(number_of(row, "queue"), j);
+            assert_true(j >= first || n == 0);
+            sum += n, all_bytes += (json_int_t)number_of(row, "bytes");
+            least = j < first ? least : MIN(least, n), most = MAX(most, n);
+        }
+        if (sum != slices || all_bytes != bytes || least < (slices >= queues - first) || (even && most - least > 1))
+            test_failed("%s, row %zu: %lld slices, %lld bytes, %lld to %lld on a queue\n", words, i, (long long)sum,
+                        (long long)all_bytes, (long long)least, (long long)most);
+    }
+    json_decref(all);
+}
+
+static void test_deals(void **state)
+{
+    (void)state;
+    static const char *const list = "--list data/steps/broadcast.txt --broadcast-queues";
+    struct {
+        const char *words;
+        int queues, first, slices;
+        bool even;
+    } deals[] = {{"4", 4, 0, 16, true},
+                 {"4 --broadcast-slices 4", 4, 0, 4, true},
+                 {"3 --broadcast-slices 7 --broadcast-main compute", 3, 1, 7, true},
+                 {"4 --broadcast-slices 2", 4, 0, 2, true},
+                 {"4 --broadcast-deal random --seed 5", 4, 0, 16, false},
+                 {"5 --broadcast-deal random --broadcast-main compute --broadcast-slices 4", 5, 1, 4, true}};
+    for (size_t i = 0; i < COUNT(deals); i++) {
+        char *words = format_string("%s %s", list, deals[i].words);
+        expect_deal(words, deals[i].queues, deals[i].first, deals[i].slices, 1000000, deals[i].even);
+        free(words);
+    }
+    struct ran ran = run_yard("plan %s 4 --broadcast-slices 2", list);
+    assert_non_null(strstr(ran.err, "some have nothing to do"));
+}
+
+/* Random dealing depends on the seed, and on nothing else. */
+static void test_seeds(void **state)
+{
+    (void)state;
+    static const char *const words = "--list data/steps/broadcast.txt --broadcast-queues 4 --broadcast-deal random";
+    json_t *rows[3];
+    for (int i = 0; i < 3; i++) {
+        char *all = format_string("%s --seed %d", words, 1 + i / 2);
+        json_t *p = plan(all);
+        rows[i] = json_incref(json_object_get(report_of(p), "queues"));
+        json_decref(p);
+        free(all);
+    }
+    assert_true(json_equal(rows[0], rows[1]));
+    assert_false(json_equal(rows[0], rows[2]));
+    for (int i = 0; i < 3; i++)
+        json_decref(rows[i]);
+}
+
+/* ---- lists of any shape ------------------------------------------------------------------------------------------ */
+
+#define THREE                                                                                                          \
+    "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\nlink a,b up 1e6 1us\nlink a down 1e6 queues=5\n"      \
+    "tensor wa a 4K parameters\ntensor wb b 4K parameters\ntensor wc c 4K parameters\ntensor h host 4K work\n"         \
+    "tensor g a 4K gradients keep\ntask f a.compute 1us layer=0 role=forward reads=wa\n"                               \
+    "task f b.compute 1us layer=0 role=forward reads=wb\ntask f c.compute 1us layer=0 role=forward reads=wc\n"
+
+static const struct {
+    const char *text;
+    size_t copies; /* with 4 slices */
+    double slices; /* of the first row of queues, of one queue */
+} shapes[] = {
+    /* a chain: b sends on what it gets */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\ncopy x wc wb role=broadcast\n", 8,
+     4},
+    /* staged, the uploads far from each other */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x h wa role=broadcast\ncopy x wb h role=broadcast\n"
+           "task s a.compute 1us reads=wa\ncopy x wc h role=broadcast\n",
+     12, 4},
+    /* updated on the host */
+    {THREE "task u host.cpu 1us layer=2 role=update writes=h\ncopy x wa h layer=2 role=broadcast\n"
+           "copy x wb h layer=2 role=broadcast\n",
+     8, 4},
+    /* c's old value is read between the copies: they cannot come together */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast layer=1\n"
+           "task r c.compute 1us reads=wc\ncopy x wc wa role=broadcast layer=1\n",
+     8, 4},
+    /* two tensors of a layer are one shard of 4000 bytes: 4 slices, of which one lies in both */
+    {THREE "tensor va a 500 parameters\ntensor vb b 500 parameters\ntask u a.compute 1us role=update writes=wa,va\n"
+           "copy x wb[0:3500] wa[0:3500] role=broadcast layer=0\ncopy x vb va role=broadcast layer=0\n",
+     5, 4},
+    /* too small to be cut, and in every second step only */
+    {THREE "task u a.compute 1us role=update writes=wa every=2\ncopy x wb[8:1030] wa[8:1030] role=broadcast every=2\n",
+     1, 1},
+    /* with times of their own, in the order in which backward ends */
+    {THREE "task u a.compute 1us layer=1 role=update writes=wa[2048:4096]\n"
+           "copy x wb[2048:4096] wa[2048:4096] role=broadcast layer=1 time=4ms\n"
+           "task u a.compute 1us layer=0 role=update writes=wa[0:2048]\n"
+           "copy x wb[0:2048] wa[0:2048] role=broadcast layer=0 time=4ms lane=a.compute\n",
+     8, 4},
+};
+
+static void expect_shape(size_t i, const char *options)
+{
+    char *path = copy_string(write_file("shape.txt", shapes[i].text, strlen(shapes[i].text)));
+    char *words = format_string("--list %s --broadcast-slices 4 %s", path, options);
+    json_t *all = plan(words), *r = report_of(all);
+    assert_true(json_is_false(json_object_get(r, "declined")));
+    double sum = 0;
+    const json_t *rows = json_object_get(r, "queues"), *first = json_array_get(rows, 0);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *row = json_array_get(rows, k);
+        if (json_equal(json_object_get(row, "layer"), json_object_get(first, "layer")) &&
+            json_equal(json_object_get(row, "device"), json_object_get(first, "device")))
+            sum += number_of(row, "slices");
+    }
+    if (sum != shapes[i].slices)
+        test_failed("shape %zu, %s: %g slices\n", i, options, sum);
+    json_decref(all);
+    struct ran ran = run_yard("plan %s --print-list", words);
+    size_t n = 0;
+    for (const char *at = ran.out; (at = strstr(at, "\ncopy ")); at++)
+        n++;
+    if (ran.code != EXIT_OK || n != shapes[i].copies)
+        test_failed("shape %zu, %s: %zu copies; %s\n", i, options, n, ran.err);
+    free(path), free(words);
+}
+
+static void test_lists_of_any_shape(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        expect_shape(i, "--broadcast-queues 1");
+        expect_shape(i, "--broadcast-queues 3 --broadcast-main compute --clip 0");
+        expect_shape(i, "--broadcast-queues 3 --broadcast-deal random");
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    const char *path = write_file("three.txt", THREE, strlen(THREE));
+    json_t *all, *r;
+    char *words = format_string("--list %s --broadcast-queues 2", path);
+    all = plan(words), r = report_of(all);
+    assert_true(json_is_true(json_object_get(r, "declined")));
+    assert_int_equal(json_array_size(json_object_get(r, "queues")), 0);
+    assert_true(json_is_null(json_object_get(r, "period_ms")) || number_of(r, "period_ms") > 0);
+    json_decref(all);
+    free(words);
+    struct ran ran = run_yard("plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "no queue is left"));
+    path = write_file("shape.txt", shapes[0].text, strlen(shapes[0].text));
+    ran = run_yard("plan --list %s --broadcast-queues 6", path);
+    assert_int_equal(ran.code, EXIT_OK); /* five download lanes, and the main queue */
+    ran = run_yard("plan --list %s --broadcast-queues 7", path);
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "its link takes 5: use 6"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meshes_keep_their_bits),
+        cmocka_unit_test(test_the_shipped_lists),
+        cmocka_unit_test(test_deals),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_lists_of_any_shape),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests_name("broadcast", tests, NULL, NULL);
+}
