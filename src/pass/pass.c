@@ -7,6 +7,7 @@
 
 const struct pass passes[] = {
     {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
+    {"swap", wants_swap, run_swap, {"--swap layer"}},
 };
 const size_t n_passes = COUNT(passes);
 

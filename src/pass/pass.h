@@ -2,6 +2,7 @@
  *
  *     pass        the table of passes, and running them in its order         pass.c
  *     recompute   activations are made again instead of kept                 recompute.c
+ *     swap        data leaves for the host and comes back in time            swap.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
@@ -14,9 +15,12 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
-enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
+enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO };
+enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct wishes { /* what the options ask of the passes */
     enum recompute recompute;
+    enum swap swap;
+    unsigned swap_what; /* a bit per enum memory_class */
 };
 
 struct pass_report {
@@ -48,5 +52,8 @@ json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --jso
 
 bool wants_recompute(const struct wishes *w);
 bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+bool run_recompute_auto(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+bool wants_swap(const struct wishes *w);
+bool run_swap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 
 #endif

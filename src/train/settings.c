@@ -129,9 +129,19 @@ static struct option options[] = {
     {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, 0, 0, DEVICES, "allow -d to name the same cores twice",
      RUN_ALL, false},
 
-    {"recompute", 0, OPT_CHOICE, &s.recompute, "off|full|selective", 0, 0, PASSES,
+    {"recompute", 0, OPT_CHOICE, &s.recompute, "off|full|selective|auto", 0, 0, PASSES,
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
-     "(T, T) matrices of attention and GELU's output; the weights are the same to the last bit",
+     "(T, T) matrices of attention and GELU's output; auto: what the budget needs, so that the step is shortest; the "
+     "weights are the same to the last bit",
+     BUILD_ALL, false},
+    {"swap", 0, OPT_CHOICE, &s.swap, "off|auto|layer|microbatch", 0, 0, PASSES,
+     "data leaves for the host and comes back in time. auto: what the budget needs, so that the step is shortest, and "
+     "what is cheaper to make again is; layer: during the next layer's forward, and back during its backward; "
+     "microbatch: behind a micro-batch's forward, and back during the backward before its own",
+     BUILD_ALL, false},
+    {"swap-what", 0, OPT_TEXT, &s.swap_what, "CLASS,...", 0, 0, PASSES,
+     "of activations, gradients, optimizer and parameters, those that may leave; state then lives on the host, and a "
+     "model may be larger than the device",
      BUILD_ALL, false},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
@@ -245,6 +255,8 @@ static void set_defaults(void)
         .grad_groups = 1,
         .gemm = "auto",
         .recompute = "off",
+        .swap = "off",
+        .swap_what = "activations",
         .sample_tokens = 200,
         .watchdog = 60,
         .prompt = "\n",
