@@ -13,6 +13,7 @@ const struct pass passes[] = {
       "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}},
     {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
     {"gather", wants_gather, run_gather, {"--zero 3", "--zero 3 --gather-ahead 0"}}, /* for the repeated tasks too */
+    {"swap", wants_swap, run_swap, {"--swap layer"}},
 };
 const size_t n_passes = COUNT(passes);
 

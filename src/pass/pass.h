@@ -4,6 +4,7 @@
  *     broadcast   new parameters go out in slices, over several queues       broadcast.c
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
+ *     swap        data leaves for the host and comes back in time            swap.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
@@ -16,18 +17,21 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
-enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
 struct broadcast_wishes {
     int queues, slices; /* of a device, 0: the pass is off; of a shard */
     bool at_random;     /* how slices are dealt, by this seed */
     uint64_t seed;
     bool main_sends; /* the main queue too, instead of only computing */
 };
+enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO };
+enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 struct wishes { /* what the options ask of the passes */
     struct broadcast_wishes broadcast;
     enum recompute recompute;
     bool gather;      /* parameters lie in shards ... */
     int gather_ahead; /* ... and are gathered so many layers before their use */
+    enum swap swap;
+    unsigned swap_what; /* a bit per enum memory_class */
 };
 
 struct pass_report {
@@ -63,5 +67,8 @@ bool wants_recompute(const struct wishes *w);
 bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_gather(const struct wishes *w);
 bool run_gather(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+bool run_recompute_auto(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+bool wants_swap(const struct wishes *w);
+bool run_swap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 
 #endif

@@ -151,7 +151,7 @@ static void make_twins(struct survey *v, const struct task *t)
         const struct tensor *x = t->access[k].tensor->root;
         struct activation *a = &v->activations[x->id];
         if ((t->access[k].mode & ACCESS_WRITE) && !a->twin)
-            a->twin = new_tensor(v->step->pool, x->device, x->class, x->name, x->element, x->rank, x->shape);
+            a->twin = new_twin(v->step->pool, x->device, x);
     }
 }
 
@@ -184,7 +184,8 @@ static void repeat_group(struct survey *v, struct edit *e, int group)
 
 bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
 {
-    (void)c;
+    if (w->recompute == RECOMPUTE_AUTO)
+        return run_recompute_auto(s, c, w, r);
     char bytes[32];
     struct survey v = look_at(s, w->recompute == RECOMPUTE_FULL);
     struct edit *e = open_edit(s);

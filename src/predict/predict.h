@@ -109,11 +109,16 @@ void write_simulation(const struct simulation *sim, const char *path, const char
 
 /* ---- try.c ----------------------------------------------------------------------------------------------------- */
 
+struct span { /* of a task in the steady step: seconds from that step's start, where the one before has ended */
+    double start, end;
+};
 /* What would come of a list, placed, ordered and simulated by itself. */
 struct forecast {
     struct problem *why_not; /* NULL: it fits and can be run */
     double period;           /* seconds per step; NAN where it does not fit, or nobody knows how long its tasks take */
+    struct span *span;       /* by position; NULL where there is no period */
     size_t n, n_devices;     /* tasks; devices with the host */
+    size_t *need;            /* by device: bytes of its arena, as far as all fits: what a budget must be */
     size_t *high;            /* by device: the most bytes held at a time, of a list that does not fit too ... */
     size_t *at;              /* ... and the first position where they are */
     struct task **task;      /* by position */

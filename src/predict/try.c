@@ -59,6 +59,18 @@ static void note_memory(struct forecast *f, struct step *draft)
     }
 }
 
+static void note_times(struct forecast *f, const struct simulation *sim)
+{
+    const struct moment *before = &sim->moments[(size_t)(sim->first - 1) * f->n], *m = before + f->n;
+    double from = 0;
+    for (size_t i = 0; i < f->n; i++)
+        from = before[i].blocker == SKIPPED ? from : fmax(from, before[i].end);
+    f->period = sim->period;
+    f->span = allocate(f->n, sizeof *f->span);
+    for (size_t i = 0; i < f->n; i++)
+        f->span[i] = (struct span){m[i].start - from, m[i].end - from};
+}
+
 struct forecast try_step(const struct step *s, const struct costs *c)
 {
     struct forecast f = {.period = NAN};
@@ -72,16 +84,20 @@ struct forecast try_step(const struct step *s, const struct costs *c)
     if (!f.why_not && has_times(draft, c))
         f.why_not = simulate(draft, c, &sim);
     if (sim) {
-        f.period = sim->period;
+        note_times(&f, sim);
         free_simulation(sim);
     }
     note_memory(&f, draft);
+    f.need = placed_bytes(s->pool);
     restore_spots(s->pool, spots);
     free_draft(draft);
     return f;
 }
 
-void free_forecast(struct forecast *f) { free(f->why_not), free(f->high), free(f->at), free(f->task), free(f->level); }
+void free_forecast(struct forecast *f)
+{
+    free(f->why_not), free(f->high), free(f->at), free(f->task), free(f->level), free(f->span), free(f->need);
+}
 
 size_t *bytes_at_positions(const struct forecast *f, const struct device *d)
 {

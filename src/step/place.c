@@ -241,6 +241,26 @@ static struct problem *check_ram(const struct machine *m, const struct arena *ar
                        format_bytes(have, (double)m->host->memory), format_bytes(need, (double)sum));
 }
 
+size_t *placed_bytes(const struct pool *p)
+{
+    size_t n = (size_t)p->machine->n_devices + 1, *sum = allocate(n, sizeof *sum);
+    struct arena *arenas = allocate(n, sizeof *arenas);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tensor *t = p->tensors[i];
+        struct arena *a = &arenas[t->device->index];
+        if (!is_used(t) || t->slab < 0)
+            continue;
+        a->n_slabs = MAX(a->n_slabs, t->slab + 1);
+        a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
+    }
+    for (size_t d = 0; d < n; d++) {
+        arenas[d].device = &p->machine->device[d];
+        sum[d] = arena_bytes(&arenas[d]);
+    }
+    free(arenas);
+    return sum;
+}
+
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 {
     struct machine *m = p->machine;

@@ -71,6 +71,7 @@ void free_pool(struct pool *p); /* tensors, their sub-buffers and the slabs */
 /* The pool owns the tensor. */
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                           enum element element, int rank, const int64_t *shape);
+struct tensor *new_twin(struct pool *p, struct device *d, const struct tensor *like); /* the same, on d */
 /* `offset` counts elements of `of` and must keep the device's alignment where an OpenCL kernel takes the view. */
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
@@ -326,6 +327,8 @@ void depend(struct step *s, bool with_addresses);
 /* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
  * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
+/* By device: the bytes of its arena as place() laid it out, guards included.  The caller frees it. */
+size_t *placed_bytes(const struct pool *p);
 void find_peaks(struct step *s); /* by lifetimes, as place() does: peak, high, level */
 
 /* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */

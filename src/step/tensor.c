@@ -63,6 +63,13 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
     return t;
 }
 
+struct tensor *new_twin(struct pool *p, struct device *d, const struct tensor *like)
+{
+    struct tensor *t = new_tensor(p, d, like->class, like->name, like->element, like->rank, like->shape);
+    t->bytes = like->bytes;
+    return t;
+}
+
 static struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, int rank, const int64_t *shape)
 {
     struct tensor *t = add_tensor(p, name, rank, shape);

@@ -131,9 +131,19 @@ static struct option options[] = {
      "with --zero 3: parameters are gathered N layers before they are used, and so many more layers' are held",
      BUILD_ALL, false},
 
-    {"recompute", 0, OPT_CHOICE, &s.recompute, "off|full|selective", 0, 0, PASSES,
+    {"recompute", 0, OPT_CHOICE, &s.recompute, "off|full|selective|auto", 0, 0, PASSES,
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
-     "(T, T) matrices of attention and GELU's output; the weights are the same to the last bit",
+     "(T, T) matrices of attention and GELU's output; auto: what the budget needs, so that the step is shortest; the "
+     "weights are the same to the last bit",
+     BUILD_ALL, false},
+    {"swap", 0, OPT_CHOICE, &s.swap, "off|auto|layer|microbatch", 0, 0, PASSES,
+     "data leaves for the host and comes back in time. auto: what the budget needs, so that the step is shortest, and "
+     "what is cheaper to make again is; layer: during the next layer's forward, and back during its backward; "
+     "microbatch: behind a micro-batch's forward, and back during the backward before its own",
+     BUILD_ALL, false},
+    {"swap-what", 0, OPT_TEXT, &s.swap_what, "CLASS,...", 0, 0, PASSES,
+     "of activations, gradients, optimizer and parameters, those that may leave; state then lives on the host, and a "
+     "model may be larger than the device",
      BUILD_ALL, false},
     {"broadcast-queues", 0, OPT_INT, &s.queues, "N", 0, 64, PASSES,
      "what an update made goes to the other devices over N queues of each device at once, the main one, which "
@@ -262,6 +272,8 @@ static void set_defaults(void)
         .slices = 16,
         .deal = "even",
         .main_queue = "both",
+        .swap = "off",
+        .swap_what = "activations",
         .sample_tokens = 200,
         .watchdog = 60,
         .prompt = "\n",

@@ -52,10 +52,10 @@ struct settings {
     bool oversubscribe;
     /* running and looking */
     bool serial, audit, json, print, verify, simulate, print_list, view;
-    const char *recompute, *after;
     const char *deal, *main_queue;
     int64_t queues, slices; /* of a broadcast */
-    const char *list;       /* the step file that is planned instead of a model */
+    const char *recompute, *swap, *swap_what, *after;
+    const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */

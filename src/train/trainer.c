@@ -291,18 +291,52 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
     return new_trainer_for(s, &c, data, lists, plan_only);
 }
 
+/* The position of the word among `words`, which parsing has checked. */
+static int number_of(const char *word, const char *const *words)
+{
+    int i = 0;
+    while (strcmp(words[i], word) != 0)
+        i++;
+    return i;
+}
+
+static unsigned classes_of(const char *list)
+{
+    unsigned classes = 0;
+    char *words = copy_string(list), *save = NULL;
+    for (char *word = strtok_r(words, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        int class = 0;
+        while (class < MEM_WORK && strcmp(memory_class_name[class], word) != 0)
+            class ++;
+        if (class == MEM_WORK)
+            fail(EXIT_USAGE,
+                 "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
+                 "with commas between",
+                 word);
+        classes |= 1u << class;
+    }
+    free(words);
+    if (!classes)
+        fail(EXIT_USAGE, "--swap-what names no class; expected some of activations, gradients, optimizer, parameters");
+    return classes;
+}
+
 struct wishes wishes_of(const struct settings *s)
 {
+    static const char *const recompute[] = {"off", "selective", "full", "auto"};
+    static const char *const swap[] = {"off", "auto", "layer", "microbatch"};
     return (struct wishes){.broadcast = {.queues = (int)s->queues,
                                          .slices = (int)s->slices,
                                          .at_random = strcmp(s->deal, "random") == 0,
                                          .seed = (uint64_t)s->seed,
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
-                           .recompute = strcmp(s->recompute, "full") == 0        ? RECOMPUTE_FULL
-                                        : strcmp(s->recompute, "selective") == 0 ? RECOMPUTE_SELECTIVE
-                                                                                 : RECOMPUTE_OFF,
                            .gather = s->zero == 3,
                            .gather_ahead = (int)s->gather_ahead};
+    static const char *const recompute[] = {"off", "selective", "full", "auto"};
+    static const char *const swap[] = {"off", "auto", "layer", "microbatch"};
+    return (struct wishes){.recompute = (enum recompute)number_of(s->recompute, recompute),
+                           .swap = (enum swap)number_of(s->swap, swap),
+                           .swap_what = classes_of(s->swap_what)};
 }
 
 /* Where parameters lie concerns all lists, all other passes only the one for training. */

@@ -1,0 +1,397 @@
+/* swap.c - training in less memory than the step would hold: data leaves for the host and comes back in time.
+ *
+ *     auto         only where a device's budget is too small, and so that the step is as short as it can be: what to
+ *                  keep, to swap and to make again is found by trying plans (swap_plan.c)
+ *     layer        while the forward of layer k + 1 runs, layer k's data leaves; while the backward of layer k + 1
+ * runs, it comes back microbatch   after the forward of a micro-batch its data leaves; during a backward the data of
+ * the next backward comes back
+ *
+ * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget.  What moves
+ * is chosen by class (--swap-what).  State lives on the host, and is on the device while it is used.
+ *
+ * `--recompute auto` is the same planner, which makes again instead of swapping.
+ */
+#include "gaps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool wants_swap(const struct wishes *w) { return w->swap != SWAP_OFF; }
+
+struct swapper {
+    struct step *step;
+    const struct costs *costs;
+    const struct wishes *wishes;
+    struct survey *survey;
+    struct planner planner;
+    struct forecast before; /* the list as it was */
+    size_t *budget, *most;  /* by device: what the machine had before budgets were lifted */
+    struct plan plan;
+    size_t *smallest; /* by device: budget */
+    double bound;
+};
+
+/* ---- budgets ----------------------------------------------------------------------------------------------------- */
+
+/* Plans that do not fit are to be compared as well: by how much. */
+static void lift_budgets(struct swapper *w)
+{
+    struct machine *m = w->step->pool->machine;
+    w->budget = allocate((size_t)m->n_devices + 1, sizeof *w->budget);
+    w->most = allocate((size_t)m->n_devices + 1, sizeof *w->most);
+    for (int d = 0; d <= m->n_devices; d++) {
+        struct device *device = &m->device[d];
+        w->budget[d] = device->budget, w->most[d] = device->max_allocation;
+        if (device->by_hand && device->max_allocation == device->budget)
+            device->max_allocation = (size_t)1 << 50;
+        device->budget = (size_t)1 << 50;
+    }
+}
+
+static void restore_budgets(const struct swapper *w)
+{
+    struct machine *m = w->step->pool->machine;
+    for (int d = 0; d <= m->n_devices; d++)
+        m->device[d].budget = w->budget[d], m->device[d].max_allocation = w->most[d];
+}
+
+static bool fits(const struct swapper *w, const size_t *need)
+{
+    for (int d = 0; d <= w->step->pool->machine->n_devices; d++)
+        if (need[d] > w->budget[d])
+            return false;
+    return true;
+}
+
+static struct swapper *open_swapper(struct step *s, const struct costs *c, const struct wishes *w, unsigned classes,
+                                    bool swap, bool remake)
+{
+    struct swapper *r = allocate(1, sizeof *r);
+    *r = (struct swapper){.step = s, .costs = c, .wishes = w};
+    lift_budgets(r);
+    r->before = try_step(s, c);
+    if (r->before.why_not)
+        restore_budgets(r), must(r->before.why_not);
+    r->survey = look_for_gaps(s, c, &r->before, classes);
+    r->planner = open_planner(r->survey, r->budget, swap, remake);
+    r->plan = new_plan(r->survey);
+    r->bound = r->planner.bare;
+    return r;
+}
+
+static void close_swapper(struct swapper *w)
+{
+    free_plan(&w->plan);
+    close_planner(&w->planner);
+    free_survey(w->survey);
+    free_forecast(&w->before);
+    free(w->budget), free(w->most), free(w->smallest);
+    free(w);
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+static json_t *ms(double seconds) { return isnan(seconds) ? json_null() : json_real(1e3 * seconds); }
+
+static json_t *span_ms(const struct forecast *f, const struct task *t, bool end)
+{
+    if (!t || !f->span)
+        return json_null();
+    return ms(end ? f->span[t->index].end : f->span[t->index].start);
+}
+
+static json_t *move_json(const struct swapper *w, const struct forecast *f, size_t gap, const struct deed *d)
+{
+    const struct candidate *c = &w->survey->candidates[w->survey->gaps[gap].candidate];
+    const struct task *maker = w->survey->task[c->maker];
+    const char *how = w->plan.fate[w->survey->gaps[gap].candidate] == SWAP ? "swap" : "recompute";
+    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:o}", "tensor", c->tensor->name, "layer",
+                     maker->layer, "micro", maker->micro, "device", c->device->id, "bytes",
+                     (json_int_t)c->tensor->bytes, "how", how, "out_start_ms", span_ms(f, d->out, false), "out_end_ms",
+                     span_ms(f, d->out, true), "in_start_ms", span_ms(f, d->in, false), "in_end_ms",
+                     span_ms(f, d->ready, true), "needed_ms", span_ms(f, d->reader, false));
+}
+
+/* deeds NULL: nothing has moved. */
+static json_t *moves_json(const struct swapper *w, const struct forecast *f, const struct deed *deeds)
+{
+    json_t *moves = json_array();
+    for (size_t g = 0; g < w->survey->n_gaps && deeds; g++)
+        if (deeds[g].out || deeds[g].in)
+            json_array_append_new(moves, move_json(w, f, g, &deeds[g]));
+    return moves;
+}
+
+static void add_devices(struct swapper *w, const struct forecast *after, json_t *fields)
+{
+    const struct machine *m = w->step->pool->machine;
+    json_t *peaks = json_object(), *smallest = json_object();
+    for (int d = 0; d <= m->n_devices; d++) {
+        json_object_set_new(
+            peaks, m->device[d].id,
+            json_pack("{s:I, s:I}", "before", (json_int_t)w->before.need[d], "after", (json_int_t)after->need[d]));
+        if (d < m->n_devices)
+            json_object_set_new(smallest, m->device[d].id, json_integer((json_int_t)w->smallest[d]));
+    }
+    json_object_set_new(fields, "peak_bytes", peaks);
+    json_object_set_new(fields, "smallest_budget", smallest);
+}
+
+static json_t *fields_of(struct swapper *w, const struct forecast *after, const struct deed *deeds)
+{
+    double bare = w->before.period, stall = fmax(after->period - bare, 0);
+    json_t *fields = json_pack("{s:o, s:o, s:o, s:o, s:o}", "moves", moves_json(w, after, deeds), "bare_ms", ms(bare),
+                               "period_ms", ms(after->period), "bound_ms", ms(isnan(bare) ? NAN : w->bound), "stall_ms",
+                               ms(isnan(after->period) ? NAN : stall));
+    add_devices(w, after, fields);
+    return fields;
+}
+
+/* ---- making a plan true ------------------------------------------------------------------------------------------ */
+
+static char *describe(const struct swapper *w, const struct forecast *after, const struct deed *deeds)
+{
+    size_t swapped = 0, remade = 0;
+    char bytes[32];
+    for (size_t g = 0; g < w->survey->n_gaps; g++) {
+        swapped += deeds[g].in && deeds[g].in->copy;
+        remade += deeds[g].in && !deeds[g].in->copy;
+    }
+    char *what = format_string("%zu tensors brought back from the host, %s copied in all; %zu made again", swapped,
+                               format_bytes(bytes, w->plan.moved), remade);
+    if (isnan(after->period))
+        return what;
+    char *all = format_string("%s; stall %.3f ms, no plan is shorter than %.3f ms, this one is %.2f %% above that",
+                              what, 1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
+                              100 * fmax(after->period / w->bound - 1, 0));
+    free(what);
+    return all;
+}
+
+/* The list becomes what the plan says.  Budgets are the machine's again. */
+static void carry_out(struct swapper *w, struct pass_report *r)
+{
+    struct edit *e = open_edit(w->step);
+    struct line l = open_line(w->survey, e, &w->plan);
+    insert_copies(w->survey, e, &l, &w->plan);
+    commit(e);
+    restore_budgets(w);
+    struct forecast after = try_step(w->step, w->costs);
+    r->reason = describe(w, &after, l.deeds);
+    r->fields = fields_of(w, &after, l.deeds);
+    free_forecast(&after);
+    free_line(&l);
+}
+
+static bool decline(struct swapper *w, struct pass_report *r, const char *why)
+{
+    restore_budgets(w);
+    r->reason = copy_string(why);
+    r->fields = fields_of(w, &w->before, NULL);
+    close_swapper(w);
+    return false;
+}
+
+/* Ends the program: names the task that needs most, and the smallest budget. */
+_Noreturn static void refuse(struct swapper *w, const char *option)
+{
+    struct machine *m = w->step->pool->machine;
+    int d = 0;
+    while (d < m->n_devices && w->plan.need[d] <= w->budget[d])
+        d++;
+    struct edit *e = open_edit(w->step);
+    struct line l = open_line(w->survey, e, &w->plan);
+    insert_copies(w->survey, e, &l, &w->plan);
+    struct forecast f = try_step(w->step, w->costs);
+    const struct task *t = f.task[f.at[d]];
+    size_t smallest = d < m->n_devices ? w->smallest[d] : w->plan.need[d];
+    char most[32], budget[32];
+    restore_budgets(w);
+    fail(EXIT_USAGE,
+         "%s: device %s: task %s (layer %d, micro-batch %d) does not fit: %s are held there, the budget is %s; the "
+         "smallest that works is %zu bytes (%s): a larger %s, or a smaller --micro-batch or --seq-len",
+         option, m->device[d].id, t->name, t->layer, t->micro, format_bytes(most, (double)f.high[d]),
+         format_bytes(budget, (double)w->budget[d]), smallest, format_bytes((char[32]){0}, (double)smallest),
+         m->device[d].by_hand   ? "memory="
+         : m->device[d].is_host ? "--host-mem"
+                                : "--device-mem");
+}
+
+static void find_smallest_budgets(struct swapper *w)
+{
+    const struct machine *m = w->step->pool->machine;
+    w->smallest = allocate((size_t)m->n_devices + 1, sizeof *w->smallest);
+    for (int d = 0; d < m->n_devices; d++)
+        w->smallest[d] = find_smallest(&w->planner, &m->device[d]);
+}
+
+/* ---- the planner's choice ---------------------------------------------------------------------------------------- */
+
+static bool run_planner(struct swapper *w, const char *option, bool must_fit, struct pass_report *r)
+{
+    find_smallest_budgets(w);
+    if (fits(w, w->before.need))
+        return decline(w, r, "all fits");
+    w->bound = lower_bound(&w->planner, w->budget);
+    free_plan(&w->plan);
+    w->plan = find_plan(&w->planner);
+    if (w->plan.excess > 0 && must_fit)
+        refuse(w, option);
+    carry_out(w, r);
+    close_swapper(w);
+    return true;
+}
+
+bool run_recompute_auto(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+{
+    struct swapper *x = open_swapper(s, c, w, 1u << MEM_ACTIVATIONS, false, true);
+    if (w->swap != SWAP_AUTO)
+        return run_planner(x, "--recompute auto", w->swap == SWAP_OFF, r);
+    find_smallest_budgets(x);
+    return decline(x, r, "--swap auto chooses what is made again");
+}
+
+/* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
+
+/* The first or last task of that role, layer and micro-batch, of a device or (NULL) of all; -1: none. */
+static int find_task(const struct survey *v, const struct task *like, enum role role, int layer, bool last,
+                     const struct device *d)
+{
+    int found = -1;
+    for (int i = 0; i < v->n && (last || found < 0); i++) {
+        const struct task *t = v->task[i];
+        if (t->role == role && t->micro == like->micro && t->layer == layer && (!d || t->lane->device == d))
+            found = i;
+    }
+    return found;
+}
+
+/* Layer k's data leaves during the next layer's forward, and comes back during its backward, wherever that runs. */
+static bool place_by_layer(const struct survey *v, const struct candidate *c, struct spot *spot)
+{
+    const struct task *maker = v->task[c->maker];
+    if (maker->role != ROLE_FORWARD || maker->layer < 0)
+        return false;
+    for (const struct device *d = c->device;; d = NULL) {
+        spot->out = find_task(v, maker, ROLE_FORWARD, maker->layer + 1, true, d);
+        spot->in = find_task(v, maker, ROLE_BACKWARD, maker->layer + 1, false, d);
+        if ((spot->out >= 0 && spot->in >= 0) || !d)
+            return spot->out >= 0 && spot->in >= 0;
+    }
+}
+
+/* The turn of a device: what it computes of one micro-batch, one way, from task `i` on; its end. */
+static int end_of_turn(const struct survey *v, int i, const struct device *d)
+{
+    const struct task *t = v->task[i];
+    int end = i;
+    for (int k = i + 1; k < v->n; k++) {
+        const struct task *next = v->task[k];
+        if (next->lane != d->lane[LANE_COMPUTE] || next->micro < 0)
+            continue;
+        if (next->micro != t->micro || next->role != t->role)
+            break;
+        end = k;
+    }
+    return end;
+}
+
+static bool begins_turn(const struct survey *v, int i, const struct device *d, int *before)
+{
+    const struct task *t = v->task[i];
+    if (t->lane != d->lane[LANE_COMPUTE] || t->micro < 0)
+        return false;
+    bool begins = *before < 0 || v->task[*before]->micro != t->micro || v->task[*before]->role != t->role;
+    *before = i;
+    return begins;
+}
+
+/* A micro-batch's data leaves during the turn behind its forward, and comes back during the last backward before its
+ * own; where there is none between, during the turn before. */
+static bool place_by_micro(const struct survey *v, const struct candidate *c, struct spot *spot)
+{
+    const struct task *maker = v->task[c->maker];
+    const struct gap *g = &v->gaps[c->first];
+    int before = -1, turn = -1, forward_end = end_of_turn(v, c->maker, c->device);
+    if (maker->role != ROLE_FORWARD || maker->micro < 0)
+        return false;
+    spot->out = spot->in = -1;
+    bool backward = false;
+    for (int i = 0; i < g->behind; i++) {
+        if (!begins_turn(v, i, c->device, &before) || i <= forward_end)
+            continue;
+        const struct task *t = v->task[i];
+        if (t->micro == maker->micro && t->role == ROLE_BACKWARD)
+            break; /* its own */
+        if (spot->out < 0)
+            spot->out = end_of_turn(v, i, c->device);
+        if (t->role == ROLE_BACKWARD || !backward)
+            turn = i;
+        backward |= t->role == ROLE_BACKWARD;
+    }
+    spot->in = turn;
+    return spot->out >= 0 && spot->in > spot->out;
+}
+
+/* State comes right before it is used, during what is computed before that; and leaves when it has been. */
+static void place_state(const struct survey *v, const struct candidate *c, struct spot *spots)
+{
+    for (size_t g = c->first; g < c->first + c->n; g++) {
+        const struct gap *gap = &v->gaps[g];
+        int in = gap->behind;
+        for (int i = gap->behind - 1; i > gap->before && i >= 0; i--)
+            if (v->task[i]->lane == c->device->lane[LANE_COMPUTE]) {
+                if (in < gap->behind &&
+                    (v->task[i]->layer != v->task[in]->layer || v->task[i]->role != v->task[in]->role))
+                    break;
+                in = i;
+            }
+        spots[g] = (struct spot){MAX(gap->before, -1), gap->behind == v->n ? v->n : in};
+    }
+}
+
+static void choose_fixed(struct swapper *w)
+{
+    const struct survey *v = w->survey;
+    for (size_t i = 0; i < v->n_candidates; i++) {
+        const struct candidate *c = &v->candidates[i];
+        struct spot *spot = &w->plan.spot[c->first];
+        const struct gap *gap = &v->gaps[c->first];
+        if (c->tensor->persistent) {
+            place_state(v, c, w->plan.spot);
+            w->plan.fate[i] = SWAP;
+            continue;
+        }
+        bool moves = w->wishes->swap == SWAP_LAYER ? place_by_layer(v, c, spot) : place_by_micro(v, c, spot);
+        spot->out = MAX(spot->out, gap->before), spot->in = MIN(spot->in, gap->behind);
+        if (moves && spot->out < spot->in)
+            w->plan.fate[i] = SWAP;
+    }
+}
+
+static bool run_fixed(struct swapper *w, struct pass_report *r)
+{
+    bool any = false;
+    choose_fixed(w);
+    for (size_t i = 0; i < w->survey->n_candidates; i++)
+        any |= w->plan.fate[i] == SWAP;
+    find_smallest_budgets(w);
+    if (!any)
+        return decline(w, r, "no data of that class waits for another layer or micro-batch");
+    try_plan(&w->planner, &w->plan, NULL);
+    for (int d = 0; d < w->step->pool->machine->n_devices; d++)
+        w->smallest[d] = w->plan.need[d];
+    if (w->plan.excess > 0)
+        refuse(w, w->wishes->swap == SWAP_LAYER ? "--swap layer" : "--swap microbatch");
+    carry_out(w, r);
+    close_swapper(w);
+    return true;
+}
+
+bool run_swap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+{
+    bool planned = w->swap == SWAP_AUTO;
+    struct swapper *x = open_swapper(s, c, w, w->swap_what, true, planned);
+    return planned ? run_planner(x, "--swap auto", true, r) : run_fixed(x, r);
+}
