@@ -214,15 +214,15 @@ static void test_freed_one_task_too_early(void **state)
  *
  *     f   compute    a          out  download  h <- a        in  upload  b <- h        g  compute  w <- b
  */
-struct swap {
+struct exchange {
     struct paper paper;
     struct values *plain; /* of the list without the copies */
     struct tensor *a, *b, *h;
 };
 
-static struct swap new_swap(bool h_persists)
+static struct exchange new_swap(bool h_persists)
 {
-    struct swap s = {.paper = new_paper(1, &slow_speeds)};
+    struct exchange s = {.paper = new_paper(1, &slow_speeds)};
     struct paper *p = &s.paper;
     struct lane *compute = p->device->lane[LANE_COMPUTE];
     s.a = new_bytes(p, p->device, "a", 8, false), s.b = new_bytes(p, p->device, "b", 8, false);
@@ -238,13 +238,13 @@ static struct swap new_swap(bool h_persists)
     return s;
 }
 
-static void order_swap(struct swap *s)
+static void order_swap(struct exchange *s)
 {
     must(place(s->paper.pool, &s->paper.step, 1, true));
     depend(s->paper.step, true);
 }
 
-static void end_swap(struct swap *s)
+static void end_swap(struct exchange *s)
 {
     free_values(s->plain);
     end_paper(&s->paper);
@@ -253,7 +253,7 @@ static void end_swap(struct swap *s)
 static void test_a_swap_computes_the_same(void **state)
 {
     (void)state;
-    struct swap s = new_swap(false);
+    struct exchange s = new_swap(false);
     order_swap(&s);
     expect_right("swap", verify(s.paper.step, s.plain));
     end_swap(&s);
@@ -264,7 +264,7 @@ static void test_swapped_in_before_out(void **state)
 {
     (void)state;
     for (int persists = 0; persists < 2; persists++) {
-        struct swap s = new_swap(persists);
+        struct exchange s = new_swap(persists);
         move_task(s.paper.step, 2, 1);
         order_swap(&s);
         expect_wrong("in before out", compare_values(s.plain, s.paper.step), persists ? "other values" : "tensor h");
@@ -280,7 +280,7 @@ static void test_swapped_in_before_out(void **state)
 static void test_a_swap_needs_its_waits(void **state)
 {
     (void)state;
-    struct swap s = new_swap(false);
+    struct exchange s = new_swap(false);
     order_swap(&s);
     for (size_t i = 0; i < s.paper.step->n; i++)
         for (size_t e = 0; e < s.paper.step->task[i]->n_edges; e++) {
@@ -298,7 +298,7 @@ static void test_a_swap_needs_its_waits(void **state)
 static void test_a_swap_of_another_value(void **state)
 {
     (void)state;
-    struct swap s = new_swap(false);
+    struct exchange s = new_swap(false);
     s.paper.step->task[1]->access[1].tensor = s.paper.step->task[0]->access[1].tensor; /* out: h <- w */
     order_swap(&s);
     expect_right("sound in itself", verify(s.paper.step, NULL));
@@ -311,7 +311,7 @@ static void test_a_swap_of_a_part(void **state)
 {
     (void)state;
     for (int wrong = 0; wrong < 2; wrong++) {
-        struct swap s = new_swap(false);
+        struct exchange s = new_swap(false);
         struct paper *p = &s.paper;
         struct tensor *h = new_bytes(p, p->host, "half", 4, false), *back = new_bytes(p, p->device, "back", 4, false);
         struct tensor *left = new_view(p->pool, s.a, "left", 0, SHAPE(4));
@@ -517,7 +517,7 @@ static bool cut_twice(struct trainer *t, struct edit *e, size_t place, int fault
     return true;
 }
 
-static struct tensor *new_twin(struct trainer *t, const struct tensor *x, struct device *d)
+static struct tensor *twin_on(struct trainer *t, const struct tensor *x, struct device *d)
 {
     return new_tensor(t->pool, d, x->class, x->name, x->element, x->rank, x->shape);
 }
@@ -536,7 +536,7 @@ static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, in
         for (int k = 0; k < t->train->task[i]->n_access; k++)
             reader = t->train->task[i]->access[k].tensor == att ? t->train->task[i] : reader;
     assert_string_equal(reader->name, "attn.dv");
-    struct tensor *twin = new_twin(t, att, att->device);
+    struct tensor *twin = twin_on(t, att, att->device);
     insert_before(e, reader);
     struct task *again = repeat(e, scores);
     repoint(e, again, att, twin);
@@ -554,7 +554,7 @@ static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, in
 static struct tensor *carry(struct trainer *t, const char *name, struct tensor *from, struct device *to,
                             struct lane *lane)
 {
-    struct tensor *there = new_twin(t, from, to);
+    struct tensor *there = twin_on(t, from, to);
     add_copy(t->train, lane, name, there, from);
     return there;
 }
@@ -575,10 +575,10 @@ static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int 
     if (fault == 2)
         x[3] = other && other->access[3].tensor->bytes == x[3]->bytes ? other->access[3].tensor : x[1];
     if (fault == 3)
-        x[4] = new_twin(t, x[4], x[4]->device), x[4]->persistent = true;
+        x[4] = twin_on(t, x[4], x[4]->device), x[4]->persistent = true;
     for (int i = 0; i < 6; i++)
         if (i == 0 || i > 2 || (i == 1 && fault == 5))
-            x[i] = fault == 4 && i == 0 ? new_twin(t, x[0], host) : carry(t, "to.host", x[i], host, down);
+            x[i] = fault == 4 && i == 0 ? twin_on(t, x[0], host) : carry(t, "to.host", x[i], host, down);
         else
             set_home(e, x[i], host);
     if (fault == 4)

@@ -331,10 +331,8 @@ struct wishes wishes_of(const struct settings *s)
                                          .seed = (uint64_t)s->seed,
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
                            .gather = s->zero == 3,
-                           .gather_ahead = (int)s->gather_ahead};
-    static const char *const recompute[] = {"off", "selective", "full", "auto"};
-    static const char *const swap[] = {"off", "auto", "layer", "microbatch"};
-    return (struct wishes){.recompute = (enum recompute)number_of(s->recompute, recompute),
+                           .gather_ahead = (int)s->gather_ahead,
+                           .recompute = (enum recompute)number_of(s->recompute, recompute),
                            .swap = (enum swap)number_of(s->swap, swap),
                            .swap_what = classes_of(s->swap_what)};
 }
