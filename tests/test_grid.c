@@ -9,7 +9,7 @@
  *
  * `make test` takes a small part of the grid and few steps.  All of it, with a line for each mesh:
  *
- *     YARD_GRID=64 build/tests/test_grid      up to so many devices in a mesh
+ *     YARD_GRID=16 build/tests/test_grid      up to so many devices in a mesh
  */
 #include "support.h"
 
