@@ -9,7 +9,7 @@
  *
  * `make test` takes a small part of the grid and few steps.  All of it, with a line for each mesh:
  *
- *     YARD_GRID=64 build/tests/test_grid      up to so many devices in a mesh
+ *     YARD_GRID=16 build/tests/test_grid      up to so many devices in a mesh
  */
 #include "support.h"
 
@@ -196,7 +196,7 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved"};
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective"};
     int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
-    struct cell c = {.model = (turn + pp) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
+    struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
     const char *pipeline = pipelines[(dp + tp + apart) % 3];

@@ -14,7 +14,7 @@
  * list that does not settle is stopped, and its later half counts.
  *
  * Nodes number the tasks of all iterations: task i of iteration s is node s * n + i.  At most one node per lane runs,
- * so the next event is the earliest one over the lanes.
+ * so the next event is the earliest one over the lanes: the winner of a tournament between them.
  */
 #include "predict.h"
 
@@ -34,6 +34,10 @@ struct turn {      /* what a lane does */
     double full;   /* bytes per second alone */
     const struct link *link[2];
 };
+struct user { /* lanes whose copies are on a link */
+    int *lane;
+    size_t n, cap;
+};
 struct clockwork {
     struct simulation *sim;
     int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
@@ -41,13 +45,15 @@ struct clockwork {
     int *unmet;                  /* by node: producers that have not ended, the lane's turn not counted */
     int *lane_list, *lane_first; /* tasks of each lane in order */
     struct turn *turn;           /* by lane */
-    int *load;                   /* by link: copies on it */
-    int opened, done;            /* iterations that the host has opened; of which all up to there have ended */
-    int *left, *computing;       /* by iteration: tasks that have not ended; of them on compute lanes */
-    int *ended, *in_flight;      /* by task: its last run that has ended, NONE; runs that have been opened and not */
-    int full;                    /* tasks with MOST_RUNS in flight */
-    double *end, *issue_begin;   /* by iteration: its end; when the host begins it */
-    double issue, now;           /* host seconds per task */
+    int *winner;               /* [2 n_lanes]: of 2 i and 2 i + 1 the lane with the earlier event; behind: the lanes */
+    struct user *users;        /* by link */
+    int *load;                 /* by link: copies on it */
+    int opened, done;          /* iterations that the host has opened; of which all up to there have ended */
+    int *left, *computing;     /* by iteration: tasks that have not ended; of them on compute lanes */
+    int *ended, *in_flight;    /* by task: its last run that has ended, NONE; runs that have been opened and not */
+    int full;                  /* tasks with MOST_RUNS in flight */
+    double *end, *issue_begin; /* by iteration: its end; when the host begins it */
+    double issue, now;         /* host seconds per task */
     bool stop;
     size_t cap_moments, cap_unmet;
     int *uses;     /* [RING, tensor] accesses in that iteration that have not ended, negative until the first starts */
@@ -97,7 +103,10 @@ static void list_lanes(struct clockwork *k)
     for (int lane = 0; lane < k->n_lanes; lane++) {
         k->turn[lane].node = NONE;
         k->turn[lane].next = INFINITY;
+        k->winner[k->n_lanes + lane] = lane;
     }
+    for (int i = k->n_lanes - 1; i > 0; i--)
+        k->winner[i] = k->winner[2 * i];
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
@@ -108,30 +117,55 @@ static double speed(const struct clockwork *k, const struct turn *l)
     return l->on_links && isfinite(l->full) ? link_rate(l->link, k->load) / l->full : 1;
 }
 
-static bool share_a_link(const struct turn *a, const struct turn *b)
+/* Of two lanes with their events at the same time, the first goes first. */
+static int sooner(const struct clockwork *k, int a, int b)
 {
-    return a->on_links && b->on_links &&
-           ((a->link[0] && a->link[0] == b->link[0]) || (a->link[1] && a->link[1] == b->link[1]));
+    double x = k->turn[a].next, y = k->turn[b].next;
+    return y < x || (y == x && b < a) ? b : a;
 }
 
-/* The lane's copy joins or leaves its links: what the others there have left is brought up to now, and their ends move.
- */
-static void change_load(struct clockwork *k, const struct turn *copy, int change)
+static void set_next(struct clockwork *k, struct turn *l, double next)
 {
-    for (int pass = 0; pass < 2; pass++) {
-        for (int lane = 0; lane < k->n_lanes; lane++) {
-            struct turn *l = &k->turn[lane];
-            if (l->node == NONE || l == copy || !share_a_link(l, copy))
-                continue;
-            if (pass == 0)
+    l->next = next;
+    for (int i = (k->n_lanes + (int)(l - k->turn)) / 2; i > 0; i /= 2)
+        k->winner[i] = sooner(k, k->winner[2 * i], k->winner[2 * i + 1]);
+}
+
+/* The other copies on its links: what they have left is brought up to now, or their ends follow from it. */
+static void for_others(struct clockwork *k, const struct turn *copy, bool ends)
+{
+    for (int i = 0; i < 2; i++)
+        for (size_t n = 0; copy->link[i] && n < k->users[copy->link[i]->index].n; n++) {
+            struct turn *l = &k->turn[k->users[copy->link[i]->index].lane[n]];
+            if (l != copy && ends)
+                set_next(k, l, k->now + l->left / speed(k, l));
+            else if (l != copy)
                 l->left = (l->next - k->now) * speed(k, l);
-            else
-                l->next = k->now + l->left / speed(k, l);
         }
-        for (int i = 0; i < 2 && pass == 0; i++)
-            if (copy->link[i])
-                k->load[copy->link[i]->index] += change;
+}
+
+static void join_or_leave(struct user *u, int lane, bool join)
+{
+    size_t i = 0;
+    if (join) {
+        *APPEND(u->lane, u->n, u->cap) = lane;
+        return;
     }
+    while (u->lane[i] != lane)
+        i++;
+    u->lane[i] = u->lane[--u->n];
+}
+
+/* The lane's copy joins or leaves its links, and what the others there have left takes another time. */
+static void change_load(struct clockwork *k, const struct turn *copy, bool join)
+{
+    for_others(k, copy, false);
+    for (int i = 0; i < 2; i++)
+        if (copy->link[i]) {
+            k->load[copy->link[i]->index] += join ? 1 : -1;
+            join_or_leave(&k->users[copy->link[i]->index], (int)(copy - k->turn), join);
+        }
+    for_others(k, copy, true);
 }
 
 static int *uses_of(const struct clockwork *k, int node)
@@ -188,8 +222,8 @@ static double issued(const struct clockwork *k, int node)
 static void join_links(struct clockwork *k, struct turn *l)
 {
     l->on_links = true;
-    change_load(k, l, 1);
-    l->next = k->now + l->left / speed(k, l);
+    change_load(k, l, true);
+    set_next(k, l, k->now + l->left / speed(k, l));
 }
 
 static void start(struct clockwork *k, int lane, int node, int blocker)
@@ -209,7 +243,7 @@ static void start(struct clockwork *k, int lane, int node, int blocker)
     take_bytes(k, node);
     k->sim->moments[node] = (struct moment){.start = begin, .blocker = blocker};
     l->left = seconds - latency;
-    l->next = begin + (isfinite(l->full) ? latency : seconds);
+    set_next(k, l, begin + (isfinite(l->full) ? latency : seconds));
     if (isfinite(l->full) && l->next <= k->now)
         join_links(k, l);
 }
@@ -354,9 +388,9 @@ static void finish(struct clockwork *k, int lane)
     give_bytes(k, node);
     k->sim->moments[node].end = k->now;
     if (l->on_links)
-        change_load(k, l, -1);
+        change_load(k, l, false);
     l->node = NONE;
-    l->next = INFINITY;
+    set_next(k, l, INFINITY);
     k->ended[i] = iteration;
     for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
         release(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0);
@@ -369,10 +403,7 @@ static void finish(struct clockwork *k, int lane)
 
 static int earliest(const struct clockwork *k)
 {
-    int best = 0;
-    for (int lane = 1; lane < k->n_lanes; lane++)
-        if (k->turn[lane].next < k->turn[best].next)
-            best = lane;
+    int best = k->winner[1];
     return k->turn[best].node == NONE ? NONE : best;
 }
 
@@ -435,6 +466,9 @@ static int repeat_of(const struct step *s)
 static void free_clockwork(struct clockwork *k)
 {
     free(k->first_out), free(k->out), free(k->unmet), free(k->lane_list), free(k->lane_first);
+    for (size_t i = 0; i < k->sim->step->pool->machine->n_links && k->users; i++)
+        free(k->users[i].lane);
+    free(k->users), free(k->winner);
     free(k->turn), free(k->load), free(k->left), free(k->computing), free(k->ended), free(k->in_flight);
     free(k->end), free(k->issue_begin), free(k->uses), free(k->live);
 }
@@ -448,7 +482,9 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     struct clockwork k = {.sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = repeat_of(s)};
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
     k.turn = allocate((size_t)k.n_lanes, sizeof *k.turn);
+    k.winner = allocate(2 * (size_t)k.n_lanes, sizeof *k.winner);
     k.load = by_links ? allocate(m->n_links + 1, sizeof *k.load) : NULL;
+    k.users = by_links ? allocate(m->n_links + 1, sizeof *k.users) : NULL;
     k.left = allocate((size_t)k.limit, sizeof *k.left);
     k.computing = allocate((size_t)k.limit, sizeof *k.computing);
     k.ended = allocate(s->n, sizeof *k.ended);

@@ -61,22 +61,16 @@ struct progress *new_progress(struct trainer *t, json_t *run)
     return p;
 }
 
-/* Per class the sum of the devices' peaks; these need not come at the same time, so they add up to more than
- * `together`. */
+/* Of one device; of several there is a table. */
 static void print_memory_line(const struct trainer *t)
 {
-    size_t sum[MEM_CLASSES] = {0}, together = 0;
     char text[32];
-    for (int d = 0; d < t->machine->n_devices; d++) {
-        together += t->train->high[d];
-        for (int c = 0; c < MEM_CLASSES; c++)
-            sum[c] += t->train->peak[d][c];
-    }
     printf("memory      ");
-    for (int c = 0; c < MEM_CLASSES; c++)
-        printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)sum[c]));
-    printf("\n            together at most %s;", format_bytes(text, (double)together));
-    printf(" allocated %s\n", format_bytes(text, (double)t->machine->allocated));
+    for (int c = 0; c < MEM_CLASSES && t->machine->n_devices == 1; c++)
+        printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
+    if (t->machine->n_devices == 1)
+        printf("\n            together at most %s; ", format_bytes(text, (double)t->train->high[0]));
+    printf("allocated %s\n", format_bytes(text, (double)t->machine->allocated));
 }
 
 static void print_driver_notes(const struct machine *m)
@@ -107,6 +101,8 @@ void print_summary(struct progress *p)
            "GFLOP\n",
            t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
            n == 1 ? "" : "each of ", n, n == 1 ? "" : "s", t->train->n, p->flops / 1e9);
+    if (n > 1)
+        print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
     printf("\n");
     fflush(stdout);
     free(devices);
