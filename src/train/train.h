@@ -55,6 +55,7 @@ struct settings {
     const char *recompute, *after;
     const char *deal, *main_queue;
     int64_t queues, slices; /* of a broadcast */
+    bool broadcast;         /* bench */
     const char *list;       /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;
