@@ -71,6 +71,18 @@ static void simulate_steps(struct trainer *t, struct run *r)
     free_simulation(sim);
 }
 
+/* From the first broadcast's start to the last one's end; and of compute lanes, over the steps that were seen. */
+static double median_span(const struct run *r, double *computing)
+{
+    double span[STEPS], busy[STEPS];
+    size_t n = 0;
+    for (int i = WARM_UP + 1; i <= STEPS; i++)
+        if (r->seen[i].bytes > 0)
+            span[n] = r->seen[i].last - r->seen[i].first, busy[n++] = r->seen[i].computing;
+    *computing = trace_median(busy, n);
+    return trace_median(span, n);
+}
+
 static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
                                         {"slices", "slices", CELL_COUNT, 6, 0},
                                         {"KB at most", "largest_kbytes", CELL_FIXED, 10, 1},
@@ -109,13 +121,13 @@ static double bench_one(struct settings *s, struct table *table, int64_t queues,
         simulate_steps(t, &r);
     else
         run_steps(t, &r);
-    const struct seen *last = &r.seen[STEPS];
+    double bytes = r.seen[STEPS].bytes, computing;
     const json_t *bound = json_object_get(t->passes[0].fields, "bound_ms");
-    double ms = 1e3 * (last->last - last->first), best = best_slices(t, largest(t->train));
+    double ms = 1e3 * median_span(&r, &computing), best = best_slices(t, largest(t->train));
     ROW(table, number_cell((double)queues), number_cell((double)slices), number_cell((double)largest(t->train) / 1e3),
-        number_cell(ms), number_cell(last->bytes / ms / 1e6),
+        number_cell(ms), number_cell(bytes / ms / 1e6),
         number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
-        number_cell(last->computing / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
+        number_cell(computing / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
     if (!s->json)
         print_rows(stdout, table, table->n - 1, table->n);
     fflush(stdout);
