@@ -350,6 +350,10 @@ int cmd_bench(int argc, char **argv)
     struct settings *s = parse_settings(CMD_BENCH, argc, argv, &words, &n_words);
     if (n_words)
         fail(EXIT_USAGE, "'%s' is not an option; see `yard bench --help`", words[0]);
+    if (s->broadcast) {
+        free(words);
+        return bench_broadcast(s);
+    }
     open_bench(&b, s);
     struct device *d = &b.machine->device[0];
     b.probe = open_probe(d);

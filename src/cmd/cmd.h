@@ -14,4 +14,7 @@ int cmd_bench(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_view(int argc, char **argv);
 
+struct settings;
+int bench_broadcast(struct settings *s); /* bench --broadcast: bench_broadcast.c */
+
 #endif

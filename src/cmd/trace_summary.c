@@ -328,7 +328,7 @@ static void print_path(const struct summary *m, const struct table *t)
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 static json_t *json_summary(const struct summary *m, const struct table *lanes, const struct table *tasks,
-                            const struct table *path)
+                            const struct table *path, const struct table *ports)
 {
     const struct trace *t = m->trace;
     const struct trace_steps *s = &m->steps;
@@ -347,6 +347,7 @@ static json_t *json_summary(const struct summary *m, const struct table *lanes, 
     json_object_update_new(object, measured);
     json_object_set_new(object, "lanes", table_json(lanes));
     json_object_set_new(object, "tasks", table_json(tasks));
+    json_object_set_new(object, "broadcast", table_json(ports));
     json_object_set_new(object, "critical_path",
                         json_pack("{s:I, s:f, s:o}", "step", (json_int_t)m->critical.step, "ms", path_ns(m) / 1e6,
                                   "parts", table_json(path)));
@@ -357,15 +358,20 @@ void trace_summary(const char *path, const char *list, size_t top, bool json)
 {
     struct summary m = summarise(path, list);
     struct table *lanes = lane_table(&m), *tasks = task_table(&m), *parts = path_table(&m);
+    struct table *ports = port_table(m.trace, &m.steps);
     if (json)
-        print_json(json_summary(&m, lanes, tasks, parts));
+        print_json(json_summary(&m, lanes, tasks, parts, ports));
     else
         print_head(&m);
     if (!json && m.steps.counted) {
         print_lanes(&m, lanes);
         print_tasks(&m, tasks, top);
+        if (ports->n) {
+            print_heading(stdout, ports);
+            print_rows(stdout, ports, 0, ports->n);
+        }
         print_path(&m, parts);
     }
-    free_table(lanes), free_table(tasks), free_table(parts);
+    free_table(lanes), free_table(tasks), free_table(parts), free_table(ports);
     free_summary(&m);
 }

@@ -206,8 +206,8 @@ static struct option options[] = {
      false},
     {"hardware", 0, OPT_INPUT, &s.hardware, "FILE", 0, 0, PREDICTING,
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
-     "device is needed",
-     CMD_PLAN, false},
+     "device is needed (bench: with --broadcast)",
+     CMD_PLAN | CMD_BENCH, false},
     {"what-if", 0, OPT_TEXT, &s.what_if, "WORDS", 0, 0, PREDICTING,
      "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\"", CMD_PLAN, false},
     {"pace", 0, OPT_INPUT, &s.pace, "FILE", 0, 0, PREDICTING,
@@ -216,6 +216,8 @@ static struct option options[] = {
      "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
      "ms)",
      CMD_TRAIN, false},
+    {"broadcast", 0, OPT_FLAG, &s.broadcast, NULL, 0, 0, PREDICTING,
+     "instead, train with one broadcast queue and with several, and slices of several sizes", CMD_BENCH, false},
     {"output", 'o', OPT_OUTPUT, &s.output, "FILE", 0, 0, PREDICTING, "the profile to write", CMD_PROFILE, false},
 
     {"from", 0, OPT_INPUT, &s.from, "DIR|FILE", 0, 0, SAMPLING, "what --save wrote, or any file that --init takes",
@@ -338,7 +340,7 @@ static void check_print_list(void)
                           : "verify");
 }
 
-static void derive(void)
+static void derive(enum command command)
 {
     if (s.list)
         check_list();
@@ -357,6 +359,8 @@ static void derive(void)
         fail(EXIT_USAGE, "--after %s: there is no such pass; there are: %s", s.after, pass_names());
     if (s.queues == 1 && strcmp(s.main_queue, "compute") == 0)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
+    if (s.hardware && command == CMD_BENCH && !s.broadcast)
+        fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware && !s.list)
@@ -403,7 +407,7 @@ struct settings *default_settings(void)
 {
     set_defaults();
     apply_preset();
-    derive();
+    derive(CMD_TRAIN);
     return &s;
 }
 
@@ -528,7 +532,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
     apply_preset();
     if (s.init)
         apply_init();
-    derive();
+    derive(command);
     return &s;
 }
 

@@ -1,0 +1,165 @@
+/* bench_broadcast.c - yard bench --broadcast: the training step with one queue and with several, and slices of several
+ * sizes.  On devices that are here it is run; with --hardware it is simulated, and compared with its bound.
+ *
+ * Beside the sweep, the best number of slices by reckoning, for one queue with ports of its own.  A shard of S bytes
+ * comes down in k slices, and each of p - 1 receivers takes its slices behind one another.  They wait for the first
+ * slice to come down, and every copy has a latency:
+ *
+ *     T(k) = (a + S / kB) + k (p - 1) (a + S / kB),    least at    k = sqrt(S / ((p - 1) a B))
+ */
+#include "../base/table.h"
+#include "../train/train.h"
+#include "cmd.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { STEPS = 6, WARM_UP = 2 };
+struct seen { /* of the broadcasts and of compute lanes, seconds */
+    double first, last, bytes, computing;
+};
+
+static void see(struct seen *s, const struct task *t, double start, double end)
+{
+    if (t->lane->kind == LANE_COMPUTE && !t->copy)
+        s->computing += end - start;
+    if (t->role != ROLE_BROADCAST || !t->copy)
+        return;
+    s->first = s->bytes > 0 ? fmin(s->first, start) : start;
+    s->last = fmax(s->last, end);
+    s->bytes += (double)t->access[0].tensor->bytes;
+}
+
+struct run {                     /* one configuration */
+    struct seen seen[STEPS + 1]; /* by iteration */
+    double period;
+};
+
+static void note_run(void *run, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                     uint64_t end)
+{
+    (void)s;
+    if (number <= STEPS)
+        see(&((struct run *)run)->seen[number], t, 1e-9 * (double)start, 1e-9 * (double)end);
+}
+
+static void run_steps(struct trainer *t, struct run *r)
+{
+    init_random(t->model, 1);
+    execution.observe = note_run;
+    execution.observe_context = r;
+    uint64_t start = 0;
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        run_step(t, i);
+        if (i == WARM_UP)
+            drain(t->train), start = now_ns();
+    }
+    drain(t->train);
+    r->period = 1e-9 * (double)(now_ns() - start) / (STEPS - WARM_UP);
+    execution.observe = NULL;
+}
+
+static void simulate_steps(struct trainer *t, struct run *r)
+{
+    struct simulation *sim = must_simulate(t->train, t->costs);
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct moment *m = &sim->moments[(size_t)(sim->steps - 1) * t->train->n + i];
+        if (m->blocker != SKIPPED)
+            see(&r->seen[STEPS], t->train->task[i], m->start, m->end);
+    }
+    r->period = sim->period;
+    free_simulation(sim);
+}
+
+/* From the first broadcast's start to the last one's end; and of compute lanes, over the steps that were seen. */
+static double median_span(const struct run *r, double *computing)
+{
+    double span[STEPS], busy[STEPS];
+    size_t n = 0;
+    for (int i = WARM_UP + 1; i <= STEPS; i++)
+        if (r->seen[i].bytes > 0)
+            span[n] = r->seen[i].last - r->seen[i].first, busy[n++] = r->seen[i].computing;
+    *computing = trace_median(busy, n);
+    return trace_median(span, n);
+}
+
+static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
+                                        {"slices", "slices", CELL_COUNT, 6, 0},
+                                        {"KB at most", "largest_kbytes", CELL_FIXED, 10, 1},
+                                        {"ms", "broadcast_ms", CELL_FIXED, 10, 3},
+                                        {"GB/s", "gbytes_per_s", CELL_FIXED, 8, 2},
+                                        {"of bound", "of_bound", CELL_SHARE, 8, 0},
+                                        {"computing", "computing", CELL_SHARE, 9, 0},
+                                        {"step ms", "step_ms", CELL_FIXED, 10, 3}};
+
+/* Bytes of the largest of the copies. */
+static size_t largest(const struct step *s)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->task[i]->copy && s->task[i]->role == ROLE_BROADCAST)
+            most = MAX(most, s->task[i]->access[0].tensor->bytes);
+    return most;
+}
+
+/* The k of the file's head, for the largest shard and one rank's data-parallel peers; NAN: no link is described. */
+static double best_slices(const struct trainer *t, size_t bytes)
+{
+    const struct lane_speed *up = t->costs ? &t->costs->link[LANE_UPLOAD] : NULL;
+    return up ? sqrt((double)bytes / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s)) : NAN;
+}
+
+/* A row of the table.  Returns the best number of slices, if this is the list with whole shards. */
+static double bench_one(struct settings *s, struct table *table, int64_t queues, int64_t slices)
+{
+    s->queues = queues, s->slices = slices;
+    struct run r = {.period = 0};
+    struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, s->hardware != NULL);
+    if (t->passes[0].declined)
+        fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N", t->passes[0].reason);
+    if (s->hardware)
+        simulate_steps(t, &r);
+    else
+        run_steps(t, &r);
+    double bytes = r.seen[STEPS].bytes, computing;
+    const json_t *bound = json_object_get(t->passes[0].fields, "bound_ms");
+    double ms = 1e3 * median_span(&r, &computing), best = best_slices(t, largest(t->train));
+    ROW(table, number_cell((double)queues), number_cell((double)slices), number_cell((double)largest(t->train) / 1e3),
+        number_cell(ms), number_cell(bytes / ms / 1e6),
+        number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
+        number_cell(computing / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
+    if (!s->json)
+        print_rows(stdout, table, table->n - 1, table->n);
+    fflush(stdout);
+    free_trainer(t);
+    return best;
+}
+
+int bench_broadcast(struct settings *s)
+{
+    static const int64_t senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
+    struct table *table = new_table(columns, COUNT(columns));
+    int beside = strcmp(s->main_queue, "compute") == 0;
+    double best = NAN;
+    execution.watchdog_seconds = 0;
+    s->time_tasks = true;
+    if (!s->json)
+        printf("broadcasts of one step of model %s, %s%s\n", s->preset, s->hardware ? "simulated on " : "run",
+               s->hardware ? s->hardware : "");
+    if (!s->json)
+        print_heading(stdout, table);
+    for (size_t i = 0; i < COUNT(senders); i++)
+        for (size_t k = 0; k < COUNT(slices); k++) {
+            if (slices[k] < senders[i])
+                continue;
+            double found = bench_one(s, table, senders[i] + beside, slices[k]);
+            best = i + k ? best : found;
+        }
+    if (s->json)
+        print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices",
+                             isnan(best) ? json_null() : json_real(best)));
+    else if (!isnan(best))
+        printf("by reckoning, one queue with a link of its own is best with %.1f slices\n", best);
+    free_table(table);
+    return EXIT_OK;
+}
