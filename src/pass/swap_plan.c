@@ -474,13 +474,13 @@ static void delay_ins(struct planner *p, struct plan *plan, const struct reach *
 
 static void polish(struct planner *p, struct plan *plan)
 {
-    bool better = plan->excess == 0 && is_less(p->bare, plan->period);
+    bool better = plan->excess > 0 || is_less(p->bare, plan->period);
     struct reach *reach;
     p->most += MOST_WORK / 2;
     if (better)
         try_ways(p, plan, more_ways, COUNT(more_ways));
     reach = list_reaches(p, plan);
-    while (better && is_less(p->bare, plan->period) && !is_spent(p)) {
+    while (better && (plan->excess > 0 || is_less(p->bare, plan->period)) && !is_spent(p)) {
         better = false;
         for (int by = 8; by > 0; by /= 2)
             better |= shift_all(p, plan, reach, by);
@@ -526,7 +526,11 @@ struct plan find_plan(struct planner *p)
         copy_plan(v, &s.best[0], &found);
         free_plan(&found);
     }
-    polish(p, &s.best[0]);
+    for (int i = 0; i < BEST && (i == 0 || s.best[0].excess > 0); i++) {
+        polish(p, &s.best[i]);
+        if (i > 0 && is_better(&s.best[i], &s.best[0]))
+            copy_plan(v, &s.best[0], &s.best[i]);
+    }
     for (int i = 1; i < BEST; i++)
         free_plan(&s.best[i]);
     free(s.list);
@@ -649,25 +653,50 @@ static double remaking_rate(const struct survey *v, const struct candidate *c)
     return seconds_alone(v, t) / bytes;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return COMPARE(*x, *y);
+}
+
+/* Tensors move whole: as many as must, if they were the largest, are at least as many bytes as so many of the smallest.
+ */
+static double whole_bytes(double over, double *size, size_t n)
+{
+    double large = 0, small = 0;
+    if (n)
+        qsort(size, n, sizeof *size, by_size);
+    for (size_t k = 0; k < n && large < over; k++) {
+        large += size[n - 1 - k];
+        small += size[k];
+    }
+    return fmax(over, small);
+}
+
 static double bound_at(const struct planner *p, const struct device *d, int at, double over, const double *sum)
 {
     const struct survey *v = p->survey;
     struct cutting c = {sum[at],  sum[v->n] - sum[at], INFINITY,       INFINITY, over,
                         INFINITY, v->down[d->index],   v->up[d->index]};
+    double *size = allocate(v->n_gaps + 1, sizeof *size);
+    size_t n = 0;
+    bool any_time = false;
     for (size_t g = 0; g < v->n_gaps; g++) {
         const struct gap *gap = &v->gaps[g];
         const struct candidate *candidate = &v->candidates[gap->candidate];
         if (gap->tensor->device != d || !crosses(gap, at))
             continue;
-        if (gap->tensor->persistent || gap->tensor->class != MEM_ACTIVATIONS)
-            return 0; /* it may leave and come back at any time */
+        any_time |= gap->tensor->persistent || gap->tensor->class != MEM_ACTIVATIONS;
+        size[n++] = (double)gap->tensor->bytes;
         c.made = fmin(c.made, sum[candidate->maker + 1]);
         c.needed = fmin(c.needed, sum[v->n] - sum[gap->behind]);
         if (p->remake && candidate->remakeable)
             c.remaking = fmin(c.remaking, remaking_rate(v, candidate));
     }
     c.remaking = fmin(c.remaking, 1e30);
-    return isfinite(c.made) ? bound_of(&c, p->swap) : 0;
+    c.over = whole_bytes(over, size, n);
+    free(size);
+    return isfinite(c.made) && !any_time ? bound_of(&c, p->swap) : 0; /* state may leave and come back at any time */
 }
 
 double lower_bound(const struct planner *p, const size_t *budget)
