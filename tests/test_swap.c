@@ -1,5 +1,5 @@
-/* test_swap.c - swapping: plans on step files against all plans there are, budgets around the peak, the two fixed orders
- * by hand, and real training in less memory.  With SWAP_CASES=N the comparison takes N random lists.
+/* test_swap.c - swapping: plans on step files against all plans there are, budgets around the peak, the two fixed
+ * orders by hand, and real training in less memory.  With SWAP_CASES=N the comparison takes N random lists.
  */
 #include "../src/pass/gaps.h"
 #include "support_paper.h"
@@ -10,8 +10,8 @@
 
 static double draw(uint64_t seed, uint64_t *count) { return random_uniform(seed, STREAM_TEST, 0, (*count)++); }
 
-/* n layers: each forward reads what the one before made and makes its own, each backward reads its own.  The budget lies
- * between what is needed at a time and what would be held. */
+/* n layers: each forward reads what the one before made and makes its own, each backward reads its own.  The budget
+ * lies between what is needed at a time and what would be held. */
 static char *random_chain(uint64_t seed, int n)
 {
     char *text = NULL;
@@ -37,8 +37,8 @@ static char *random_chain(uint64_t seed, int n)
         free(reads);
     }
     for (int i = n - 1; i >= 0; i--)
-        fprintf(f, "task backward gpu.compute %.2f layer=%d role=backward reads=a%d\n", 0.5 + 2 * draw(seed, &count),
-                i, i);
+        fprintf(f, "task backward gpu.compute %.2f layer=%d role=backward reads=a%d\n", 0.5 + 2 * draw(seed, &count), i,
+                i);
     fclose(f);
     return text;
 }
@@ -100,7 +100,8 @@ static double best_spots(struct puzzle *z, struct plan *plan, size_t g, double b
 /* The shortest period of all fates, with spots by rule, or with all spots. */
 static double best_of_all(struct puzzle *z, bool all_spots)
 {
-    static const struct way ways[] = {{.lead = 1}, {.lead = 1, .in_first = true}, {.tight = true}, {.lead = 2}, {.lead = 1e6}};
+    static const struct way ways[] = {
+        {.lead = 1}, {.lead = 1, .in_first = true}, {.tight = true}, {.lead = 2}, {.lead = 1e6}};
     struct survey *v = z->survey;
     double best = INFINITY;
     size_t n = 1;
@@ -142,8 +143,8 @@ static void compare_with_all(uint64_t seed, int n, bool all_spots, struct gaps_f
     found->equal += gap < 1e-9;
     found->worst = fmax(found->worst, isfinite(gap) ? gap : 0); /* holes between addresses: counted as not equal */
     if (gap > 0.02 || (isfinite(best) && bound > best * (1 + 1e-9)))
-        fprintf(stderr, "seed %d, %d layers: %g (over by %g), the best is %g, the bound %g\n%s", (int)seed, n, plan.period,
-                plan.excess, best, bound, getenv("SWAP_SHOW") ? text : "");
+        fprintf(stderr, "seed %d, %d layers: %g (over by %g), the best is %g, the bound %g\n%s", (int)seed, n,
+                plan.period, plan.excess, best, bound, getenv("SWAP_SHOW") ? text : "");
     if (isfinite(best))
         assert_true(bound <= best * (1 + 1e-9));
     free_plan(&plan);
@@ -151,10 +152,7 @@ static void compare_with_all(uint64_t seed, int n, bool all_spots, struct gaps_f
     free(text);
 }
 
-static int cases(int few)
-{
-    return getenv("SWAP_CASES") ? atoi(getenv("SWAP_CASES")) : few;
-}
+static int cases(int few) { return getenv("SWAP_CASES") ? atoi(getenv("SWAP_CASES")) : few; }
 
 static void expect_mostly_equal(const struct gaps_found *found)
 {

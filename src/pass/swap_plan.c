@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { ALL_TRIED = 800, FEW = 16, SOME = 40, BEST = 3 };
-static const double MOST_WORK = 1.5e6; /* tasks of all plans that are tried: a few seconds */
+static const double MOST_WORK = 6e5; /* tasks of all plans that are tried: a few seconds */
 
 static const struct way ways[] = {{.lead = 1}, {.lead = 1, .in_first = true}};
 static const struct way more_ways[] = {
@@ -253,6 +253,8 @@ static void keep_if_good(struct search *s, const struct plan *plan)
 
 static void start_with(struct search *s, size_t first, size_t end, enum fate wish)
 {
+    if (is_spent(s->p))
+        return;
     struct plan plan = new_plan(s->p->survey);
     for (size_t i = first; i < end; i++)
         plan.fate[s->list[i]] = allowed(s->p, &s->p->survey->candidates[s->list[i]], wish);
@@ -265,7 +267,7 @@ static void start_by_rule(struct search *s)
 {
     static const double spare[] = {0, 1, 2, 4, 8};
     for (int wish = SWAP; wish <= REMAKE; wish++) {
-        for (size_t i = 0; i < COUNT(spare); i++) {
+        for (size_t i = 0; i < COUNT(spare) && !is_spent(s->p); i++) {
             struct plan plan = new_plan(s->p->survey);
             evict_furthest(s->p, &plan, spare[i] * s->largest, (enum fate)wish);
             try_fates(s->p, &plan);
@@ -357,10 +359,18 @@ static bool flip_pairs(struct search *s, struct plan *plan)
     return better;
 }
 
+/* Of many, what is good enough stays as it is, though some bytes more are copied than must be. */
+static bool is_good(const struct search *s, const struct plan *plan)
+{
+    return s->n > FEW && plan->excess == 0 && plan->period <= s->p->bare * (1 + 1e-5);
+}
+
 static void improve(struct search *s, struct plan *plan)
 {
     bool better = true;
-    while (better && !is_spent(s->p)) {
+    if (is_good(s, plan))
+        flip_families(s, plan);
+    while (better && !is_spent(s->p) && !is_good(s, plan)) {
         better = s->n > FEW && flip_families(s, plan);
         better |= flip_singles(s, plan);
         if (!better && s->n <= FEW)
@@ -569,6 +579,17 @@ static size_t bytes_in_use(struct planner *p, const struct device *d)
     undo(e);
     free_plan(&plan);
     return (size_t)most + guard_bytes(d);
+}
+
+bool tight_plan(struct planner *p, struct plan *plan)
+{
+    const struct machine *m = p->survey->step->pool->machine;
+    bool possible = true;
+    for (int d = 0; d < m->n_devices; d++) {
+        try_tight(p, plan, &m->device[d], SWAP);
+        possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
+    }
+    return possible;
 }
 
 size_t find_smallest(struct planner *p, const struct device *d)

@@ -192,8 +192,8 @@ static struct machine *make_machine(struct trainer *t)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
     bool on_paper = s->hardware && !s->devices;
-    struct machine *m = on_paper ? virtual_machine(t->costs, n_ranks(&(struct mesh[]){wanted_mesh(s, 1)}[0]))
-                                 : open_machine(&o);
+    struct machine *m =
+        on_paper ? virtual_machine(t->costs, n_ranks(&(struct mesh[]){wanted_mesh(s, 1)}[0])) : open_machine(&o);
     for (int i = 0; i < m->n_devices && on_paper && s->device_memory; i++)
         m->device[i].budget = s->device_memory;
     if (on_paper && s->host_memory)
@@ -336,11 +336,20 @@ struct wishes wishes_of(const struct settings *s)
 
 static void build_training(struct trainer *t)
 {
-    struct wishes wishes = wishes_of(t->settings);
     build_train(t, engine_of(t->settings));
     if (t->settings->verify)
         t->values = number_values(t->train);
+}
+
+/* All lists are there: what passes may use of the budgets is what is left by their persistent tensors. */
+static void run_techniques(struct trainer *t)
+{
+    struct wishes wishes = wishes_of(t->settings);
     t->passes = run_passes(t->train, t->costs, &wishes, t->settings->after, &t->n_passes);
+    if (t->eval)
+        fetch_state(t->eval);
+    if (t->sample)
+        fetch_state(t->sample);
 }
 
 /* The lists that are wanted, into all[]; returns how many. */
@@ -356,6 +365,8 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
         build_sample(t, engine), all[n++] = t->sample;
     if (lists & KEEP_LOGITS)
         t->keep_logits->persistent = true;
+    if (lists & LIST_TRAIN)
+        run_techniques(t);
     return n;
 }
 
