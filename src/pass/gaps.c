@@ -533,3 +533,38 @@ void insert_copies(const struct survey *v, struct edit *e, struct line *l, const
 }
 
 bool crosses(const struct gap *g, int position) { return g->before < position && position < g->behind; }
+
+/* ---- lists that are not planned ---------------------------------------------------------------------------------- */
+
+struct fetched { /* state of the host, as the device has it for now */
+    struct tensor *there;
+    const struct task *user; /* the last one */
+};
+
+static void fetch(struct edit *e, struct step *s, struct task *t, struct tensor *x, struct fetched *f)
+{
+    struct device *d = t->lane->device;
+    bool here = f->there && f->there->device == d && (same_block(f->user, t) || t->index - f->user->index == 1);
+    if (!here) {
+        f->there = new_twin(s->pool, d, x);
+        insert_before(e, t);
+        add_copy(s, free_lane(s, d, LANE_UPLOAD), "swap.in", f->there, x);
+    }
+    f->user = t;
+    repoint(e, t, x, f->there);
+}
+
+void fetch_state(struct step *s)
+{
+    size_t n = s->n, tensors = s->pool->n;
+    struct fetched *fetched = allocate(tensors, sizeof *fetched);
+    struct edit *e = open_edit(s);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy && !s->task[i]->lane->device->is_host; k++) {
+            struct tensor *x = s->task[i]->access[k].tensor->root;
+            if ((size_t)x->id < tensors && x->device->is_host)
+                fetch(e, s, s->task[i], x, &fetched[x->id]);
+        }
+    commit(e);
+    free(fetched);
+}

@@ -126,6 +126,9 @@ void copy_plan(const struct survey *v, struct plan *to, const struct plan *from)
 void try_plan(struct planner *p, struct plan *plan, const struct way *way);
 /* The best plan that is found for the budgets. */
 struct plan find_plan(struct planner *p);
+/* All that may leave does, and nothing is held but for its uses.  false: even so, more bytes are in use at a time than
+ * a device has. */
+bool tight_plan(struct planner *p, struct plan *plan);
 /* The smallest budget of a device for which a plan is found, when the others have as much as they like. */
 size_t find_smallest(struct planner *p, const struct device *d);
 double lower_bound(const struct planner *p, const size_t *budget);

@@ -70,5 +70,8 @@ bool run_gather(struct step *s, const struct costs *c, const struct wishes *w, s
 bool run_recompute_auto(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_swap(const struct wishes *w);
 bool run_swap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+/* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each
+ * use. It only reads it. */
+void fetch_state(struct step *s);
 
 #endif

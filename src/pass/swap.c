@@ -233,6 +233,8 @@ static bool run_planner(struct swapper *w, const char *option, bool must_fit, st
     find_smallest_budgets(w);
     if (fits(w, w->before.need))
         return decline(w, r, "all fits");
+    if (!tight_plan(&w->planner, &w->plan) && must_fit)
+        refuse(w, option);
     w->bound = lower_bound(&w->planner, w->budget);
     free_plan(&w->plan);
     w->plan = find_plan(&w->planner);

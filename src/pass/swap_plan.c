@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { ALL_TRIED = 800, FEW = 16, SOME = 40, BEST = 3 };
-static const double MOST_WORK = 1.5e6; /* tasks of all plans that are tried: a few seconds */
+static const double MOST_WORK = 6e5; /* tasks of all plans that are tried: a few seconds */
 
 static const struct way ways[] = {{.lead = 1}, {.lead = 1, .in_first = true}};
 static const struct way more_ways[] = {
@@ -253,6 +253,8 @@ static void keep_if_good(struct search *s, const struct plan *plan)
 
 static void start_with(struct search *s, size_t first, size_t end, enum fate wish)
 {
+    if (is_spent(s->p))
+        return;
     struct plan plan = new_plan(s->p->survey);
     for (size_t i = first; i < end; i++)
         plan.fate[s->list[i]] = allowed(s->p, &s->p->survey->candidates[s->list[i]], wish);
@@ -265,7 +267,7 @@ static void start_by_rule(struct search *s)
 {
     static const double spare[] = {0, 1, 2, 4, 8};
     for (int wish = SWAP; wish <= REMAKE; wish++) {
-        for (size_t i = 0; i < COUNT(spare); i++) {
+        for (size_t i = 0; i < COUNT(spare) && !is_spent(s->p); i++) {
             struct plan plan = new_plan(s->p->survey);
             evict_furthest(s->p, &plan, spare[i] * s->largest, (enum fate)wish);
             try_fates(s->p, &plan);
@@ -357,10 +359,18 @@ static bool flip_pairs(struct search *s, struct plan *plan)
     return better;
 }
 
+/* Of many, what is good enough stays as it is, though some bytes more are copied than must be. */
+static bool is_good(const struct search *s, const struct plan *plan)
+{
+    return s->n > FEW && plan->excess == 0 && plan->period <= s->p->bare * (1 + 1e-5);
+}
+
 static void improve(struct search *s, struct plan *plan)
 {
     bool better = true;
-    while (better && !is_spent(s->p)) {
+    if (is_good(s, plan))
+        flip_families(s, plan);
+    while (better && !is_spent(s->p) && !is_good(s, plan)) {
         better = s->n > FEW && flip_families(s, plan);
         better |= flip_singles(s, plan);
         if (!better && s->n <= FEW)
@@ -474,13 +484,13 @@ static void delay_ins(struct planner *p, struct plan *plan, const struct reach *
 
 static void polish(struct planner *p, struct plan *plan)
 {
-    bool better = plan->excess == 0 && is_less(p->bare, plan->period);
+    bool better = plan->excess > 0 || is_less(p->bare, plan->period);
     struct reach *reach;
     p->most += MOST_WORK / 2;
     if (better)
         try_ways(p, plan, more_ways, COUNT(more_ways));
     reach = list_reaches(p, plan);
-    while (better && is_less(p->bare, plan->period) && !is_spent(p)) {
+    while (better && (plan->excess > 0 || is_less(p->bare, plan->period)) && !is_spent(p)) {
         better = false;
         for (int by = 8; by > 0; by /= 2)
             better |= shift_all(p, plan, reach, by);
@@ -526,7 +536,11 @@ struct plan find_plan(struct planner *p)
         copy_plan(v, &s.best[0], &found);
         free_plan(&found);
     }
-    polish(p, &s.best[0]);
+    for (int i = 0; i < BEST && (i == 0 || s.best[0].excess > 0); i++) {
+        polish(p, &s.best[i]);
+        if (i > 0 && is_better(&s.best[i], &s.best[0]))
+            copy_plan(v, &s.best[0], &s.best[i]);
+    }
     for (int i = 1; i < BEST; i++)
         free_plan(&s.best[i]);
     free(s.list);
@@ -565,6 +579,17 @@ static size_t bytes_in_use(struct planner *p, const struct device *d)
     undo(e);
     free_plan(&plan);
     return (size_t)most + guard_bytes(d);
+}
+
+bool tight_plan(struct planner *p, struct plan *plan)
+{
+    const struct machine *m = p->survey->step->pool->machine;
+    bool possible = true;
+    for (int d = 0; d < m->n_devices; d++) {
+        try_tight(p, plan, &m->device[d], SWAP);
+        possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
+    }
+    return possible;
 }
 
 size_t find_smallest(struct planner *p, const struct device *d)
@@ -649,25 +674,50 @@ static double remaking_rate(const struct survey *v, const struct candidate *c)
     return seconds_alone(v, t) / bytes;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return COMPARE(*x, *y);
+}
+
+/* Tensors move whole: as many as must, if they were the largest, are at least as many bytes as so many of the smallest.
+ */
+static double whole_bytes(double over, double *size, size_t n)
+{
+    double large = 0, small = 0;
+    if (n)
+        qsort(size, n, sizeof *size, by_size);
+    for (size_t k = 0; k < n && large < over; k++) {
+        large += size[n - 1 - k];
+        small += size[k];
+    }
+    return fmax(over, small);
+}
+
 static double bound_at(const struct planner *p, const struct device *d, int at, double over, const double *sum)
 {
     const struct survey *v = p->survey;
     struct cutting c = {sum[at],  sum[v->n] - sum[at], INFINITY,       INFINITY, over,
                         INFINITY, v->down[d->index],   v->up[d->index]};
+    double *size = allocate(v->n_gaps + 1, sizeof *size);
+    size_t n = 0;
+    bool any_time = false;
     for (size_t g = 0; g < v->n_gaps; g++) {
         const struct gap *gap = &v->gaps[g];
         const struct candidate *candidate = &v->candidates[gap->candidate];
         if (gap->tensor->device != d || !crosses(gap, at))
             continue;
-        if (gap->tensor->persistent || gap->tensor->class != MEM_ACTIVATIONS)
-            return 0; /* it may leave and come back at any time */
+        any_time |= gap->tensor->persistent || gap->tensor->class != MEM_ACTIVATIONS;
+        size[n++] = (double)gap->tensor->bytes;
         c.made = fmin(c.made, sum[candidate->maker + 1]);
         c.needed = fmin(c.needed, sum[v->n] - sum[gap->behind]);
         if (p->remake && candidate->remakeable)
             c.remaking = fmin(c.remaking, remaking_rate(v, candidate));
     }
     c.remaking = fmin(c.remaking, 1e30);
-    return isfinite(c.made) ? bound_of(&c, p->swap) : 0;
+    c.over = whole_bytes(over, size, n);
+    free(size);
+    return isfinite(c.made) && !any_time ? bound_of(&c, p->swap) : 0; /* state may leave and come back at any time */
 }
 
 double lower_bound(const struct planner *p, const size_t *budget)

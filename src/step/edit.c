@@ -201,7 +201,7 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
 {
     CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,
           old->bytes);
-    CHECK(!t->file || new->device == old->device, "kernel task %s on %s would take tensor %s of %s", t->name,
+    CHECK(!t->file || new->device == t->lane->device, "kernel task %s on %s would take tensor %s of %s", t->name,
           t->lane->name, new->name, new->device->id);
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;

@@ -55,8 +55,8 @@ struct settings {
     const char *deal, *main_queue;
     int64_t queues, slices; /* of a broadcast */
     const char *recompute, *swap, *swap_what, *after;
-    bool broadcast;         /* bench */
-    const char *list;       /* the step file that is planned instead of a model */
+    bool broadcast;   /* bench */
+    const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */

@@ -191,9 +191,13 @@ static struct machine *make_machine(struct trainer *t)
     if (s->profile && !t->costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
-    struct machine *m = s->hardware && !s->devices
-                            ? virtual_machine(t->costs, n_ranks(&(struct mesh[]){wanted_mesh(s, 1)}[0]))
-                            : open_machine(&o);
+    bool on_paper = s->hardware && !s->devices;
+    struct machine *m =
+        on_paper ? virtual_machine(t->costs, n_ranks(&(struct mesh[]){wanted_mesh(s, 1)}[0])) : open_machine(&o);
+    for (int i = 0; i < m->n_devices && on_paper && s->device_memory; i++)
+        m->device[i].budget = s->device_memory;
+    if (on_paper && s->host_memory)
+        m->host->budget = s->host_memory;
     if (s->what_if)
         apply_what_if(t->costs, m, s->what_if);
     return m;
@@ -345,10 +349,12 @@ static void rewrite_lists(struct trainer *t)
     struct step *others[] = {t->eval, t->sample};
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, t->settings->after, &t->n_passes);
-    for (size_t i = 0; i < COUNT(others) && wants_gather(&w); i++) {
+    for (size_t i = 0; i < COUNT(others); i++) {
         struct pass_report report = {0};
-        if (others[i])
+        if (others[i] && wants_gather(&w))
             run_gather(others[i], t->costs, &w, &report);
+        if (others[i])
+            fetch_state(others[i]);
         free(report.reason);
     }
 }
