@@ -191,8 +191,7 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
         if (x == old)
             CHANGE(e, t->access[i].tensor, new);
         else if (x->root == old)
-            CHANGE(e, t->access[i].tensor,
-                   new_view(e->step->pool, new, x->name, x->offset / ELEMENT_BYTES, x->rank, x->shape));
+            CHANGE(e, t->access[i].tensor, same_part(e->step->pool, new, x));
     }
 }
 
