@@ -51,6 +51,7 @@ struct clockwork {
     bool stop;
     size_t cap_moments, cap_unmet;
     int *uses;     /* [RING, tensor] accesses in that iteration that have not ended, negative until the first starts */
+    int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
 };
 enum { NEXT_STEP = 1 << 30 };
@@ -150,6 +151,8 @@ static void take_bytes(struct clockwork *k, int node)
         if (x->persistent || left[x->id] >= 0)
             continue;
         left[x->id] = -left[x->id];
+        if (k->holders[x->id]++)
+            continue;
         k->live[d] += (int64_t)x->bytes;
         k->sim->peak[d] = MAX(k->sim->peak[d], (size_t)k->live[d]);
     }
@@ -162,7 +165,7 @@ static void give_bytes(struct clockwork *k, int node)
     int *left = uses_of(k, node);
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
-        if (!x->persistent && --left[x->id] == 0)
+        if (!x->persistent && --left[x->id] == 0 && --k->holders[x->id] == 0)
             k->live[x->device->index] -= (int64_t)x->bytes;
     }
 }
@@ -418,25 +421,11 @@ static void hold_persistent(struct clockwork *k)
         k->sim->peak[d] = (size_t)k->live[d];
 }
 
-/* Iterations after which the same tasks run again: the least common multiple. */
-static int repeat_of(const struct step *s)
-{
-    int repeat = 1;
-    for (size_t i = 0; i < s->n; i++) {
-        int common = repeat;
-        int every = (int)s->task[i]->when.every;
-        for (int a = every, b = repeat; a; common = a, a = b % a, b = common)
-            ;
-        repeat = MIN(repeat / common * every, 2 * MOST_STEPS); /* (never reached) */
-    }
-    return repeat;
-}
-
 static void free_clockwork(struct clockwork *k)
 {
     free(k->first_out), free(k->out), free(k->unmet), free(k->lane_list), free(k->lane_first);
     free(k->turn), free(k->load), free(k->left), free(k->computing), free(k->ended), free(k->in_flight);
-    free(k->end), free(k->issue_begin), free(k->uses), free(k->live);
+    free(k->end), free(k->issue_begin), free(k->uses), free(k->holders), free(k->live);
 }
 
 /* by_links: copies take their turns on the machine's links. */
@@ -445,7 +434,8 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     const struct step *s = sim->step;
     const struct machine *m = s->pool->machine;
     CHECK(s->n > 0, "list %s has no tasks", s->name);
-    struct clockwork k = {.sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = repeat_of(s)};
+    struct clockwork k = {
+        .sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
     k.turn = allocate((size_t)k.n_lanes, sizeof *k.turn);
     k.load = by_links ? allocate(m->n_links + 1, sizeof *k.load) : NULL;
@@ -457,6 +447,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     k.uses = allocate(RING * s->pool->n, sizeof *k.uses);
     k.end = allocate((size_t)k.limit + 1, sizeof *k.end);
     k.issue_begin = allocate((size_t)k.limit + 1, sizeof *k.issue_begin);
+    k.holders = allocate(s->pool->n, sizeof *k.holders);
     k.live = allocate((size_t)m->n_devices + 1, sizeof *k.live);
     sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
     sim->peak = allocate((size_t)m->n_devices + 1, sizeof *sim->peak);
