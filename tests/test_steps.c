@@ -162,6 +162,16 @@ static void test_a_tensor_of_several_steps_lies_in_memory_once(void **state)
     end_simulation(sim);
 }
 
+/* Nothing runs in the other steps, so twelve of them may be open at once. */
+static void test_memory_of_what_runs_seldom(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.upload 5 every=3 writes=x\n");
+    expect_number("period", sim->period, 5. / 3);
+    assert_int_equal(sim->peak[0], 100);
+    end_simulation(sim);
+}
+
 /* Two lanes of a device on its one link: n copy queues gain no bandwidth, unless one queue cannot fill the link. */
 static void test_further_lanes(void **state)
 {
@@ -651,6 +661,7 @@ int main(void)
         cmocka_unit_test(test_a_latency_is_outside_the_shared_part),
         cmocka_unit_test(test_a_time_below_the_latency),
         cmocka_unit_test(test_a_tensor_of_several_steps_lies_in_memory_once),
+        cmocka_unit_test(test_memory_of_what_runs_seldom),
         cmocka_unit_test(test_further_lanes),
         cmocka_unit_test(test_between_devices),
         cmocka_unit_test(test_the_disk),

@@ -23,7 +23,6 @@
 #include <string.h>
 
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
-enum { RING = 8 }; /* iterations whose tensors are told apart */
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
@@ -37,6 +36,7 @@ struct turn {      /* what a lane does */
 struct clockwork {
     struct simulation *sim;
     int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
+    int ring;                      /* iterations whose tensors are told apart: those that can be open at once */
     int *first_out, *out;        /* waits, by producer: consumers of task i, out[first_out[i]] ...; bit 30: next step */
     int *unmet;                  /* by node: producers that have not ended, the lane's turn not counted */
     int *lane_list, *lane_first; /* tasks of each lane in order */
@@ -50,7 +50,7 @@ struct clockwork {
     double issue, now;           /* host seconds per task */
     bool stop;
     size_t cap_moments, cap_unmet;
-    int *uses;     /* [RING, tensor] accesses in that iteration that have not ended, negative until the first starts */
+    int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
     int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
 };
@@ -137,7 +137,7 @@ static void change_load(struct clockwork *k, const struct turn *copy, int change
 
 static int *uses_of(const struct clockwork *k, int node)
 {
-    return k->uses + (size_t)(node / k->n % RING) * k->sim->step->pool->n;
+    return k->uses + (size_t)(node / k->n % k->ring) * k->sim->step->pool->n;
 }
 
 /* A tensor is live from the start of the first task that touches it in an iteration ... */
@@ -263,7 +263,7 @@ static void open_iteration(struct clockwork *k)
     int iteration = k->opened++;
     k->sim->moments = grow(k->sim->moments, &k->cap_moments, nodes, sizeof *k->sim->moments);
     k->unmet = grow(k->unmet, &k->cap_unmet, nodes, sizeof *k->unmet);
-    memset(k->uses + (size_t)(iteration % RING) * n, 0, n * sizeof *k->uses);
+    memset(k->uses + (size_t)(iteration % k->ring) * n, 0, n * sizeof *k->uses);
     if (iteration > 0)
         k->issue_begin[iteration] = fmax(k->now, k->issue_begin[iteration - 1] + k->n * k->issue);
     for (int i = 0; i < k->n; i++)
@@ -421,6 +421,14 @@ static void hold_persistent(struct clockwork *k)
         k->sim->peak[d] = (size_t)k->live[d];
 }
 
+static int most_seldom(const struct step *s)
+{
+    uint32_t every = 1;
+    for (size_t i = 0; i < s->n; i++)
+        every = MAX(every, s->task[i]->when.every);
+    return (int)every;
+}
+
 static void free_clockwork(struct clockwork *k)
 {
     free(k->first_out), free(k->out), free(k->unmet), free(k->lane_list), free(k->lane_first);
@@ -444,7 +452,8 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     k.ended = allocate(s->n, sizeof *k.ended);
     memset(k.ended, NONE, s->n * sizeof *k.ended);
     k.in_flight = allocate(s->n, sizeof *k.in_flight);
-    k.uses = allocate(RING * s->pool->n, sizeof *k.uses);
+    k.ring = MIN(MOST_RUNS * most_seldom(s) + 1, k.limit);
+    k.uses = allocate((size_t)k.ring * s->pool->n, sizeof *k.uses);
     k.end = allocate((size_t)k.limit + 1, sizeof *k.end);
     k.issue_begin = allocate((size_t)k.limit + 1, sizeof *k.issue_begin);
     k.holders = allocate(s->pool->n, sizeof *k.holders);
