@@ -183,6 +183,24 @@ static void test_views_are_repointed_with_their_tensor(void **state)
     end_paper(p);
 }
 
+/* Of a step file: bytes need be no multiple of an element's. */
+static void test_ranges_are_repointed_to_the_byte(void **state)
+{
+    (void)state;
+    struct paper p = new_paper(1, &slow_speeds);
+    struct tensor *a = new_bytes_tensor(p.pool, p.device, MEM_WORK, "a", 7), *b = new_twin(p.pool, p.device, a);
+    struct task *t = add_paper(&p, p.device->lane[LANE_COMPUTE], "t", new_range(p.pool, a, "a[1:3]", 1, 3), NULL, NULL);
+    struct edit *e = open_edit(p.step);
+    repoint(e, t, a, b);
+    commit(e);
+    const struct tensor *now = t->access[0].tensor;
+    assert_int_equal(b->bytes, 7);
+    assert_ptr_equal(now->root, b);
+    assert_int_equal(now->offset, 1);
+    assert_int_equal(now->bytes, 2);
+    end_paper(&p);
+}
+
 /* 2048 bytes on an alignment of 512: four pieces are the most. */
 static void test_pieces_cover_the_task(void **state)
 {
@@ -313,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_insertion_stays_when_a_task_moves),
         cmocka_unit_test(test_undo_leaves_nothing),
         cmocka_unit_test(test_views_are_repointed_with_their_tensor),
+        cmocka_unit_test(test_ranges_are_repointed_to_the_byte),
         cmocka_unit_test(test_pieces_cover_the_task),
         cmocka_unit_test(test_a_piece_is_cut_again),
         cmocka_unit_test(test_pieces_of_adamw_give_its_bits),

@@ -266,6 +266,66 @@ static void test_passes_on_a_step_file(void **state)
     free_list(s);
 }
 
+/* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks, 0 where it
+ * declines.
+ */
+static void test_lists_that_no_model_has(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tasks;
+        size_t repeated;
+    } lists[] = {
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         1},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h[1:4]\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=h[1:3] writes=g\n",
+         1},
+        {"task f gpu.compute 1 layer=1000000 micro=1000000 role=forward reads=x writes=h\n"
+         "task b gpu.compute 1 layer=1000000 micro=1000000 role=backward reads=h writes=g\n",
+         1},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h\n" /* y is made again too, and read by none */
+         "task f gpu.compute 1 layer=0 role=forward reads=h writes=i,y\n"
+         "task f gpu.compute 1 layer=1 role=forward reads=y writes=g\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=i writes=g\n",
+         2},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h\n" /* x has changed */
+         "task f gpu.compute 1 layer=1 role=forward reads=x writes=x\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=x,h\n" /* in place */
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=w writes=h\n" /* updated meanwhile */
+         "task u gpu.compute 1 layer=0 role=update reads=w writes=w\n"
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+        {"task f gpu.compute 1 layer=0 role=forward reads=x writes=w,h\n" /* what it leaves is kept */
+         "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
+         0},
+    };
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *text = format_string("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
+                                   "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
+                                   "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
+                                   lists[i].tasks);
+        struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+        struct values *values = number_values(s);
+        size_t n, before = s->n;
+        struct pass_report *r = run_passes(s, NULL, &(struct wishes){.recompute = RECOMPUTE_FULL}, NULL, &n);
+        must(place(s->pool, &s, 1, true));
+        depend(s, true);
+        char *wrong = verify(s, values);
+        if (wrong || s->n != before + lists[i].repeated || r->declined != (lists[i].repeated == 0))
+            test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, s->n, before, wrong ? wrong : r->reason);
+        free_reports(r, n);
+        free_values(values);
+        free_list(s);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_recompute_declines_a_list_without_layers),
         cmocka_unit_test(test_plan_reports_passes),
         cmocka_unit_test(test_passes_on_a_step_file),
+        cmocka_unit_test(test_lists_that_no_model_has),
     };
     return cmocka_run_group_tests_name("pass", tests, NULL, NULL);
 }

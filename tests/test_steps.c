@@ -143,6 +143,35 @@ static void test_a_latency_is_outside_the_shared_part(void **state)
                   (double[][2]){{0, 2.5}, {0, 0.5}, {0.5, 3}});
 }
 
+/* A copy that was measured to take less than its link's latency takes what was measured. */
+static void test_a_time_below_the_latency(void **state)
+{
+    (void)state;
+    expect_copies(TWO "link a up 100 1\n" HELD "tensor p a 100 work keep\n", "copy c p h0 time=0.25\n", 1,
+                  (double[][2]){{0, 0.25}});
+}
+
+/* f runs four steps ahead of g, on other bytes of x: x lies in memory once. */
+static void test_a_tensor_of_several_steps_lies_in_memory_once(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.compute 1 writes=x[0:50]\n"
+                                               "task g gpu.upload 3 writes=x[50:100]\n");
+    expect_number("period", sim->period, 3);
+    assert_int_equal(sim->peak[0], 100);
+    end_simulation(sim);
+}
+
+/* Nothing runs in the other steps, so twelve of them may be open at once. */
+static void test_memory_of_what_runs_seldom(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.upload 5 every=3 writes=x\n");
+    expect_number("period", sim->period, 5. / 3);
+    assert_int_equal(sim->peak[0], 100);
+    end_simulation(sim);
+}
+
 /* Two lanes of a device on its one link: n copy queues gain no bandwidth, unless one queue cannot fill the link. */
 static void test_further_lanes(void **state)
 {
@@ -345,6 +374,18 @@ static void test_updates_wait_for_the_last_backward(void **state)
     end_simulation(sim);
 }
 
+/* The second norm runs in every other step only; in the others the first one holds the update. */
+static void test_a_gate_that_is_skipped_hides_no_other(void **state)
+{
+    (void)state;
+    struct step *s = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
+                                    "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
+    struct simulation *sim = must_simulate(s, NULL);
+    expect_number("update without the second norm", sim->moments[2].start, 3);
+    expect_number("update behind the second norm", sim->moments[4 + 2].start, 3 + 3 + 1);
+    end_simulation(sim);
+}
+
 static void gate_list(void *text) { gated_list(text); }
 
 static void test_gradients_may_not_follow_from_updates(void **state)
@@ -385,9 +426,28 @@ static void test_verify_sees_an_update_that_is_not_gated(void **state)
     char *wrong = verify(s, NULL);
     assert_int_equal(dropped, 1);
     assert_non_null(wrong);
-    assert_non_null(strstr(wrong, "task 2 adam, an update, may start before task 0 back has ended"));
+    assert_non_null(strstr(wrong, "task 2 adam, an update, may start before task 1 back has ended"));
     free(wrong);
     free_list(s);
+}
+
+/* In step 5 the reader runs and the writer does not, though both run in step 1. */
+static void test_verify_looks_at_all_sets_that_run_together(void **state)
+{
+    (void)state;
+    const char *text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=3 rest=1 writes=x\n"
+                           "task r gpu.compute 1 every=4 rest=1 reads=x\n";
+    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    char *wrong = verify(s, NULL);
+    assert_non_null(wrong);
+    assert_non_null(strstr(wrong, "task 1 r reads tensor x before anything is written to it"));
+    free(wrong);
+    free_list(s);
+    text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=2 writes=x\ntask w gpu.compute 1 every=2 rest=1 "
+               "writes=x\ntask r gpu.compute 1 reads=x\n";
+    free_list(read_text_list(text)); /* one of the two always runs */
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -453,6 +513,18 @@ static void test_a_profiles_list_and_back(void **state)
     expect_round_trip(t->train, sim);
     free_simulation(sim), free_costs(c);
     free_trainer(t);
+}
+
+/* Memory that is kept counts, though no task touches it. */
+static void test_what_nobody_touches_is_written(void **state)
+{
+    (void)state;
+    struct step *s = read_text_list(GPU "tensor w gpu 100 parameters\ntensor x gpu 10 work\ntensor k gpu 1 work keep\n"
+                                        "task t gpu.compute 1\n");
+    char *text = written(s, (double[]){1});
+    assert_non_null(strstr(text, "tensor w gpu 100 parameters\ntensor k gpu 1 work keep\ntask t"));
+    free(text);
+    free_list(s);
 }
 
 static void test_names_are_made_their_own(void **state)
@@ -549,6 +621,9 @@ static void test_mistakes_name_line_and_word(void **state)
         {"task t gpu.compute 1 role=actor", "line 6: 'actor': expected a role: forward"},
         {"task t gpu.compute 1 cpu=fast", "line 6: 'fast': expected a time"},
         {"task t gpu.compute 1 every=0", "line 6: '0': expected a whole number from 1 to 1000"},
+        {"task t gpu.compute 1 reads=x,,x", "line 6: ',': expected a name before and behind each comma"},
+        {"task t gpu.compute 1 reads=x,", "line 6: ',': expected a name before and behind each comma"},
+        {"link gpu,,gpu down 1", "line 6: ',': expected a name before and behind each comma"},
         {"task t gpu.compute 1 every=3 rest=3", "line 6: '3': expected a whole number from 0 to 2"},
         {"task t gpu.compute 1 lane=gpu.upload", "line 6: 'lane=gpu.upload': expected task NAME LANE TIME"},
         {"copy c x", "line 6: 'x' ends too early: expected the tensor it reads"},
@@ -594,6 +669,9 @@ int main(void)
         cmocka_unit_test(test_a_copy_by_hand),
         cmocka_unit_test(test_links_are_shared),
         cmocka_unit_test(test_a_latency_is_outside_the_shared_part),
+        cmocka_unit_test(test_a_time_below_the_latency),
+        cmocka_unit_test(test_a_tensor_of_several_steps_lies_in_memory_once),
+        cmocka_unit_test(test_memory_of_what_runs_seldom),
         cmocka_unit_test(test_further_lanes),
         cmocka_unit_test(test_between_devices),
         cmocka_unit_test(test_the_disk),
@@ -605,9 +683,12 @@ int main(void)
         cmocka_unit_test(test_gradients_may_not_follow_from_updates),
         cmocka_unit_test(test_who_reads_the_norm_is_not_gated),
         cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
+        cmocka_unit_test(test_a_gate_that_is_skipped_hides_no_other),
+        cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
         cmocka_unit_test(test_the_shipped_lists),
         cmocka_unit_test(test_a_models_list_and_back),
         cmocka_unit_test(test_a_profiles_list_and_back),
+        cmocka_unit_test(test_what_nobody_touches_is_written),
         cmocka_unit_test(test_names_are_made_their_own),
         cmocka_unit_test(test_mistakes_name_line_and_word),
         cmocka_unit_test(test_memory_is_what_is_written),

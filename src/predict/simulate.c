@@ -23,7 +23,6 @@
 #include <string.h>
 
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
-enum { RING = 8 }; /* iterations whose tensors are told apart */
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
@@ -41,6 +40,7 @@ struct user { /* lanes whose copies are on a link */
 struct clockwork {
     struct simulation *sim;
     int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
+    int ring;                      /* iterations whose tensors are told apart: those that can be open at once */
     int *first_out, *out;        /* waits, by producer: consumers of task i, out[first_out[i]] ...; bit 30: next step */
     int *unmet;                  /* by node: producers that have not ended, the lane's turn not counted */
     int *lane_list, *lane_first; /* tasks of each lane in order */
@@ -56,7 +56,8 @@ struct clockwork {
     double issue, now;         /* host seconds per task */
     bool stop;
     size_t cap_moments, cap_unmet;
-    int *uses;     /* [RING, tensor] accesses in that iteration that have not ended, negative until the first starts */
+    int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
+    int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
 };
 enum { NEXT_STEP = 1 << 30 };
@@ -170,7 +171,7 @@ static void change_load(struct clockwork *k, const struct turn *copy, bool join)
 
 static int *uses_of(const struct clockwork *k, int node)
 {
-    return k->uses + (size_t)(node / k->n % RING) * k->sim->step->pool->n;
+    return k->uses + (size_t)(node / k->n % k->ring) * k->sim->step->pool->n;
 }
 
 /* A tensor is live from the start of the first task that touches it in an iteration ... */
@@ -184,6 +185,8 @@ static void take_bytes(struct clockwork *k, int node)
         if (x->persistent || left[x->id] >= 0)
             continue;
         left[x->id] = -left[x->id];
+        if (k->holders[x->id]++)
+            continue;
         k->live[d] += (int64_t)x->bytes;
         k->sim->peak[d] = MAX(k->sim->peak[d], (size_t)k->live[d]);
     }
@@ -196,7 +199,7 @@ static void give_bytes(struct clockwork *k, int node)
     int *left = uses_of(k, node);
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
-        if (!x->persistent && --left[x->id] == 0)
+        if (!x->persistent && --left[x->id] == 0 && --k->holders[x->id] == 0)
             k->live[x->device->index] -= (int64_t)x->bytes;
     }
 }
@@ -294,7 +297,7 @@ static void open_iteration(struct clockwork *k)
     int iteration = k->opened++;
     k->sim->moments = grow(k->sim->moments, &k->cap_moments, nodes, sizeof *k->sim->moments);
     k->unmet = grow(k->unmet, &k->cap_unmet, nodes, sizeof *k->unmet);
-    memset(k->uses + (size_t)(iteration % RING) * n, 0, n * sizeof *k->uses);
+    memset(k->uses + (size_t)(iteration % k->ring) * n, 0, n * sizeof *k->uses);
     if (iteration > 0)
         k->issue_begin[iteration] = fmax(k->now, k->issue_begin[iteration - 1] + k->n * k->issue);
     for (int i = 0; i < k->n; i++)
@@ -449,18 +452,12 @@ static void hold_persistent(struct clockwork *k)
         k->sim->peak[d] = (size_t)k->live[d];
 }
 
-/* Iterations after which the same tasks run again: the least common multiple. */
-static int repeat_of(const struct step *s)
+static int most_seldom(const struct step *s)
 {
-    int repeat = 1;
-    for (size_t i = 0; i < s->n; i++) {
-        int common = repeat;
-        int every = (int)s->task[i]->when.every;
-        for (int a = every, b = repeat; a; common = a, a = b % a, b = common)
-            ;
-        repeat = MIN(repeat / common * every, 2 * MOST_STEPS); /* (never reached) */
-    }
-    return repeat;
+    uint32_t every = 1;
+    for (size_t i = 0; i < s->n; i++)
+        every = MAX(every, s->task[i]->when.every);
+    return (int)every;
 }
 
 static void free_clockwork(struct clockwork *k)
@@ -470,7 +467,7 @@ static void free_clockwork(struct clockwork *k)
         free(k->users[i].lane);
     free(k->users), free(k->winner);
     free(k->turn), free(k->load), free(k->left), free(k->computing), free(k->ended), free(k->in_flight);
-    free(k->end), free(k->issue_begin), free(k->uses), free(k->live);
+    free(k->end), free(k->issue_begin), free(k->uses), free(k->holders), free(k->live);
 }
 
 /* by_links: copies take their turns on the machine's links. */
@@ -479,7 +476,8 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     const struct step *s = sim->step;
     const struct machine *m = s->pool->machine;
     CHECK(s->n > 0, "list %s has no tasks", s->name);
-    struct clockwork k = {.sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = repeat_of(s)};
+    struct clockwork k = {
+        .sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
     k.turn = allocate((size_t)k.n_lanes, sizeof *k.turn);
     k.winner = allocate(2 * (size_t)k.n_lanes, sizeof *k.winner);
@@ -490,9 +488,11 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     k.ended = allocate(s->n, sizeof *k.ended);
     memset(k.ended, NONE, s->n * sizeof *k.ended);
     k.in_flight = allocate(s->n, sizeof *k.in_flight);
-    k.uses = allocate(RING * s->pool->n, sizeof *k.uses);
+    k.ring = MIN(MOST_RUNS * most_seldom(s) + 1, k.limit);
+    k.uses = allocate((size_t)k.ring * s->pool->n, sizeof *k.uses);
     k.end = allocate((size_t)k.limit + 1, sizeof *k.end);
     k.issue_begin = allocate((size_t)k.limit + 1, sizeof *k.issue_begin);
+    k.holders = allocate(s->pool->n, sizeof *k.holders);
     k.live = allocate((size_t)m->n_devices + 1, sizeof *k.live);
     sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
     sim->peak = allocate((size_t)m->n_devices + 1, sizeof *sim->peak);

@@ -65,16 +65,19 @@ static void need_order(struct proof *p, int first, const struct tensor *root, in
         *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){first, second};
 }
 
-/* Gated updates come behind all their gates. */
+/* Gated updates come behind all their gates: the last one of each lane that always runs, those behind it, and so those
+ * before it. */
 static void need_gates(struct proof *p)
 {
     const struct step *s = p->step;
     struct task **gate = allocate(s->n, sizeof *gate);
-    size_t n = list_gates(s, gate);
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < n && s->task[i]->gated; k++)
-            *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){(int)(s->n + gate[k]->index), (int)(s->n + i)};
-    free(gate);
+    bool *closed = allocate((size_t)s->pool->machine->n_lanes, sizeof *closed);
+    for (size_t n = list_gates(s, gate); n-- > 0; closed[gate[n]->lane->index] |= !is_conditional(gate[n]))
+        for (size_t i = 0; i < s->n && !closed[gate[n]->lane->index]; i++)
+            if (s->task[i]->gated)
+                *APPEND(p->pairs, p->n_pairs, p->cap_pairs) =
+                    (struct pair){(int)(s->n + gate[n]->index), (int)(s->n + i)};
+    free(gate), free(closed);
 }
 
 static void read_segment(struct proof *p, int node, const struct access *a, struct segment *g)
@@ -219,28 +222,41 @@ static char *prove(const struct step *s, uint32_t number)
     return p.wrong;
 }
 
-/* The order among all tasks, whichever are skipped; and what runs in an iteration may only read what others wrote that
- * run in it: each kind of conditional task is looked at in an iteration in which it runs and as few others as can be.
- */
-static char *verify_accesses(const struct step *s)
+enum { MOST_ITERATIONS = 10000 };
+
+/* A number for the set of tasks that run in that iteration. */
+static uint64_t set_running(const struct step *s, uint32_t number)
 {
-    uint32_t *number = allocate(s->n + 1, sizeof *number);
-    size_t n = 1;
-    bool conditional = false;
-    number[0] = 1;
+    uint64_t set = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct when *w = &s->task[i]->when;
-        size_t k = 0;
-        while (k < n && number[k] != (w->rest ? w->rest : w->every))
-            k++;
-        number[k] = w->rest ? w->rest : w->every;
-        n = MAX(n, k + 1);
-        conditional |= is_conditional(s->task[i]);
+        if (w->every > 1 && number % w->every == w->rest)
+            set = hash_bytes(&(uint64_t[2]){set, i}, 16, 0);
     }
+    return set;
+}
+
+/* The order among all tasks, whichever are skipped; and what runs in an iteration may only read what others wrote that
+ * run in it: one iteration is looked at of each set of tasks that run together. */
+static char *verify_accesses(const struct step *s)
+{
+    uint32_t last = repeat_of(s, MOST_ITERATIONS);
+    uint64_t *seen = allocate(last, sizeof *seen);
+    size_t n = 0, i;
+    bool conditional = false;
+    for (i = 0; i < s->n; i++)
+        conditional |= is_conditional(s->task[i]);
     char *wrong = conditional ? prove(s, 0) : NULL;
-    for (size_t k = 0; k < n && !wrong; k++)
-        wrong = prove(s, number[k]);
-    free(number);
+    for (uint32_t number = 1; number <= last && !wrong; number++) {
+        seen[n] = set_running(s, number);
+        for (i = 0; seen[i] != seen[n]; i++)
+            ;
+        if (i == n) {
+            wrong = prove(s, number);
+            n++;
+        }
+    }
+    free(seen);
     return wrong;
 }
 

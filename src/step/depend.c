@@ -26,6 +26,7 @@ struct walk {
     int n;              /* tasks */
     struct task **gate; /* gate.c */
     size_t n_gates;
+    bool *lane_gated; /* by lane: its tasks from here on follow the gates */
 };
 
 static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
@@ -81,17 +82,40 @@ static void touch_all(struct walk *w, int node, enum edge_kind kind)
                 touch(w, node, &t->access[i], kind);
 }
 
-/* Edges from the last gate of each lane. */
+/* Of each lane, the last gate that always runs, and those behind it. */
+static void keep_last_gates(struct walk *w)
+{
+    size_t n = w->n_gates, kept = n;
+    memset(w->lane_gated, false, (size_t)w->step->pool->machine->n_lanes * sizeof *w->lane_gated);
+    while (n-- > 0) {
+        struct task *t = w->gate[n];
+        if (!w->lane_gated[t->lane->index])
+            w->gate[--kept] = t;
+        w->lane_gated[t->lane->index] |= !is_conditional(t);
+    }
+    w->n_gates -= kept;
+    memmove(w->gate, w->gate + kept, w->n_gates * sizeof *w->gate);
+}
+
+static void begin_gates(struct walk *w)
+{
+    w->gate = allocate(w->step->n, sizeof *w->gate);
+    w->lane_gated = allocate((size_t)w->step->pool->machine->n_lanes, sizeof *w->lane_gated);
+    w->n_gates = list_gates(w->step, w->gate);
+    keep_last_gates(w);
+    memset(w->lane_gated, false, (size_t)w->step->pool->machine->n_lanes * sizeof *w->lane_gated);
+}
+
+/* Gates come before all that is gated.  A task behind a gated one of its lane follows it, and waits by itself only for
+ * gates that may be skipped. */
 static void gate_task(struct walk *w, int node)
 {
-    bool *seen = allocate((size_t)w->step->pool->machine->n_lanes, sizeof *seen);
-    for (size_t i = w->n_gates; i-- > 0;) {
-        const struct task *t = w->gate[i];
-        if (!seen[t->lane->index])
-            add_edge(w, node - node % w->n + (int)t->index, node, EDGE_DATA);
-        seen[t->lane->index] |= !is_conditional(t);
-    }
-    free(seen);
+    const struct task *t = w->step->task[node % w->n];
+    bool *gated = &w->lane_gated[t->lane->index];
+    for (size_t i = w->n_gates; i-- > 0;)
+        if (!*gated || is_conditional(w->gate[i]))
+            add_edge(w, node - node % w->n + (int)w->gate[i]->index, node, EDGE_DATA);
+    *gated |= node >= w->n && !is_conditional(t);
 }
 
 static int later_first(const void *a, const void *b)
@@ -107,8 +131,7 @@ static void find_edges(struct step *s, bool with_addresses)
     int kinds = with_addresses ? 2 : 1;
     for (int kind = 0; kind < kinds; kind++)
         w.spaces[kind] = new_spaces(s->pool, kind == EDGE_REUSE, &w.n_spaces[kind]);
-    w.gate = allocate(s->n, sizeof *w.gate);
-    w.n_gates = list_gates(s, w.gate);
+    begin_gates(&w);
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
         size_t before = s->n_edges;
@@ -125,7 +148,7 @@ static void find_edges(struct step *s, bool with_addresses)
     }
     for (int kind = 0; kind < kinds; kind++)
         free_spaces(w.spaces[kind], w.n_spaces[kind]);
-    free(w.readers.list), free(w.consumer), free(w.gate);
+    free(w.readers.list), free(w.consumer), free(w.gate), free(w.lane_gated);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */

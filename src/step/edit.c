@@ -188,15 +188,6 @@ void let_go(struct edit *e, struct tensor *x)
             CHANGE(e, p->tensors[i]->persistent, false);
 }
 
-/* The part of `new` that x is of its root; in step files it may begin at any byte. */
-static struct tensor *same_view(struct pool *p, struct tensor *new, const struct tensor *x)
-{
-    struct tensor *view = new_range(p, new, x->name, x->offset, x->offset + x->bytes);
-    view->rank = x->rank;
-    memcpy(view->shape, x->shape, sizeof view->shape);
-    return view;
-}
-
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new)
 {
     CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,
@@ -208,7 +199,7 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
         if (x == old)
             CHANGE(e, t->access[i].tensor, new);
         else if (x->root == old)
-            CHANGE(e, t->access[i].tensor, same_view(e->step->pool, new, x));
+            CHANGE(e, t->access[i].tensor, same_part(e->step->pool, new, x));
     }
 }
 

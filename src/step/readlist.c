@@ -126,8 +126,10 @@ static struct tensor *read_operand(const struct reading *r, char *word)
 
 static void read_operands(struct reading *r, struct task *t, const char *key, enum access_mode mode)
 {
-    char *list = word_option(&r->line, key), *save = NULL;
-    for (char *word = list ? strtok_r(list, ",", &save) : NULL; word; word = strtok_r(NULL, ",", &save))
+    char *list = word_option(&r->line, key);
+    if (list && !*list) /* of nothing */
+        list = NULL;
+    for (char *word; (word = next_name(&r->line, &list));)
         add_access(t, read_operand(r, word), mode);
 }
 
@@ -202,7 +204,7 @@ static struct link *read_link(struct reading *r, size_t at)
 
 static void link_line(struct reading *r)
 {
-    char *devices = word_at(&r->line, 1, "the devices that share it"), *save = NULL;
+    char *devices = word_at(&r->line, 1, "the devices that share it");
     const char *way = word_at(&r->line, 2, "up or down");
     enum direction direction = strcmp(way, "up") == 0 ? LINK_UP : LINK_DOWN;
     if (direction == LINK_DOWN && strcmp(way, "down") != 0)
@@ -211,7 +213,7 @@ static void link_line(struct reading *r)
     link->queues = number_option(&r->line, "queues", 1, MOST_NUMBER, 0);
     const char *queue = word_option(&r->line, "queue");
     link->queue = queue ? read_rate(&r->line, queue) : 0;
-    for (char *name = strtok_r(devices, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+    for (char *name; (name = next_name(&r->line, &devices));) {
         struct device *d = read_device(r, name);
         if (d->is_host)
             fail_word(&r->line, name, "a device: a link joins it to the host");

@@ -71,10 +71,12 @@ void free_pool(struct pool *p); /* tensors, their sub-buffers and the slabs */
 /* The pool owns the tensor. */
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                           enum element element, int rank, const int64_t *shape);
-struct tensor *new_twin(struct pool *p, struct device *d, const struct tensor *like); /* the same, on d */
 /* `offset` counts elements of `of` and must keep the device's alignment where an OpenCL kernel takes the view. */
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
+/* Another one like it, on that device; and the part of `of`, as large as the root of `like`, that `like` is of that. */
+struct tensor *new_twin(struct pool *p, struct device *d, const struct tensor *like);
+struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
 void drop_tensors(struct pool *p, size_t n); /* all but the first n: no list may use them */
 /* The same for bytes without a shape, and for bytes [begin, end) of such a tensor. */
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
@@ -206,6 +208,8 @@ struct task {
 };
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
+/* Iterations after which the same tasks run again, or `most` where that takes more. */
+uint32_t repeat_of(const struct step *s, uint32_t most);
 
 enum { MOST_RUNS = 4 }; /* of a task that may be in flight */
 struct slot {           /* one of them */

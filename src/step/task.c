@@ -143,6 +143,18 @@ bool runs(const struct task *t, uint32_t number)
     return number % w->every == w->rest && (!w->test || w->test(w->context, number));
 }
 
+uint32_t repeat_of(const struct step *s, uint32_t most)
+{
+    uint64_t repeat = 1;
+    for (size_t i = 0; i < s->n && repeat < most; i++) {
+        uint64_t every = s->task[i]->when.every, common = repeat;
+        for (uint64_t a = every, b = repeat; a; common = a, a = b % a, b = common)
+            ;
+        repeat = repeat / common * every;
+    }
+    return (uint32_t)MIN(repeat, most);
+}
+
 bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test; }
 
 /* The directions in which the task touches the tensor by what it has declared so far. */
@@ -278,8 +290,8 @@ double link_latency(const struct link *const link[2])
 
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth)
 {
-    struct tensor *staged =
-        new_tensor(s->pool, s->pool->machine->host, MEM_WORK, from->name, from->element, from->rank, from->shape);
+    struct tensor *staged = new_twin(s->pool, s->pool->machine->host, from);
+    staged->class = MEM_WORK;
     staged->alone = true; /* else one move would wait for another */
     add_copy(s, open_lane(s->pool->machine, from->device, LANE_DOWNLOAD, nth), name, staged, from);
     return staged;

@@ -91,6 +91,15 @@ struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, siz
     return t;
 }
 
+struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)
+{
+    struct tensor *t = add_view(p, of, like->name, like->rank, like->shape);
+    CHECK(of->bytes == like->root->bytes, "%s of %s is no part of %s", like->name, like->root->name, of->name);
+    t->bytes = like->bytes;
+    t->offset = of->offset + like->offset;
+    return t;
+}
+
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes)
 {

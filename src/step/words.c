@@ -62,6 +62,14 @@ bool flag_option(struct line *l, const char *name)
     return false;
 }
 
+char *next_name(const struct line *l, char **list)
+{
+    char *name = strsep(list, ",");
+    if (name && !*name)
+        fail_word(l, ",", "a name before and behind each comma");
+    return name;
+}
+
 void check_all_used(const struct line *l, const char *takes)
 {
     for (size_t i = 1; i < l->n; i++)

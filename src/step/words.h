@@ -26,6 +26,8 @@ char *word_option(struct line *l, const char *key);
 int number_option(struct line *l, const char *key, int64_t low, int64_t high, int absent);
 double time_option(struct line *l, const char *key, double absent);
 bool flag_option(struct line *l, const char *name); /* is the word there? */
+/* Cuts the next name off a list with commas; NULL: there is none. */
+char *next_name(const struct line *l, char **list);
 /* Fails on a word that nobody has taken; `takes` shows the whole line. */
 void check_all_used(const struct line *l, const char *takes);
 

@@ -145,7 +145,7 @@ static char *own_name(json_t *taken, const char *name)
     return copy_string(own);
 }
 
-/* In the pool's order, in which place() gives addresses. */
+/* In the pool's order, in which place() gives addresses; what is kept from step to step without being touched, too. */
 static void print_tensors(struct writing *w)
 {
     const struct step *s = w->step;
@@ -156,7 +156,7 @@ static void print_tensors(struct writing *w)
             used[s->task[i]->access[a].tensor->root->id] = true;
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *t = s->pool->tensors[i];
-        if (!used[i])
+        if (!used[i] && !(t->persistent && t->root == t))
             continue;
         w->name[i] = own_name(taken, t->name);
         fprintf(w->out, "tensor %s ", w->name[i]);
