@@ -206,8 +206,8 @@ static void test_what_is_written_is_read(void **state)
     assert_memory_equal(t->lanes, lanes, sizeof lanes);
     for (size_t i = 1; i < t->n_records; i++)
         assert_true(t->records[i - 1].start <= t->records[i].start);
-    assert_int_equal(t->first_step, 1);
-    assert_int_equal(t->last_step, 4);
+    assert_int_equal(t->steps[0].n, 4);
+    assert_int_equal(t->steps[0].step[0].step, 1);
     assert_int_equal(t->whole_step, 4);
     trace_free(t);
 }
@@ -276,7 +276,6 @@ static void test_file_of_a_killed_writer_opens(void **state)
     assert_int_equal(s.n, 2);
     assert_int_equal(s.counted, 1); /* step 2 is not whole: only the warm-up is left */
     assert_int_equal(s.steps[s.first].step, 1);
-    trace_steps_free(&s);
     trace_free(t);
     free(output_of(COMMAND("summary", (char *)path), 0));
 }
@@ -293,7 +292,7 @@ static void test_unfinished_step_is_not_whole(void **state)
     put(w, &example[14], 0, 1);
     trace_close(w);
     struct trace *t = trace_open(path);
-    assert_int_equal(t->last_step, 4);
+    assert_int_equal(t->steps[0].step[t->steps[0].n - 1].step, 4);
     assert_int_equal(t->whole_step, 2);
     trace_free(t);
 }
@@ -593,9 +592,8 @@ static void check_hops(const char *path)
 {
     struct trace *t = trace_open(path);
     struct trace_steps s = trace_steps_of(t, 0);
-    struct trace_index *x = trace_index(t);
     for (size_t step = 0; step < s.n; step++) {
-        struct trace_path p = trace_critical_path(t, &s, x, step);
+        struct trace_path p = trace_critical_path(t, &s, step);
         uint64_t to = p.end;
         for (size_t i = 0; i < p.n; i++) {
             assert_int_equal(p.hops[i].to, to);
@@ -606,8 +604,6 @@ static void check_hops(const char *path)
         assert_int_equal(p.start, step ? s.steps[step - 1].end : 0);
         free(p.hops);
     }
-    trace_index_free(x);
-    trace_steps_free(&s);
     trace_free(t);
 }
 

@@ -209,7 +209,7 @@ static void test_two_traces_share_their_steps_start(void **state)
     struct view *v = view_of(a, b, 1280, 720, 1);
     must(run_script(v, "pagedown"));
     for (int i = 0; i < 2; i++)
-        assert_true(axis_of(v->track[i], find_span(v->track[i], 2)->start) == 0);
+        assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
     assert_true(v->to > 54e6); /* the longer one's step is in sight */
     end_view(v);
     free(a);
@@ -256,31 +256,34 @@ static struct trace_writer *begin_trace(const char *path)
     return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
 }
 
-/* What the track says is what its trace says, counted one by one. */
+/* What the trace says of its lanes, tasks and steps is what its records say, counted one by one. */
 static void expect_whole(const struct track *k)
 {
     const struct trace *t = k->trace;
     size_t taken = 0, steps = 0;
     for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
-        const struct bars *b = &k->lane[lane];
+        const struct bars *b = &t->bars[lane];
         uint64_t busy = 0;
         for (size_t i = 0; i < b->n; busy += b->bar[i].end - b->bar[i].start, i++) {
             const struct trace_record *r = &t->records[b->bar[i].record];
             assert_int_equal(t->tasks[r->task].lane, lane);
             assert_true(b->bar[i].start == r->start && b->bar[i].end == r->end && b->bar[i].busy == busy);
             assert_true(i == 0 || b->bar[i - 1].start <= r->start);
-            assert_int_equal(find_record(k, r), b->bar[i].record);
+            assert_int_equal(trace_find_from(t, r->task, r->step, 0), b->bar[i].record);
+            assert_int_equal(trace_find_before(t, r->task, r->step, SIZE_MAX), b->bar[i].record);
+            assert_int_equal(trace_find_before(t, r->task, r->step, b->bar[i].record), NO_RECORD);
         }
         taken += b->n;
     }
     assert_int_equal(taken, t->n_records);
-    for (size_t i = 0; i < k->n_steps; i++) {
+    for (size_t i = 0; i < k->steps->n; i++) {
+        const struct trace_step *s = &k->steps->step[i];
         uint64_t end = 0;
         for (size_t r = 0; r < t->n_records; r++)
-            end = t->records[r].step == k->step[i].step ? MAX(end, t->records[r].end) : end;
+            end = t->records[r].step == s->step ? MAX(end, t->records[r].end) : end;
         steps += end > 0;
-        assert_true(i == 0 || k->step[i - 1].step < k->step[i].step);
-        assert_true(end == 0 || k->step[i].end == end);
+        assert_true(i == 0 || s[-1].step < s->step);
+        assert_true(end == 0 || s->end == end);
     }
     assert_true(steps > 0 || t->n_records == 0);
 }
@@ -333,7 +336,7 @@ static void test_busy_time_is_that_of_the_bars(void **state)
     const struct track *k = v->track[0];
     for (uint32_t n = 0; n < 2000; n++) {
         struct random4 r = random_words(3, STREAM_TEST, 0, n);
-        const struct bars *b = &k->lane[r.word[0] % k->trace->header.n_lanes];
+        const struct bars *b = &k->trace->bars[r.word[0] % k->trace->header.n_lanes];
         uint64_t from = r.word[1] % (k->last + 1000), to = from + r.word[2] % 9000000, busy = 0;
         for (size_t i = 0; i < b->n; i++)
             if (b->bar[i].end > from && b->bar[i].start < to)

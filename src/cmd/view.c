@@ -96,7 +96,7 @@ static json_t *running_json(const struct track *k)
     json_t *lanes = json_array();
     struct trace_running now;
     for (uint32_t i = 0; i < k->trace->header.n_lanes; i++)
-        if (trace_follow_running(k->follow, i, &now))
+        if (trace_running(k->trace, i, &now))
             json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", k->trace->lanes[i].name, "task",
                                                    k->trace->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
@@ -110,7 +110,7 @@ static json_t *traces_json(const struct view *v)
         const struct track *k = v->track[i];
         json_array_append_new(traces, json_pack("{s:s, s:s, s:I, s:I, s:o}", "kind", trace_kind_name(k->trace), "state",
                                                 life_name(trace_follow_life(k->follow)), "records",
-                                                (json_int_t)k->trace->n_records, "steps", (json_int_t)k->n_steps,
+                                                (json_int_t)k->trace->n_records, "steps", (json_int_t)k->steps->n,
                                                 "running", running_json(k)));
     }
     return traces;

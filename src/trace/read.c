@@ -108,16 +108,10 @@ static int compare_memory(const struct trace_memory *m, uint32_t list, uint32_t 
 
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device)
 {
-    size_t low = 0, high = t->header.n_memory;
+    size_t behind;
     uint32_t list = t->tasks[task].list;
-    while (low < high) { /* entries before `low` are not behind (list, device, task), those from `high` on are */
-        size_t middle = (low + high) / 2;
-        if (compare_memory(&t->memory[middle], list, device, task) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct trace_memory *m = low ? &t->memory[low - 1] : NULL;
+    FIND_FIRST(behind, t->header.n_memory, compare_memory(&t->memory[behind], list, device, task) <= 0);
+    const struct trace_memory *m = behind ? &t->memory[behind - 1] : NULL;
     return m && m->list == list && m->device == device ? m : NULL;
 }
 
@@ -204,6 +198,8 @@ void trace_read_tables(struct reader *file, struct trace *t)
     t->tasks = read_table(file, h->tasks_at, h->n_tasks, sizeof *t->tasks);
     t->edges = read_table(file, h->edges_at, h->n_edges, sizeof *t->edges);
     t->memory = read_table(file, h->memory_at, h->n_memory, sizeof *t->memory);
+    t->bars = allocate(h->n_lanes, sizeof *t->bars);
+    t->runs = allocate(h->n_tasks, sizeof *t->runs);
     clean_names(file->path, h);
     check_devices(file->path, t);
     check_lanes(file->path, t);
@@ -213,12 +209,14 @@ void trace_read_tables(struct reader *file, struct trace *t)
 
 void trace_free(struct trace *t)
 {
-    free(t->devices);
-    free(t->lanes);
-    free(t->tasks);
-    free(t->edges);
-    free(t->memory);
-    free(t->records);
-    free(t->unfinished);
-    free(t);
+    for (size_t i = 0; t->bars && i < t->header.n_lanes; i++)
+        free(t->bars[i].bar);
+    for (size_t i = 0; t->runs && i < t->header.n_tasks; i++)
+        free(t->runs[i].record);
+    for (size_t i = 0; i < TRACE_LISTS; i++)
+        free(t->steps[i].step);
+    void *const parts[] = {t->devices, t->lanes,   t->tasks,      t->edges, t->memory,
+                           t->bars,    t->records, t->unfinished, t->runs,  t};
+    for (size_t i = 0; i < COUNT(parts); i++)
+        free(parts[i]);
 }

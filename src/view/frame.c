@@ -47,7 +47,7 @@ static int draw_state(const struct view *v, const struct track *k, int right, in
 {
     char text[48];
     enum trace_life life = trace_follow_life(k->follow);
-    double slow = trace_asks_slow(k->follow);
+    double slow = trace_asks(k->follow)->slow;
     if (k->broken)
         right = draw_chip(v, right, y, "file damaged", 0xffd55e00);
     else if (k->trace->header.kind != TRACE_SIMULATED)
@@ -91,7 +91,7 @@ static void draw_lane_label(const struct view *v, const struct row *row)
     char text[16] = "";
     if (to > from)
         snprintf(text, sizeof text, "%.0f%%",
-                 100 * (double)busy_between(&k->lane[row->index], from, to) / (double)(to - from));
+                 100 * (double)busy_between(&k->trace->bars[row->index], from, to) / (double)(to - from));
     put_text(v, right - width_of(v, text), y, text, theme->soft);
     put_text_within(v, 22 * u, y, short_lane_name(k->trace->lanes[row->index].name), theme->ink,
                     right - width_of(v, "100%") - 6 * u);
