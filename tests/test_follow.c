@@ -8,29 +8,28 @@
 #include <stdatomic.h>
 
 enum { LOAD, WORK, SAVE, N_TASKS };
-static const struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
-static const struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 0, 0}, {"0:0 upload", LANE_UPLOAD, 0, 0, 0}};
-static const struct trace_edge edges[] = {{LOAD, 0, 0}, {WORK, 0, 0}, {WORK, 1, 0}};
-static const struct trace_task tasks[N_TASKS] = {[LOAD] = {.name = "load", .lane = 1, .first_edge = 2, .n_edges = 1},
-                                                 [WORK] = {.name = "work", .lane = 0, .first_edge = 0, .n_edges = 1},
-                                                 [SAVE] = {.name = "save", .lane = 1, .first_edge = 1, .n_edges = 1}};
-static const struct trace_memory memory[] = {{0, 0, LOAD, 0, {10}}, {0, 0, SAVE, 0, {5}}};
-static const char *const lists[] = {"train"};
-static const struct trace_tables tables = {.kind = TRACE_REAL,
-                                           .pace_scale = 1,
-                                           .model = "example",
-                                           .n_devices = 1,
-                                           .n_lanes = 2,
-                                           .n_tasks = N_TASKS,
-                                           .n_edges = COUNT(edges),
-                                           .n_memory = COUNT(memory),
-                                           .n_lists = 1,
-                                           .devices = devices,
-                                           .lanes = lanes,
-                                           .tasks = tasks,
-                                           .edges = edges,
-                                           .memory = memory,
-                                           .lists = lists};
+static struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
+static struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 0, 0}, {"0:0 upload", LANE_UPLOAD, 0, 0, 0}};
+static struct trace_edge edges[] = {{LOAD, 0, 0}, {WORK, 0, 0}, {WORK, 1, 0}};
+static struct trace_task tasks[N_TASKS] = {[LOAD] = {.name = "load", .lane = 1, .first_edge = 2, .n_edges = 1},
+                                           [WORK] = {.name = "work", .lane = 0, .first_edge = 0, .n_edges = 1},
+                                           [SAVE] = {.name = "save", .lane = 1, .first_edge = 1, .n_edges = 1}};
+static struct trace_memory memory[] = {{0, 0, LOAD, 0, {10}}, {0, 0, SAVE, 0, {5}}};
+static const struct trace tables = {.header = {.kind = TRACE_REAL,
+                                               .pace_scale = 1,
+                                               .model = "example",
+                                               .n_devices = 1,
+                                               .n_lanes = 2,
+                                               .n_tasks = N_TASKS,
+                                               .n_edges = COUNT(edges),
+                                               .n_memory = COUNT(memory),
+                                               .n_lists = 1,
+                                               .list = {"train"}},
+                                    .devices = devices,
+                                    .lanes = lanes,
+                                    .tasks = tasks,
+                                    .edges = edges,
+                                    .memory = memory};
 
 static struct trace_follow *follow(const char *path)
 {

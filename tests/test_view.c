@@ -221,9 +221,8 @@ static void test_two_traces_share_their_steps_start(void **state)
 enum { LANES = 3, TASKS = 12, STEPS = 40 };
 static struct trace_writer *begin_trace(const char *path)
 {
-    static const struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
-    static const char *const lists[] = {"train"}, *const roles[] = {"other"}, *const classes[] = {"work"};
-    static const struct trace_memory memory[] = {{0, 0, 0, 0, {100}}, {0, 0, 5, 0, {1000}}};
+    static struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
+    static struct trace_memory memory[] = {{0, 0, 0, 0, {100}}, {0, 0, 5, 0, {1000}}};
     struct trace_lane lanes[LANES] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
                                       {.name = "0:0 upload", .kind = LANE_UPLOAD},
                                       {.name = "host cpu", .kind = LANE_CPU}};
@@ -234,25 +233,25 @@ static struct trace_writer *begin_trace(const char *path)
         tasks[i] = (struct trace_task){
             .name = "task", .layer = (int)i - 1, .micro = -1, .lane = i % LANES, .first_edge = i, .n_edges = 1};
     }
-    struct trace_tables t = {.kind = TRACE_REAL,
-                             .pace_scale = 1,
-                             .model = "grows",
-                             .n_devices = 1,
-                             .devices = &device,
-                             .n_lanes = LANES,
-                             .lanes = lanes,
-                             .n_tasks = TASKS,
-                             .tasks = tasks,
-                             .n_edges = TASKS,
-                             .edges = edges,
-                             .n_memory = COUNT(memory),
-                             .memory = memory,
-                             .n_lists = 1,
-                             .lists = lists,
-                             .n_roles = 1,
-                             .roles = roles,
-                             .n_classes = 1,
-                             .classes = classes};
+    struct trace t = {.header = {.kind = TRACE_REAL,
+                                 .pace_scale = 1,
+                                 .model = "grows",
+                                 .n_devices = 1,
+                                 .n_lanes = LANES,
+                                 .n_tasks = TASKS,
+                                 .n_edges = TASKS,
+                                 .n_memory = COUNT(memory),
+                                 .n_lists = 1,
+                                 .list = {"train"},
+                                 .n_roles = 1,
+                                 .role = {"other"},
+                                 .n_classes = 1,
+                                 .memory = {"work"}},
+                      .devices = &device,
+                      .lanes = lanes,
+                      .tasks = tasks,
+                      .edges = edges,
+                      .memory = memory};
     return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
 }
 

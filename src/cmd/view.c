@@ -109,7 +109,7 @@ static json_t *traces_json(const struct view *v)
     for (int i = 0; i < v->n_tracks; i++) {
         const struct track *k = v->track[i];
         json_array_append_new(traces, json_pack("{s:s, s:s, s:I, s:I, s:o}", "kind", trace_kind_name(k->trace), "state",
-                                                life_name(trace_follow_life(k->follow)), "records",
+                                                life_name[trace_follow_life(k->follow)], "records",
                                                 (json_int_t)k->trace->n_records, "steps", (json_int_t)k->steps->n,
                                                 "running", running_json(k)));
     }

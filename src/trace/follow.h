@@ -62,7 +62,16 @@ enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000, TRACE_SLOWEST = 10
 const struct trace_control *trace_asks(const struct trace_follow *f);
 void trace_ask(struct trace_follow *f, struct trace_control wanted);
 
-/* ---- between read.c and follow.c ------------------------------------------------------------------------------- */
+/* ---- between the files of this folder -------------------------------------------------------------------------- */
+
+/* A table of the file: where the header says how long it is and where, and where struct trace has it. */
+struct trace_part {
+    const char *what;
+    size_t at, n, table, size; /* the last: of an entry */
+};
+enum { TRACE_PARTS = 5 };
+extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
+#define PART_OF(type, whole, offset) ((type *)(void *)((char *)(whole) + (offset)))
 
 struct reader;
 /* Header and tables, checked, into a zeroed trace; fails with what is wrong. */

@@ -126,24 +126,11 @@ struct trace_record {
 
 /* ---- write.c --------------------------------------------------------------------------------------------------- */
 
-/* What is known before anything runs; the arrays are copied into the file. */
-struct trace_tables {
-    enum trace_kind kind;
-    double pace_scale;
-    const char *model;
-    size_t n_lanes, n_tasks, n_edges, n_lists;
-    const struct trace_lane *lanes;
-    const struct trace_task *tasks;
-    const struct trace_edge *edges;
-    const char *const *lists;
-    size_t n_devices, n_memory, n_roles, n_classes;
-    const struct trace_device *devices;
-    const struct trace_memory *memory;
-    const char *const *roles, *const *classes;
-};
+struct trace;
 struct trace_writer;
-/* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept. */
-struct trace_writer *trace_create(const char *path, const struct trace_tables *tables, uint64_t capacity);
+/* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept.  What is known
+ * before anything runs is copied from `tables`: its tables, and of its header kind, pace scale, counts and names. */
+struct trace_writer *trace_create(const char *path, const struct trace *tables, uint64_t capacity);
 /* First phase: returns the record's number for trace_end().  One thread at a time calls begin (the issuing thread);
  * trace_end may come from any thread, in any order, once per record.  When the ring has come round to a record before
  * it ended, its end is dropped.  end < start is stored as start = end and TRACE_APPROXIMATE; end = 0, which only a

@@ -92,7 +92,8 @@ static void draw_label(const struct brush *b, const struct trace_task *task, int
         snprintf(text, sizeof text, "%s", task->name);
     int wide = width_of(b->v, text);
     if (wide <= room && high <= b->height)
-        put_text(b->v, x + (width - wide) / 2, b->y + (b->height - high) / 2, text, readable_on(colour));
+        put_text(b->v, x + (width - wide) / 2, b->y + (b->height - high) / 2, x + width, readable_on(colour), "%s",
+                 text);
 }
 
 /* Queued, and behind what ran before: a thin bar, up to the start. */

@@ -54,13 +54,12 @@ static void draw_areas(const struct view *v, const struct trace *t, const struct
 
 static void draw_budget(const struct view *v, const struct box *b, double budget, double top)
 {
-    char text[64], bytes[32];
+    char bytes[32];
     int u = v->scale, y = b->y + b->h - (int)(budget / top * b->h);
     uint32_t colour = theme_of(v)->accent;
     for (int x = b->x; x < b->x + b->w; x += 8 * u)
         fill(v, x, y, 5 * u, u, colour);
-    snprintf(text, sizeof text, "budget %s", format_bytes(bytes, budget));
-    put_text(v, b->x + b->w - width_of(v, text), y + u, text, colour);
+    put_text(v, AT_RIGHT, y + u, b->x + b->w, colour, "budget %s", format_bytes(bytes, budget));
 }
 
 void draw_memory(const struct view *v, const struct row *row)

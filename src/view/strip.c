@@ -77,17 +77,14 @@ static void draw_loss(const struct view *v, const struct box *b)
 static void draw_overview_labels(const struct view *v, const struct box *b, double median)
 {
     const struct theme *theme = theme_of(v);
-    const struct track *k = v->track[0];
-    char text[32], label[64];
-    int u = v->scale;
-    snprintf(label, sizeof label, "%zu step%s", k->steps->n, k->steps->n == 1 ? "" : "s");
-    put_text(v, 10 * u, b->y, label, theme->ink);
-    snprintf(label, sizeof label, "median %s", format_ns(text, median));
-    put_text(v, 10 * u, b->y + 18 * u, label, theme->soft);
+    size_t n = v->track[0]->steps->n;
     double loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
-    snprintf(label, sizeof label, "loss %.4f", loss);
+    char text[32];
+    int u = v->scale;
+    put_text(v, 10 * u, b->y, b->x, theme->ink, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(v, 10 * u, b->y + 18 * u, b->x, theme->soft, "median %s", format_ns(text, median));
     if (isfinite(loss))
-        put_text(v, 10 * u, b->y + 36 * u, label, theme->soft);
+        put_text(v, 10 * u, b->y + 36 * u, b->x, theme->soft, "loss %.4f", loss);
 }
 
 static void draw_overview(const struct view *v)
@@ -141,7 +138,7 @@ static void draw_ticks(const struct view *v)
         tick_label(text, at, tick, fmax(fabs(v->from), fabs(v->to)));
         fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, theme->border);
         if (x + width_of(v, text) + 5 * u < p.ruler.x + p.ruler.w)
-            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, text, theme->soft);
+            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, theme->soft, "%s", text);
     }
     fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, theme->border);
 }
@@ -177,7 +174,7 @@ static int draw_step_number(const struct view *v, const struct trace_step *s, do
     int wide = width_of(v, text);
     if (x < free_from || x + wide > b.x + b.w)
         return free_from;
-    put_text(v, (int)x, b.y + 2 * v->scale, text, s->step == v->anchor ? theme->accent : theme->ink);
+    put_text(v, (int)x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? theme->accent : theme->ink, "%s", text);
     return (int)x + wide + 16 * v->scale;
 }
 

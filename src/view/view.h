@@ -145,14 +145,14 @@ void look_at_end(struct view *v);
 void draw_lane(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
-/* ---- pen.c, strip.c, marks.c, frame.c
- * --------------------------------------------------------------------------------- */
+/* ---- pen.c, strip.c, marks.c, frame.c -------------------------------------------------------------------------- */
 
 void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour);
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
-void put_text(const struct view *v, int x, int y, const char *text, uint32_t colour);
-void put_text_within(const struct view *v, int x, int y, const char *text, uint32_t colour, int right);
 int width_of(const struct view *v, const char *text);
+/* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..".  Returns where it starts. */
+enum { AT_RIGHT = -1 };
+int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...) PRINTF_LIKE(6, 7);
 
 void draw_strip(const struct view *v);                                             /* overview and ruler */
 void draw_borders(const struct view *v, const struct track *k, int y, int height); /* of steps, through rows */
@@ -160,7 +160,7 @@ uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
-const char *life_name(enum trace_life life);      /* "live", "paused", "stopped", ... */
+extern const char *const life_name[];             /* of enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *v, struct canvas *c); /* the whole picture; lays out first */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
