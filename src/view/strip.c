@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
@@ -67,7 +68,9 @@ static void draw_loss(const struct view *v, const struct box *b)
             continue;
         int x = (int)step_x(v, (double)i + 0.5),
             y = b->y + (int)((high - value) / (high - low) * (b->h - 2 * v->scale));
-        for (int n = 0; n < 2 * v->scale && last_y != NOTHING; n++)
+        if (x == last_x)
+            fill(v, x, MIN(y, last_y), 1, abs(y - last_y) + 2 * v->scale, theme_of(v)->ink);
+        for (int n = 0; n < 2 * v->scale && x != last_x && last_y != NOTHING; n++)
             draw_line(v->canvas, last_x, last_y + n, x, y + n, theme_of(v)->ink);
         last_x = x;
         last_y = y;

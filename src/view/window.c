@@ -1,8 +1,9 @@
 /* window.c - a view in a window: SDL2's part, and nobody else's.
  *
  * The canvas is the window's own surface, so that a window shows what a PNG does, and nothing is copied on the way.
- * Drawn again only when something has changed; while the trainer lives its ring is polled ten times a second, which
- * also renews a pause (see trace/follow.h).
+ * Drawn again only when something has changed; while the trainer runs its ring is polled five times a second, and ten
+ * times while it is held, which also renews the pause (see trace/follow.h).  The training comes first: this process has
+ * a lower priority.
  */
 #define SDL_MAIN_HANDLED
 #include <SDL.h>
@@ -11,8 +12,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-enum { POLL_MS = 100, IDLE_MS = 1000, FINE_DPI = 168 };
+enum { HELD_MS = 100, LIVE_MS = 200, IDLE_MS = 1000, NICE = 10, FINE_DPI = 168 };
 
 struct window {
     struct view *view;
@@ -151,15 +153,21 @@ static void show(struct window *w)
     SDL_UpdateWindowSurface(w->window);
 }
 
+static int poll_ms(const struct view *v)
+{
+    bool held = trace_asks(v->track[0]->follow)->pause;
+    return !is_followed(v) ? IDLE_MS : held ? HELD_MS : LIVE_MS;
+}
+
 static void run_window(struct window *w)
 {
     uint64_t polled = 0;
     for (bool changed = true; !w->view->quit;) {
-        bool followed = is_followed(w->view); /* before the poll, which so takes the last that there is */
+        int ms = poll_ms(w->view);
         if (changed)
             show(w);
-        changed = take_events(w, followed ? POLL_MS : IDLE_MS);
-        if (now_ns() - polled >= POLL_MS * UINT64_C(1000000)) {
+        changed = take_events(w, ms);
+        if (now_ns() - polled >= (uint64_t)MIN(ms, poll_ms(w->view)) * 1000000) {
             changed |= poll_view(w->view);
             polled = now_ns();
         }
@@ -170,11 +178,13 @@ struct problem *show_window(struct view *v, bool choose_scale)
 {
     struct window w = {.view = v};
     struct problem *wrong = NULL;
-    if (open_window(&w, choose_scale))
+    if (open_window(&w, choose_scale)) {
+        setpriority(PRIO_PROCESS, 0, NICE);
         run_window(&w);
-    else
+    } else {
         wrong = new_problem(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
                             SDL_GetError());
+    }
     close_window(&w);
     return wrong;
 }
