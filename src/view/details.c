@@ -131,8 +131,8 @@ void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES])
         if (v->n_tracks > 1)
             put(&lines[i], "%c   ", 'A' + i);
         if (s)
-            put(&lines[i], "step %" PRIu32 ": %s from start to start", s->step,
-                format_ns(text, step_ns(v->track[i], s)));
+            put(&lines[i], "step %" PRIu32 ": %s %s", s->step, format_ns(text, step_ns(v->track[i], s)),
+                s == newest_step(v->track[i]) && is_living(v->track[i]) ? "so far" : "from start to start");
     }
     put(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
 }

@@ -141,7 +141,7 @@ static int draw_legend_item(const struct view *v, int x, const char *text, uint3
         return x;
     fill(v, x, b.y + 7 * u, 12 * u, 12 * u, colour);
     put_text(v, x + 17 * u, b.y + 5 * u, right, theme_of(v)->ink, "%s", text);
-    return right + 14 * u;
+    return right + 10 * u;
 }
 
 static void draw_legend(const struct view *v)

@@ -175,21 +175,15 @@ void look_at_all(struct view *v)
     look_at(v, from - 0.015 * (to - from), to + 0.015 * (to - from));
 }
 
-/* Three steps, until somebody zooms; a second while there is none. */
-static double length_to_follow(const struct view *v)
-{
-    const struct track *k = v->track[0];
-    if (v->zoomed)
-        return v->to - v->from;
-    return k->steps->n ? 3 * step_ns(k, &k->steps->step[MAX(k->steps->n, 2) - 2]) : 1e9;
-}
-
-/* What happens now at the right, the newest step as the anchor. */
+/* What happens now at the right, the newest step as the anchor: three steps, until somebody zooms. */
 void look_at_end(struct view *v)
 {
     const struct track *k = v->track[0];
-    double length = length_to_follow(v);
-    set_anchor(v, k->steps->n ? k->steps->step[k->steps->n - 1].step : 0);
+    const struct trace_step *newest = newest_step(k);
+    double second = 1e9, length = v->to - v->from;
+    set_anchor(v, newest ? newest->step : 0);
+    if (!v->zoomed)
+        length = newest ? 3 * step_ns(k, newest - (newest > k->steps->step)) : second;
     double end = axis_of(k, k->now);
     look_at(v, end - 0.87 * length, end + 0.13 * length);
 }

@@ -22,6 +22,14 @@ double step_ns(const struct track *k, const struct trace_step *s)
     return (double)((last ? MAX(s->end, s->work) : next->work) - s->work) * k->trace->header.pace_scale;
 }
 
+const struct trace_step *newest_step(const struct track *k)
+{
+    size_t n = k->steps->n;
+    while (n > 1 && !k->steps->step[n - 1].computes)
+        n--;
+    return n ? &k->steps->step[n - 1] : NULL;
+}
+
 double axis_of(const struct track *k, uint64_t clock)
 {
     double ns = clock >= k->zero ? (double)(clock - k->zero) : -(double)(k->zero - clock);

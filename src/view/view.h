@@ -49,7 +49,9 @@ bool is_living(const struct track *k); /* may there be something new? */
 bool poll_track(struct track *k);
 
 const struct trace_step *find_step(const struct track *k,
-                                   uint32_t step);                 /* the last one up to it, else the first; NULL */
+                                   uint32_t step); /* the last one up to it, else the first; NULL */
+/* The last that computes: batches are fetched ahead, for steps that have not begun; NULL. */
+const struct trace_step *newest_step(const struct track *k);
 double step_ns(const struct track *k, const struct trace_step *s); /* from where its work begins to the next's */
 double axis_of(const struct track *k, uint64_t clock);             /* ns on the axis */
 uint64_t clock_of(const struct track *k, double axis);             /* the inverse, clamped */
