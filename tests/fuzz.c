@@ -76,7 +76,7 @@ static int follow(int n, char **words)
     struct problem *p = trace_follow_poll(f, &news);
     free(trace_follow_poll(f, &news));
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
-        trace_follow_running(f, i, &r);
+        trace_running(t, i, &r);
     for (uint32_t i = 0; i < t->header.n_tasks; i++)
         trace_memory_at(t, i, 0);
     trace_follow_close(f);

@@ -8,29 +8,28 @@
 #include <stdatomic.h>
 
 enum { LOAD, WORK, SAVE, N_TASKS };
-static const struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
-static const struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 0, 0}, {"0:0 upload", LANE_UPLOAD, 0, 0, 0}};
-static const struct trace_edge edges[] = {{LOAD, 0, 0}, {WORK, 0, 0}, {WORK, 1, 0}};
-static const struct trace_task tasks[N_TASKS] = {[LOAD] = {.name = "load", .lane = 1, .first_edge = 2, .n_edges = 1},
-                                                 [WORK] = {.name = "work", .lane = 0, .first_edge = 0, .n_edges = 1},
-                                                 [SAVE] = {.name = "save", .lane = 1, .first_edge = 1, .n_edges = 1}};
-static const struct trace_memory memory[] = {{0, 0, LOAD, 0, {10}}, {0, 0, SAVE, 0, {5}}};
-static const char *const lists[] = {"train"};
-static const struct trace_tables tables = {.kind = TRACE_REAL,
-                                           .pace_scale = 1,
-                                           .model = "example",
-                                           .n_devices = 1,
-                                           .n_lanes = 2,
-                                           .n_tasks = N_TASKS,
-                                           .n_edges = COUNT(edges),
-                                           .n_memory = COUNT(memory),
-                                           .n_lists = 1,
-                                           .devices = devices,
-                                           .lanes = lanes,
-                                           .tasks = tasks,
-                                           .edges = edges,
-                                           .memory = memory,
-                                           .lists = lists};
+static struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
+static struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 0, 0}, {"0:0 upload", LANE_UPLOAD, 0, 0, 0}};
+static struct trace_edge edges[] = {{LOAD, 0, 0}, {WORK, 0, 0}, {WORK, 1, 0}};
+static struct trace_task tasks[N_TASKS] = {[LOAD] = {.name = "load", .lane = 1, .first_edge = 2, .n_edges = 1},
+                                           [WORK] = {.name = "work", .lane = 0, .first_edge = 0, .n_edges = 1},
+                                           [SAVE] = {.name = "save", .lane = 1, .first_edge = 1, .n_edges = 1}};
+static struct trace_memory memory[] = {{0, 0, LOAD, 0, {10}}, {0, 0, SAVE, 0, {5}}};
+static const struct trace tables = {.header = {.kind = TRACE_REAL,
+                                               .pace_scale = 1,
+                                               .model = "example",
+                                               .n_devices = 1,
+                                               .n_lanes = 2,
+                                               .n_tasks = N_TASKS,
+                                               .n_edges = COUNT(edges),
+                                               .n_memory = COUNT(memory),
+                                               .n_lists = 1,
+                                               .list = {"train"}},
+                                    .devices = devices,
+                                    .lanes = lanes,
+                                    .tasks = tasks,
+                                    .edges = edges,
+                                    .memory = memory};
 
 static struct trace_follow *follow(const char *path)
 {
@@ -242,11 +241,11 @@ static void test_a_stopped_trainer_shows_what_runs(void **state)
         usleep(1000);
     struct trace_follow *f = follow(path);
     assert_true(becomes(f, LIFE_STOPPED));
-    assert_true(trace_follow_running(f, 1, &r));
+    assert_true(trace_running(trace_follow_trace(f), 1, &r));
     assert_int_equal(r.record->task, LOAD);
     assert_false(r.waits);
     assert_int_equal(r.since, 30);
-    assert_true(trace_follow_running(f, 0, &r));
+    assert_true(trace_running(trace_follow_trace(f), 0, &r));
     assert_true(r.waits); /* for load */
     kill(child, SIGCONT);
     assert_true(becomes(f, LIFE_RUNS));
@@ -255,6 +254,13 @@ static void test_a_stopped_trainer_shows_what_runs(void **state)
     assert_true(becomes(f, LIFE_GONE));
     assert_false(trace_can_ask(f));
     trace_follow_close(f);
+}
+
+static void ask(struct trace_follow *f, bool hold, double slow, uint64_t more_tasks, uint64_t more_steps)
+{
+    const struct trace_control *now = trace_asks(f);
+    trace_ask(f, (struct trace_control){
+                     .pause = hold, .slow = slow, .tasks = now->tasks + more_tasks, .steps = now->steps + more_steps});
 }
 
 static pid_t start_training(const char *trace, const char *log, const char *more)
@@ -302,26 +308,25 @@ static void step_through(const char *more)
     pid_t child = start_training(trace, log, more);
     struct trace_follow *f = follow(trace);
     const struct trace *t = trace_follow_trace(f);
-    trace_ask_pause(f, true);
+    ask(f, true, 1, 0, 0);
     assert_true(becomes(f, LIFE_PAUSED));
     uint64_t head = head_of(f);
     uint32_t next = (uint32_t)t->header.held - 1, in_step = 0;
-    trace_ask_task(f);
+    ask(f, true, 1, 1, 0);
     expect_head(f, head + 1);
-    trace_ask_task(f);
-    trace_ask_task(f);
+    ask(f, true, 1, 1, 0);
+    ask(f, true, 1, 1, 0);
     expect_head(f, head + 3);
     for (uint32_t i = 0; i < t->header.n_tasks; i++)
         in_step += t->tasks[i].list == t->tasks[next].list;
-    trace_ask_step(f); /* the rest of this one */
+    ask(f, true, 1, 0, 1); /* the rest of this one */
     expect_head(f, head - next + in_step);
-    trace_ask_step(f);
+    ask(f, true, 1, 0, 1);
     expect_head(f, head - next + 2 * in_step);
-    trace_ask_slow(f, 3);
-    trace_ask_step(f);
+    ask(f, true, 3, 0, 0);
+    ask(f, true, 3, 0, 1);
     expect_head(f, head - next + 3 * in_step);
-    trace_ask_slow(f, 1);
-    trace_ask_pause(f, false);
+    ask(f, false, 1, 0, 0);
     assert_true(becomes(f, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
     bool slowed = false;
@@ -354,7 +359,7 @@ static void test_a_killed_viewer_lets_the_trainer_go(void **state)
     if (viewer == 0) {
         struct trace_follow *f = follow(trace);
         struct trace_news news;
-        trace_ask_pause(f, true);
+        ask(f, true, 1, 0, 0);
         for (;; usleep(10000))
             free(trace_follow_poll(f, &news));
     }

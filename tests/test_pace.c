@@ -370,7 +370,6 @@ static void test_a_simulated_trace_is_read_as_simulated(void **state)
     uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
     assert_true(fabs(1e-6 * (double)last - ms) < 1e-5);            /* whole nanoseconds */
     assert_true(fabs(1e-6 * trace_period_ns(&steps) - ms) < 1e-5); /* what `yard trace summary` prints */
-    trace_steps_free(&steps);
     trace_free(t);
     json_decref(plan), json_decref(summary);
     free(path);

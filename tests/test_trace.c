@@ -25,13 +25,13 @@ int cmd_trace(int argc, char **argv);
  *   eval                                                             1000-1040, once, in a list of its own
  */
 enum { LOAD, FWD0, FWD1, ADAMW, SIDE, EVAL, N_TASKS };
-static const struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}, {"host", "host", 1 << 20, 0}};
-static const struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 1e9, 0},
-                                          {"0:0 upload", LANE_UPLOAD, 0, 0, 1e9},
-                                          {"host cpu", LANE_CPU, 1, 0, 0},
-                                          {"0:0 compute2", LANE_COMPUTE, 0, 1e9, 0}};
-static const struct trace_edge edges[] = {{LOAD, 0, 0}, {ADAMW, 1, 0}, {FWD0, 0, 0}, {FWD1, 0, 1}};
-static const struct trace_task tasks[N_TASKS] = {
+static struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}, {"host", "host", 1 << 20, 0}};
+static struct trace_lane lanes[] = {{"0:0 compute", LANE_COMPUTE, 0, 1e9, 0},
+                                    {"0:0 upload", LANE_UPLOAD, 0, 0, 1e9},
+                                    {"host cpu", LANE_CPU, 1, 0, 0},
+                                    {"0:0 compute2", LANE_COMPUTE, 0, 1e9, 0}};
+static struct trace_edge edges[] = {{LOAD, 0, 0}, {ADAMW, 1, 0}, {FWD0, 0, 0}, {FWD1, 0, 1}};
+static struct trace_task tasks[N_TASKS] = {
     [LOAD] = {.name = "load", .layer = -1, .micro = -1, .lane = 1, .bytes = 140000},
     [FWD0] = {.name = "fwd", .flops = 3e6, .n_edges = 2, .role = 1, .shape = "4x8 <- 4x2, 2x8"},
     [FWD1] = {.name = "fwd", .layer = 1, .flops = 3e6, .first_edge = 2, .n_edges = 1, .role = 1},
@@ -39,32 +39,30 @@ static const struct trace_task tasks[N_TASKS] = {
     [SIDE] = {.name = "side", .layer = -1, .micro = -1, .lane = 3},
     [EVAL] = {.name = "eval", .layer = -1, .micro = -1, .list = 1}};
 /* On device 0 bytes rise from FWD0 on and fall at ADAMW; the eval list holds others. */
-static const struct trace_memory memory[] = {{0, 0, LOAD, 0, {100, 10}},
-                                             {0, 0, FWD0, 0, {100, 50}},
-                                             {0, 0, ADAMW, 0, {100, 0}},
-                                             {0, 1, LOAD, 0, {7, 7}},
-                                             {1, 0, EVAL, 0, {100, 3}}};
-static const char *const roles[] = {"other", "forward"}, *const classes[] = {"parameters", "activations"};
-static const char *const lists[] = {"train", "eval"};
-static const struct trace_tables tables = {.kind = TRACE_SIMULATED,
-                                           .pace_scale = 1,
-                                           .model = "example",
-                                           .n_devices = COUNT(devices),
-                                           .n_lanes = COUNT(lanes),
-                                           .n_tasks = N_TASKS,
-                                           .n_edges = COUNT(edges),
-                                           .n_memory = COUNT(memory),
-                                           .n_lists = 2,
-                                           .n_roles = COUNT(roles),
-                                           .n_classes = COUNT(classes),
-                                           .devices = devices,
-                                           .lanes = lanes,
-                                           .tasks = tasks,
-                                           .edges = edges,
-                                           .memory = memory,
-                                           .lists = lists,
-                                           .roles = roles,
-                                           .classes = classes};
+static struct trace_memory memory[] = {{0, 0, LOAD, 0, {100, 10}},
+                                       {0, 0, FWD0, 0, {100, 50}},
+                                       {0, 0, ADAMW, 0, {100, 0}},
+                                       {0, 1, LOAD, 0, {7, 7}},
+                                       {1, 0, EVAL, 0, {100, 3}}};
+static const struct trace tables = {.header = {.kind = TRACE_SIMULATED,
+                                               .pace_scale = 1,
+                                               .model = "example",
+                                               .n_devices = COUNT(devices),
+                                               .n_lanes = COUNT(lanes),
+                                               .n_tasks = N_TASKS,
+                                               .n_edges = COUNT(edges),
+                                               .n_memory = COUNT(memory),
+                                               .n_lists = 2,
+                                               .n_roles = 2,
+                                               .n_classes = 2,
+                                               .list = {"train", "eval"},
+                                               .role = {"other", "forward"},
+                                               .memory = {"parameters", "activations"}},
+                                    .devices = devices,
+                                    .lanes = lanes,
+                                    .tasks = tasks,
+                                    .edges = edges,
+                                    .memory = memory};
 
 struct when {
     uint32_t step, task;
@@ -84,7 +82,7 @@ static void put(struct trace_writer *w, const struct when *x, uint64_t zero, uns
     trace_end(w, number, zero + x->start * unit, zero + x->end * unit, 0);
 }
 
-static const char *make(const char *name, const struct trace_tables *with, const struct when *when, size_t n)
+static const char *make(const char *name, const struct trace *with, const struct when *when, size_t n)
 {
     const char *path = temp_path(name);
     struct trace_writer *w = trace_create(path, with, n + 3);
@@ -206,8 +204,8 @@ static void test_what_is_written_is_read(void **state)
     assert_memory_equal(t->lanes, lanes, sizeof lanes);
     for (size_t i = 1; i < t->n_records; i++)
         assert_true(t->records[i - 1].start <= t->records[i].start);
-    assert_int_equal(t->first_step, 1);
-    assert_int_equal(t->last_step, 4);
+    assert_int_equal(t->steps[0].n, 4);
+    assert_int_equal(t->steps[0].step[0].step, 1);
     assert_int_equal(t->whole_step, 4);
     trace_free(t);
 }
@@ -276,7 +274,6 @@ static void test_file_of_a_killed_writer_opens(void **state)
     assert_int_equal(s.n, 2);
     assert_int_equal(s.counted, 1); /* step 2 is not whole: only the warm-up is left */
     assert_int_equal(s.steps[s.first].step, 1);
-    trace_steps_free(&s);
     trace_free(t);
     free(output_of(COMMAND("summary", (char *)path), 0));
 }
@@ -293,7 +290,7 @@ static void test_unfinished_step_is_not_whole(void **state)
     put(w, &example[14], 0, 1);
     trace_close(w);
     struct trace *t = trace_open(path);
-    assert_int_equal(t->last_step, 4);
+    assert_int_equal(t->steps[0].step[t->steps[0].n - 1].step, 4);
     assert_int_equal(t->whole_step, 2);
     trace_free(t);
 }
@@ -457,7 +454,7 @@ static void test_damaged_tables_are_refused(void **state)
     DAMAGE(MEMORY(device), uint32_t, COUNT(devices));
     DAMAGE(MEMORY(task), uint32_t, N_TASKS);
     DAMAGE(MEMORY(task), uint32_t, ADAMW); /* not in order */
-    DAMAGE(TASK(role), uint32_t, COUNT(roles));
+    DAMAGE(TASK(role), uint32_t, tables.header.n_roles);
     DAMAGE(TASK(lane), uint32_t, COUNT(lanes));
     DAMAGE(TASK(list), uint32_t, 2);
     DAMAGE(TASK(flops), double, INFINITY);
@@ -593,9 +590,8 @@ static void check_hops(const char *path)
 {
     struct trace *t = trace_open(path);
     struct trace_steps s = trace_steps_of(t, 0);
-    struct trace_index *x = trace_index(t);
     for (size_t step = 0; step < s.n; step++) {
-        struct trace_path p = trace_critical_path(t, &s, x, step);
+        struct trace_path p = trace_critical_path(t, &s, step);
         uint64_t to = p.end;
         for (size_t i = 0; i < p.n; i++) {
             assert_int_equal(p.hops[i].to, to);
@@ -606,8 +602,6 @@ static void check_hops(const char *path)
         assert_int_equal(p.start, step ? s.steps[step - 1].end : 0);
         free(p.hops);
     }
-    trace_index_free(x);
-    trace_steps_free(&s);
     trace_free(t);
 }
 
@@ -623,9 +617,9 @@ static void test_hops_fill_the_period(void **state)
 /* Twice as slow and with a clock far from 0: the modelled times are the example's. */
 static const char *make_paced(const char *name)
 {
-    struct trace_tables paced = tables;
-    paced.kind = TRACE_PACED;
-    paced.pace_scale = 0.5;
+    struct trace paced = tables;
+    paced.header.kind = TRACE_PACED;
+    paced.header.pace_scale = 0.5;
     const char *path = temp_path(name);
     struct trace_writer *w = trace_create(path, &paced, COUNT(example));
     uint64_t zero = 5000000000;
@@ -687,7 +681,7 @@ static void test_diff_of_two_traces(void **state)
     static const struct when other[] = {{1, LOAD, 0, 77, 0},     {1, FWD0, 77, 97, 0},   {1, FWD1, 97, 124, 0},
                                         {1, ADAMW, 124, 174, 0}, {1, EVAL, 200, 240, 0}, {1, SIDE, 0, 9, 0}};
     struct trace_task renamed[N_TASKS];
-    struct trace_tables with = tables;
+    struct trace with = tables;
     memcpy(renamed, tasks, sizeof tasks);
     strcpy(renamed[SIDE].name, "other");
     with.tasks = renamed;
@@ -720,7 +714,7 @@ static void test_diff_of_equal_names(void **state)
     static const struct when two[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}},
                              three[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}, {1, FWD1, 30, 70, 0}};
     struct trace_task same[N_TASKS] = {0};
-    struct trace_tables with = tables;
+    struct trace with = tables;
     for (int i = 0; i < N_TASKS; i++)
         same[i] = tasks[LOAD];
     with.tasks = same;

@@ -55,13 +55,13 @@ static const struct {
     const char *script;
     uint64_t hash;
 } pictures[] = {
-    {"1f1b", 1280, 720, 1, "pagedown", 0x14550a2f6b1cd700},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xc20dc9143929b39d},
-    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x0aa2dd439f12699f},
-    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x40d21560135ed5fa},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x7ced45b2d767c0af},
-    {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0xf7afcbfa2ce7adb7},
-    {"chain", 1280, 720, 1, "h", 0xcc3fd298318ecb26},
+    {"1f1b", 1280, 720, 1, "pagedown", 0x06a39daf353a474f},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xb7483c83222e2854},
+    {"1f1b", 1280, 720, 2, "pagedown b c down", 0x747be4464e923cbb},
+    {"overlap-pays", 1280, 720, 1, "pagedown c", 0x73d2bf32983126c3},
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x6655c7bdff1584c6},
+    {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x9ab7f433a807dd6f},
+    {"chain", 1280, 720, 1, "h", 0x14d5c8039d526685},
 };
 
 static void expect_picture(size_t i)
@@ -209,7 +209,7 @@ static void test_two_traces_share_their_steps_start(void **state)
     struct view *v = view_of(a, b, 1280, 720, 1);
     must(run_script(v, "pagedown"));
     for (int i = 0; i < 2; i++)
-        assert_true(axis_of(v->track[i], find_span(v->track[i], 2)->start) == 0);
+        assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
     assert_true(v->to > 54e6); /* the longer one's step is in sight */
     end_view(v);
     free(a);
@@ -221,9 +221,8 @@ static void test_two_traces_share_their_steps_start(void **state)
 enum { LANES = 3, TASKS = 12, STEPS = 40 };
 static struct trace_writer *begin_trace(const char *path)
 {
-    static const struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
-    static const char *const lists[] = {"train"}, *const roles[] = {"other"}, *const classes[] = {"work"};
-    static const struct trace_memory memory[] = {{0, 0, 0, 0, {100}}, {0, 0, 5, 0, {1000}}};
+    static struct trace_device device = {.id = "0:0", .name = "paper", .budget = 1 << 20};
+    static struct trace_memory memory[] = {{0, 0, 0, 0, {100}}, {0, 0, 5, 0, {1000}}};
     struct trace_lane lanes[LANES] = {{.name = "0:0 compute", .kind = LANE_COMPUTE},
                                       {.name = "0:0 upload", .kind = LANE_UPLOAD},
                                       {.name = "host cpu", .kind = LANE_CPU}};
@@ -234,53 +233,56 @@ static struct trace_writer *begin_trace(const char *path)
         tasks[i] = (struct trace_task){
             .name = "task", .layer = (int)i - 1, .micro = -1, .lane = i % LANES, .first_edge = i, .n_edges = 1};
     }
-    struct trace_tables t = {.kind = TRACE_REAL,
-                             .pace_scale = 1,
-                             .model = "grows",
-                             .n_devices = 1,
-                             .devices = &device,
-                             .n_lanes = LANES,
-                             .lanes = lanes,
-                             .n_tasks = TASKS,
-                             .tasks = tasks,
-                             .n_edges = TASKS,
-                             .edges = edges,
-                             .n_memory = COUNT(memory),
-                             .memory = memory,
-                             .n_lists = 1,
-                             .lists = lists,
-                             .n_roles = 1,
-                             .roles = roles,
-                             .n_classes = 1,
-                             .classes = classes};
+    struct trace t = {.header = {.kind = TRACE_REAL,
+                                 .pace_scale = 1,
+                                 .model = "grows",
+                                 .n_devices = 1,
+                                 .n_lanes = LANES,
+                                 .n_tasks = TASKS,
+                                 .n_edges = TASKS,
+                                 .n_memory = COUNT(memory),
+                                 .n_lists = 1,
+                                 .list = {"train"},
+                                 .n_roles = 1,
+                                 .role = {"other"},
+                                 .n_classes = 1,
+                                 .memory = {"work"}},
+                      .devices = &device,
+                      .lanes = lanes,
+                      .tasks = tasks,
+                      .edges = edges,
+                      .memory = memory};
     return trace_create(path, &t, 200); /* less than is written: old records are lost on the way */
 }
 
-/* What the track says is what its trace says, counted one by one. */
+/* What the trace says of its lanes, tasks and steps is what its records say, counted one by one. */
 static void expect_whole(const struct track *k)
 {
     const struct trace *t = k->trace;
     size_t taken = 0, steps = 0;
     for (size_t lane = 0; lane < t->header.n_lanes; lane++) {
-        const struct bars *b = &k->lane[lane];
+        const struct bars *b = &t->bars[lane];
         uint64_t busy = 0;
         for (size_t i = 0; i < b->n; busy += b->bar[i].end - b->bar[i].start, i++) {
             const struct trace_record *r = &t->records[b->bar[i].record];
             assert_int_equal(t->tasks[r->task].lane, lane);
             assert_true(b->bar[i].start == r->start && b->bar[i].end == r->end && b->bar[i].busy == busy);
             assert_true(i == 0 || b->bar[i - 1].start <= r->start);
-            assert_int_equal(find_record(k, r), b->bar[i].record);
+            assert_int_equal(trace_find_from(t, r->task, r->step, 0), b->bar[i].record);
+            assert_int_equal(trace_find_before(t, r->task, r->step, SIZE_MAX), b->bar[i].record);
+            assert_int_equal(trace_find_before(t, r->task, r->step, b->bar[i].record), NO_RECORD);
         }
         taken += b->n;
     }
     assert_int_equal(taken, t->n_records);
-    for (size_t i = 0; i < k->n_steps; i++) {
+    for (size_t i = 0; i < k->steps->n; i++) {
+        const struct trace_step *s = &k->steps->step[i];
         uint64_t end = 0;
         for (size_t r = 0; r < t->n_records; r++)
-            end = t->records[r].step == k->step[i].step ? MAX(end, t->records[r].end) : end;
+            end = t->records[r].step == s->step ? MAX(end, t->records[r].end) : end;
         steps += end > 0;
-        assert_true(i == 0 || k->step[i - 1].step < k->step[i].step);
-        assert_true(end == 0 || k->step[i].end == end);
+        assert_true(i == 0 || s[-1].step < s->step);
+        assert_true(end == 0 || s->end == end);
     }
     assert_true(steps > 0 || t->n_records == 0);
 }
@@ -333,7 +335,7 @@ static void test_busy_time_is_that_of_the_bars(void **state)
     const struct track *k = v->track[0];
     for (uint32_t n = 0; n < 2000; n++) {
         struct random4 r = random_words(3, STREAM_TEST, 0, n);
-        const struct bars *b = &k->lane[r.word[0] % k->trace->header.n_lanes];
+        const struct bars *b = &k->trace->bars[r.word[0] % k->trace->header.n_lanes];
         uint64_t from = r.word[1] % (k->last + 1000), to = from + r.word[2] % 9000000, busy = 0;
         for (size_t i = 0; i < b->n; i++)
             if (b->bar[i].end > from && b->bar[i].start < to)

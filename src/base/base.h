@@ -98,6 +98,16 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b))) /* of qsort: -1, 0, 1 */
+/* Binary search: `i` becomes the first of 0 .. n - 1 for which `before`, said of `i`, is false; n: there is none. */
+#define FIND_FIRST(i, n, before)                                                                                       \
+    do {                                                                                                               \
+        size_t low_ = 0, high_ = (n);                                                                                  \
+        while ((i) = low_ + (high_ - low_) / 2, low_ < high_)                                                          \
+            if (before)                                                                                                \
+                low_ = (i) + 1;                                                                                        \
+            else                                                                                                       \
+                high_ = (i);                                                                                           \
+    } while (0)
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 

@@ -24,11 +24,11 @@ void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t c
     y = MAX(y, 0);
     if (x >= right)
         return;
-    for (int64_t row = y; row < bottom; row++) {
-        uint32_t *pixel = c->pixels + row * c->width;
-        for (int64_t i = x; i < right; i++)
-            pixel[i] = colour;
-    }
+    uint32_t *first = c->pixels + (int64_t)y * c->width + x;
+    for (int64_t i = 0; i < right - x && y < bottom; i++)
+        first[i] = colour;
+    for (int64_t row = 1; row < bottom - y; row++) /* far faster than pixel by pixel */
+        memcpy(first + row * c->width, first, (size_t)(right - x) * sizeof *first);
 }
 
 /* Keep the part of from .. to that lies in [0, limit), as shares of the whole; false: none. */

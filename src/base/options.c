@@ -322,7 +322,8 @@ static void print_option(FILE *out, const struct option *o)
         fputc('\n', out);
         at = 0;
     }
-    char *value = o->type == OPT_FLAG ? copy_string("") : option_text(o);
+    bool outside = o->type == OPT_INT && o->low < o->high && (double)*(const int64_t *)o->value < o->low;
+    char *value = o->type == OPT_FLAG || outside ? copy_string("") : option_text(o); /* outside: it stands for none */
     char *help = *value && *value != '\n' ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
     print_wrapped(out, help, at);
     free(help);

@@ -103,9 +103,7 @@ static int by_identity(const void *left, const void *right)
 static double makespan(const struct trace *t, uint32_t list)
 {
     struct trace_steps s = trace_steps_of(t, list);
-    double ns = trace_period_ns(&s);
-    trace_steps_free(&s);
-    return ns;
+    return trace_period_ns(&s);
 }
 
 static struct side read_side(const char *path, const char *list)

@@ -226,38 +226,25 @@ static void put_arrow(struct chrome *c, const struct slice *from, const struct s
 static void put_arrows(struct chrome *c)
 {
     const struct trace *t = c->trace;
-    struct trace_index *index = trace_index(t);
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
         for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges && c->slices[i].shown; e++) {
             const struct trace_edge *edge = &t->edges[e];
-            int64_t from = trace_find(index, edge->from, r->step - (edge->previous_step != 0), i);
+            int64_t from = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), i);
             if (from != NO_RECORD && c->slices[from].shown)
                 put_arrow(c, &c->slices[from], &c->slices[i], edge->reuse ? "reuse" : "data");
         }
-    }
-    trace_index_free(index);
-}
-
-/* The steps that have records of the list; both 0 when none has. */
-static void find_steps(const struct trace *t, uint32_t list, uint32_t *first, uint32_t *last)
-{
-    *first = *last = 0;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        if (t->tasks[r->task].list != list)
-            continue;
-        *first = *first ? MIN(*first, r->step) : r->step;
-        *last = MAX(*last, r->step);
     }
 }
 
 void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last)
 {
     struct trace *t = trace_open_modelled(path);
-    uint32_t chosen = trace_list(t, path, list), has_first, has_last;
-    find_steps(t, chosen, &has_first, &has_last);
+    uint32_t chosen = trace_list(t, path, list), has_first = 0, has_last = 0;
+    const struct trace_step_list *steps = &t->steps[chosen];
+    if (steps->n)
+        has_first = steps->step[0].step, has_last = steps->step[steps->n - 1].step;
     if (t->n_records && (first > has_last || last < has_first))
         fail(EXIT_USAGE,
              "the trace %s holds the steps %" PRIu32 " to %" PRIu32 " of list %s, none that --steps asks for", path,

@@ -138,8 +138,7 @@ static void add_part(struct part *p, const char *name, uint64_t from, uint64_t t
 static void measure_path(struct summary *m, const uint32_t *number, size_t n_names)
 {
     const struct trace *t = m->trace;
-    struct trace_index *index = trace_index(t);
-    m->critical = trace_critical_path(t, &m->steps, index, trace_median_step(&m->steps));
+    m->critical = trace_critical_path(t, &m->steps, trace_median_step(&m->steps));
     m->parts = allocate(n_names + 2, sizeof *m->parts);
     for (size_t i = 0; i < m->critical.n; i++) {
         const struct trace_hop *hop = &m->critical.hops[i];
@@ -153,7 +152,6 @@ static void measure_path(struct summary *m, const uint32_t *number, size_t n_nam
     qsort(m->parts, n_names + 2, sizeof *m->parts, longest_part);
     while (m->n_parts < n_names + 2 && m->parts[m->n_parts].ns > 0)
         m->n_parts++;
-    trace_index_free(index);
 }
 
 static struct summary summarise(const char *path, const char *list)
@@ -178,7 +176,6 @@ static struct summary summarise(const char *path, const char *list)
 
 static void free_summary(struct summary *m)
 {
-    trace_steps_free(&m->steps);
     trace_free(m->trace);
     free(m->use);
     free(m->rows);

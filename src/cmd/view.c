@@ -4,6 +4,7 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static struct option options[] = {
     {"step", 0, OPT_INT, &given.step, "N", 1, UINT32_MAX, "What", "look at this step first (default: all of the trace)",
      1, false},
     {"script", 0, OPT_TEXT, &given.script, "KEYS", 0, 0, "What",
-     "press these keys first, with spaces between; further words: /name searches,\n"
+     "press these keys first, with spaces between; further words: /name searches, "
      "click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, measure:X,Y,X,Y",
      1, false},
     {"log", 0, OPT_INPUT, &given.log, "FILE", 0, 0, "What", "draw the loss from this log of the run", 1, false},
@@ -40,7 +41,7 @@ static void print_help(void)
 {
     printf("usage: yard view FILE [FILE] [options]\n\n"
            "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
-           "share one axis: their steps start together.\n\n");
+           "share one axis: their steps start together.\n");
     print_options(stdout, &table, 1);
     printf("\nKeys\n");
     for (size_t i = 0; i < n_actions; i++)
@@ -96,7 +97,7 @@ static json_t *running_json(const struct track *k)
     json_t *lanes = json_array();
     struct trace_running now;
     for (uint32_t i = 0; i < k->trace->header.n_lanes; i++)
-        if (trace_follow_running(k->follow, i, &now))
+        if (trace_running(k->trace, i, &now))
             json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", k->trace->lanes[i].name, "task",
                                                    k->trace->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
@@ -109,8 +110,8 @@ static json_t *traces_json(const struct view *v)
     for (int i = 0; i < v->n_tracks; i++) {
         const struct track *k = v->track[i];
         json_array_append_new(traces, json_pack("{s:s, s:s, s:I, s:I, s:o}", "kind", trace_kind_name(k->trace), "state",
-                                                life_name(trace_follow_life(k->follow)), "records",
-                                                (json_int_t)k->trace->n_records, "steps", (json_int_t)k->n_steps,
+                                                life_name[trace_follow_life(k->follow)], "records",
+                                                (json_int_t)k->trace->n_records, "steps", (json_int_t)k->steps->n,
                                                 "running", running_json(k)));
     }
     return traces;
@@ -205,11 +206,24 @@ static void claim_files(char **files, int n)
         claim_output("--png", given.png, NULL);
 }
 
+static void expect_step(const struct view *v, uint32_t step)
+{
+    const struct trace_step *s = NULL;
+    for (int i = 0; i < v->n_tracks && !(s && s->step == step); i++)
+        s = find_step(v->track[i], step);
+    const struct trace_step_list *l = v->track[0]->steps;
+    if (!l->n)
+        fail(EXIT_USAGE, "the trace %s holds no step, so none for --step %" PRIu32, v->track[0]->path, step);
+    if (!s || s->step != step)
+        fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", but --step asks for %" PRIu32,
+             v->track[0]->path, l->step[0].step, l->step[l->n - 1].step, step);
+}
+
 /* A trace of a run that goes on is followed; else the step is seen that was asked for, or all. */
 static void look_first(struct view *v)
 {
     if (given.step)
-        look_at_step(v, (uint32_t)given.step);
+        expect_step(v, (uint32_t)given.step), look_at_step(v, (uint32_t)given.step);
     else if (is_followed(v) && !given.script)
         press_key(v, "l");
     if (given.script)

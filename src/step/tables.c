@@ -132,44 +132,47 @@ static void fill_list(struct step *s, uint32_t k, const struct trace_about *abou
 
 _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_CLASSES, "names in a trace's header");
 
+static void fill_header(struct trace_header *h, struct step *const *steps, size_t n, const struct trace_about *about)
+{
+    CHECK(n <= TRACE_LISTS, "%zu lists", n);
+    *h = (struct trace_header){.kind = about->kind,
+                               .pace_scale = about->pace_scale,
+                               .n_lists = (uint32_t)n,
+                               .n_roles = ROLES,
+                               .n_classes = MEM_CLASSES};
+    snprintf(h->model, sizeof h->model, "%s", about->model);
+    for (size_t i = 0; i < n; i++)
+        snprintf(h->list[i], sizeof h->list[i], "%s", steps[i]->name);
+    for (size_t i = 0; i < ROLES; i++)
+        snprintf(h->role[i], sizeof h->role[i], "%s", role_name[i]);
+    for (size_t i = 0; i < MEM_CLASSES; i++)
+        snprintf(h->memory[i], sizeof h->memory[i], "%s", memory_class_name[i]);
+}
+
 struct trace_writer *start_trace(const char *path, const struct machine *m, struct step **steps, size_t n,
                                  const struct trace_about *about)
 {
     size_t n_tasks, n_edges = count_edges(steps, n, &n_tasks), task = 0, edge = 0;
-    struct trace_device *devices = allocate((size_t)m->n_devices + 1, sizeof *devices);
-    struct trace_lane *lanes = allocate((size_t)m->n_lanes, sizeof *lanes);
-    struct trace_task *tasks = allocate(n_tasks, sizeof *tasks);
-    struct trace_edge *edges = allocate(n_edges, sizeof *edges);
+    struct trace t = {.devices = allocate((size_t)m->n_devices + 1, sizeof *t.devices),
+                      .lanes = allocate((size_t)m->n_lanes, sizeof *t.lanes),
+                      .tasks = allocate(n_tasks, sizeof *t.tasks),
+                      .edges = allocate(n_edges, sizeof *t.edges)};
     struct entries memory = {.n = 0};
-    const char **lists = allocate(n, sizeof *lists);
-    fill_devices(m, devices);
-    fill_lanes(m, lanes);
+    fill_header(&t.header, steps, n, about);
+    fill_devices(m, t.devices);
+    fill_lanes(m, t.lanes);
     for (size_t k = 0; k < n; k++) {
-        lists[k] = steps[k]->name;
-        fill_list(steps[k], (uint32_t)k, about, tasks, &task, edges, &edge);
+        fill_list(steps[k], (uint32_t)k, about, t.tasks, &task, t.edges, &edge);
         for (int d = 0; d <= m->n_devices; d++)
             add_entries(&memory, steps[k], (uint32_t)k, d);
     }
-    struct trace_tables tables = {.kind = about->kind,
-                                  .pace_scale = about->pace_scale,
-                                  .model = about->model,
-                                  .n_devices = (size_t)m->n_devices + 1,
-                                  .n_lanes = (size_t)m->n_lanes,
-                                  .n_tasks = n_tasks,
-                                  .n_edges = n_edges,
-                                  .n_memory = memory.n,
-                                  .n_lists = n,
-                                  .n_roles = ROLES,
-                                  .n_classes = MEM_CLASSES,
-                                  .devices = devices,
-                                  .lanes = lanes,
-                                  .tasks = tasks,
-                                  .edges = edges,
-                                  .memory = memory.entry,
-                                  .lists = lists,
-                                  .roles = role_name,
-                                  .classes = memory_class_name};
-    struct trace_writer *w = trace_create(path, &tables, RING_RECORDS);
-    free(devices), free(lanes), free(tasks), free(edges), free(memory.entry), free(lists);
+    t.memory = memory.entry;
+    t.header.n_devices = (uint32_t)m->n_devices + 1;
+    t.header.n_lanes = (uint32_t)m->n_lanes;
+    t.header.n_tasks = (uint32_t)n_tasks;
+    t.header.n_edges = (uint32_t)n_edges;
+    t.header.n_memory = (uint32_t)memory.n;
+    struct trace_writer *w = trace_create(path, &t, RING_RECORDS);
+    free(t.devices), free(t.lanes), free(t.tasks), free(t.edges), free(t.memory);
     return w;
 }

@@ -30,8 +30,6 @@ struct trace_follow {
     struct trace *trace;
     uint64_t *number; /* of each unfinished record: its place in the run */
     size_t cap_number, cap_unfinished, cap_records;
-    size_t sorted;      /* records from here on came with this poll, and are not in order yet */
-    uint64_t *lane_end; /* latest end on each lane */
     enum trace_life life;
     struct trace_record run[RUN], again[RUN]; /* slots, read twice */
 
@@ -81,15 +79,6 @@ static void take_record(struct trace_follow *f, uint64_t number, const struct tr
         fail(EXIT_FAILED, DAMAGED "record %" PRIu64 " ends %" PRIu64 " ns before it starts", path, number,
              r->start - r->end);
     *APPEND(t->records, t->n_records, f->cap_records) = *r;
-    uint64_t *lane_end = &f->lane_end[t->tasks[r->task].lane];
-    *lane_end = MAX(*lane_end, r->end);
-}
-
-static uint64_t read_head(struct trace_follow *f)
-{
-    uint64_t head;
-    read_at(f->file, &head, sizeof head, TRACE_LIVE);
-    return head;
 }
 
 static bool is_lapped(const struct trace_follow *f, uint64_t number, uint64_t head)
@@ -97,128 +86,103 @@ static bool is_lapped(const struct trace_follow *f, uint64_t number, uint64_t he
     return head - number > f->trace->header.capacity;
 }
 
-/* Read slots [first, first + n), which do not cross the ring's end, into f->run and f->again. */
-static uint64_t read_run(struct trace_follow *f, uint64_t first, size_t n)
+/* Take as many of the records number[i .. n) as lie near each other in the ring, with one reading; the first that is
+ * left.  Those that have not ended move up in the same array. */
+static size_t take_some(struct trace_follow *f, size_t i, size_t n)
 {
     const struct trace_header *h = &f->trace->header;
+    uint64_t first = f->number[i], end = first + MIN(RUN, h->capacity - first % h->capacity), head;
     uint64_t at = h->records_at + first % h->capacity * sizeof *f->run;
-    read_at(f->file, f->run, n * sizeof *f->run, at);
-    read_at(f->file, f->again, n * sizeof *f->run, at);
-    return read_head(f);
+    size_t behind = i + 1;
+    while (behind < n && f->number[behind] < end)
+        behind++;
+    size_t slots = (size_t)(f->number[behind - 1] - first + 1);
+    read_at(f->file, f->run, slots * sizeof *f->run, at);
+    read_at(f->file, f->again, slots * sizeof *f->run, at);
+    read_at(f->file, &head, sizeof head, TRACE_LIVE);
+    for (; i < behind; i++)
+        if (is_lapped(f, f->number[i], head))
+            f->trace->n_lost++;
+        else
+            take_record(f, f->number[i], &f->run[f->number[i] - first], &f->again[f->number[i] - first]);
+    return behind;
 }
 
-/* Records [first, last) of the run, in pieces: a made-up count in a file of holes does not ask for more memory than
- * the records there are. */
-static void take_new(struct trace_follow *f, uint64_t first, uint64_t last)
-{
-    uint64_t capacity = f->trace->header.capacity;
-    while (first < last) {
-        size_t n = (size_t)MIN(MIN(last - first, RUN), capacity - first % capacity);
-        uint64_t head = read_run(f, first, n);
-        for (size_t i = 0; i < n; i++)
-            if (is_lapped(f, first + i, head))
-                f->trace->n_lost++;
-            else
-                take_record(f, first + i, &f->run[i], &f->again[i]);
-        first += n;
-    }
-}
-
-/* Those that had not ended, again: neighbours with one read.  What is kept moves up in the same arrays. */
-static void take_unfinished(struct trace_follow *f)
+/* Those that had not ended, and those from `next` on.  In pieces: a made-up count in a file of holes does not ask for
+ * more memory than the records there are. */
+static void take_records(struct trace_follow *f, uint64_t next)
 {
     struct trace *t = f->trace;
-    size_t n = t->n_unfinished, i = 0;
-    uint64_t capacity = t->header.capacity;
-    t->n_unfinished = 0;
-    while (i < n) {
-        uint64_t first = f->number[i], end = first + MIN(RUN, capacity - first % capacity);
-        size_t behind = i + 1;
-        while (behind < n && f->number[behind] < end)
-            behind++;
-        uint64_t head = read_run(f, first, (size_t)(f->number[behind - 1] - first + 1));
-        for (; i < behind; i++) {
-            uint64_t number = f->number[i];
-            if (is_lapped(f, number, head))
-                t->n_lost++;
-            else
-                take_record(f, number, &f->run[number - first], &f->again[number - first]);
-        }
-    }
+    do {
+        size_t n = t->n_unfinished;
+        for (int room = RUN; next < t->header.head && room > 0; room--)
+            *APPEND(f->number, n, f->cap_number) = next++;
+        t->n_unfinished = 0;
+        for (size_t i = 0; i < n;)
+            i = take_some(f, i, n);
+    } while (next < t->header.head);
 }
 
-/* Sort what came with this poll and merge it with what was there; the first index that changed. */
-static size_t merge_new(struct trace_follow *f)
+/* Records [old, n_records) are new: sort them in; the first index that changed. */
+static size_t merge_new(struct trace *t, size_t old)
 {
-    struct trace_record *all = f->trace->records;
-    size_t old = f->sorted, n = f->trace->n_records, fresh = n - old, at = n;
-    f->sorted = n;
-    if (fresh == 0)
-        return n;
-    qsort(all + old, fresh, sizeof *all, by_start);
-    if (old == 0 || by_start(&all[old - 1], &all[old]) <= 0)
-        return old;
-    struct trace_record *tail = allocate(fresh, sizeof *tail);
-    memcpy(tail, all + old, fresh * sizeof *tail);
-    while (fresh > 0)
-        if (old > 0 && by_start(&all[old - 1], &tail[fresh - 1]) > 0)
-            all[--at] = all[--old];
-        else
-            all[--at] = tail[--fresh];
-    free(tail);
-    return at;
+    size_t n = t->n_records, first = old, at;
+    for (size_t i = old; i < n; i++)
+        first = by_start(&t->records[i], &t->records[first]) < 0 ? i : first;
+    FIND_FIRST(at, old, by_start(&t->records[at], &t->records[first]) <= 0);
+    if (old < n)
+        qsort(t->records + at, n - at, sizeof *t->records, by_start);
+    return old < n ? at : n;
 }
 
 /* A step is whole when none of its records is unfinished, and a later one has begun or the trace is closed. */
-static void find_steps(struct trace *t, size_t from)
+static void find_whole_step(struct trace *t)
 {
-    uint32_t whole = UINT32_MAX;
-    for (size_t i = from; i < t->n_records; i++) {
-        uint32_t step = t->records[i].step;
-        t->first_step = t->first_step == 0 ? step : MIN(t->first_step, step);
-        t->last_step = MAX(t->last_step, step);
-    }
-    uint32_t last_begun = t->last_step;
+    uint32_t whole = UINT32_MAX, last = 0;
+    for (size_t i = 0; i < TRACE_LISTS; i++)
+        last = t->steps[i].n ? MAX(last, t->steps[i].step[t->steps[i].n - 1].step) : last;
+    uint32_t begun = last;
     for (size_t i = 0; i < t->n_unfinished; i++) {
-        last_begun = MAX(last_begun, t->unfinished[i].step);
+        begun = MAX(begun, t->unfinished[i].step);
         whole = MIN(whole, t->unfinished[i].step - 1);
     }
     if (!t->header.closed_ns)
-        whole = MIN(whole, last_begun ? last_begun - 1 : 0);
-    t->whole_step = MIN(whole, t->last_step);
+        whole = MIN(whole, begun ? begun - 1 : 0);
+    t->whole_step = MIN(whole, last);
 }
 
 /* A run of days must not fill the viewer's memory. */
-static bool drop_old(struct trace_follow *f)
+static bool drop_old(struct trace *t)
 {
-    struct trace *t = f->trace;
     size_t half = t->n_records / 2;
     if (t->n_records <= MAX(t->header.capacity, KEEP))
         return false;
     memmove(t->records, t->records + half, (t->n_records - half) * sizeof *t->records);
     t->n_records -= half;
     t->n_lost += half;
-    f->sorted = t->n_records;
-    t->first_step = 0;
-    find_steps(t, 0);
     return true;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
+static bool is_same(int fd, struct stat there)
+{
+    struct stat ours;
+    return fstat(fd, &ours) == 0 && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
 static void open_for_asking(struct trace_follow *f)
 {
-    struct stat ours, there;
+    struct stat there;
+    const struct trace_control *now = &f->trace->header.control;
+    f->ask = (struct trace_control){.tasks = now->tasks, .steps = now->steps, .slow = 1};
     if (f->trace->header.closed_ns)
         return;
     f->fd = open(f->file->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (f->fd >= 0 && fstat(f->file->fd, &ours) == 0 && fstat(f->fd, &there) == 0 &&
-        (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)) { /* replaced in between */
+    if (f->fd >= 0 && (fstat(f->fd, &there) != 0 || !is_same(f->file->fd, there))) { /* replaced in between */
         close(f->fd);
         f->fd = -1;
     }
-    f->ask = (struct trace_control){
-        .tasks = f->trace->header.control.tasks, .steps = f->trace->header.control.steps, .slow = 1};
 }
 
 bool trace_can_ask(const struct trace_follow *f)
@@ -226,62 +190,23 @@ bool trace_can_ask(const struct trace_follow *f)
     return f->fd >= 0 && f->life != LIFE_CLOSED && f->life != LIFE_GONE;
 }
 
+const struct trace_control *trace_asks(const struct trace_follow *f) { return &f->ask; }
+
 /* What cannot be written is not asked: the trainer then goes on, and its state shows that. */
-static void write_asked(struct trace_follow *f)
+void trace_ask(struct trace_follow *f, struct trace_control wanted)
 {
-    struct trace_control *a = &f->ask;
-    a->until = a->pause || a->slow > 1 ? now_ns() + TRACE_LEASE_MS * UINT64_C(1000000) : 0;
-    if (trace_can_ask(f) && pwrite(f->fd, a, sizeof *a, TRACE_CONTROL) != sizeof *a)
-        a->pause = 0;
-}
-
-static void renew(struct trace_follow *f)
-{
-    if (f->ask.until)
-        write_asked(f);
-}
-
-void trace_ask_pause(struct trace_follow *f, bool on)
-{
-    f->ask.pause = on;
-    write_asked(f);
-}
-
-bool trace_asks_pause(const struct trace_follow *f) { return f->ask.pause && trace_can_ask(f); }
-
-static void ask_one(struct trace_follow *f, uint64_t *count)
-{
-    *count += f->ask.pause;
-    f->ask.pause = true;
-    write_asked(f);
-}
-
-void trace_ask_task(struct trace_follow *f) { ask_one(f, &f->ask.tasks); }
-void trace_ask_step(struct trace_follow *f) { ask_one(f, &f->ask.steps); }
-
-void trace_ask_slow(struct trace_follow *f, double factor)
-{
-    f->ask.slow = factor > 1 ? MIN(factor, TRACE_SLOWEST) : 1;
-    write_asked(f);
-}
-
-double trace_asks_slow(const struct trace_follow *f) { return trace_can_ask(f) ? f->ask.slow : 1; }
-
-static void stop_asking(struct trace_follow *f)
-{
-    if (f->ask.until) {
-        f->ask.pause = 0;
-        trace_ask_slow(f, 1);
-    }
-    if (f->fd >= 0)
-        close(f->fd);
+    wanted.slow = wanted.slow > 1 ? MIN(wanted.slow, TRACE_SLOWEST) : 1;
+    wanted.until = wanted.pause || wanted.slow > 1 ? now_ns() + TRACE_LEASE_MS * UINT64_C(1000000) : 0;
+    if (!trace_can_ask(f) || pwrite(f->fd, &wanted, sizeof wanted, TRACE_CONTROL) != sizeof wanted)
+        wanted = (struct trace_control){.tasks = wanted.tasks, .steps = wanted.steps, .slow = 1};
+    f->ask = wanted;
 }
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
-enum trace_life trace_follow_life(const struct trace_follow *f)
+static enum trace_life find_life(const struct trace *t)
 {
-    const struct trace_header *h = &f->trace->header;
+    const struct trace_header *h = &t->header;
     uint64_t born = h->born;
     char state;
     if (h->closed_ns)
@@ -293,6 +218,8 @@ enum trace_life trace_follow_life(const struct trace_follow *f)
     return h->held ? LIFE_PAUSED : LIFE_RUNS;
 }
 
+enum trace_life trace_follow_life(const struct trace_follow *f) { return f->life; }
+
 static bool is_unfinished(const struct trace *t, uint32_t task, uint32_t step)
 {
     for (size_t i = 0; i < t->n_unfinished; i++)
@@ -301,31 +228,21 @@ static bool is_unfinished(const struct trace *t, uint32_t task, uint32_t step)
     return false;
 }
 
-/* When the task ended in that step; 0: not within the last records. */
-static uint64_t recent_end(const struct trace *t, uint32_t task, uint32_t step)
+bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r)
 {
-    size_t look = MIN(t->n_records, 4 * (size_t)t->header.n_tasks);
-    for (size_t i = t->n_records; look-- > 0 && i-- > 0;)
-        if (t->records[i].task == task && t->records[i].step == step)
-            return t->records[i].end;
-    return 0;
-}
-
-bool trace_follow_running(const struct trace_follow *f, uint32_t lane, struct trace_running *r)
-{
-    const struct trace *t = f->trace;
-    size_t i = 0;
+    size_t i = 0, n = t->bars[lane].n;
     while (i < t->n_unfinished && t->tasks[t->unfinished[i].task].lane != lane)
         i++;
     if (i == t->n_unfinished)
         return false;
     const struct trace_record *u = &t->unfinished[i];
     const struct trace_task *task = &t->tasks[u->task];
-    *r = (struct trace_running){u, false, MAX(u->queued, f->lane_end[lane])};
+    *r = (struct trace_running){u, false, MAX(u->queued, n ? t->bars[lane].bar[n - 1].end : 0)};
     for (size_t e = task->first_edge; e < (size_t)task->first_edge + task->n_edges; e++) {
-        uint32_t step = u->step - t->edges[e].previous_step;
-        r->waits |= is_unfinished(t, t->edges[e].from, step);
-        r->since = MAX(r->since, recent_end(t, t->edges[e].from, step));
+        uint32_t from = t->edges[e].from, step = u->step - t->edges[e].previous_step;
+        int64_t before = trace_find_before(t, from, step, SIZE_MAX);
+        r->waits |= is_unfinished(t, from, step);
+        r->since = MAX(r->since, before == NO_RECORD ? 0 : t->records[before].end);
     }
     r->since = r->waits ? u->queued : r->since;
     return true;
@@ -347,16 +264,17 @@ static void read_live(struct trace_follow *f)
 static size_t take_all(struct trace_follow *f)
 {
     struct trace *t = f->trace;
-    uint64_t taken = t->header.head;
+    uint64_t taken = t->header.head, next;
     size_t before = t->n_records;
     read_live(f);
-    take_unfinished(f);
-    uint64_t from = is_lapped(f, taken, t->header.head) ? t->header.head - t->header.capacity : taken;
-    t->n_lost += from - taken;
-    take_new(f, from, t->header.head);
-    find_steps(t, before);
-    size_t first = merge_new(f);
-    return drop_old(f) ? 0 : first;
+    next = is_lapped(f, taken, t->header.head) ? t->header.head - t->header.capacity : taken;
+    t->n_lost += next - taken;
+    take_records(f, next);
+    size_t first = merge_new(t, before);
+    first = drop_old(t) ? 0 : first;
+    trace_index(t, first);
+    find_whole_step(t);
+    return first;
 }
 
 struct polling {
@@ -382,9 +300,10 @@ struct problem *trace_follow_poll(struct trace_follow *f, struct trace_news *new
     *news = (struct trace_news){false, f->trace->n_records};
     enum trace_life before = f->life;
     struct problem *wrong = attempt(poll_now, &p);
-    f->life = trace_follow_life(f);
+    f->life = find_life(f->trace);
     news->changed |= f->life != before;
-    renew(f);
+    if (f->ask.until) /* the lease is renewed */
+        trace_ask(f, f->ask);
     return wrong;
 }
 
@@ -399,7 +318,6 @@ static void open_now(void *opening)
     struct trace_follow *f = o->f;
     f->file = open_reader(o->path);
     trace_read_tables(f->file, f->trace);
-    f->lane_end = allocate(f->trace->header.n_lanes, sizeof *f->lane_end);
     f->trace->header.head = 0; /* nothing has been taken */
     take_all(f);
     open_for_asking(f);
@@ -414,31 +332,33 @@ struct problem *trace_follow_open(const char *path, struct trace_follow **f)
     if (wrong)
         trace_follow_close(o.f);
     else
-        o.f->life = trace_follow_life(o.f);
+        o.f->life = find_life(o.f->trace);
     *f = wrong ? NULL : o.f;
     return wrong;
 }
 
-struct trace *trace_follow_end(struct trace_follow *f)
+static struct trace *end_following(struct trace_follow *f)
 {
     struct trace *t = f->trace;
-    stop_asking(f);
+    if (f->ask.until)
+        trace_ask(f, (struct trace_control){.tasks = f->ask.tasks, .steps = f->ask.steps});
+    if (f->fd >= 0)
+        close(f->fd);
     if (f->file)
         close_reader(f->file);
-    free(f->number), free(f->lane_end);
+    free(f->number);
     free(f);
     return t;
 }
 
-void trace_follow_close(struct trace_follow *f) { trace_free(trace_follow_end(f)); }
+void trace_follow_close(struct trace_follow *f) { trace_free(end_following(f)); }
 
 const struct trace *trace_follow_trace(const struct trace_follow *f) { return f->trace; }
 
 bool trace_follow_replaced(const struct trace_follow *f)
 {
-    struct stat ours, there;
-    return fstat(f->file->fd, &ours) == 0 && stat(f->file->path, &there) == 0 &&
-           (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
+    struct stat there;
+    return stat(f->file->path, &there) == 0 && !is_same(f->file->fd, there);
 }
 
 /* ---- a whole trace --------------------------------------------------------------------------------------------- */
@@ -447,7 +367,7 @@ struct problem *trace_read(const char *path, struct trace **t)
 {
     struct trace_follow *f;
     struct problem *wrong = trace_follow_open(path, &f);
-    *t = wrong ? NULL : trace_follow_end(f);
+    *t = wrong ? NULL : end_following(f);
     return wrong;
 }
 

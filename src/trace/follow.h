@@ -3,7 +3,7 @@
  *     trace_follow_open      the tables and all records so far
  *     trace_follow_poll      takes what is new, ten times a second or when it suits; renews a pause
  *     trace_follow_life      what the trainer does: runs, waits for us, stands in a debugger, is gone
- *     trace_ask_...          pause, one task, one step, slow motion
+ *     trace_ask              pause, one task, one step, slow motion
  *
  * The file is somebody else's, as in read.c: it is read by position, never mapped, each part is checked, and what is
  * handed on is a copy.  Nothing here ends the program.  A struct trace_follow belongs to one thread.
@@ -41,7 +41,7 @@ enum trace_life {
     LIFE_STOPPED, /* its process stands: at a breakpoint, or by SIGSTOP */
     LIFE_GONE     /* its process has ended without closing the trace */
 };
-enum trace_life trace_follow_life(const struct trace_follow *f); /* as of now, header as of the last poll */
+enum trace_life trace_follow_life(const struct trace_follow *f); /* as of the last poll */
 
 /* What a lane is at: its oldest task that has not ended.  false: none. */
 struct trace_running {
@@ -49,28 +49,32 @@ struct trace_running {
     bool waits;                        /* a task that it needs has not ended */
     uint64_t since;                    /* the earliest moment at which it can have started; of one that waits: queued */
 };
-bool trace_follow_running(const struct trace_follow *f, uint32_t lane, struct trace_running *r);
+bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r);
 
 /* ---- what it is asked ------------------------------------------------------------------------------------------ */
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
 bool trace_can_ask(const struct trace_follow *f);
-/* All that is asked holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS; then the trainer
- * goes on at full speed, so a viewer that is killed or hangs does not hold it. */
-enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
-void trace_ask_pause(struct trace_follow *f, bool on);
-bool trace_asks_pause(const struct trace_follow *f);
-void trace_ask_task(struct trace_follow *f);                /* pause, if it is not, and let one task be issued */
-void trace_ask_step(struct trace_follow *f);                /* the same for what is left of the step */
-void trace_ask_slow(struct trace_follow *f, double factor); /* 1: full speed; at most TRACE_SLOWEST */
-double trace_asks_slow(const struct trace_follow *f);
-enum { TRACE_SLOWEST = 1000 };
+/* What is asked, and asking something else: all but `until`, which is ours.  It holds as long as trace_follow_poll() is
+ * called at least once in TRACE_LEASE_MS; then the trainer goes on at full speed, so a viewer that is killed or hangs
+ * does not hold it. */
+enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000, TRACE_SLOWEST = 1000 };
+const struct trace_control *trace_asks(const struct trace_follow *f);
+void trace_ask(struct trace_follow *f, struct trace_control wanted);
 
-/* ---- between read.c and follow.c ------------------------------------------------------------------------------- */
+/* ---- between the files of this folder -------------------------------------------------------------------------- */
+
+/* A table of the file: where the header says how long it is and where, and where struct trace has it. */
+struct trace_part {
+    const char *what;
+    size_t at, n, table, size; /* the last: of an entry */
+};
+enum { TRACE_PARTS = 5 };
+extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
+#define PART_OF(type, whole, offset) ((type *)(void *)((char *)(whole) + (offset)))
 
 struct reader;
 /* Header and tables, checked, into a zeroed trace; fails with what is wrong. */
 void trace_read_tables(struct reader *file, struct trace *t);
-struct trace *trace_follow_end(struct trace_follow *f); /* closes it; the trace is the caller's */
 
 #endif

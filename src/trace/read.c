@@ -15,6 +15,15 @@
 
 #define DAMAGED "the trace %s is damaged: "
 
+#define PART(what, name)                                                                                               \
+    {                                                                                                                  \
+        what, offsetof(struct trace_header, name##_at), offsetof(struct trace_header, n_##name),                       \
+            offsetof(struct trace, name), sizeof *((struct trace *)0)->name                                            \
+    }
+const struct trace_part trace_parts[TRACE_PARTS] = {PART("devices", devices), PART("lanes", lanes),
+                                                    PART("tasks", tasks), PART("edges", edges),
+                                                    PART("memory entries", memory)};
+
 /* ---- header and tables ----------------------------------------------------------------------------------------- */
 
 static void check_magic(const struct reader *file, const struct trace_header *h)
@@ -59,9 +68,6 @@ static void check_part(const struct reader *file, const char *what, uint64_t at,
              file->path, count, what, size, at, file->size);
 }
 
-/* Records in the ring now: before it is full, the first `head`. */
-static uint64_t ring_records(const struct trace_header *h) { return MIN(h->head, h->capacity); }
-
 static void read_header(struct reader *file, struct trace_header *h)
 {
     read_at(file, h, MIN(file->size, sizeof *h), 0);
@@ -70,12 +76,9 @@ static void read_header(struct reader *file, struct trace_header *h)
         fail(EXIT_FAILED, DAMAGED "it has %" PRIu64 " bytes, its header alone takes %zu", file->path, file->size,
              sizeof *h);
     check_numbers(file->path, h);
-    check_part(file, "devices", h->devices_at, h->n_devices, sizeof(struct trace_device));
-    check_part(file, "lanes", h->lanes_at, h->n_lanes, sizeof(struct trace_lane));
-    check_part(file, "tasks", h->tasks_at, h->n_tasks, sizeof(struct trace_task));
-    check_part(file, "edges", h->edges_at, h->n_edges, sizeof(struct trace_edge));
-    check_part(file, "memory entries", h->memory_at, h->n_memory, sizeof(struct trace_memory));
-    check_part(file, "records", h->records_at, ring_records(h), sizeof(struct trace_record));
+    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++)
+        check_part(file, p->what, *PART_OF(uint64_t, h, p->at), *PART_OF(uint32_t, h, p->n), p->size);
+    check_part(file, "records", h->records_at, MIN(h->head, h->capacity), sizeof(struct trace_record));
 }
 
 /* End the text within its field and keep it from talking to the terminal or breaking JSON. */
@@ -108,16 +111,10 @@ static int compare_memory(const struct trace_memory *m, uint32_t list, uint32_t 
 
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device)
 {
-    size_t low = 0, high = t->header.n_memory;
+    size_t behind;
     uint32_t list = t->tasks[task].list;
-    while (low < high) { /* entries before `low` are not behind (list, device, task), those from `high` on are */
-        size_t middle = (low + high) / 2;
-        if (compare_memory(&t->memory[middle], list, device, task) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct trace_memory *m = low ? &t->memory[low - 1] : NULL;
+    FIND_FIRST(behind, t->header.n_memory, compare_memory(&t->memory[behind], list, device, task) <= 0);
+    const struct trace_memory *m = behind ? &t->memory[behind - 1] : NULL;
     return m && m->list == list && m->device == device ? m : NULL;
 }
 
@@ -188,22 +185,17 @@ static void clean_names(const char *path, struct trace_header *h)
         clean_text(path, "class of memory", i, h->memory[i], sizeof h->memory[i]);
 }
 
-static void *read_table(struct reader *file, uint64_t at, size_t n, size_t size)
-{
-    void *table = allocate(n, size);
-    read_at(file, table, n * size, at);
-    return table;
-}
-
 void trace_read_tables(struct reader *file, struct trace *t)
 {
     struct trace_header *h = &t->header;
     read_header(file, h);
-    t->devices = read_table(file, h->devices_at, h->n_devices, sizeof *t->devices);
-    t->lanes = read_table(file, h->lanes_at, h->n_lanes, sizeof *t->lanes);
-    t->tasks = read_table(file, h->tasks_at, h->n_tasks, sizeof *t->tasks);
-    t->edges = read_table(file, h->edges_at, h->n_edges, sizeof *t->edges);
-    t->memory = read_table(file, h->memory_at, h->n_memory, sizeof *t->memory);
+    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++) {
+        size_t n = *PART_OF(uint32_t, h, p->n);
+        void *table = *PART_OF(void *, t, p->table) = allocate(n, p->size);
+        read_at(file, table, n * p->size, *PART_OF(uint64_t, h, p->at));
+    }
+    t->bars = allocate(h->n_lanes, sizeof *t->bars);
+    t->runs = allocate(h->n_tasks, sizeof *t->runs);
     clean_names(file->path, h);
     check_devices(file->path, t);
     check_lanes(file->path, t);
@@ -213,12 +205,15 @@ void trace_read_tables(struct reader *file, struct trace *t)
 
 void trace_free(struct trace *t)
 {
-    free(t->devices);
-    free(t->lanes);
-    free(t->tasks);
-    free(t->edges);
-    free(t->memory);
-    free(t->records);
-    free(t->unfinished);
+    for (size_t i = 0; t->bars && i < t->header.n_lanes; i++)
+        free(t->bars[i].bar);
+    for (size_t i = 0; t->runs && i < t->header.n_tasks; i++)
+        free(t->runs[i].record);
+    for (size_t i = 0; i < TRACE_LISTS; i++)
+        free(t->steps[i].step);
+    for (size_t i = 0; i < TRACE_PARTS; i++)
+        free(*PART_OF(void *, t, trace_parts[i].table));
+    free(t->bars), free(t->runs);
+    free(t->records), free(t->unfinished);
     free(t);
 }

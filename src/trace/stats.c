@@ -42,6 +42,7 @@ void trace_to_modelled_time(struct trace *t)
     modelled_records(&t->header, t->records, t->n_records);
     modelled_records(&t->header, t->unfinished, t->n_unfinished);
     t->header.pace_scale = 1;
+    trace_index(t, 0);
 }
 
 struct trace *trace_open_modelled(const char *path)
@@ -72,46 +73,17 @@ static uint32_t named_list(const struct trace *t, const char *path, const char *
 
 uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 {
+    uint32_t list = 0;
     if (name)
         return named_list(t, path, name);
-    uint32_t list = t->n_records ? UINT32_MAX : 0;
-    for (size_t i = 0; i < t->n_records; i++)
-        list = MIN(list, t->tasks[t->records[i].task].list);
-    return list;
+    while (list < t->header.n_lists && t->steps[list].n == 0)
+        list++;
+    return list < t->header.n_lists ? list : 0;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-static int by_step(const void *a, const void *b)
-{
-    return COMPARE(((const struct trace_step *)a)->step, ((const struct trace_step *)b)->step);
-}
-
-/* Each record of the list as a step of its own, sorted, then those of the same step made one. */
-static void collect_steps(const struct trace *t, struct trace_steps *s)
-{
-    s->steps = allocate(t->n_records, sizeof *s->steps);
-    size_t n = 0;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        bool background = t->lanes[t->tasks[r->task].lane].kind == LANE_DISK;
-        if (t->tasks[r->task].list == s->list)
-            s->steps[n++] = (struct trace_step){r->step, r->start, r->end, background ? 0 : r->end};
-    }
-    if (n)
-        qsort(s->steps, n, sizeof *s->steps, by_step);
-    for (size_t i = 0; i < n; i++) {
-        const struct trace_step *one = &s->steps[i];
-        struct trace_step *last = s->n ? &s->steps[s->n - 1] : NULL;
-        if (last && last->step == one->step)
-            *last = (struct trace_step){last->step, MIN(last->start, one->start), MAX(last->end, one->end),
-                                        MAX(last->done, one->done)};
-        else
-            s->steps[s->n++] = *one;
-    }
-    for (size_t i = 0; i < s->n; i++)
-        s->steps[i].done = s->steps[i].done ? s->steps[i].done : s->steps[i].end;
-}
+static uint64_t done_of(const struct trace_step *s) { return s->done ? s->done : s->end; }
 
 /* Is the step one later than the one before it in the table? */
 static bool follows(const struct trace_steps *s, size_t i)
@@ -121,8 +93,7 @@ static bool follows(const struct trace_steps *s, size_t i)
 
 struct trace_steps trace_steps_of(const struct trace *t, uint32_t list)
 {
-    struct trace_steps s = {.list = list};
-    collect_steps(t, &s);
+    struct trace_steps s = {.list = list, .steps = t->steps[list].step, .n = t->steps[list].n};
     size_t whole = s.n;
     while (whole > 1 && s.steps[whole - 1].step > t->whole_step)
         whole--;
@@ -137,8 +108,6 @@ struct trace_steps trace_steps_of(const struct trace *t, uint32_t list)
     return s;
 }
 
-void trace_steps_free(struct trace_steps *s) { free(s->steps); }
-
 bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record)
 {
     const struct trace_record *r = &t->records[record];
@@ -152,7 +121,7 @@ static double length_of(const struct trace_steps *s, size_t i) { return (double)
  * may end long after the step behind it.  The distance has a sign all the same. */
 static double period_of(const struct trace_steps *s, size_t i)
 {
-    uint64_t end = s->steps[i].done, from = i ? s->steps[i - 1].done : 0;
+    uint64_t end = done_of(&s->steps[i]), from = i ? done_of(&s->steps[i - 1]) : 0;
     if (!follows(s, i))
         return length_of(s, i);
     return end >= from ? (double)(end - from) : -(double)(from - end);
@@ -222,145 +191,42 @@ static uint32_t group_of(const struct trace *t, uint32_t lane)
     return lane;
 }
 
-/* Which lanes are busy between two borders. */
-struct sweep {
-    uint32_t *group; /* [lanes] */
-    int *in_lane;    /* [lanes] records running there */
-    int *in_group;   /* [lanes] records running in the group */
-    int groups;      /* groups with a record */
-    uint32_t *busy;  /* lanes with a record, in no order */
-    uint32_t n_busy;
+/* What is known of a lane on the way through the borders. */
+struct passed {
+    uint32_t group;
+    int running, in_group; /* records: on the lane; of the group, at its first lane */
+    uint64_t since, shared_since;
 };
 
-static struct sweep make_sweep(const struct trace *t)
-{
-    uint32_t n = t->header.n_lanes;
-    struct sweep w = {.group = allocate(n, sizeof *w.group),
-                      .in_lane = allocate(n, sizeof *w.in_lane),
-                      .in_group = allocate(n, sizeof *w.in_group),
-                      .busy = allocate(n, sizeof *w.busy)};
-    for (uint32_t i = 0; i < n; i++)
-        w.group[i] = group_of(t, i);
-    return w;
-}
-
-static void free_sweep(struct sweep *w)
-{
-    free(w->group);
-    free(w->in_lane);
-    free(w->in_group);
-    free(w->busy);
-}
-
-static void leave_busy(struct sweep *w, uint32_t lane)
-{
-    for (uint32_t i = 0; i < w->n_busy; i++)
-        if (w->busy[i] == lane) {
-            w->busy[i] = w->busy[--w->n_busy];
-            return;
-        }
-}
-
-static void cross(struct sweep *w, const struct border *b)
-{
-    int *in_lane = &w->in_lane[b->lane], *in_group = &w->in_group[w->group[b->lane]];
-    bool lane_was = *in_lane > 0, group_was = *in_group > 0;
-    *in_lane += b->change;
-    *in_group += b->change;
-    w->groups += (*in_group > 0) - group_was;
-    if (*in_lane > 0 && !lane_was)
-        w->busy[w->n_busy++] = b->lane;
-    else if (*in_lane <= 0 && lane_was)
-        leave_busy(w, b->lane);
-}
-
+/* A lane is overlapped while it is busy and more than one group is: `shared` counts the time of the latter so far. */
 void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct trace_use *use)
 {
-    size_t n;
+    size_t n, groups = 0;
+    uint64_t shared = 0;
     struct border *borders = collect_borders(t, s, &n);
-    struct sweep w = make_sweep(t);
+    struct passed *lanes = allocate(t->header.n_lanes, sizeof *lanes);
     memset(use, 0, t->header.n_lanes * sizeof *use);
-    for (size_t i = 0; i < n; i++) {
-        double since = i ? (double)(borders[i].at - borders[i - 1].at) : 0;
-        for (uint32_t k = 0; k < w.n_busy && since > 0; k++) {
-            use[w.busy[k]].busy_ns += since;
-            use[w.busy[k]].overlapped_ns += w.groups > 1 ? since : 0;
+    for (uint32_t i = 0; i < t->header.n_lanes; i++)
+        lanes[i].group = group_of(t, i);
+    for (const struct border *b = borders; b < borders + n; b++) {
+        struct passed *lane = &lanes[b->lane], *group = &lanes[lane->group];
+        shared += groups > 1 ? b->at - b[-1].at : 0;
+        if (lane->running == 0)
+            lane->since = b->at, lane->shared_since = shared;
+        groups -= group->in_group > 0;
+        lane->running += b->change;
+        group->in_group += b->change;
+        groups += group->in_group > 0;
+        if (lane->running == 0) {
+            use[b->lane].busy_ns += (double)(b->at - lane->since);
+            use[b->lane].overlapped_ns += (double)(shared - lane->shared_since);
         }
-        cross(&w, &borders[i]);
     }
-    free_sweep(&w);
+    free(lanes);
     free(borders);
 }
 
-/* ---- index: the records of a task and step --------------------------------------------------------------------- */
-
-struct entry {
-    uint32_t task, step;
-    uint64_t record;
-};
-struct trace_index {
-    struct entry *entries; /* sorted */
-    size_t n;
-};
-
-static int by_task(const void *left, const void *right)
-{
-    const struct entry *a = left, *b = right;
-    int order = COMPARE(a->task, b->task);
-    order = order ? order : COMPARE(a->step, b->step);
-    return order ? order : COMPARE(a->record, b->record);
-}
-
-struct trace_index *trace_index(const struct trace *t)
-{
-    struct trace_index *x = allocate(1, sizeof *x);
-    x->n = t->n_records;
-    x->entries = allocate(x->n, sizeof *x->entries);
-    for (size_t i = 0; i < x->n; i++)
-        x->entries[i] = (struct entry){t->records[i].task, t->records[i].step, i};
-    qsort(x->entries, x->n, sizeof *x->entries, by_task);
-    return x;
-}
-
-void trace_index_free(struct trace_index *x)
-{
-    free(x->entries);
-    free(x);
-}
-
-int64_t trace_find(const struct trace_index *x, uint32_t task, uint32_t step, size_t before)
-{
-    struct entry key = {task, step, before};
-    size_t low = 0, high = x->n; /* the first entry that is not less than the key is in [low, high] */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (by_task(&x->entries[middle], &key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || x->entries[low - 1].task != task || x->entries[low - 1].step != step)
-        return NO_RECORD;
-    return (int64_t)x->entries[low - 1].record;
-}
-
 /* ---- critical path --------------------------------------------------------------------------------------------- */
-
-/* For each record the one before it on its lane, or NO_RECORD. */
-static int64_t *previous_on_lanes(const struct trace *t)
-{
-    int64_t *previous = allocate(t->n_records, sizeof *previous);
-    int64_t *last = allocate(t->header.n_lanes, sizeof *last);
-    for (size_t i = 0; i < t->header.n_lanes; i++)
-        last[i] = NO_RECORD;
-    for (size_t i = 0; i < t->n_records; i++) {
-        uint32_t lane = t->tasks[t->records[i].task].lane;
-        previous[i] = last[lane];
-        last[lane] = (int64_t)i;
-    }
-    free(last);
-    return previous;
-}
 
 static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
 {
@@ -369,42 +235,45 @@ static int64_t later_end(const struct trace *t, int64_t a, int64_t b)
     return t->records[b].end > t->records[a].end ? b : a;
 }
 
-/* The predecessor of record `i` that ended last.  It comes before `i` in the order of starts, so that walking back
- * comes to an end whatever the file says. */
-static int64_t last_predecessor(const struct trace *t, const struct trace_index *x, const int64_t *previous, size_t i)
+/* The predecessor of record `i` that ended last, by lane or by edge.  It comes before `i` in the order of starts, so
+ * that walking back comes to an end whatever the file says. */
+static int64_t last_predecessor(const struct trace *t, size_t i)
 {
     const struct trace_record *r = &t->records[i];
     const struct trace_task *k = &t->tasks[r->task];
-    int64_t last = previous[i];
+    const struct bars *b = &t->bars[k->lane];
+    size_t place;
+    FIND_FIRST(place, b->n, b->bar[place].record < i);
+    int64_t last = place ? (int64_t)b->bar[place - 1].record : NO_RECORD;
     for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges; e++) {
         const struct trace_edge *edge = &t->edges[e];
-        last = later_end(t, last, trace_find(x, edge->from, r->step - (edge->previous_step != 0), i));
+        last = later_end(t, last, trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), i));
     }
     return last;
 }
 
 /* The record with which the step is done. */
-static int64_t last_of_step(const struct trace *t, const struct trace_steps *s, const struct trace_step *step)
+static int64_t last_of_step(const struct trace *t, uint32_t list, const struct trace_step *step)
 {
     int64_t last = NO_RECORD;
-    for (size_t i = 0; i < t->n_records; i++)
-        if (t->records[i].step == step->step && t->records[i].end <= step->done &&
-            t->tasks[t->records[i].task].list == s->list)
+    size_t i;
+    FIND_FIRST(i, t->n_records, t->records[i].start < step->start);
+    for (; i < t->n_records && t->records[i].start <= step->end; i++)
+        if (t->records[i].step == step->step && t->records[i].end <= done_of(step) &&
+            t->tasks[t->records[i].task].list == list)
             last = later_end(t, last, (int64_t)i);
     return last;
 }
 
-struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, const struct trace_index *x,
-                                      size_t step)
+struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step)
 {
     const struct trace_step *here = &s->steps[step];
-    struct trace_path path = {.step = here->step, .start = here->start, .end = here->done};
-    if (follows(s, step) && s->steps[step - 1].done < here->done)
-        path.start = s->steps[step - 1].done;
-    int64_t *previous = previous_on_lanes(t);
+    struct trace_path path = {.step = here->step, .start = here->start, .end = done_of(here)};
+    if (follows(s, step) && done_of(here - 1) < path.end)
+        path.start = done_of(here - 1);
     uint64_t to = path.end;
-    for (int64_t i = last_of_step(t, s, here); i != NO_RECORD && to > path.start;) {
-        int64_t before = last_predecessor(t, x, previous, (size_t)i);
+    for (int64_t i = last_of_step(t, s->list, here); i != NO_RECORD && to > path.start;) {
+        int64_t before = last_predecessor(t, (size_t)i);
         uint64_t ready = before == NO_RECORD ? path.start : MAX(t->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
         uint64_t from = MIN(MAX(t->records[i].start, ready), to);
@@ -412,6 +281,5 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
         to = ready;
         i = before;
     }
-    free(previous);
     return path;
 }

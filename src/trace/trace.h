@@ -24,6 +24,7 @@
  *     write.c     the trainer's half
  *     follow.c    the reader's half, also of a file that grows: see follow.h; a whole trace at once
  *     read.c      the tables, checked
+ *     index.c     which records are a lane's, a task's, a step's
  *     launch.c    the viewer, started on a trace
  *     stats.c     what a trace says
  */
@@ -125,24 +126,11 @@ struct trace_record {
 
 /* ---- write.c --------------------------------------------------------------------------------------------------- */
 
-/* What is known before anything runs; the arrays are copied into the file. */
-struct trace_tables {
-    enum trace_kind kind;
-    double pace_scale;
-    const char *model;
-    size_t n_lanes, n_tasks, n_edges, n_lists;
-    const struct trace_lane *lanes;
-    const struct trace_task *tasks;
-    const struct trace_edge *edges;
-    const char *const *lists;
-    size_t n_devices, n_memory, n_roles, n_classes;
-    const struct trace_device *devices;
-    const struct trace_memory *memory;
-    const char *const *roles, *const *classes;
-};
+struct trace;
 struct trace_writer;
-/* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept. */
-struct trace_writer *trace_create(const char *path, const struct trace_tables *tables, uint64_t capacity);
+/* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept.  What is known
+ * before anything runs is copied from `tables`: its tables, and of its header kind, pace scale, counts and names. */
+struct trace_writer *trace_create(const char *path, const struct trace *tables, uint64_t capacity);
 /* First phase: returns the record's number for trace_end().  One thread at a time calls begin (the issuing thread);
  * trace_end may come from any thread, in any order, once per record.  When the ring has come round to a record before
  * it ended, its end is dropped.  end < start is stored as start = end and TRACE_APPROXIMATE; end = 0, which only a
@@ -157,8 +145,32 @@ const struct trace_control *trace_asked(const struct trace_writer *w);
 /* Cuts the file to what was used and closes it. */
 void trace_close(struct trace_writer *w);
 
-/* ---- read.c, follow.c ------------------------------------------------------------------------------------------ */
+/* ---- read.c, follow.c, index.c --------------------------------------------------------------------------------- */
 
+struct bar {             /* a record on its lane */
+    uint64_t start, end; /* the record's */
+    uint64_t busy;       /* ns of all bars before it */
+    size_t record;       /* index in trace->records */
+};
+struct bars { /* of a lane, in order of records */
+    struct bar *bar;
+    size_t n, cap;
+};
+struct runs { /* of a task: its records, in order */
+    size_t *record;
+    size_t n, cap;
+};
+struct trace_step {
+    uint32_t step;
+    bool computes;       /* `work` is the start of a task on a compute lane */
+    uint64_t start, end; /* first start, last end */
+    uint64_t work;       /* where its work begins: batches are fetched long before */
+    uint64_t done;       /* the last end that is not on a disk lane; 0: there is none */
+};
+struct trace_step_list { /* ascending */
+    struct trace_step *step;
+    size_t n, cap;
+};
 /* A validated copy of a trace in memory: every index and offset has been checked, the records are those that have
  * ended, sorted by start (then end, step, task). */
 struct trace {
@@ -171,9 +183,11 @@ struct trace {
     struct trace_record *records;
     struct trace_record *unfinished; /* begun, not ended: what runs now, or ran when the process was killed */
     size_t n_records, n_unfinished;
-    uint64_t n_lost;                /* overwritten in the ring; n_records + n_unfinished + n_lost = header.head */
-    uint32_t first_step, last_step; /* of the records; 0 when there are none */
-    uint32_t whole_step;            /* steps up to this one have all their records */
+    uint64_t n_lost;     /* overwritten in the ring; n_records + n_unfinished + n_lost = header.head */
+    uint32_t whole_step; /* steps up to this one have all their records */
+    struct bars *bars;   /* [lanes] */
+    struct runs *runs;   /* [tasks] */
+    struct trace_step_list steps[TRACE_LISTS];
 };
 /* NULL and the trace, or what is wrong: EXIT_IO: it cannot be read; EXIT_FAILED: it is not a trace, or damaged. */
 struct problem *trace_read(const char *path, struct trace **t);
@@ -181,6 +195,15 @@ struct trace *trace_open(const char *path); /* the same, and such a problem ends
 void trace_free(struct trace *t);
 /* What tensors hold on the device when the task runs; NULL: the trace does not say. */
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device);
+
+void trace_index(struct trace *t, size_t first); /* records from `first` on are new: bars, runs and steps follow */
+size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
+size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
+uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
+/* The record of (task, step) next to the record `at`: the last one before it, or the first one from it on. */
+enum { NO_RECORD = -1 };
+int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at);
+int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at);
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 
@@ -201,19 +224,14 @@ uint32_t trace_list(const struct trace *t, const char *path, const char *name);
 
 /* The steps of one task list.  The first warms up (compilation, caches): it does not count when there are more, nor
  * do steps at the end that are not whole. */
-struct trace_step {
-    uint32_t step;
-    uint64_t start, end, done; /* first start; last end; the last one that is not on a disk lane, if there is any */
-};
 struct trace_steps {
     uint32_t list;
-    struct trace_step *steps; /* ascending */
+    const struct trace_step *steps; /* the trace's */
     size_t n;
     size_t first, counted; /* those that count: steps[first .. first + counted) */
     uint64_t start, end;   /* the window they fill: from the end of the step before, or the first start without one */
 };
 struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
-void trace_steps_free(struct trace_steps *s);
 bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is it of a counted step? */
 /* Medians, 0 without steps.  Period: from the end of step n - 1 to that of step n; without step n - 1, n's length. */
 double trace_period_ns(const struct trace_steps *s);
@@ -227,14 +245,6 @@ struct trace_use {
 };
 void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct trace_use *use /* [n_lanes] */);
 
-/* Records of one task and step, found by binary search. */
-struct trace_index;
-struct trace_index *trace_index(const struct trace *t);
-void trace_index_free(struct trace_index *x);
-enum { NO_RECORD = -1 };
-/* The last record of (task, step) that comes before `before` in the order of starts, or NO_RECORD. */
-int64_t trace_find(const struct trace_index *x, uint32_t task, uint32_t step, size_t before);
-
 /* What the step waited for: from its last end back to the end of the step before, always to the predecessor (by edge
  * or lane) that ended last.  The hops, last first, fill that time without a hole: each waits, then runs. */
 struct trace_hop {
@@ -247,8 +257,7 @@ struct trace_path {
     struct trace_hop *hops;
     size_t n, cap;
 };
-struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, const struct trace_index *x,
-                                      size_t step /* index in s->steps */);
+struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step /* an index */);
 size_t trace_median_step(const struct trace_steps *s); /* index of the counted step with the median period */
 
 #endif

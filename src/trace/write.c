@@ -4,7 +4,7 @@
  * the file, not to the process: what was stored is there for readers however the process ends.
  */
 #include "../file/file.h"
-#include "trace.h"
+#include "follow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,58 +33,23 @@ struct trace_writer {
     _Atomic uint32_t marks;     /* flags of all records now */
 };
 
-/* The next part of the file: where it begins; *end is behind it. */
-static uint64_t place_part(uint64_t *end, size_t n, size_t size)
-{
-    uint64_t at = round_up(*end, 64);
-    *end = at + n * size;
-    return at;
-}
-
-static void place_parts(struct trace_header *h)
-{
-    uint64_t end = sizeof *h;
-    h->devices_at = place_part(&end, h->n_devices, sizeof(struct trace_device));
-    h->lanes_at = place_part(&end, h->n_lanes, sizeof(struct trace_lane));
-    h->tasks_at = place_part(&end, h->n_tasks, sizeof(struct trace_task));
-    h->edges_at = place_part(&end, h->n_edges, sizeof(struct trace_edge));
-    h->memory_at = place_part(&end, h->n_memory, sizeof(struct trace_memory));
-    h->records_at = place_part(&end, 0, 0);
-}
-
-static void name_parts(struct trace_header *h, const struct trace_tables *tables)
-{
-    snprintf(h->model, sizeof h->model, "%s", tables->model);
-    for (size_t i = 0; i < tables->n_lists; i++)
-        snprintf(h->list[i], sizeof h->list[i], "%s", tables->lists[i]);
-    for (size_t i = 0; i < tables->n_roles; i++)
-        snprintf(h->role[i], sizeof h->role[i], "%s", tables->roles[i]);
-    for (size_t i = 0; i < tables->n_classes; i++)
-        snprintf(h->memory[i], sizeof h->memory[i], "%s", tables->classes[i]);
-}
-
-static struct trace_header make_header(const struct trace_tables *tables, uint64_t capacity)
+static struct trace_header make_header(const struct trace_header *given, uint64_t capacity)
 {
     char state;
-    struct trace_header h = {.version = TRACE_VERSION,
-                             .kind = tables->kind,
-                             .n_devices = (uint32_t)tables->n_devices,
-                             .n_lanes = (uint32_t)tables->n_lanes,
-                             .n_tasks = (uint32_t)tables->n_tasks,
-                             .n_edges = (uint32_t)tables->n_edges,
-                             .n_memory = (uint32_t)tables->n_memory,
-                             .n_lists = (uint32_t)tables->n_lists,
-                             .n_roles = (uint32_t)tables->n_roles,
-                             .n_classes = (uint32_t)tables->n_classes,
-                             .capacity = capacity,
-                             .start_ns = tables->kind == TRACE_SIMULATED ? 0 : now_ns(),
-                             .pace_scale = tables->pace_scale,
-                             .pid = getpid(),
-                             .control.slow = 1};
+    struct trace_header h = *given;
+    uint64_t end = sizeof h;
     memcpy(h.magic, TRACE_MAGIC, sizeof h.magic);
+    h.version = TRACE_VERSION;
+    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++) {
+        *PART_OF(uint64_t, &h, p->at) = end;
+        end = round_up(end + *PART_OF(uint32_t, &h, p->n) * p->size, 64);
+    }
+    h.records_at = end;
+    h.capacity = capacity;
+    h.start_ns = h.kind == TRACE_SIMULATED ? 0 : now_ns();
+    h.pid = getpid();
     process_state(h.pid, &h.born, &state);
-    place_parts(&h);
-    name_parts(&h, tables);
+    h.control.slow = 1;
     return h;
 }
 
@@ -127,31 +92,22 @@ static void refuse_special_file(const char *path)
         fail(EXIT_IO, "cannot write the trace %s: something other than a plain file is there", path);
 }
 
-static void copy_part(struct trace_writer *w, uint64_t at, const void *from, size_t bytes)
+static void copy_tables(struct trace_writer *w, const struct trace *t, const struct trace_header *h)
 {
-    if (bytes)
-        memcpy((char *)w->header + at, from, bytes);
-}
-
-static void copy_tables(struct trace_writer *w, const struct trace_tables *t, const struct trace_header *h)
-{
-    copy_part(w, h->devices_at, t->devices, t->n_devices * sizeof *t->devices);
-    copy_part(w, h->lanes_at, t->lanes, t->n_lanes * sizeof *t->lanes);
-    copy_part(w, h->tasks_at, t->tasks, t->n_tasks * sizeof *t->tasks);
-    copy_part(w, h->edges_at, t->edges, t->n_edges * sizeof *t->edges);
-    copy_part(w, h->memory_at, t->memory, t->n_memory * sizeof *t->memory);
+    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++)
+        if (*PART_OF(uint32_t, h, p->n))
+            memcpy((char *)w->header + *PART_OF(uint64_t, h, p->at), *PART_OF(void *, t, p->table),
+                   *PART_OF(uint32_t, h, p->n) * p->size);
     *w->header = *h;
 }
 
 /* Filled under another name and renamed, so that whoever waits for the file finds it with its tables, and a viewer
  * that still shows the last run's file keeps that one. */
-struct trace_writer *trace_create(const char *name, const struct trace_tables *tables, uint64_t capacity)
+struct trace_writer *trace_create(const char *name, const struct trace *tables, uint64_t capacity)
 {
-    CHECK(tables->n_lists <= TRACE_LISTS && tables->n_roles <= TRACE_ROLES && tables->n_classes <= TRACE_CLASSES,
-          "%zu lists, %zu roles, %zu classes", tables->n_lists, tables->n_roles, tables->n_classes);
     refuse_special_file(name);
     char *path = behind_links(name);
-    struct trace_header h = make_header(tables, MAX(capacity, 1));
+    struct trace_header h = make_header(&tables->header, MAX(capacity, 1));
     struct trace_writer *w = allocate(1, sizeof *w);
     *w = (struct trace_writer){.size = file_size(&h, h.capacity), .capacity = h.capacity, .n_tasks = h.n_tasks};
     char *temporary = format_string("%s.tmp-%ld", path, (long)getpid());

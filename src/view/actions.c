@@ -37,12 +37,7 @@ static void zoom(struct view *v, double factor)
         look_at_end(v);
 }
 
-static void pan_left(struct view *v) { pan(v, -0.2); }
-static void pan_right(struct view *v) { pan(v, 0.2); }
-static void zoom_in(struct view *v) { zoom(v, 1 / 1.5); }
-static void zoom_out(struct view *v) { zoom(v, 1.5); }
-static void rows_up(struct view *v) { v->scroll -= 60 * v->scale; }
-static void rows_down(struct view *v) { v->scroll += 60 * v->scale; }
+static void scroll_rows(struct view *v, double dots) { v->scroll += (int)(dots * v->scale); }
 
 static void go_to_step(struct view *v, uint32_t step)
 {
@@ -52,27 +47,25 @@ static void go_to_step(struct view *v, uint32_t step)
         find_critical_path(v);
 }
 
-static void fit_step(struct view *v) { go_to_step(v, v->anchor); }
-
-static void fit_all(struct view *v)
+static void go_by(struct view *v, double by)
 {
+    const struct trace_step_list *steps = v->track[0]->steps;
+    const struct trace_step *s = find_step(v->track[0], v->anchor);
+    if (s)
+        s += by < 0 ? -(s > steps->step) : by > 0 ? s + 1 < steps->step + steps->n : 0;
+    go_to_step(v, s ? s->step : v->anchor);
+}
+
+static void fit_all(struct view *v, double unused)
+{
+    (void)unused;
     v->follow = false;
     look_at_all(v);
 }
 
-static void go_by(struct view *v, int by)
+static void follow(struct view *v, double unused)
 {
-    const struct track *k = v->track[0];
-    const struct span *s = find_span(k, v->anchor), *first = k->step, *last = k->step + k->n_steps - 1;
-    if (s)
-        go_to_step(v, by < 0 ? s[-(s > first)].step : s[s < last].step);
-}
-
-static void next_step(struct view *v) { go_by(v, 1); }
-static void previous_step(struct view *v) { go_by(v, -1); }
-
-static void follow(struct view *v)
-{
+    (void)unused;
     v->follow = !v->follow;
     if (v->follow)
         look_at_end(v);
@@ -80,13 +73,15 @@ static void follow(struct view *v)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-/* Keeps its length in sight, and the rest of the window where it was. */
-static void show_selected(struct view *v)
+/* With so many times its own length in sight; 0: with the window's length, which stays where it is if it can. */
+static void show_selected(struct view *v, double times)
 {
+    if (!is_picked(&v->selected))
+        return;
     const struct track *k = v->track[v->selected.track];
-    const struct trace_record *r = &v->selected.copy;
-    double from = axis_of(k, r->start), to = axis_of(k, r->end), length = v->to - v->from;
-    if (from < v->from || to > v->to)
+    double from = axis_of(k, v->selected.copy.start), to = axis_of(k, v->selected.copy.end);
+    double length = times > 0 ? times * (to - from) : v->to - v->from;
+    if (times > 0 || from < v->from || to > v->to)
         look_at(v, (from + to - length) / 2, (from + to + length) / 2);
     v->follow = false;
 }
@@ -98,72 +93,67 @@ static void select_first(struct view *v)
     for (size_t i = 0; i < v->n_rows && !is_picked(&v->selected); i++) {
         const struct row *row = &v->row[i];
         const struct track *k = v->track[row->track];
-        size_t bar = row->kind == ROW_LANE ? first_bar_from(&k->lane[row->index], clock_of(k, from)) : 0;
-        if (row->kind == ROW_LANE && bar < k->lane[row->index].n)
-            v->selected = pick_of(v, row->track, (int64_t)k->lane[row->index].bar[bar].record);
+        const struct bars *b = &k->trace->bars[row->index];
+        size_t bar = row->kind == ROW_LANE ? first_bar_from(b, clock_of(k, from)) : 0;
+        if (row->kind == ROW_LANE && bar < b->n)
+            v->selected = pick_of(v, row->track, (int64_t)b->bar[bar].record);
     }
 }
 
-static void select_neighbour(struct view *v, int by)
+static void select_neighbour(struct view *v, double by)
 {
     if (is_picked(&v->selected))
-        pick_neighbour(v, &v->selected, by);
+        pick_neighbour(v, &v->selected, (int)by);
     else
         select_first(v);
-    if (is_picked(&v->selected))
-        show_selected(v);
+    show_selected(v, 0);
 }
 
-static void next_task(struct view *v) { select_neighbour(v, 1); }
-static void previous_task(struct view *v) { select_neighbour(v, -1); }
-
-static void zoom_to_task(struct view *v)
+static void critical_path(struct view *v, double unused)
 {
-    if (!is_picked(&v->selected))
-        return;
-    const struct track *k = v->track[v->selected.track];
-    double from = axis_of(k, v->selected.copy.start), to = axis_of(k, v->selected.copy.end);
-    v->follow = false;
-    look_at(v, from - (to - from), to + (to - from));
-}
-
-static void critical_path(struct view *v)
-{
+    (void)unused;
     v->critical = !v->critical;
     if (v->critical)
         find_critical_path(v);
 }
 
-static void forget(struct view *v)
+static void forget(struct view *v, double unused)
 {
+    (void)unused;
     v->selected.record = NOTHING;
     v->critical = v->measuring = v->help = v->typing = false;
     v->search[0] = '\0';
 }
 
-static void search(struct view *v)
+static void search(struct view *v, double unused)
 {
+    (void)unused;
     v->typing = true;
     v->search[0] = '\0';
 }
 
 /* ---- looks ----------------------------------------------------------------------------------------------------- */
 
-static void next_colour(struct view *v) { v->colour = (v->colour + 1) % COLOUR_WAYS; }
-static void toggle_idle(struct view *v) { v->show_idle = !v->show_idle; }
-static void toggle_memory(struct view *v) { v->hide_memory = !v->hide_memory; }
-static void toggle_dark(struct view *v) { v->dark = !v->dark; }
-static void larger_text(struct view *v) { v->scale = v->scale % 3 + 1; }
-static void toggle_help(struct view *v) { v->help = !v->help; }
-static void quit(struct view *v) { v->quit = true; }
+enum look { COLOUR, IDLE, MEMORY, DARK, SCALE, HELP, QUIT };
+static void change_look(struct view *v, double look)
+{
+    bool *const flags[] = {
+        [IDLE] = &v->show_idle, [MEMORY] = &v->hide_memory, [DARK] = &v->dark, [HELP] = &v->help, [QUIT] = &v->quit};
+    if (look == COLOUR)
+        v->colour = (v->colour + 1) % COLOUR_WAYS;
+    else if (look == SCALE)
+        v->scale = v->scale % 3 + 1;
+    else
+        *flags[(int)look] = !*flags[(int)look];
+}
 
-static void save_picture(struct view *v)
+static void save_picture(struct view *v, double unused)
 {
     static int number;
     char path[32];
+    (void)unused;
     struct canvas *c = new_canvas(v->width, v->height);
     snprintf(path, sizeof path, "yard-view-%d.png", ++number);
-    v->message[0] = '\0';
     draw_view(v, c);
     struct problem *wrong = write_png(path, c->pixels, c->width, c->height);
     say(v, "%s", wrong ? wrong->sentence : path);
@@ -173,96 +163,64 @@ static void save_picture(struct view *v)
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
-/* Is there one to ask?  Says so where there is none. */
-static bool has_trainer(struct view *v)
-{
-    bool can = trace_can_ask(v->track[0]->follow);
-    if (!can)
-        say(v, "There is no trainer to ask: this trace has ended.");
-    return can;
-}
-
-static void pause_trainer(struct view *v)
-{
-    if (has_trainer(v))
-        trace_ask_pause(v->track[0]->follow, !trace_asks_pause(v->track[0]->follow));
-}
-
-static void one_task(struct view *v)
-{
-    if (has_trainer(v))
-        trace_ask_task(v->track[0]->follow);
-}
-
-static void one_step(struct view *v)
-{
-    if (has_trainer(v))
-        trace_ask_step(v->track[0]->follow);
-}
-
-static void change_speed(struct view *v, double factor)
+enum wish { PAUSE, ONE_TASK, ONE_STEP, SLOWER, FASTER };
+static void ask(struct view *v, double wish)
 {
     struct trace_follow *f = v->track[0]->follow;
-    if (has_trainer(v))
-        trace_ask_slow(f, fmin(fmax(trace_asks_slow(f) * factor, 1), TRACE_SLOWEST));
+    struct trace_control wanted = *trace_asks(f);
+    if (!trace_can_ask(f)) {
+        say(v, "There is no trainer to ask: this trace has ended.");
+        return;
+    }
+    wanted.tasks += wish == ONE_TASK && wanted.pause;
+    wanted.steps += wish == ONE_STEP && wanted.pause;
+    wanted.slow *= wish == SLOWER ? 2 : wish == FASTER ? 0.5 : 1;
+    wanted.pause = wish == PAUSE ? !wanted.pause : wanted.pause || wish == ONE_TASK || wish == ONE_STEP;
+    trace_ask(f, wanted);
 }
-
-static void slower(struct view *v) { change_speed(v, 2); }
-static void faster(struct view *v) { change_speed(v, 0.5); }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
 const struct action actions[] = {
-    {"left a", "move left", pan_left},
-    {"right d", "move right", pan_right},
-    {"w wheel", "zoom in at the mouse", zoom_in},
-    {"s wheel", "zoom out", zoom_out},
-    {"up", "rows up (shift+wheel)", rows_up},
-    {"down", "rows down", rows_down},
-    {"f", "fit the step", fit_step},
-    {"0 home", "fit the whole trace", fit_all},
-    {"pagedown", "next step", next_step},
-    {"pageup", "previous step", previous_step},
-    {"n", "next task on the lane", next_task},
-    {"p", "previous task on the lane", previous_task},
-    {"z enter", "zoom to the selected task", zoom_to_task},
-    {"c", "critical path of the step", critical_path},
-    {"/", "search, dims the rest", search},
-    {"escape", "forget selection, search, ruler", forget},
-    {"k", "colour by kind, layer, ...", next_colour},
-    {"e", "show lanes without tasks", toggle_idle},
-    {"m", "hide or show memory", toggle_memory},
-    {"t", "larger text", larger_text},
-    {"b", "bright or dark", toggle_dark},
-    {"i", "save the picture as a PNG", save_picture},
-    {"l", "follow what runs", follow},
-    {"space", "pause the training, go on", pause_trainer},
-    {".", "let it run one task", one_task},
-    {">", "let it run one step", one_step},
-    {"[", "slow the training down", slower},
-    {"]", "speed it up again", faster},
-    {"h ?", "this help", toggle_help},
-    {"q", "quit", quit},
+    {"left a", "move left", pan, -0.2},
+    {"right d", "move right", pan, 0.2},
+    {"w wheel", "zoom in at the mouse", zoom, 1 / 1.5},
+    {"s wheel", "zoom out", zoom, 1.5},
+    {"up", "rows up (shift+wheel)", scroll_rows, -60},
+    {"down", "rows down", scroll_rows, 60},
+    {"f", "fit the step", go_by, 0},
+    {"0 home", "fit the whole trace", fit_all, 0},
+    {"pagedown", "next step", go_by, 1},
+    {"pageup", "previous step", go_by, -1},
+    {"n", "next task on the lane", select_neighbour, 1},
+    {"p", "previous task on the lane", select_neighbour, -1},
+    {"z enter", "zoom to the selected task", show_selected, 3},
+    {"c", "critical path of the step", critical_path, 0},
+    {"/", "search, dims the rest", search, 0},
+    {"escape", "forget selection, search, ruler", forget, 0},
+    {"k", "colour by kind, layer, ...", change_look, COLOUR},
+    {"e", "show lanes without tasks", change_look, IDLE},
+    {"m", "hide or show memory", change_look, MEMORY},
+    {"t", "larger text", change_look, SCALE},
+    {"b", "bright or dark", change_look, DARK},
+    {"i", "save the picture as a PNG", save_picture, 0},
+    {"l", "follow what runs", follow, 0},
+    {"space", "pause the training, go on", ask, PAUSE},
+    {".", "let it run one task", ask, ONE_TASK},
+    {">", "let it run one step", ask, ONE_STEP},
+    {"[", "slow the training down", ask, SLOWER},
+    {"]", "speed it up again", ask, FASTER},
+    {"h ?", "this help", change_look, HELP},
+    {"q", "quit", change_look, QUIT},
 };
 const size_t n_actions = COUNT(actions);
-
-static bool has_word(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *w = words; *w;) {
-        size_t n = strcspn(w, " ");
-        if (n == length && strncmp(w, word, n) == 0)
-            return true;
-        w += n + strspn(w + n, " ");
-    }
-    return false;
-}
 
 static const struct action *find_action(const char *key)
 {
     for (size_t i = 0; i < n_actions; i++)
-        if (strcmp(key, "wheel") != 0 && has_word(actions[i].keys, key))
-            return &actions[i];
+        for (const char *word = actions[i].keys; *word; word += strcspn(word, " "), word += *word == ' ')
+            if (strcspn(word, " ") == strlen(key) && strncmp(word, key, strlen(key)) == 0 && strcmp(key, "wheel") != 0)
+                return &actions[i];
     return NULL;
 }
 
@@ -288,10 +246,10 @@ void press_key(struct view *v, const char *key)
     v->message[0] = '\0';
     if (v->typing)
         type_key(v, key);
-    else if (v->help && a && a->run != quit)
+    else if (v->help && a && !(a->run == change_look && a->by == QUIT))
         v->help = false;
     else if (a)
-        a->run(v);
+        a->run(v, a->by);
     lay_out(v);
 }
 
@@ -373,25 +331,25 @@ static void drag_mouse(struct view *v, const double at[4], bool measure)
 /* "click:600,300" and the like; false: it is none of them, or its numbers are not. */
 static bool run_mouse(struct view *v, const char *word)
 {
-    double at[4];
+    static const char *const words[] = {"click:", "move:", "drag:", "measure:", "wheel:"};
+    static const int numbers[] = {2, 2, 4, 4, 1};
+    double at[4] = {0};
     char tail;
-    const char *numbers = strchr(word, ':');
-    int n = numbers ? sscanf(numbers + 1, "%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3], &tail) : 0;
-    for (int i = 0; i < n && i < 4; i++)
+    size_t which = 0;
+    while (which < COUNT(words) && strncmp(word, words[which], strlen(words[which])) != 0)
+        which++;
+    if (which == COUNT(words) ||
+        sscanf(strchr(word, ':') + 1, "%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3], &tail) != numbers[which])
+        return false;
+    for (int i = 0; i < 4; i++)
         if (!(fabs(at[i]) <= 1e6))
             return false;
-    if (n == 2 && strncmp(word, "click:", 6) == 0)
-        drag_mouse(v, (double[]){at[0], at[1], at[0], at[1]}, false);
-    else if (n == 2 && strncmp(word, "move:", 5) == 0)
-        move_mouse(v, (int)at[0], (int)at[1]);
-    else if (n == 4 && strncmp(word, "drag:", 5) == 0)
-        drag_mouse(v, at, false);
-    else if (n == 4 && strncmp(word, "measure:", 8) == 0)
-        drag_mouse(v, at, true);
-    else if (n == 1 && strncmp(word, "wheel:", 6) == 0)
+    if (which == 4)
         turn_wheel(v, at[0], false);
+    else if (which == 1)
+        move_mouse(v, (int)at[0], (int)at[1]);
     else
-        return false;
+        drag_mouse(v, which == 0 ? (double[]){at[0], at[1], at[0], at[1]} : at, which == 3);
     return true;
 }
 

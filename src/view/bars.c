@@ -26,7 +26,7 @@ static struct brush brush_for(const struct view *v, const struct row *row)
     const struct track *k = v->track[row->track];
     return (struct brush){.v = v,
                           .track = k,
-                          .bars = &k->lane[row->index],
+                          .bars = &k->trace->bars[row->index],
                           .theme = theme_of(v),
                           .index = row->track,
                           .left = rows.x,
@@ -92,7 +92,8 @@ static void draw_label(const struct brush *b, const struct trace_task *task, int
         snprintf(text, sizeof text, "%s", task->name);
     int wide = width_of(b->v, text);
     if (wide <= room && high <= b->height)
-        put_text(b->v, x + (width - wide) / 2, b->y + (b->height - high) / 2, text, readable_on(colour));
+        put_text(b->v, x + (width - wide) / 2, b->y + (b->height - high) / 2, x + width, readable_on(colour), "%s",
+                 text);
 }
 
 /* Queued, and behind what ran before: a thin bar, up to the start. */
@@ -124,11 +125,11 @@ static int draw_bar(const struct brush *b, const struct bar *bar, int x)
 static void draw_running(const struct brush *b, uint32_t lane)
 {
     struct trace_running now;
-    if (!trace_follow_running(b->track->follow, lane, &now))
+    if (!trace_running(b->track->trace, lane, &now))
         return;
-    uint64_t since = MAX(now.since, b->bars->n ? b->bars->bar[b->bars->n - 1].end : 0);
     int u = b->v->scale, least = b->track->stands ? 120 * u : 0;
-    int from = edge_x(b, since), to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
+    int from = edge_x(b, MAX(now.since, b->bars->n ? b->bars->bar[b->bars->n - 1].end : 0)),
+        to = MIN(MAX(edge_x(b, b->track->now), from + least), b->right);
     uint32_t colour = task_colour(b->v, b->track->trace, now.record->task);
     colour = now.waits ? blend(colour, b->theme->paper, 0.8) : colour;
     fill(b->v, from, b->y, to - from, b->height, colour);

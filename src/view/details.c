@@ -127,12 +127,12 @@ void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES])
     char text[32];
     memset(lines, 0, DETAIL_LINES * sizeof *lines);
     for (int i = 0; i < v->n_tracks; i++) {
-        const struct span *s = find_span(v->track[i], v->anchor);
+        const struct trace_step *s = find_step(v->track[i], v->anchor);
         if (v->n_tracks > 1)
             put(&lines[i], "%c   ", 'A' + i);
         if (s)
-            put(&lines[i], "step %" PRIu32 ": %s from start to start", s->step,
-                format_ns(text, span_ns(v->track[i], s)));
+            put(&lines[i], "step %" PRIu32 ": %s %s", s->step, format_ns(text, step_ns(v->track[i], s)),
+                s == newest_step(v->track[i]) && is_living(v->track[i]) ? "so far" : "from start to start");
     }
     put(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
 }

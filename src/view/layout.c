@@ -45,7 +45,7 @@ double axis_at(const struct view *v, double x)
 static bool lane_is_shown(const struct view *v, const struct track *k, uint32_t lane)
 {
     struct trace_running now;
-    return v->show_idle || k->lane[lane].n > 0 || trace_follow_running(k->follow, lane, &now);
+    return v->show_idle || k->trace->bars[lane].n > 0 || trace_running(k->trace, lane, &now);
 }
 
 static void add_row(struct view *v, enum row_kind kind, int track, uint32_t index, int height)
@@ -56,7 +56,7 @@ static void add_row(struct view *v, enum row_kind kind, int track, uint32_t inde
 /* Not where a device holds next to nothing, compared with the one that holds most. */
 static bool memory_is_shown(const struct view *v, const struct track *k, uint32_t device)
 {
-    return !v->hide_memory && k->peak[device] > 0 && k->peak[device] >= 0.01 * highest_peak(k);
+    return !v->hide_memory && k->peak[device] > 0 && k->peak[device] >= 0.01 * k->highest_peak;
 }
 
 static void add_device(struct view *v, int track, uint32_t device)
@@ -143,9 +143,9 @@ static void set_anchor(struct view *v, uint32_t step)
 {
     v->anchor = step;
     for (int i = 0; i < v->n_tracks; i++) {
-        const struct span *s = find_span(v->track[i], step);
+        const struct trace_step *s = find_step(v->track[i], step);
         if (s)
-            v->track[i]->zero = s->start;
+            v->track[i]->zero = s->work;
     }
 }
 
@@ -155,8 +155,8 @@ void look_at_step(struct view *v, uint32_t step)
     double length = 0;
     set_anchor(v, step);
     for (int i = 0; i < v->n_tracks; i++) {
-        const struct span *s = find_span(v->track[i], step);
-        length = fmax(length, s ? span_ns(v->track[i], s) : 0);
+        const struct trace_step *s = find_step(v->track[i], step);
+        length = fmax(length, s ? step_ns(v->track[i], s) : 0);
     }
     look_at(v, -0.015 * length, 1.015 * length);
 }
@@ -164,7 +164,7 @@ void look_at_step(struct view *v, uint32_t step)
 void look_at_all(struct view *v)
 {
     double from = 0, to = 0;
-    set_anchor(v, v->track[0]->n_steps ? v->track[0]->step[0].step : 0);
+    set_anchor(v, v->track[0]->steps->n ? v->track[0]->steps->step[0].step : 0);
     for (int i = 0; i < v->n_tracks; i++) {
         const struct track *k = v->track[i];
         if (k->trace->n_records) {
@@ -175,21 +175,15 @@ void look_at_all(struct view *v)
     look_at(v, from - 0.015 * (to - from), to + 0.015 * (to - from));
 }
 
-/* Three steps, until somebody zooms; a second while there is none. */
-static double length_to_follow(const struct view *v)
-{
-    const struct track *k = v->track[0];
-    if (v->zoomed)
-        return v->to - v->from;
-    return k->n_steps ? 3 * span_ns(k, &k->step[MAX(k->n_steps, 2) - 2]) : 1e9;
-}
-
-/* What happens now at the right, the newest step as the anchor. */
+/* What happens now at the right, the newest step as the anchor: three steps, until somebody zooms. */
 void look_at_end(struct view *v)
 {
     const struct track *k = v->track[0];
-    double length = length_to_follow(v);
-    set_anchor(v, k->n_steps ? k->step[k->n_steps - 1].step : 0);
+    const struct trace_step *newest = newest_step(k);
+    double second = 1e9, length = v->to - v->from;
+    set_anchor(v, newest ? newest->step : 0);
+    if (!v->zoomed)
+        length = newest ? 3 * step_ns(k, newest - (newest > k->steps->step)) : second;
     double end = axis_of(k, k->now);
     look_at(v, end - 0.87 * length, end + 0.13 * length);
 }

@@ -96,5 +96,5 @@ void draw_measure(const struct view *v)
     format_ns(text, to - from);
     int wide = width_of(v, text) + 12 * u, x = MAX(MIN((left + right - wide) / 2, b.x + b.w - wide), b.x);
     fill(v, x, b.y + b.h - 26 * u, wide, 20 * u, theme->accent);
-    put_text(v, x + 6 * u, b.y + b.h - 24 * u, text, readable_on(theme->accent));
+    put_text(v, x + 6 * u, b.y + b.h - 24 * u, x + wide, readable_on(theme->accent), "%s", text);
 }

@@ -19,8 +19,8 @@ static const struct trace_memory *memory_at(const struct track *k, uint32_t devi
 {
     const struct bar *latest = NULL;
     for (uint32_t i = 0; i < k->trace->header.n_lanes; i++) {
-        size_t n = is_main(k->trace, i, device) ? first_bar_from(&k->lane[i], clock) : 0;
-        const struct bar *bar = n ? &k->lane[i].bar[n - 1] : NULL;
+        size_t n = is_main(k->trace, i, device) ? first_bar_from(&k->trace->bars[i], clock) : 0;
+        const struct bar *bar = n ? &k->trace->bars[i].bar[n - 1] : NULL;
         if (bar && (!latest || bar->start > latest->start))
             latest = bar;
     }
@@ -30,7 +30,7 @@ static const struct trace_memory *memory_at(const struct track *k, uint32_t devi
 /* Bytes at the upper edge of a trace's rows, all alike.  Budgets far above what is held would make the areas flat. */
 static double memory_top(const struct track *k)
 {
-    double most = highest_peak(k), top = most;
+    double most = k->highest_peak, top = most;
     for (size_t i = 0; i < k->trace->header.n_devices; i++)
         if ((double)k->trace->devices[i].budget < 2 * most)
             top = fmax(top, (double)k->trace->devices[i].budget);
@@ -54,13 +54,12 @@ static void draw_areas(const struct view *v, const struct trace *t, const struct
 
 static void draw_budget(const struct view *v, const struct box *b, double budget, double top)
 {
-    char text[64], bytes[32];
+    char bytes[32];
     int u = v->scale, y = b->y + b->h - (int)(budget / top * b->h);
     uint32_t colour = theme_of(v)->accent;
     for (int x = b->x; x < b->x + b->w; x += 8 * u)
         fill(v, x, y, 5 * u, u, colour);
-    snprintf(text, sizeof text, "budget %s", format_bytes(bytes, budget));
-    put_text(v, b->x + b->w - width_of(v, text), y + u, text, colour);
+    put_text(v, AT_RIGHT, y + u, b->x + b->w, colour, "budget %s", format_bytes(bytes, budget));
 }
 
 void draw_memory(const struct view *v, const struct row *row)

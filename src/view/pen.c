@@ -1,22 +1,26 @@
 /* pen.c - the hand that draws: on the view's canvas, with letters of its size. */
 #include "view.h"
 
+#include <stdarg.h>
+
 void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour)
 {
     fill_rect(v->canvas, x, y, width, height, colour);
 }
 
-void put_text(const struct view *v, int x, int y, const char *text, uint32_t colour)
-{
-    draw_text(v->canvas, x, y, v->scale, text, colour);
-}
-
-void put_text_within(const struct view *v, int x, int y, const char *text, uint32_t colour, int right)
-{
-    draw_text_within(v->canvas, x, y, v->scale, text, colour, right);
-}
-
 int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
+
+int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    x = x < 0 ? right - width_of(v, text) : x;
+    draw_text_within(v->canvas, x, y, v->scale, text, colour, right);
+    return x;
+}
 
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share)
 {

@@ -16,16 +16,14 @@ struct pick pick_of(const struct view *v, int track, int64_t record)
 
 bool is_picked(const struct pick *p) { return p->record != NOTHING; }
 
+/* The copy is found again, whatever its index is by now; of several batches of one step, by comparing. */
 void pick_again(const struct view *v, struct pick *p)
 {
-    if (is_picked(p))
-        *p = pick_of(v, p->track, find_record(v->track[p->track], &p->copy));
-}
-
-static const struct bars *bars_of(const struct view *v, const struct pick *p)
-{
-    const struct track *k = v->track[p->track];
-    return &k->lane[k->trace->tasks[p->copy.task].lane];
+    const struct trace *t = v->track[p->track]->trace;
+    int64_t i = is_picked(p) ? trace_find_before(t, p->copy.task, p->copy.step, SIZE_MAX) : NOTHING;
+    while (i != NOTHING && memcmp(&t->records[i], &p->copy, sizeof p->copy) != 0)
+        i = trace_find_before(t, p->copy.task, p->copy.step, (size_t)i);
+    *p = pick_of(v, p->track, i);
 }
 
 /* The bar at (x, y); of several in one column the longest; up to three pixels beside a narrow one count too. */
@@ -35,7 +33,7 @@ struct pick pick_at(const struct view *v, int x, int y)
     if (!row || row->kind != ROW_LANE)
         return pick_of(v, 0, NOTHING);
     const struct track *k = v->track[row->track];
-    const struct bars *b = &k->lane[row->index];
+    const struct bars *b = &k->trace->bars[row->index];
     for (int near = 0; near <= 3; near++) {
         uint64_t from = clock_of(k, axis_at(v, x - near)), to = clock_of(k, axis_at(v, x + near + 1));
         size_t i = first_bar_in(b, from), longest = i, end = first_bar_from(b, to);
@@ -51,33 +49,12 @@ struct pick pick_at(const struct view *v, int x, int y)
 /* Move to the next bar on its lane (by = 1) or the one before (by = -1). */
 void pick_neighbour(const struct view *v, struct pick *p, int by)
 {
-    const struct bars *b = bars_of(v, p);
-    size_t i = first_bar_from(b, p->copy.start);
-    while (i < b->n && b->bar[i].record != (size_t)p->record)
-        i++;
+    const struct trace *t = v->track[p->track]->trace;
+    const struct bars *b = &t->bars[t->tasks[p->copy.task].lane];
+    size_t i;
+    FIND_FIRST(i, b->n, b->bar[i].record < (size_t)p->record);
     if (by < 0 ? i > 0 : i + 1 < b->n)
         *p = pick_of(v, p->track, (int64_t)b->bar[by < 0 ? i - 1 : i + 1].record);
-}
-
-/* The record of (task, step) in reach of `near` on the task's lane, before or behind it. */
-static int64_t find_task(const struct track *k, uint32_t task, uint32_t step, uint64_t near)
-{
-    enum { REACH = 100000 };
-    const struct bars *b = &k->lane[k->trace->tasks[task].lane];
-    size_t middle = first_bar_from(b, near);
-    for (size_t away = 0; away < REACH; away++) {
-        size_t place[2] = {middle + away, middle - 1 - away}; /* the second wraps around below 0: then it is no bar */
-        for (int side = 0; side < 2; side++) {
-            if (place[side] >= b->n)
-                continue;
-            const struct trace_record *r = &k->trace->records[b->bar[place[side]].record];
-            if (r->task == task && r->step == step)
-                return (int64_t)b->bar[place[side]].record;
-        }
-        if (place[0] >= b->n && place[1] >= b->n)
-            break;
-    }
-    return NOTHING;
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
@@ -91,17 +68,17 @@ static void add_link(struct links *l, int64_t from, int64_t to)
 struct links links_of_pick(const struct view *v, const struct pick *p)
 {
     struct links l = {0};
-    const struct track *k = v->track[p->track];
-    const struct trace *t = k->trace;
+    const struct trace *t = v->track[p->track]->trace;
     const struct trace_record *r = &p->copy;
+    size_t here = (size_t)p->record;
     for (uint32_t i = 0; i < t->header.n_tasks; i++)
         for (uint32_t e = t->tasks[i].first_edge; e < t->tasks[i].first_edge + t->tasks[i].n_edges; e++) {
             const struct trace_edge *edge = &t->edges[e];
             uint32_t apart = edge->previous_step != 0;
             if (i == r->task)
-                add_link(&l, find_task(k, edge->from, r->step - apart, r->start), p->record);
+                add_link(&l, trace_find_before(t, edge->from, r->step - apart, here), p->record);
             if (edge->from == r->task)
-                add_link(&l, p->record, find_task(k, i, r->step + apart, r->end));
+                add_link(&l, p->record, trace_find_from(t, i, r->step + apart, here));
         }
     return l;
 }
@@ -110,47 +87,21 @@ struct links links_of_pick(const struct view *v, const struct pick *p)
 
 static int by_record(const void *a, const void *b) { return COMPARE(*(const size_t *)a, *(const size_t *)b); }
 
-/* Two steps of the trace, as a trace of its own; `number`: the records' indices in the whole one. */
-static struct trace cut_steps(const struct track *k, uint32_t first, uint32_t last, size_t **number)
-{
-    struct trace cut = *k->trace;
-    size_t cap = 0, cap_number = 0, n_number = 0;
-    cut.records = NULL;
-    cut.n_records = 0;
-    *number = NULL;
-    for (size_t i = 0; i < k->trace->n_records; i++) {
-        const struct trace_record *r = &k->trace->records[i];
-        if (r->step >= first && r->step <= last && k->trace->tasks[r->task].list == k->list) {
-            *APPEND(cut.records, cut.n_records, cap) = *r;
-            *APPEND(*number, n_number, cap_number) = i;
-        }
-    }
-    return cut;
-}
-
 /* Finds the path of the anchor step in the first trace: v->path, sorted. */
 void find_critical_path(struct view *v)
 {
     const struct track *k = v->track[0];
-    size_t *number, step = 0;
-    struct trace cut = cut_steps(k, v->anchor ? v->anchor - 1 : 0, v->anchor, &number);
-    struct trace_steps steps = trace_steps_of(&cut, k->list);
-    while (step + 1 < steps.n && steps.steps[step].step < v->anchor)
-        step++;
+    const struct trace_step *step = find_step(k, v->anchor);
+    struct trace_steps steps = trace_steps_of(k->trace, k->list);
     v->n_path = 0;
-    if (steps.n) {
-        struct trace_index *index = trace_index(&cut);
-        struct trace_path path = trace_critical_path(&cut, &steps, index, step);
-        for (size_t i = 0; i < path.n; i++)
-            *APPEND(v->path, v->n_path, v->cap_path) = number[path.hops[i].record];
-        free(path.hops);
-        trace_index_free(index);
-    }
+    if (!step)
+        return;
+    struct trace_path path = trace_critical_path(k->trace, &steps, (size_t)(step - k->steps->step));
+    for (size_t i = 0; i < path.n; i++)
+        *APPEND(v->path, v->n_path, v->cap_path) = path.hops[i].record;
+    free(path.hops);
     if (v->n_path)
         qsort(v->path, v->n_path, sizeof *v->path, by_record);
-    trace_steps_free(&steps);
-    free(cut.records);
-    free(number);
 }
 
 /* ---- lit or dimmed --------------------------------------------------------------------------------------------- */

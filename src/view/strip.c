@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
@@ -11,30 +12,30 @@ static double overview_top(const struct track *k)
 {
     enum { MANY = 1000 };
     double ns[MANY];
-    size_t n = MIN(k->n_steps, MANY);
+    size_t n = MIN(k->steps->n, MANY);
     for (size_t i = 0; i < n; i++)
-        ns[i] = span_ns(k, &k->step[i * k->n_steps / n]);
+        ns[i] = step_ns(k, &k->steps->step[i * k->steps->n / n]);
     return 2 * trace_median(ns, n);
 }
 
 static double step_x(const struct view *v, double index)
 {
     struct box b = places_of(v).overview;
-    return b.x + index / (double)v->track[0]->n_steps * b.w;
+    return b.x + index / (double)v->track[0]->steps->n * b.w;
 }
 
 uint32_t step_at_overview(const struct view *v, int x)
 {
     const struct track *k = v->track[0];
     struct box b = places_of(v).overview;
-    double index = fmin(fmax((double)(x - b.x) / b.w, 0), 1) * (double)k->n_steps;
-    return k->n_steps ? k->step[MIN((size_t)index, k->n_steps - 1)].step : 0;
+    double index = fmin(fmax((double)(x - b.x) / b.w, 0), 1) * (double)k->steps->n;
+    return k->steps->n ? k->steps->step[MIN((size_t)index, k->steps->n - 1)].step : 0;
 }
 
-static bool in_sight(const struct view *v, const struct span *s)
+static bool in_sight(const struct view *v, const struct trace_step *s)
 {
     const struct track *k = v->track[0];
-    double from = axis_of(k, s->start), to = from + span_ns(k, s);
+    double from = axis_of(k, s->work), to = from + step_ns(k, s);
     double most = fmin(to, v->to) - fmax(from, v->from);
     return most > 0.1 * fmin(to - from, v->to - v->from);
 }
@@ -45,9 +46,9 @@ static void draw_step_bar(const struct view *v, size_t i, double top)
     const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
     int from = (int)step_x(v, (double)i), to = MAX((int)step_x(v, (double)i + 1), from + 1);
-    double ns = span_ns(k, &k->step[i]);
+    double ns = step_ns(k, &k->steps->step[i]);
     int high = MAX((int)(fmin(ns / top, 1) * b.h), v->scale);
-    uint32_t colour = in_sight(v, &k->step[i]) ? theme->accent : theme->border;
+    uint32_t colour = in_sight(v, &k->steps->step[i]) ? theme->accent : theme->border;
     fill(v, from, b.y + b.h - high, MAX(to - from - (to - from > 3), 1), high, colour);
     if (ns > top) /* cut off: a gap below its top says so */
         fill(v, from, b.y + 4 * v->scale, to - from, 2 * v->scale, theme->paper);
@@ -58,16 +59,18 @@ static void draw_loss(const struct view *v, const struct box *b)
 {
     const struct track *k = v->track[0];
     double low = INFINITY, high = -INFINITY, value;
-    for (size_t i = 0; i < k->n_steps; i++)
-        if (isfinite(value = loss_at(v->loss, k->step[i].step)))
+    for (size_t i = 0; i < k->steps->n; i++)
+        if (isfinite(value = loss_at(v->loss, k->steps->step[i].step)))
             low = fmin(low, value), high = fmax(high, value);
     int last_x = 0, last_y = NOTHING;
-    for (size_t i = 0; i < k->n_steps && high > low; i++) {
-        if (!isfinite(value = loss_at(v->loss, k->step[i].step)))
+    for (size_t i = 0; i < k->steps->n && high > low; i++) {
+        if (!isfinite(value = loss_at(v->loss, k->steps->step[i].step)))
             continue;
         int x = (int)step_x(v, (double)i + 0.5),
             y = b->y + (int)((high - value) / (high - low) * (b->h - 2 * v->scale));
-        for (int n = 0; n < 2 * v->scale && last_y != NOTHING; n++)
+        if (x == last_x)
+            fill(v, x, MIN(y, last_y), 1, abs(y - last_y) + 2 * v->scale, theme_of(v)->ink);
+        for (int n = 0; n < 2 * v->scale && x != last_x && last_y != NOTHING; n++)
             draw_line(v->canvas, last_x, last_y + n, x, y + n, theme_of(v)->ink);
         last_x = x;
         last_y = y;
@@ -77,17 +80,14 @@ static void draw_loss(const struct view *v, const struct box *b)
 static void draw_overview_labels(const struct view *v, const struct box *b, double median)
 {
     const struct theme *theme = theme_of(v);
-    const struct track *k = v->track[0];
-    char text[32], label[64];
-    int u = v->scale;
-    snprintf(label, sizeof label, "%zu step%s", k->n_steps, k->n_steps == 1 ? "" : "s");
-    put_text(v, 10 * u, b->y, label, theme->ink);
-    snprintf(label, sizeof label, "median %s", format_ns(text, median));
-    put_text(v, 10 * u, b->y + 18 * u, label, theme->soft);
+    size_t n = v->track[0]->steps->n;
     double loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
-    snprintf(label, sizeof label, "loss %.4f", loss);
+    char text[32];
+    int u = v->scale;
+    put_text(v, 10 * u, b->y, b->x, theme->ink, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(v, 10 * u, b->y + 18 * u, b->x, theme->soft, "median %s", format_ns(text, median));
     if (isfinite(loss))
-        put_text(v, 10 * u, b->y + 36 * u, label, theme->soft);
+        put_text(v, 10 * u, b->y + 36 * u, b->x, theme->soft, "loss %.4f", loss);
 }
 
 static void draw_overview(const struct view *v)
@@ -95,8 +95,8 @@ static void draw_overview(const struct view *v)
     const struct track *k = v->track[0];
     struct box b = places_of(v).overview;
     double top = overview_top(k);
-    size_t stride = MAX(k->n_steps / (size_t)MAX(2 * b.w, 1), 1);
-    for (size_t i = 0; i < k->n_steps && top > 0; i += stride)
+    size_t stride = MAX(k->steps->n / (size_t)MAX(2 * b.w, 1), 1);
+    for (size_t i = 0; i < k->steps->n && top > 0; i += stride)
         draw_step_bar(v, i, top);
     fill(v, b.x, b.y + b.h, b.w, v->scale, theme_of(v)->border);
     if (v->loss)
@@ -141,7 +141,7 @@ static void draw_ticks(const struct view *v)
         tick_label(text, at, tick, fmax(fabs(v->from), fabs(v->to)));
         fill(v, x, p.ruler.y + p.ruler.h - 6 * u, u, 6 * u, theme->border);
         if (x + width_of(v, text) + 5 * u < p.ruler.x + p.ruler.w)
-            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, text, theme->soft);
+            put_text(v, x + 5 * u, p.ruler.y + p.ruler.h - 17 * u, v->width, theme->soft, "%s", text);
     }
     fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, theme->border);
 }
@@ -150,31 +150,25 @@ static void draw_ticks(const struct view *v)
 static size_t first_step_in_sight(const struct view *v, const struct track *k)
 {
     uint64_t clock = clock_of(k, v->from);
-    size_t low = 0, high = k->n_steps;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (k->step[middle].start < clock)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    FIND_FIRST(i, k->steps->n, k->steps->step[i].work < clock);
+    return i;
 }
 
 /* A line where each step starts, through rows [y, y + height); none where they would stand too close. */
 void draw_borders(const struct view *v, const struct track *k, int y, int height)
 {
     size_t from = first_step_in_sight(v, k), to = from;
-    while (to < k->n_steps && axis_of(k, k->step[to].start) < v->to)
+    while (to < k->steps->n && axis_of(k, k->steps->step[to].work) < v->to)
         to++;
     if ((double)(to - from) > places_of(v).rows.w / (12.0 * v->scale))
         return;
     for (; from < to; from++)
-        fill(v, (int)x_of(v, axis_of(k, k->step[from].start)), y, v->scale, height, theme_of(v)->border);
+        fill(v, (int)x_of(v, axis_of(k, k->steps->step[from].work)), y, v->scale, height, theme_of(v)->border);
 }
 
 /* At `x` or behind `free_from`, the end of the number before; returns the end of this one. */
-static int draw_step_number(const struct view *v, const struct span *s, double x, int free_from)
+static int draw_step_number(const struct view *v, const struct trace_step *s, double x, int free_from)
 {
     const struct theme *theme = theme_of(v);
     struct box b = places_of(v).ruler;
@@ -183,7 +177,7 @@ static int draw_step_number(const struct view *v, const struct span *s, double x
     int wide = width_of(v, text);
     if (x < free_from || x + wide > b.x + b.w)
         return free_from;
-    put_text(v, (int)x, b.y + 2 * v->scale, text, s->step == v->anchor ? theme->accent : theme->ink);
+    put_text(v, (int)x, b.y + 2 * v->scale, v->width, s->step == v->anchor ? theme->accent : theme->ink, "%s", text);
     return (int)x + wide + 16 * v->scale;
 }
 
@@ -193,10 +187,10 @@ static void draw_step_numbers(const struct view *v)
     const struct track *k = v->track[0];
     size_t i = first_step_in_sight(v, k);
     int left = places_of(v).ruler.x, free_from = left;
-    for (; i < k->n_steps && axis_of(k, k->step[i].start) < v->to; i++)
-        free_from = draw_step_number(v, &k->step[i], x_of(v, axis_of(k, k->step[i].start)), free_from);
-    if (free_from == left && i > 0 && i <= k->n_steps)
-        draw_step_number(v, &k->step[i - 1], left, left);
+    for (; i < k->steps->n && axis_of(k, k->steps->step[i].work) < v->to; i++)
+        free_from = draw_step_number(v, &k->steps->step[i], x_of(v, axis_of(k, k->steps->step[i].work)), free_from);
+    if (free_from == left && i > 0 && i <= k->steps->n)
+        draw_step_number(v, &k->steps->step[i - 1], left, left);
 }
 
 void draw_strip(const struct view *v)

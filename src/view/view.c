@@ -33,18 +33,30 @@ void close_view(struct view *v)
 bool is_followed(const struct view *v)
 {
     bool any = false;
-    for (int i = 0; i < v->n_tracks; i++) {
-        enum trace_life life = trace_follow_life(v->track[i]->follow);
-        any |= !v->track[i]->broken && life != LIFE_CLOSED && life != LIFE_GONE;
-    }
+    for (int i = 0; i < v->n_tracks; i++)
+        any |= is_living(v->track[i]);
     return any;
+}
+
+/* Another run's trace, under the same name. */
+static void start_over(struct view *v)
+{
+    v->selected.record = NOTHING;
+    if (v->loss)
+        restart_curve(v->loss);
+    count_colours(v);
+    look_at_all(v);
 }
 
 bool poll_view(struct view *v)
 {
     bool changed = v->loss && poll_curve(v->loss);
-    for (int i = 0; i < v->n_tracks; i++)
+    for (int i = 0; i < v->n_tracks; i++) {
+        const struct trace *before = v->track[i]->trace;
         changed |= poll_track(v->track[i]);
+        if (v->track[i]->trace != before)
+            start_over(v);
+    }
     if (!changed)
         return false;
     pick_again(v, &v->selected);

@@ -1,6 +1,6 @@
 /* view.h - the timeline: traces drawn into a canvas, which a window or a PNG shows.
  *
- *     track      a trace made drawable: its bars per lane, its steps; follows a trace that grows
+ *     track      a trace made drawable, and the loss of its steps; both may grow
  *     view       opens, follows and closes one or two of them
  *     layout     which row is where; the way between times and pixels
  *     bars       the rows of lanes: pixels are drawn, not records, so a million records cost what a thousand do
@@ -8,7 +8,6 @@
  *     strip      above the rows: a bar per step, the loss, the ruler
  *     marks      over the rows: edges, outlines, a measured stretch
  *     frame      around them: state, names of rows, legend, details, help
- *     loss       the loss of each step, from a log
  *     pick       what is under the mouse, what is selected, its edges, the critical path
  *     details    what is said about a task
  *     pen        boxes and letters
@@ -29,56 +28,37 @@
 
 /* ---- track.c --------------------------------------------------------------------------------------------------- */
 
-struct bar {             /* a record on its lane */
-    uint64_t start, end; /* the trace's clock */
-    uint64_t busy;       /* ns of all bars before it on its lane */
-    size_t record;       /* index in trace->records */
-};
-struct bars { /* of a lane, in order of start */
-    struct bar *bar;
-    size_t n, cap;
-};
-struct span {
-    uint32_t step;
-    bool computes;       /* `start` is that of a task on a compute lane */
-    uint64_t start, end; /* the trace's clock */
-};
 struct track {
     const char *path;
     struct trace_follow *follow;
-    const struct trace *trace; /* the follower's */
-    struct bars *lane;         /* [lanes] */
-    struct span *step;         /* of the first task list, ascending */
-    size_t n_steps, cap_steps;
-    uint32_t list;          /* that task list */
-    uint64_t zero;          /* the clock at 0 of the axis */
-    uint64_t last;          /* the clock at the last end */
-    uint64_t now;           /* the clock of now, or where the trainer stands */
-    bool stands;            /* it is paused, stopped or gone in the midst of its work */
-    double *peak;           /* [devices] bytes that tensors hold at most */
-    struct problem *broken; /* the file went bad while it was followed */
+    const struct trace *trace;           /* the follower's */
+    uint32_t list;                       /* its first task list that has run, ... */
+    const struct trace_step_list *steps; /* ... and the steps of that */
+    uint64_t zero;                       /* the clock at 0 of the axis */
+    uint64_t last;                       /* the clock at the last end */
+    uint64_t now;                        /* the clock of now, or where the trainer stands */
+    bool stands;                         /* it is paused, stopped or gone in the midst of its work */
+    double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
+    struct problem *broken;              /* the file went bad while it was followed */
 };
 /* Opens the trace; a problem as trace_read() has it. */
 struct problem *open_track(const char *path, struct track **k);
 void close_track(struct track *k);
-bool poll_track(struct track *k); /* takes what is new; has the trace changed? */
+bool is_living(const struct track *k); /* may there be something new? */
+/* Takes what is new, or the new trace that has taken the place of one that has ended; has anything changed? */
+bool poll_track(struct track *k);
 
-/* A copy of a record found again, whatever its index is by now; or NOTHING. */
-int64_t find_record(const struct track *k, const struct trace_record *r);
-size_t first_bar_from(const struct bars *b, uint64_t clock); /* the first that starts at `clock` or later */
-size_t first_bar_in(const struct bars *b, uint64_t clock);   /* the first that ends behind `clock` */
-uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to);
-const struct span *find_span(const struct track *k,
-                             uint32_t step);                 /* the last one up to `step`, else the first; NULL */
-double span_ns(const struct track *k, const struct span *s); /* to the next step's start */
-double highest_peak(const struct track *k);                  /* of its devices */
-double axis_of(const struct track *k, uint64_t clock);       /* ns on the axis */
-uint64_t clock_of(const struct track *k, double axis);       /* the inverse, clamped */
-
-/* ---- loss.c ---------------------------------------------------------------------------------------------------- */
+const struct trace_step *find_step(const struct track *k,
+                                   uint32_t step); /* the last one up to it, else the first; NULL */
+/* The last that computes: batches are fetched ahead, for steps that have not begun; NULL. */
+const struct trace_step *newest_step(const struct track *k);
+double step_ns(const struct track *k, const struct trace_step *s); /* from where its work begins to the next's */
+double axis_of(const struct track *k, uint64_t clock);             /* ns on the axis */
+uint64_t clock_of(const struct track *k, double axis);             /* the inverse, clamped */
 
 struct curve *open_curve(const char *path); /* the path stays the caller's */
 void close_curve(struct curve *c);
+void restart_curve(struct curve *c);                  /* the log is another run's by now */
 bool poll_curve(struct curve *c);                     /* takes what is new; was there anything? */
 bool curve_exists(const struct curve *c);             /* is there such a file? */
 double loss_at(const struct curve *c, uint32_t step); /* not a number where it is not known */
@@ -167,14 +147,14 @@ void look_at_end(struct view *v);
 void draw_lane(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
-/* ---- pen.c, strip.c, marks.c, frame.c
- * --------------------------------------------------------------------------------- */
+/* ---- pen.c, strip.c, marks.c, frame.c -------------------------------------------------------------------------- */
 
 void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour);
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
-void put_text(const struct view *v, int x, int y, const char *text, uint32_t colour);
-void put_text_within(const struct view *v, int x, int y, const char *text, uint32_t colour, int right);
 int width_of(const struct view *v, const char *text);
+/* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..".  Returns where it starts. */
+enum { AT_RIGHT = -1 };
+int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...) PRINTF_LIKE(6, 7);
 
 void draw_strip(const struct view *v);                                             /* overview and ruler */
 void draw_borders(const struct view *v, const struct track *k, int y, int height); /* of steps, through rows */
@@ -182,7 +162,7 @@ uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
-const char *life_name(enum trace_life life);      /* "live", "paused", "stopped", ... */
+extern const char *const life_name[];             /* of enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *v, struct canvas *c); /* the whole picture; lays out first */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
@@ -236,7 +216,8 @@ uint32_t colour_number(const struct view *v, int64_t i);
 struct action {
     const char *keys; /* names, with a space between: "f", "left a" */
     const char *help;
-    void (*run)(struct view *v);
+    void (*run)(struct view *v, double by);
+    double by;
 };
 extern const struct action actions[];
 extern const size_t n_actions;

@@ -1,8 +1,9 @@
 /* window.c - a view in a window: SDL2's part, and nobody else's.
  *
- * The canvas is the window: a streaming texture that is copied as it is, by SDL's software renderer, so that a window
- * shows what a PNG does.  Drawn again only when something has changed; while the trainer lives its ring is polled ten
- * times a second, which also renews a pause (see trace/follow.h).
+ * The canvas is the window's own surface, so that a window shows what a PNG does, and nothing is copied on the way.
+ * Drawn again only when something has changed; while the trainer runs its ring is polled five times a second, and ten
+ * times while it is held, which also renews the pause (see trace/follow.h).  The training comes first: this process has
+ * a lower priority.
  */
 #define SDL_MAIN_HANDLED
 #include <SDL.h>
@@ -11,16 +12,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-enum { POLL_MS = 100, FINE_DPI = 168 };
+enum { HELD_MS = 100, LIVE_MS = 200, IDLE_MS = 1000, NICE = 10, FINE_DPI = 168 };
 
 struct window {
     struct view *view;
     SDL_Window *window;
-    SDL_Renderer *renderer;
-    SDL_Texture *texture; /* of the canvas's size */
-    struct canvas *canvas;
-    double ratio; /* pixels per unit of the mouse */
+    SDL_Surface *surface; /* the window's */
+    SDL_Surface *drawn;   /* what is drawn: the same, where its pixels are as ours */
+    double ratio;         /* pixels per unit of the mouse */
 };
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
@@ -32,22 +33,23 @@ static bool has_fine_pixels(void)
     return SDL_GetDisplayDPI(0, NULL, &dpi, NULL) == 0 && dpi >= FINE_DPI;
 }
 
-static bool make_canvas(struct window *w)
+/* The window's surface, which is another one when its size has changed. */
+static bool find_surface(struct window *w)
 {
-    int width, height, units;
+    int units;
     SDL_GetWindowSize(w->window, &units, NULL);
-    if (SDL_GetRendererOutputSize(w->renderer, &width, &height) != 0 || width < 1 || height < 1)
+    if (w->drawn != w->surface)
+        SDL_FreeSurface(w->drawn);
+    w->drawn = w->surface = SDL_GetWindowSurface(w->window);
+    if (!w->surface)
         return false;
-    if (w->canvas)
-        free_canvas(w->canvas);
-    if (w->texture)
-        SDL_DestroyTexture(w->texture);
-    w->canvas = new_canvas(width, height);
-    w->texture = SDL_CreateTexture(w->renderer, SDL_PIXELFORMAT_ARGB8888, SDL_TEXTUREACCESS_STREAMING, width, height);
+    int width = w->surface->w, height = w->surface->h;
+    if (w->surface->format->format != SDL_PIXELFORMAT_RGB888 || w->surface->pitch != 4 * width)
+        w->drawn = SDL_CreateRGBSurfaceWithFormat(0, width, height, 32, SDL_PIXELFORMAT_RGB888);
     w->ratio = units > 0 ? (double)width / units : 1;
     w->view->width = width;
     w->view->height = height;
-    return w->texture;
+    return w->drawn;
 }
 
 static bool open_window(struct window *w, bool choose_scale)
@@ -55,6 +57,7 @@ static bool open_window(struct window *w, bool choose_scale)
     struct view *v = w->view;
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
     SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
+    SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0"); /* plain pixels: OpenGL without a GPU costs far more */
     if (SDL_Init(SDL_INIT_VIDEO) != 0)
         return false;
     if (!getenv("SDL_VIDEODRIVER") && strcmp(SDL_GetCurrentVideoDriver(), "offscreen") == 0) {
@@ -66,8 +69,7 @@ static bool open_window(struct window *w, bool choose_scale)
     w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, v->width * times,
                                  v->height * times, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
     free(title);
-    w->renderer = w->window ? SDL_CreateRenderer(w->window, -1, SDL_RENDERER_SOFTWARE) : NULL;
-    if (!w->renderer || !make_canvas(w))
+    if (!w->window || !find_surface(w))
         return false;
     SDL_SetWindowMinimumSize(w->window, LEAST_WIDTH, LEAST_HEIGHT);
     if (choose_scale)
@@ -78,10 +80,8 @@ static bool open_window(struct window *w, bool choose_scale)
 
 static void close_window(struct window *w)
 {
-    if (w->canvas)
-        free_canvas(w->canvas);
-    SDL_DestroyTexture(w->texture);
-    SDL_DestroyRenderer(w->renderer);
+    if (w->drawn != w->surface)
+        SDL_FreeSurface(w->drawn);
     SDL_DestroyWindow(w->window);
     SDL_Quit();
 }
@@ -127,20 +127,18 @@ static void take_event(struct window *w, const SDL_Event *e)
     else if (e->type == SDL_TEXTINPUT)
         press_key(w->view, strcmp(e->text.text, " ") == 0 ? "space" : e->text.text);
     else if (e->type == SDL_WINDOWEVENT && e->window.event == SDL_WINDOWEVENT_SIZE_CHANGED)
-        make_canvas(w);
+        find_surface(w);
     else
         take_mouse(w, e);
 }
 
-/* Waits for an event, or for the next poll while there is something to follow; takes all that have come. */
-static bool take_events(struct window *w, bool followed)
+/* Waits for an event, or for the next poll; takes all that have come. */
+static bool take_events(struct window *w, int longest_ms)
 {
     SDL_Event e;
-    bool any = followed ? SDL_WaitEventTimeout(&e, POLL_MS) : SDL_WaitEvent(&e);
-    if (any)
-        do
-            take_event(w, &e);
-        while (SDL_PollEvent(&e));
+    bool any = SDL_WaitEventTimeout(&e, longest_ms);
+    for (bool more = any; more; more = SDL_PollEvent(&e))
+        take_event(w, &e);
     return any;
 }
 
@@ -148,10 +146,32 @@ static bool take_events(struct window *w, bool followed)
 
 static void show(struct window *w)
 {
-    draw_view(w->view, w->canvas);
-    SDL_UpdateTexture(w->texture, NULL, w->canvas->pixels, w->canvas->width * (int)sizeof *w->canvas->pixels);
-    SDL_RenderCopy(w->renderer, w->texture, NULL, NULL);
-    SDL_RenderPresent(w->renderer);
+    struct canvas c = {w->drawn->w, w->drawn->h, w->drawn->pixels};
+    draw_view(w->view, &c);
+    if (w->drawn != w->surface)
+        SDL_BlitSurface(w->drawn, NULL, w->surface, NULL);
+    SDL_UpdateWindowSurface(w->window);
+}
+
+static int poll_ms(const struct view *v)
+{
+    bool held = trace_asks(v->track[0]->follow)->pause;
+    return !is_followed(v) ? IDLE_MS : held ? HELD_MS : LIVE_MS;
+}
+
+static void run_window(struct window *w)
+{
+    uint64_t polled = 0;
+    for (bool changed = true; !w->view->quit;) {
+        int ms = poll_ms(w->view);
+        if (changed)
+            show(w);
+        changed = take_events(w, ms);
+        if (now_ns() - polled >= (uint64_t)MIN(ms, poll_ms(w->view)) * 1000000) {
+            changed |= poll_view(w->view);
+            polled = now_ns();
+        }
+    }
 }
 
 struct problem *show_window(struct view *v, bool choose_scale)
@@ -159,19 +179,8 @@ struct problem *show_window(struct view *v, bool choose_scale)
     struct window w = {.view = v};
     struct problem *wrong = NULL;
     if (open_window(&w, choose_scale)) {
-        uint64_t polled = 0;
-        bool followed = true;
-        show(&w);
-        while (!v->quit) {
-            bool changed = take_events(&w, followed);
-            if (followed && now_ns() - polled >= POLL_MS * UINT64_C(1000000)) {
-                followed = is_followed(v); /* before the poll, which so takes the last that there is */
-                changed |= poll_view(v);
-                polled = now_ns();
-            }
-            if (changed)
-                show(&w);
-        }
+        setpriority(PRIO_PROCESS, 0, NICE);
+        run_window(&w);
     } else {
         wrong = new_problem(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
                             SDL_GetError());
