@@ -260,10 +260,15 @@ static void test_the_shipped_lists(void **state)
         const char *name;
         bool clip;
         double period;
-    } shipped[] = {{"chain", true, 0.022},         {"1f1b", true, 0.054},
-                   {"recompute", true, 0.014},     {"overlap-pays", false, 0.0145},
-                   {"overlap-pays", true, 0.0185}, {"overlap-does-not-pay", false, 0.023},
-                   {"clip", false, 0.014},         {"clip", true, 0.014}};
+    } shipped[] = {{"chain", true, 0.022},
+                   {"1f1b", true, 0.054},
+                   {"recompute", true, 0.014},
+                   {"pipelines", true, 0.066},
+                   {"overlap-pays", false, 0.0145},
+                   {"overlap-pays", true, 0.0185},
+                   {"overlap-does-not-pay", false, 0.023},
+                   {"clip", false, 0.014},
+                   {"clip", true, 0.014}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = format_string("data/steps/%s.txt", shipped[i].name);
         struct step *s = read_list(path);
