@@ -109,6 +109,49 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
 }
 
+/* ---- equal stages -------------------------------------------------------------------------------------------------
+ */
+
+static double slowest(const struct mesh *m, double head, const double *speed)
+{
+    double most = 0;
+    for (int s = 0; s < n_stages(m); s++) {
+        double layers = m->first_layer[s + 1] - m->first_layer[s] + (s == n_stages(m) - 1 ? head : 0);
+        most = fmax(most, layers / speed[s % m->pp]);
+    }
+    return most;
+}
+
+/* The best of all cuts into three. */
+static double least_of_all(struct mesh *m, int layers, double head, const double *speed)
+{
+    double least = INFINITY;
+    for (m->first_layer[1] = 1; m->first_layer[1] < layers - 1; m->first_layer[1]++)
+        for (m->first_layer[2] = m->first_layer[1] + 1; m->first_layer[2] < layers; m->first_layer[2]++)
+            least = fmin(least, slowest(m, head, speed));
+    return least;
+}
+
+static void test_stages_take_equally_long(void **state)
+{
+    (void)state;
+    static const double speeds[][3] = {{1, 1, 1}, {1, 2, 1}, {3, 1, 2}, {1, 1, 0.1}};
+    for (int layers = 3; layers <= 24; layers++)
+        for (int half_heads = 0; half_heads < 12; half_heads++)
+            for (size_t i = 0; i < COUNT(speeds); i++) {
+                struct mesh m = {.dp = 1, .pp = 3, .tp = 1, .chunks = 1};
+                must(cut_layers(&m, layers, NULL));
+                double head = half_heads / 2.0, least = least_of_all(&m, layers, head, speeds[i]);
+                balance_layers(&m, head, speeds[i]);
+                assert_true(m.first_layer[0] == 0 && m.first_layer[3] == layers);
+                assert_true(m.first_layer[1] > 0 && m.first_layer[2] > m.first_layer[1] && m.first_layer[2] < layers);
+                assert_true(slowest(&m, head, speeds[i]) < 1.000001 * least);
+                free_mesh(&m);
+            }
+    struct ran r = run_yard("plan --model tiny --vocab 4096 --layers 6 -d 0:0x2 --mesh pp=2 --batch 2 --stages auto");
+    assert_non_null(strstr(r.err, "--stages auto: 5,1"));
+}
+
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* Forwards whose backward is still to come: so many tapes are kept. */
@@ -556,21 +599,14 @@ static void test_only_shards_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_device_has_one_place),
-        cmocka_unit_test(test_shards_cover_a_unit_once),
-        cmocka_unit_test(test_impossible_meshes_are_refused),
-        cmocka_unit_test(test_orders_are_sound),
-        cmocka_unit_test(test_the_bubble_is_the_formula),
-        cmocka_unit_test(test_meshes_give_the_same_bits),
-        cmocka_unit_test(test_zero_shares_the_state_out),
-        cmocka_unit_test(test_parts_cover_a_parameter_once),
-        cmocka_unit_test(test_sums_are_in_rank_order),
-
-        cmocka_unit_test(test_layers_are_gathered_ahead),
-        cmocka_unit_test(test_a_wrong_shard_is_found),
-        cmocka_unit_test(test_only_shards_are_kept),
-        cmocka_unit_test(test_the_norm_has_one_order),
-        cmocka_unit_test(test_evaluation_and_sampling_are_close),
+        cmocka_unit_test(test_every_device_has_one_place),    cmocka_unit_test(test_shards_cover_a_unit_once),
+        cmocka_unit_test(test_impossible_meshes_are_refused), cmocka_unit_test(test_orders_are_sound),
+        cmocka_unit_test(test_the_bubble_is_the_formula),     cmocka_unit_test(test_meshes_give_the_same_bits),
+        cmocka_unit_test(test_zero_shares_the_state_out),     cmocka_unit_test(test_parts_cover_a_parameter_once),
+        cmocka_unit_test(test_sums_are_in_rank_order),        cmocka_unit_test(test_layers_are_gathered_ahead),
+        cmocka_unit_test(test_a_wrong_shard_is_found),        cmocka_unit_test(test_only_shards_are_kept),
+        cmocka_unit_test(test_the_norm_has_one_order),        cmocka_unit_test(test_evaluation_and_sampling_are_close),
+        cmocka_unit_test(test_stages_take_equally_long),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }
