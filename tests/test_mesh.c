@@ -109,6 +109,49 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
 }
 
+/* ---- equal stages -------------------------------------------------------------------------------------------------
+ */
+
+static double slowest(const struct mesh *m, double head, const double *speed)
+{
+    double most = 0;
+    for (int s = 0; s < n_stages(m); s++) {
+        double layers = m->first_layer[s + 1] - m->first_layer[s] + (s == n_stages(m) - 1 ? head : 0);
+        most = fmax(most, layers / speed[s % m->pp]);
+    }
+    return most;
+}
+
+/* The best of all cuts into three. */
+static double least_of_all(struct mesh *m, int layers, double head, const double *speed)
+{
+    double least = INFINITY;
+    for (m->first_layer[1] = 1; m->first_layer[1] < layers - 1; m->first_layer[1]++)
+        for (m->first_layer[2] = m->first_layer[1] + 1; m->first_layer[2] < layers; m->first_layer[2]++)
+            least = fmin(least, slowest(m, head, speed));
+    return least;
+}
+
+static void test_stages_take_equally_long(void **state)
+{
+    (void)state;
+    static const double speeds[][3] = {{1, 1, 1}, {1, 2, 1}, {3, 1, 2}, {1, 1, 0.1}};
+    for (int layers = 3; layers <= 24; layers++)
+        for (int half_heads = 0; half_heads < 12; half_heads++)
+            for (size_t i = 0; i < COUNT(speeds); i++) {
+                struct mesh m = {.dp = 1, .pp = 3, .tp = 1, .chunks = 1};
+                must(cut_layers(&m, layers, NULL));
+                double head = half_heads / 2.0, least = least_of_all(&m, layers, head, speeds[i]);
+                balance_layers(&m, head, speeds[i]);
+                assert_true(m.first_layer[0] == 0 && m.first_layer[3] == layers);
+                assert_true(m.first_layer[1] > 0 && m.first_layer[2] > m.first_layer[1] && m.first_layer[2] < layers);
+                assert_true(slowest(&m, head, speeds[i]) < 1.000001 * least);
+                free_mesh(&m);
+            }
+    struct ran r = run_yard("plan --model tiny --vocab 4096 --layers 6 -d 0:0x2 --mesh pp=2 --batch 2 --stages auto");
+    assert_non_null(strstr(r.err, "--stages auto: 5,1"));
+}
+
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
 
 /* Forwards whose backward is still to come: so many tapes are kept. */
@@ -338,18 +381,16 @@ static const char *const alike[][16] = {
 static void test_meshes_give_the_same_bits(void **state)
 {
     (void)state;
-    for (int apart = 0; apart < 2; apart++) {
-        contexts_apart(apart);
-        for (size_t i = 0; i < COUNT(alike); i++) {
-            struct state first = train(alike[i][0]);
-            for (size_t k = 1; k < COUNT(alike[i]) && alike[i][k]; k += apart ? 3 : 1) {
-                struct state other = train(alike[i][k]);
-                assert_int_equal(first.n, other.n);
-                expect_same_bits(alike[i][k], other.values, first.values, first.n);
-                free(other.values);
-            }
-            free(first.values);
+    for (size_t i = 0; i < COUNT(alike); i++) {
+        struct state first = train(alike[i][0]);
+        for (size_t k = 1; k < COUNT(alike[i]) && alike[i][k]; k++) {
+            contexts_apart((i + k) % 2); /* copies are direct, or through the host */
+            struct state other = train(alike[i][k]);
+            assert_int_equal(first.n, other.n);
+            expect_same_bits(alike[i][k], other.values, first.values, first.n);
+            free(other.values);
         }
+        free(first.values);
     }
     contexts_apart(false);
 }
@@ -422,14 +463,14 @@ static size_t persistent_bytes(const struct trainer *t, int device, enum memory_
     return bytes;
 }
 
-/* The most that windows of a device hold at a time: those of `ahead` + 1 units that are used one after another. */
-static double gather_buffers(const struct trainer *t, int ahead)
+/* Bytes of the parameters of so many units that are used one after another, at most. */
+static double bytes_of_units(const struct trainer *t, int together)
 {
     double most = 0;
     int n = t->model->params->n_units;
     for (int u = 0; u < n; u++) {
         double sum = 0;
-        for (int i = u; i < MIN(u + ahead + 1, n); i++)
+        for (int i = u; i < MIN(u + together, n); i++)
             sum += (double)t->model->params->unit[i].elements * ELEMENT_BYTES;
         most = fmax(most, sum);
     }
@@ -437,7 +478,8 @@ static double gather_buffers(const struct trainer *t, int ahead)
 }
 
 /* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's.  ZeRO-1 shares out the last, 2 the
- * gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more. */
+ * gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more; gathered parameters
+ * of two layers, and whole gradients of two with what is received of them, come on top. */
 static void test_zero_shares_the_state_out(void **state)
 {
     (void)state;
@@ -447,7 +489,8 @@ static void test_zero_shares_the_state_out(void **state)
     for (int devices = 2; devices <= 4; devices += 2)
         for (int zero = 0; zero <= 3; zero++) {
             char words[128];
-            snprintf(words, sizeof words, "--model nano --untied --batch 4 -d 0:0x%d --zero %d", devices, zero);
+            snprintf(words, sizeof words, "--model nano --layers 16 --untied --batch 4 -d 0:0x%d --zero %d", devices,
+                     zero);
             struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
             double n = (double)count_parameters(t->model->params), share = 1.0 / devices;
             double adams = 8 * fmax(expected[zero].adams, share), values = 4 * fmax(expected[zero].values, share);
@@ -458,7 +501,9 @@ static void test_zero_shares_the_state_out(void **state)
                 assert_true(fabs(held - values) < 0.08 * values);
                 assert_int_equal(persistent_bytes(t, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
                 double gathered = (double)(t->train->peak[d][MEM_PARAMETERS] - persistent_bytes(t, d, MEM_PARAMETERS));
-                assert_true(zero == 3 ? gathered > 0 && gathered <= gather_buffers(t, 1) : gathered == 0);
+                assert_true(zero == 3 ? gathered > 0 && gathered <= bytes_of_units(t, 2) : gathered == 0);
+                double gradients = (double)t->train->peak[d][MEM_GRADIENTS], all = 4 * n;
+                assert_true(zero >= 2 ? gradients < 1.05 * all * share + bytes_of_units(t, 4) : gradients >= all);
             }
             free_trainer(t);
         }
@@ -554,21 +599,14 @@ static void test_only_shards_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_device_has_one_place),
-        cmocka_unit_test(test_shards_cover_a_unit_once),
-        cmocka_unit_test(test_impossible_meshes_are_refused),
-        cmocka_unit_test(test_orders_are_sound),
-        cmocka_unit_test(test_the_bubble_is_the_formula),
-        cmocka_unit_test(test_meshes_give_the_same_bits),
-        cmocka_unit_test(test_zero_shares_the_state_out),
-        cmocka_unit_test(test_parts_cover_a_parameter_once),
-        cmocka_unit_test(test_sums_are_in_rank_order),
-
-        cmocka_unit_test(test_layers_are_gathered_ahead),
-        cmocka_unit_test(test_a_wrong_shard_is_found),
-        cmocka_unit_test(test_only_shards_are_kept),
-        cmocka_unit_test(test_the_norm_has_one_order),
-        cmocka_unit_test(test_evaluation_and_sampling_are_close),
+        cmocka_unit_test(test_every_device_has_one_place),    cmocka_unit_test(test_shards_cover_a_unit_once),
+        cmocka_unit_test(test_impossible_meshes_are_refused), cmocka_unit_test(test_orders_are_sound),
+        cmocka_unit_test(test_the_bubble_is_the_formula),     cmocka_unit_test(test_meshes_give_the_same_bits),
+        cmocka_unit_test(test_zero_shares_the_state_out),     cmocka_unit_test(test_parts_cover_a_parameter_once),
+        cmocka_unit_test(test_sums_are_in_rank_order),        cmocka_unit_test(test_layers_are_gathered_ahead),
+        cmocka_unit_test(test_a_wrong_shard_is_found),        cmocka_unit_test(test_only_shards_are_kept),
+        cmocka_unit_test(test_the_norm_has_one_order),        cmocka_unit_test(test_evaluation_and_sampling_are_close),
+        cmocka_unit_test(test_stages_take_equally_long),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

@@ -81,16 +81,18 @@ static struct tensor *bring(struct step *s, const char *name, struct tensor *x, 
     return received;
 }
 
-/* What the n devices have of a part, summed into what device k has of it: a + b and b + a are the same bits. */
-static struct tensor *sum_up(struct step *s, const char *name, struct tensor *const *part, int n, int k)
+/* What the n devices have of a part, summed into what device k has of it, or else into what it has received: a + b and
+ * b + a are the same bits. */
+static struct tensor *sum_up(struct step *s, const char *name, struct tensor *const *part, int n, int k, bool in_place)
 {
     char full[40];
     struct tensor *sum = part[0];
     snprintf(full, sizeof full, "%s.add", name);
     for (int i = 1; sum && i < n; i++) {
-        struct tensor *to = i == k ? part[k] : sum;
-        add_into(s, full, to, i == k ? sum : part[i]);
-        sum = to;
+        bool into_next = in_place ? i == k : i == 1 && k == 0;
+        struct tensor *next = part[i];
+        add_into(s, full, into_next ? next : sum, into_next ? sum : next);
+        sum = into_next ? next : sum;
     }
     return sum;
 }
@@ -117,10 +119,10 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
     return bring_all(s, name, x, n, grain, false);
 }
 
-void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum)
+void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum, bool in_place)
 {
     for (int k = 0; k < n; k++)
-        sum[k] = sum_up(s, name, part + k * n, n, k);
+        sum[k] = sum_up(s, name, part + k * n, n, k, in_place);
     free(part);
 }
 
@@ -142,7 +144,7 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
     struct tensor **sum = allocate((size_t)n, sizeof *sum);
-    add_reduce_sums(s, name, add_reduce_moves(s, name, x, n, ALIGNED), n, sum);
+    add_reduce_sums(s, name, add_reduce_moves(s, name, x, n, ALIGNED), n, sum, true);
     add_all_gather(s, name, x, n);
     free(sum);
 }
@@ -150,6 +152,6 @@ void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, i
 void add_naive_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
     struct tensor **sum = allocate((size_t)n, sizeof *sum);
-    add_reduce_sums(s, name, bring_all(s, name, x, n, ALIGNED, true), n, sum);
+    add_reduce_sums(s, name, bring_all(s, name, x, n, ALIGNED, true), n, sum, true);
     free(sum);
 }

@@ -30,6 +30,9 @@ extern const struct mesh one_rank; /* of a model of one layer */
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *m);
 /* Which layers each stage has: as many each as can be, or those that "3,5,4" says. */
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages);
+/* Cuts anew so that stages take equally long, as far as whole layers allow: the head takes as long as `head` layers,
+ * and a device with pipeline coordinate p does speed[p] layers in the time in which others do other numbers. */
+void balance_layers(struct mesh *m, double head, const double *speed);
 void free_mesh(struct mesh *m);
 int n_ranks(const struct mesh *m);
 int n_stages(const struct mesh *m);
@@ -68,9 +71,10 @@ struct tensor *new_slice(struct pool *p, struct tensor *of, int k, struct shard 
 void add_into(struct step *s, const char *name, struct tensor *sum, struct tensor *x);
 /* A reduce-scatter in two: moves and sums, with work between that hides the moves.  Tensor k of n becomes, in its part
  * k (of whole grains), the sum of all of them, ((x0 + x1) + x2) ...; that slice goes to sum[k], NULL where it is empty.
- * The moves' result is handed to the sums, which free it. */
+ * Not in place, the sum is in a tensor of its own, and the n tensors are no longer needed.  The moves' result is handed
+ * to the sums, which free it. */
 struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain);
-void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum);
+void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum, bool in_place);
 /* Each tensor, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n);
 /* Each becomes the sum of all, to the same bits; the first sums parts and shares the results out, so each device sends

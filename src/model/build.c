@@ -146,16 +146,17 @@ static bool begun(struct build *b, const struct tensor *t)
 }
 
 /* A unit's gradient that does not persist has no zeros between its parameters, where norm and update read it too. */
-static void clear_padding(struct build *b, struct tensor *unit)
+static void clear_padding(struct build *b, const struct tensor *grad)
 {
-    if (unit->class == MEM_GRADIENTS && !unit->persistent && !begun(b, unit))
+    struct tensor *unit = grad->root;
+    if (unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent && !begun(b, unit))
         set_elementwise(LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, count_elements(unit)), OUT(unit),
                                FLOAT(0), ELEMENTS(count_elements(unit))));
 }
 
 bool accumulates(struct build *b, const struct tensor *grad)
 {
-    clear_padding(b, grad->root);
+    clear_padding(b, grad);
     return begun(b, grad);
 }
 

@@ -114,7 +114,7 @@ void reduce_unit(struct build *b, int unit)
     for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
         at(b, 0, unit, ROLE_REDUCE);
         add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->member], mesh_of(b)->dp,
-                        sums_of(b, unit));
+                        sums_of(b, unit), b->replica->grad[unit]->persistent); /* else only shards of it are kept */
     }
 }
 

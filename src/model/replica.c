@@ -150,7 +150,7 @@ static struct tensor *tied_tensor(struct model *m, const struct replica *r, enum
     return t;
 }
 
-static void make_tied_head(struct model *m, struct replica *r)
+static void make_tied_head(struct model *m, struct replica *r, struct gradients kept)
 {
     const struct param *wte = &params_of(m, r->rank)->param[0];
     bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
@@ -165,6 +165,10 @@ static void make_tied_head(struct model *m, struct replica *r)
         r->other[HEAD] = (struct weight){value, m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL,
                                          wte->cut, wte->first};
     }
+    if (r->lookup_grad)
+        r->lookup_grad->persistent = !kept.dropped;
+    if (last && !first && m->training)
+        r->other[HEAD].grad->persistent = !kept.dropped;
 }
 
 /* A replica's own arrays, all empty. */
@@ -181,7 +185,7 @@ static void make_arrays(const struct model *m, struct replica *r)
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
 }
 
-static struct replica *make_group(struct model *m, const struct replica *r)
+static struct replica *make_group(struct model *m, const struct replica *r, struct gradients kept)
 {
     struct replica *g = allocate(1, sizeof *g);
     *g = *r;
@@ -191,7 +195,7 @@ static struct replica *make_group(struct model *m, const struct replica *r)
             g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(r->value[u]));
     make_views(m, g);
     if (m->params->config.tied) {
-        make_tied_head(m, g);
+        make_tied_head(m, g, kept);
         g->other[HEAD].value = r->other[HEAD].value;
     }
     return g;
@@ -208,12 +212,12 @@ static void make_replica(struct model *m, int rank, struct gradients kept)
             make_unit(m, r, u, kept);
     make_views(m, r);
     if (m->params->config.tied)
-        make_tied_head(m, r);
+        make_tied_head(m, r, kept);
     if (m->training) {
         r->control = small_tensor(m, r, "control", CONTROL_SIZE);
         r->state = small_tensor(m, r, "state", STATE_SIZE);
     }
-    r->group = kept.grouped ? make_group(m, r) : NULL;
+    r->group = kept.grouped ? make_group(m, r, kept) : NULL;
 }
 
 struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,

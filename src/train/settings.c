@@ -105,7 +105,10 @@ static struct option options[] = {
      "what data-parallel devices share out instead of each keeping all: 1 the optimizer's state, 2 gradients too (with "
      "a single micro-batch), 3 parameters too, of which a layer's are gathered before use; the bits are the same",
      BUILD_ALL, false},
-    {"stages", 0, OPT_TEXT, &s.stages, "N,N,...", 0, 0, DEVICES, "layers of each stage (default: as equal as can be)",
+    {"stages", 0, OPT_TEXT, &s.stages, "N,N,...|auto", 0, 0, DEVICES,
+     "layers of each stage (default: as equal as can be); auto: so that stages take equally long, the head counted "
+     "too, "
+     "and the speed of unlike devices",
      BUILD_ALL, false},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b|gpipe|interleaved", 0, 0, DEVICES,
      "order of micro-batches in a pipeline; interleaved: --chunks stages per device", BUILD_ALL, false},

@@ -52,6 +52,53 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
     return m;
 }
 
+/* A twentieth of a second for each device's rate of multiply-adds.  Logical devices are one. */
+static void measure_peaks(const struct machine *m)
+{
+    for (int i = 0; i < m->n_devices; i++) {
+        struct device *d = &m->device[i];
+        for (int k = 0; k < i; k++)
+            if (m->device[k].cl == d->cl)
+                d->flops_per_s = m->device[k].flops_per_s;
+        if (d->flops_per_s == 0)
+            d->flops_per_s = measure_fma_peak(d, 0.05);
+    }
+}
+
+static bool are_alike(const struct machine *m)
+{
+    for (int i = 1; i < m->n_devices; i++)
+        if (strcmp(m->device[i].name, m->device[0].name) != 0 || m->device[i].units != m->device[0].units)
+            return false;
+    return true;
+}
+
+/* --stages auto: by FLOPs, on unlike devices by their measured rates too.  A stage is as fast as its slowest device. */
+static void set_equal_stages(struct trainer *t)
+{
+    struct mesh *m = &t->mesh;
+    struct machine *machine = t->machine;
+    struct params *p = new_params(&t->config, &one_rank, 0);
+    double *speed = allocate((size_t)m->pp, sizeof *speed), head = 6.0 * t->config.vocab * t->config.channels;
+    bool alike = are_alike(machine);
+    if (!alike)
+        measure_peaks(machine);
+    for (int rank = 0; rank < n_ranks(m); rank++) {
+        double *of_stage = &speed[rank / m->tp % m->pp], rate = alike ? 1 : machine->device[rank].flops_per_s;
+        *of_stage = *of_stage > 0 ? fmin(*of_stage, rate) : rate;
+    }
+    head /= (flops_per_token(p, (int)t->settings->seq_len) - head) / t->config.layers;
+    balance_layers(m, head, speed);
+    char *text = format_string("--stages auto: %d", m->first_layer[1]);
+    for (int s = 1; s < n_stages(m); s++) {
+        char *more = format_string("%s,%d", text, m->first_layer[s + 1] - m->first_layer[s]);
+        free(text);
+        text = more;
+    }
+    note("%s", text);
+    free(text), free(speed), free_params(p);
+}
+
 static void set_mesh(struct trainer *t)
 {
     const struct settings *s = t->settings;
@@ -60,7 +107,10 @@ static void set_mesh(struct trainer *t)
     t->pipeline = pipeline_of(s);
     if (n_ranks(&t->mesh) != n)
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
-    must(cut_layers(&t->mesh, t->config.layers, s->stages));
+    bool equal = s->stages && strcmp(s->stages, "auto") == 0;
+    must(cut_layers(&t->mesh, t->config.layers, equal ? NULL : s->stages));
+    if (equal)
+        set_equal_stages(t);
     must(check_members(&t->config, t->mesh.tp));
 }
 
@@ -219,19 +269,6 @@ static double predicted_ns(void *trainer, const struct task *t)
 {
     enum cost_source source;
     return 1e9 * task_seconds(((struct trainer *)trainer)->costs, t, &source);
-}
-
-/* Somebody looks: a twentieth of a second for what the shares of the peak are of.  Logical devices are one. */
-static void measure_peaks(const struct machine *m)
-{
-    for (int i = 0; i < m->n_devices; i++) {
-        struct device *d = &m->device[i];
-        for (int k = 0; k < i; k++)
-            if (m->device[k].cl == d->cl)
-                d->flops_per_s = m->device[k].flops_per_s;
-        if (d->flops_per_s == 0)
-            d->flops_per_s = measure_fma_peak(d, 0.05);
-    }
 }
 
 static void trace_training(struct trainer *t, struct step **lists, size_t n)
