@@ -143,7 +143,7 @@ bool runs(const struct task *t, uint32_t number)
     return number % w->every == w->rest && (!w->test || w->test(w->context, number));
 }
 
-bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test; }
+bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test || t->slot; }
 
 /* The directions in which the task touches the tensor by what it has declared so far. */
 static unsigned declared(const struct task *t, const struct tensor *tensor)
