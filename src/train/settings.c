@@ -345,6 +345,8 @@ static void check_print_list(void)
 {
     if (!s.profile && !s.hardware && !s.list)
         fail(EXIT_USAGE, "--print-list writes how long tasks take: add --profile, --hardware or --list");
+    if (s.snapshot)
+        fail(EXIT_USAGE, "--print-list: a step file has no words for slots: leave --snapshot out");
     if (s.json || s.print || s.simulate || s.verify)
         fail(EXIT_USAGE, "--print-list prints a step file and nothing else: leave --%s out",
              s.json       ? "json"
