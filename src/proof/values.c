@@ -226,7 +226,8 @@ static void number_results(struct values *v, const struct step *s, struct space 
                                   first + g[k].begin,
                                   first + g[k].end,
                                   ITERATIONS * (int)s->n + t->id,
-                                  true};
+                                  true,
+                                  false};
     }
 }
 
