@@ -64,14 +64,14 @@ static const char *const ways[] = {"--broadcast-queues 3 --broadcast-main comput
                                    "--broadcast-queues 2 --broadcast-deal random --broadcast-slices 5",
                                    "--broadcast-queues 5 --broadcast-slices 9"};
 
-/* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each third of them. */
+/* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each fifth of them. */
 static void test_meshes_keep_their_bits(void **state)
 {
     (void)state;
     need_own_products();
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
-        for (size_t i = 0; i < COUNT(meshes); i += apart ? 3 : 1) {
+        for (size_t i = 0; i < COUNT(meshes); i += apart ? 5 : 1) {
             size_t bare, sliced;
             char *how = format_string("%s --delay-seed %zu", ways[(i + (size_t)apart) % COUNT(ways)], i);
             struct state expected = train(meshes[i], "--serial", &bare);

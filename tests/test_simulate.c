@@ -7,10 +7,6 @@
 
 #include <math.h>
 
-struct span {
-    double start, end;
-};
-
 static void expect_times(const struct simulation *sim, int iteration, const struct span *expected)
 {
     size_t n = sim->step->n;

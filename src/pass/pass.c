@@ -14,6 +14,7 @@ const struct pass passes[] = {
     {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
     {"gather", wants_gather, run_gather, {"--zero 3", "--zero 3 --gather-ahead 0"}}, /* for the repeated tasks too */
     {"swap", wants_swap, run_swap, {"--swap layer"}},
+    {"snapshot", wants_snapshot, run_snapshot, {NULL}},
 };
 const size_t n_passes = COUNT(passes);
 

@@ -5,6 +5,7 @@
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
  *     swap        data leaves for the host and comes back in time            swap.c
+ *     snapshot    each unit is stored as soon as it is updated               snapshot.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
@@ -25,7 +26,12 @@ struct broadcast_wishes {
 };
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO };
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
+struct snapshot_wishes {
+    const char *file;             /* NULL: the pass is off */
+    int every, slots, iterations; /* store every so many; room in the file; how many are reported */
+};
 struct wishes { /* what the options ask of the passes */
+    struct snapshot_wishes snapshot;
     struct broadcast_wishes broadcast;
     enum recompute recompute;
     bool gather;      /* parameters lie in shards ... */
@@ -63,6 +69,8 @@ json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --jso
 
 bool wants_broadcast(const struct wishes *w);
 bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+bool wants_snapshot(const struct wishes *w);
+bool run_snapshot(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_recompute(const struct wishes *w);
 bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_gather(const struct wishes *w);

@@ -128,6 +128,9 @@ struct forecast {
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
  * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
 struct forecast try_step(const struct step *s, const struct costs *c);
+/* The same, and what was simulated is shown to look(). */
+typedef void simulation_look(void *context, const struct simulation *sim);
+struct forecast try_and_look(const struct step *s, const struct costs *c, simulation_look *look, void *context);
 void free_forecast(struct forecast *f);
 /* [n] what the device holds at each position; the caller frees it. */
 size_t *bytes_at_positions(const struct forecast *f, const struct device *d);

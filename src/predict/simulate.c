@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum { LEAST_STEPS = 64, STORED_STEPS = 1024, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
@@ -56,6 +56,12 @@ struct clockwork {
     double issue, now;         /* host seconds per task */
     bool stop;
     size_t cap_moments, cap_unmet;
+    int slots;              /* of snapshots */
+    int *commit, n_commits; /* tasks that commit them */
+    int *leaving;           /* room for as many */
+    bool *first;            /* by task: a task with a slot follows from it within the iteration */
+    bool *decided;          /* by iteration */
+    int taken, durable;     /* snapshots that got a slot; that are committed */
     int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
     int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
@@ -327,9 +333,16 @@ static bool repeats(const struct clockwork *k, int a, int b, double shift, doubl
     return fabs(k->issue_begin[b] - k->issue_begin[a] - shift) <= tolerance || k->issue == 0;
 }
 
+/* With snapshots, which may be in flight for long, all of the pattern and one that got a slot. */
 static bool repeats_for(const struct clockwork *k, int iteration, int p, double shift, double tolerance)
 {
-    for (int i = 0; i < MAX(k->repeat, MOST_RUNS); i++)
+    bool stored = !k->slots;
+    for (int i = 0; i < p && !stored; i++)
+        for (int c = 0; c < k->n_commits && !stored; c++)
+            stored = !skipped(k, (iteration - i) * k->n + k->commit[c]);
+    if (!stored)
+        return false;
+    for (int i = 0; i < MAX(k->slots ? p : k->repeat, MOST_RUNS); i++)
         if (iteration - p - i < 0 || !repeats(k, iteration - p - i, iteration - i, shift, tolerance))
             return false;
     return true;
@@ -372,16 +385,88 @@ static void move_on(struct clockwork *k, int node)
         try_start(k, lane, node);
 }
 
+/* ---- snapshots ----------------------------------------------------------------------------------------------------
+ */
+
+/* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
+ * been updated, those of all slots but one leave it: slots are filled in turn, and the next one is free unless the
+ * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored. */
+static void find_slots(struct clockwork *k)
+{
+    const struct step *s = k->sim->step;
+    k->first = allocate(s->n, sizeof *k->first);
+    k->commit = allocate(s->n, sizeof *k->commit);
+    k->leaving = allocate(s->n, sizeof *k->leaving);
+    for (size_t i = 0; i < s->n; i++) {
+        k->slots = MAX(k->slots, s->task[i]->slot);
+        if (s->task[i]->commits)
+            k->commit[k->n_commits++] = (int)i;
+        for (size_t e = 0; e < s->task[i]->n_edges && s->task[i]->slot; e++)
+            k->first[s->task[i]->edges[e].from] |= !s->task[i]->edges[e].previous;
+    }
+    if (k->slots)
+        k->limit = MIN(MAX(k->limit, STORED_STEPS), MAX(8, MOST_NODES / k->n));
+    k->decided = allocate((size_t)k->limit, sizeof *k->decided);
+}
+
+static void release(struct clockwork *k, int i, int iteration);
+
+static void leave(struct clockwork *k, int node)
+{
+    int i = node % k->n, iteration = node / k->n;
+    k->sim->moments[node].blocker = SKIPPED;
+    k->full -= k->in_flight[i]-- == MOST_RUNS;
+    k->left[iteration]--;
+}
+
+static void choose_slot(struct clockwork *k, int iteration)
+{
+    int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
+    bool wanted = false;
+    size_t n = 0;
+    k->decided[iteration] = true;
+    for (int i = 0; i < k->n; i++) {
+        int node = iteration * k->n + i, of = task_of(k, node)->slot;
+        if (!of || skipped(k, node))
+            continue;
+        wanted = true;
+        if (of != slot) {
+            leave(k, node);
+            k->leaving[n++] = i;
+        }
+    }
+    k->taken += wanted && slot;
+    for (size_t i = 0; i < n; i++) { /* (all have left before one that waits for them can start) */
+        int task = k->leaving[i], before = latest_run(k, task, iteration - 1);
+        if (before == NONE || before <= k->ended[task]) /* else its end releases them */
+            release(k, task, iteration);
+        try_start(k, task_of(k, task)->lane->index, NONE);
+    }
+}
+
+static void note_snapshot(struct clockwork *k, int node)
+{
+    if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
+        choose_slot(k, node / k->n);
+    k->durable += task_of(k, node)->commits;
+}
+
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
 /* Task i of that iteration has ended, for all that wait for this run of it. */
-static void release(struct clockwork *k, int i, int iteration, int consumer, int step)
+static void release_one(struct clockwork *k, int i, int iteration, int consumer, int step)
 {
     for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
         int node = (c + step) * k->n + consumer;
         if (!skipped(k, node) && --k->unmet[node] == 0)
             try_start(k, task_of(k, node)->lane->index, iteration * k->n + i);
     }
+}
+
+static void release(struct clockwork *k, int i, int iteration)
+{
+    for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
+        release_one(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0);
 }
 
 static void finish(struct clockwork *k, int lane)
@@ -395,8 +480,9 @@ static void finish(struct clockwork *k, int lane)
     l->node = NONE;
     set_next(k, l, INFINITY);
     k->ended[i] = iteration;
-    for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
-        release(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0);
+    if (k->slots)
+        note_snapshot(k, node);
+    release(k, i, iteration);
     k->full -= k->in_flight[i]-- == MOST_RUNS;
     k->left[iteration]--;
     k->computing[iteration] -= task_of(k, node)->lane->kind == LANE_COMPUTE;
@@ -404,9 +490,13 @@ static void finish(struct clockwork *k, int lane)
     try_start(k, lane, node);
 }
 
+/* Of those at the same time the disk's, which may set a slot free. */
 static int earliest(const struct clockwork *k)
 {
     int best = k->winner[1];
+    const struct lane *disk = k->sim->step->pool->machine->host->lane[LANE_DISK];
+    if (k->slots && k->turn[disk->index].next <= k->turn[best].next * (1 + 1e-12))
+        best = disk->index;
     return k->turn[best].node == NONE ? NONE : best;
 }
 
@@ -415,7 +505,7 @@ static void run_clock(struct clockwork *k)
     move_on(k, NONE);
     for (int lane = earliest(k); lane != NONE && !k->stop; lane = earliest(k)) {
         struct turn *l = &k->turn[lane];
-        k->now = l->next;
+        k->now = fmax(k->now, l->next); /* (a disk that is a rounding late comes first) */
         if (isfinite(l->full) && !l->on_links)
             join_links(k, l);
         else
@@ -468,6 +558,7 @@ static void free_clockwork(struct clockwork *k)
     free(k->users), free(k->winner);
     free(k->turn), free(k->load), free(k->left), free(k->computing), free(k->ended), free(k->in_flight);
     free(k->end), free(k->issue_begin), free(k->uses), free(k->holders), free(k->live);
+    free(k->first), free(k->commit), free(k->leaving), free(k->decided);
 }
 
 /* by_links: copies take their turns on the machine's links. */
@@ -479,6 +570,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     struct clockwork k = {
         .sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
+    find_slots(&k);
     k.turn = allocate((size_t)k.n_lanes, sizeof *k.turn);
     k.winner = allocate(2 * (size_t)k.n_lanes, sizeof *k.winner);
     k.load = by_links ? allocate(m->n_links + 1, sizeof *k.load) : NULL;

@@ -71,7 +71,7 @@ static void note_times(struct forecast *f, const struct simulation *sim)
         f->span[i] = (struct span){m[i].start - from, m[i].end - from};
 }
 
-struct forecast try_step(const struct step *s, const struct costs *c)
+struct forecast try_and_look(const struct step *s, const struct costs *c, simulation_look *look, void *context)
 {
     struct forecast f = {.period = NAN};
     struct simulation *sim = NULL;
@@ -85,6 +85,7 @@ struct forecast try_step(const struct step *s, const struct costs *c)
         f.why_not = simulate(draft, c, &sim);
     if (sim) {
         note_times(&f, sim);
+        look(context, sim);
         free_simulation(sim);
     }
     note_memory(&f, draft);
@@ -93,6 +94,10 @@ struct forecast try_step(const struct step *s, const struct costs *c)
     free_draft(draft);
     return f;
 }
+
+static void look_away(void *context, const struct simulation *sim) { (void)context, (void)sim; }
+
+struct forecast try_step(const struct step *s, const struct costs *c) { return try_and_look(s, c, look_away, NULL); }
 
 void free_forecast(struct forecast *f)
 {

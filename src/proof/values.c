@@ -20,6 +20,7 @@ struct numbered { /* a task of one iteration or a run of its elements, copies le
     size_t begin, end; /* bytes of the task before it was cut; 0 to 1 where it is whole */
     int node;          /* iteration * n + task; of a result: behind all of them, in the pool's order */
     bool is_result;
+    bool is_silent; /* a task that writes nothing: where a pass has added it, it changes nothing */
 };
 struct values {
     struct numbered *list; /* by identity, then by run */
@@ -178,6 +179,9 @@ static void interpret_whole(struct values *v, struct space *spaces, const struct
     *whole = *task;
     whole->value = value;
     whole->end = 1;
+    whole->is_silent = true;
+    for (int i = 0; i < t->n_access; i++)
+        whole->is_silent &= !(t->access[i].mode & ACCESS_WRITE);
     for (int i = 0; i < t->n_access; i++)
         if (t->access[i].mode & ACCESS_WRITE)
             write_value(spaces, t->access[i].tensor, mix(value, (uint64_t)i), iteration);
@@ -222,7 +226,8 @@ static void number_results(struct values *v, const struct step *s, struct space 
                                   first + g[k].begin,
                                   first + g[k].end,
                                   ITERATIONS * (int)s->n + t->id,
-                                  true};
+                                  true,
+                                  false};
     }
 }
 
@@ -336,7 +341,7 @@ static struct difference compare_lists(const struct values *a, const struct valu
             d.missing |= !x->is_result;
             i++;
         } else {
-            d.missing |= !y->is_result;
+            d.missing |= !y->is_result && !y->is_silent;
             k++;
         }
     }

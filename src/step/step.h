@@ -178,6 +178,8 @@ struct task {
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
     double seconds, host_seconds; /* of a step file: how long it takes, and on the host; below 0: costs say */
     struct when when;
+    int slot;     /* of a snapshot: it runs if the iteration gets slot `slot` - 1 (predict/simulate.c); 0: of none */
+    bool commits; /* it ends a snapshot: what is stored counts */
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 

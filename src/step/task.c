@@ -155,7 +155,7 @@ uint32_t repeat_of(const struct step *s, uint32_t most)
     return (uint32_t)MIN(repeat, most);
 }
 
-bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test; }
+bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test || t->slot; }
 
 /* The directions in which the task touches the tensor by what it has declared so far. */
 static unsigned declared(const struct task *t, const struct tensor *tensor)

@@ -159,6 +159,14 @@ static struct option options[] = {
      "how slices are dealt to the queues (random: by --seed)", BUILD_ALL, false},
     {"broadcast-main", 0, OPT_CHOICE, &s.main_queue, "both|compute", 0, 0, PASSES,
      "the main queue computes and sends, or only computes while the other N - 1 send", BUILD_ALL, false},
+    {"snapshot", 0, OPT_TEXT, &s.snapshot, "FILE", 0, 0, PASSES,
+     "say when which iteration could be recovered, if each unit were stored in FILE as soon as it is updated; writes "
+     "nothing",
+     CMD_PLAN, false},
+    {"snapshot-every", 0, OPT_INT, &s.snapshot_every, "K", 1, 1000, PASSES, "store iterations divisible by K", CMD_PLAN,
+     false},
+    {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "S", 2, 16, PASSES,
+     "iterations for which the file has room; one that finds no slot free is dropped", CMD_PLAN, false},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
@@ -219,6 +227,8 @@ static struct option options[] = {
      "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
      "ms)",
      CMD_TRAIN, false},
+    {"iterations", 0, OPT_INT, &s.iterations, "N", 1, 1e6, PREDICTING,
+     "with --snapshot: report the commits of the first N iterations", CMD_PLAN, false},
     {"broadcast", 0, OPT_FLAG, &s.broadcast, NULL, 0, 0, PREDICTING,
      "instead, train with one broadcast queue and with several, and slices of several sizes", CMD_BENCH, false},
     {"output", 'o', OPT_OUTPUT, &s.output, "FILE", 0, 0, PREDICTING, "the profile to write", CMD_PROFILE, false},
@@ -279,6 +289,9 @@ static void set_defaults(void)
         .main_queue = "both",
         .swap = "off",
         .swap_what = "activations",
+        .snapshot_every = 1,
+        .snapshot_slots = 2,
+        .iterations = 16,
         .sample_tokens = 200,
         .watchdog = 60,
         .prompt = "\n",
@@ -321,7 +334,7 @@ static void apply_preset(void)
 static void check_list(void)
 {
     static const char *const may[] = {"list", "simulate",   "verify", "print", "json", "trace",
-                                      "view", "print-list", "clip",   "after", "seed"};
+                                      "view", "print-list", "clip",   "after", "seed", "iterations"};
     for (size_t i = 0; i < COUNT(options); i++) {
         bool good = !options[i].given || strcmp(options[i].group, PASSES) == 0;
         for (size_t k = 0; k < COUNT(may); k++)
@@ -335,6 +348,8 @@ static void check_print_list(void)
 {
     if (!s.profile && !s.hardware && !s.list)
         fail(EXIT_USAGE, "--print-list writes how long tasks take: add --profile, --hardware or --list");
+    if (s.snapshot)
+        fail(EXIT_USAGE, "--print-list: a step file has no words for slots: leave --snapshot out");
     if (s.json || s.print || s.simulate || s.verify)
         fail(EXIT_USAGE, "--print-list prints a step file and nothing else: leave --%s out",
              s.json       ? "json"

@@ -55,7 +55,9 @@ struct settings {
     const char *deal, *main_queue;
     int64_t queues, slices; /* of a broadcast */
     const char *recompute, *swap, *swap_what, *after;
-    bool broadcast;   /* bench */
+    bool broadcast; /* bench */
+    const char *snapshot;
+    int64_t snapshot_every, snapshot_slots, iterations;
     const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     double pace_scale;

@@ -366,7 +366,11 @@ struct wishes wishes_of(const struct settings *s)
 {
     static const char *const recompute[] = {"off", "selective", "full", "auto"};
     static const char *const swap[] = {"off", "auto", "layer", "microbatch"};
-    return (struct wishes){.broadcast = {.queues = (int)s->queues,
+    return (struct wishes){.snapshot = {.file = s->snapshot,
+                                        .every = (int)s->snapshot_every,
+                                        .slots = (int)s->snapshot_slots,
+                                        .iterations = (int)s->iterations},
+                           .broadcast = {.queues = (int)s->queues,
                                          .slices = (int)s->slices,
                                          .at_random = strcmp(s->deal, "random") == 0,
                                          .seed = (uint64_t)s->seed,

@@ -1,0 +1,281 @@
+/* snapshot.c - each unit is stored as soon as it is updated, while the next ones are still being differentiated.
+ *
+ * Behind every update, for what it wrote of parameters and optimizer:
+ *
+ *     snapshot   a copy to the host, on a lane of its own: all that the unit's next update has to wait for
+ *     persist    the host's disk lane writes that copy to the file, in one piece
+ *
+ * and behind all of them, on the disk lane too,
+ *
+ *     commit     the page that names the iteration is written when its last unit is; it lasts through a power cut when
+ *                the disk has been told to flush, which takes the disk's latency
+ *
+ * The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list once for
+ * every slot; which of them run is decided when an iteration's first unit is ready (predict/simulate.c).  An iteration
+ * that finds no slot free is dropped, and training never waits for the disk.
+ *
+ * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
+ * that were sent the sum.
+ *
+ * This is the plan only: nothing here runs, or writes a file.
+ */
+#include "pass.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct outcome { /* of one iteration */
+    bool stored;
+    double written, durable; /* seconds */
+};
+struct storing {
+    struct step *step;
+    const struct costs *costs;
+    const struct snapshot_wishes *wishes;
+    struct lane **lane; /* by device: the one for snapshots */
+    size_t updates;
+    double bytes;             /* of an iteration */
+    struct outcome *outcomes; /* of the first ones simulated, from 1 */
+    int n_outcomes, pattern;
+    double period, disk; /* disk: seconds that it is busy with an iteration */
+};
+
+bool wants_snapshot(const struct wishes *w) { return w->snapshot.file != NULL; }
+
+/* ---- what is stored ---------------------------------------------------------------------------------------------- */
+
+static bool is_state(const struct access *a)
+{
+    return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
+}
+
+/* Has a copy of role broadcast brought some of it, before the task? */
+static bool was_sent(const struct step *s, const struct task *t, const struct tensor *x)
+{
+    for (size_t i = 0; i < t->index; i++) {
+        const struct tensor *to = s->task[i]->access ? s->task[i]->access[0].tensor : NULL;
+        if (s->task[i]->copy && s->task[i]->role == ROLE_BROADCAST && to->root == x->root &&
+            to->offset < x->offset + x->bytes && x->offset < to->offset + to->bytes)
+            return true;
+    }
+    return false;
+}
+
+static size_t bytes_to_store(const struct step *s, const struct task *t)
+{
+    size_t bytes = 0;
+    for (int a = 0; t->role == ROLE_UPDATE && !t->slot && a < t->n_access; a++)
+        if (t->access[a].tensor->class == MEM_GRADIENTS && was_sent(s, t, t->access[a].tensor))
+            return 0;
+        else if (is_state(&t->access[a]))
+            bytes += round_up(t->access[a].tensor->bytes, s->pool->machine->host->alignment);
+    return bytes;
+}
+
+/* ---- storing it -------------------------------------------------------------------------------------------------- */
+
+/* A download lane that nothing else uses, unless the link takes no more. */
+static struct lane *snapshot_lane(const struct storing *v, struct device *d)
+{
+    int n = 0;
+    if (d->is_host)
+        return d->lane[LANE_CPU];
+    for (const struct lane *l = d->lane[LANE_DOWNLOAD]; l; l = l->more)
+        n++;
+    const struct link *link = d->link[LINK_DOWN];
+    struct lane **lane = &v->lane[d->index];
+    if (!*lane)
+        *lane = link && link->queues && n >= link->queues ? d->lane[LANE_DOWNLOAD]
+                                                          : open_lane(v->step->pool->machine, d, LANE_DOWNLOAD, n);
+    return *lane;
+}
+
+static struct task *in_slot(const struct storing *v, struct task *t, int slot)
+{
+    t->slot = slot;
+    t->when.every = (uint32_t)v->wishes->every;
+    return t;
+}
+
+static void store_update(struct storing *v, struct edit *e, struct task *t, size_t bytes, int slot)
+{
+    struct step *s = v->step;
+    struct machine *m = s->pool->machine;
+    struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes);
+    size_t at = 0;
+    buffer->persistent = true;
+    insert_behind(e, t);
+    s->stamp.role = ROLE_OTHER;
+    for (int a = 0; a < t->n_access; a++) {
+        struct tensor *x = t->access[a].tensor;
+        if (!is_state(&t->access[a]))
+            continue;
+        in_slot(v,
+                add_copy(s, snapshot_lane(v, x->device), "snapshot",
+                         new_range(s->pool, buffer, x->name, at, at + x->bytes), x),
+                slot);
+        at += round_up(x->bytes, m->host->alignment);
+    }
+    struct task *persist = in_slot(v, add_host(s, m->host->lane[LANE_DISK], "persist", NULL, NULL), slot);
+    add_access(persist, buffer, ACCESS_READ);
+    if (!v->costs)
+        persist->seconds = given_seconds(persist);
+}
+
+static void add_commit(const struct storing *v, int slot)
+{
+    const struct device *host = v->step->pool->machine->host;
+    struct task *t = in_slot(v, add_host(v->step, host->lane[LANE_DISK], "commit", NULL, NULL), slot);
+    t->commits = true;
+    if (!v->costs)
+        t->seconds = host->disk ? host->disk->latency : 0;
+}
+
+/* The commits are the last tasks of the list. */
+static void store_all(struct storing *v, struct edit *e)
+{
+    size_t n = v->step->n;
+    for (int slot = 1; slot <= v->wishes->slots; slot++)
+        add_commit(v, slot);
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = bytes_to_store(v->step, v->step->task[i]);
+        for (int slot = v->wishes->slots; slot > 0 && bytes; slot--)
+            store_update(v, e, v->step->task[i], bytes, slot);
+        v->updates += bytes > 0;
+        v->bytes += (double)bytes;
+    }
+}
+
+/* ---- which iterations are stored, and when ----------------------------------------------------------------------- */
+
+/* Of simulated iteration i, from 0. */
+static struct outcome outcome_of(const struct simulation *sim, int i)
+{
+    struct outcome o = {.written = 0};
+    for (size_t t = 0; t < sim->step->n; t++) {
+        const struct task *task = sim->step->task[t];
+        const struct moment *m = &sim->moments[(size_t)i * sim->step->n + t];
+        if (!task->slot || task->lane->kind != LANE_DISK || m->blocker == SKIPPED)
+            continue;
+        o.stored = true;
+        *(task->commits ? &o.durable : &o.written) = m->end;
+    }
+    return o;
+}
+
+static void note_outcomes(void *storing, const struct simulation *sim)
+{
+    struct storing *v = storing;
+    free(v->outcomes);
+    v->outcomes = allocate((size_t)sim->steps, sizeof *v->outcomes);
+    v->n_outcomes = sim->steps;
+    v->pattern = sim->pattern;
+    v->period = sim->period;
+    v->disk = 0;
+    for (int i = 0; i < sim->steps; i++)
+        v->outcomes[i] = outcome_of(sim, i);
+    for (size_t t = 0; t < sim->step->n; t++)
+        if (sim->step->task[t]->slot == 1 && sim->step->task[t]->lane->kind == LANE_DISK)
+            v->disk += sim->seconds[t];
+}
+
+/* Of iteration i, from 1: behind those that were simulated the pattern goes on. */
+static struct outcome outcome_at(const struct storing *v, int i)
+{
+    int behind = i - v->n_outcomes, rounds = behind > 0 ? (behind + v->pattern - 1) / v->pattern : 0;
+    struct outcome o = v->outcomes[i - rounds * v->pattern - 1];
+    o.written += rounds * v->pattern * v->period;
+    o.durable += rounds * v->pattern * v->period;
+    return o;
+}
+
+static int count_dropped(const struct storing *v)
+{
+    int n = 0;
+    for (int i = 1; i <= v->n_outcomes; i++)
+        n += i % v->wishes->every == 0 && !v->outcomes[i - 1].stored;
+    return n;
+}
+
+static double try_every(struct storing *v, int every)
+{
+    for (size_t i = 0; i < v->step->n; i++)
+        if (v->step->task[i]->slot)
+            v->step->task[i]->when.every = (uint32_t)every;
+    struct forecast f = try_and_look(v->step, v->costs, note_outcomes, v);
+    double period = f.period;
+    free_forecast(&f);
+    return period;
+}
+
+/* The smallest K from that many on with which nothing is dropped. */
+static int find_every(const struct storing *v)
+{
+    struct snapshot_wishes wishes = *v->wishes;
+    struct storing other = *v;
+    other.wishes = &wishes;
+    other.outcomes = NULL;
+    for (wishes.every = MAX((int)(v->disk / v->period), 1);; wishes.every++) {
+        if (isnan(try_every(&other, wishes.every)) || !count_dropped(&other))
+            break;
+    }
+    free(other.outcomes);
+    int found = wishes.every;
+    for (size_t i = 0; i < v->step->n; i++) /* as it was */
+        if (v->step->task[i]->slot)
+            v->step->task[i]->when.every = (uint32_t)v->wishes->every;
+    return found;
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+static void report_outcomes(const struct storing *v, json_t *commits, json_t *dropped)
+{
+    for (int i = v->wishes->every; v->outcomes && i <= v->wishes->iterations; i += v->wishes->every) {
+        struct outcome o = outcome_at(v, i);
+        if (o.stored)
+            json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms", 1e3 * o.written,
+                                                     "durable_ms", 1e3 * o.durable));
+        else
+            json_array_append_new(dropped, json_integer(i));
+    }
+}
+
+static char *describe(const struct storing *v, size_t dropped)
+{
+    char bytes[32];
+    char *what = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, v->bytes),
+                               v->updates, v->wishes->slots, v->wishes->file);
+    if (!v->outcomes)
+        return what;
+    struct outcome first = v->outcomes[v->wishes->every - 1];
+    char *all =
+        format_string("%s; the disk needs %.3f ms for them, iteration %d can be recovered after %.3f ms, after "
+                      "a power cut from %.3f ms on; %zu of %d iterations dropped, none with --snapshot-every %d",
+                      what, 1e3 * v->disk, v->wishes->every, 1e3 * first.written, 1e3 * first.durable, dropped,
+                      v->wishes->iterations / v->wishes->every, dropped ? find_every(v) : v->wishes->every);
+    free(what);
+    return all;
+}
+
+bool run_snapshot(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+{
+    struct storing v = {.step = s, .costs = c, .wishes = &w->snapshot};
+    v.lane = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *v.lane);
+    json_t *commits = json_array(), *dropped = json_array();
+    struct edit *e = open_edit(s);
+    store_all(&v, e);
+    if (v.updates) {
+        commit(e);
+        try_every(&v, v.wishes->every);
+        report_outcomes(&v, commits, dropped);
+        r->reason = describe(&v, json_array_size(dropped));
+    } else {
+        undo(e);
+        r->reason = copy_string("no task of role update writes parameters or the optimizer's state");
+    }
+    r->fields = json_pack("{s:o, s:o}", "commits", commits, "dropped", dropped);
+    free(v.lane), free(v.outcomes);
+    return v.updates > 0;
+}
