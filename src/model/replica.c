@@ -169,8 +169,7 @@ static void make_replica(struct model *m, int rank, struct gradients kept)
     r->group = kept.grouped ? make_group(m, r) : NULL;
 }
 
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
-                        struct gradients kept)
+struct model *outline_model(const struct config *c, const struct mesh *mesh)
 {
     check_config(c);
     struct model *m = allocate(1, sizeof *m);
@@ -178,8 +177,15 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
     m->part = allocate((size_t)mesh->tp, sizeof(struct params *));
     for (int k = 0; k < mesh->tp; k++)
         m->part[k] = new_params(c, mesh, k);
-    m->pool = p;
     m->mesh = mesh;
+    return m;
+}
+
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+                        struct gradients kept)
+{
+    struct model *m = outline_model(c, mesh);
+    m->pool = p;
     m->training = training;
     m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
     for (int r = 0; r < n_ranks(mesh); r++)
@@ -197,7 +203,7 @@ static void free_arrays(struct replica *r)
 
 void free_model(struct model *m)
 {
-    for (int i = 0; i < n_ranks(m->mesh); i++)
+    for (int i = 0; m->replica && i < n_ranks(m->mesh); i++)
         free_arrays(&m->replica[i]);
     for (int k = 0; k < m->mesh->tp; k++)
         free_params(m->part[k]);
@@ -278,6 +284,23 @@ void read_moment(struct model *m, int unit, int which, float *values)
         float *part = read_part_of_moment(m, unit, which, k);
         for (int i = u->first; i < u->first + u->n; i++)
             copy_part(m, i, k, true, values + m->params->param[i].offset, part + m->part[k]->param[i].offset);
+        free(part);
+    }
+}
+
+void write_moment(struct model *m, int unit, int which, const float *values)
+{
+    const struct unit *u = &m->params->unit[unit];
+    for (int k = 0; k < m->mesh->tp; k++) {
+        float *part = allocate(m->part[k]->unit[unit].elements, sizeof *part);
+        for (int i = u->first; i < u->first + u->n; i++)
+            copy_part(m, i, k, false, part + m->part[k]->param[i].offset, values + m->params->param[i].offset);
+        for (int dp = 0; dp < m->mesh->dp; dp++) {
+            int rank = rank_at(m->mesh, dp, stage_of(m, unit)) + k;
+            struct tensor *t = which ? m->replica[rank].v[unit] : m->replica[rank].m[unit];
+            if (t)
+                write_tensor(t, part + updated_by(m, unit, rank).begin);
+        }
         free(part);
     }
 }

@@ -15,23 +15,51 @@
 struct run {
     struct trainer *trainer;
     struct progress *progress;
-    uint32_t shown;            /* results up to this step have been shown */
-    uint32_t saved, evaluated; /* the last steps of which the model was */
-    const char *bad;           /* a parameter that is not finite: such a model is not saved */
+    uint32_t shown;                      /* results up to this step have been shown */
+    uint32_t saved, exported, evaluated; /* the last steps of which the model was */
+    const char *bad;                     /* a parameter that is not finite: such a model is not saved */
 };
 
-static void save(struct run *run, uint32_t step)
+/* Behind the run's first checkpoint, those of runs before it go; unless it is one of them that goes on. */
+static void prune(const struct run *run)
+{
+    const struct settings *s = run->trainer->settings;
+    bool begins = !s->resume && run->saved == 0;
+    if (begins || s->keep)
+        prune_checkpoints(s->save, begins ? run->trainer->session : 0, s->keep);
+}
+
+static void save_state(struct run *run, uint32_t step)
 {
     struct trainer *t = run->trainer;
-    if (!t->settings->save || run->saved == step || run->bad)
-        return;
+    struct checkpoint *c = describe_training(t, step);
+    make_folder(t->settings->save);
+    save_checkpoint(t->model, t->settings->save, c);
+    prune(run);
+    run->saved = step;
+    free_checkpoint(c);
+}
+
+/* For other programs. */
+static void export(struct run *run, uint32_t step)
+{
+    struct trainer *t = run->trainer;
     char *path = saved_model(t->settings);
     char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
-    make_folder(t->settings->save);
     save_model(t->model, path, tokenizer, step);
-    run->saved = step;
+    run->exported = step;
     free(path);
     free(tokenizer);
+}
+
+static void save(struct run *run, uint32_t step, bool last)
+{
+    if (!run->trainer->settings->save || run->bad)
+        return;
+    if (run->saved != step)
+        save_state(run, step);
+    if (last && run->exported != step)
+        export(run, step);
 }
 
 /* Show all results up to `step`, waiting for those that have not ended. */
@@ -61,7 +89,7 @@ static void save_when_interrupted(void *context)
     if (!interrupted())
         return;
     drain(run->trainer->eval);
-    save(run, run->shown);
+    save(run, run->shown, true);
 }
 
 static bool run_evaluation(struct run *run, uint32_t step)
@@ -87,7 +115,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
     float value;
     run->bad = find_bad_parameter(t->model, &value);
     if (saving) /* first: who interrupts may do it twice */
-        save(run, step);
+        save(run, step, last);
     bool sound = !evaluation || run_evaluation(run, step);
     if (run->bad || !sound)
         explain_bad_model(t, step, run->bad);
@@ -114,7 +142,7 @@ static void show_sample(struct trainer *t)
 
 static void train(struct run *run, uint32_t last)
 {
-    for (uint32_t step = 1; step <= last; step++) {
+    for (uint32_t step = run->shown + 1; step <= last; step++) {
         run_step(run->trainer, step);
         show_reported(run, step);
         if (interrupted())
@@ -127,20 +155,45 @@ static void train(struct run *run, uint32_t last)
     drain(run->trainer->train);
 }
 
+/* How the run goes on. */
+static void tell_resume(const struct settings *s)
+{
+    char *log = s->log ? format_string(" --log %s", s->log) : copy_string("");
+    char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
+    char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
+    note("it goes on with: yard train --resume %s --save %s%s%s%s", s->save, s->save, every, keep, log);
+    free(log), free(every), free(keep);
+}
+
+static int tell_interrupted(const struct run *run)
+{
+    const struct settings *s = run->trainer->settings;
+    note("interrupted after step %u%s", run->shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
+    if (s->save)
+        tell_resume(s);
+    return EXIT_INTERRUPTED;
+}
+
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    struct run run = {t, new_progress(t, settings_json(CMD_TRAIN)), 0, 0, 0, NULL};
+    uint32_t before = s->resume ? s->source.checkpoint->step : 0,
+             last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    struct run run = {.trainer = t, .progress = new_progress(t, settings_json(CMD_TRAIN)), .shown = before};
     print_summary(run.progress);
+    if (before >= last)
+        note("%s is at step %u already, and the run ends with step %u: nothing is left to train", s->resume, before,
+             last);
     defer_interrupts();
-    train(&run, (uint32_t)(s->stop_after ? s->stop_after : s->steps));
+    train(&run, last);
     check_guards(t);
     if (!interrupted())
         show_rate(run.progress);
     free_progress(run.progress);
-    if (!interrupted())
-        show_sample(t);
     if (interrupted())
-        note("interrupted after step %u%s", run.shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
-    return interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
+        return tell_interrupted(&run);
+    if (s->stop_after && s->stop_after < s->steps)
+        tell_resume(s);
+    show_sample(t);
+    return EXIT_OK;
 }

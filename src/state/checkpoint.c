@@ -1,0 +1,176 @@
+/* checkpoint.c - the folder that --save fills: which checkpoint is the newest, whether it is complete, which go.
+ *
+ *     DIR/step-20/  DIR/step-30/          complete, or damaged since
+ *     DIR/step-40.tmp-1234/               being written, or left by a process that was killed
+ *
+ * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
+ * last of these *sessions*: a run that was resumed from step 20 has newer ones than step 30 of the run before.
+ */
+#include "state.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* ---- is it complete? -------------------------------------------------------------------------------------------- */
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool has_manifest(const char *folder)
+{
+    struct stat s;
+    char *path = format_string("%s/" MANIFEST, folder);
+    bool has = stat(path, &s) == 0;
+    free(path);
+    return has;
+}
+
+static void check_piece(const struct safetensors *st, const struct kept_tensor *t, size_t i)
+{
+    char name[96];
+    const struct piece *p = &t->piece[i];
+    const struct st_tensor *found = find_tensor(st, piece_name(name, t, i));
+    if (!found || found->dtype != DTYPE_F32 || found->offset != p->offset ||
+        found->bytes != ELEMENT_BYTES * piece_elements(p))
+        fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
+             st->file->path, name, (unsigned long long)p->offset, piece_elements(p));
+}
+
+/* The header agrees with the manifest: so neither is of another checkpoint. */
+static void check_rank(const struct checkpoint *c, int rank)
+{
+    size_t pieces = 0;
+    char *path = rank_file(c, rank);
+    struct safetensors *st = open_safetensors(path);
+    if (st->file->size != c->bytes[rank])
+        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
+             (unsigned long long)c->bytes[rank]);
+    for (size_t i = 0; i < c->pieces->n; i++)
+        for (size_t k = 0; k < c->pieces->tensor[i].n; k++)
+            if (c->pieces->tensor[i].piece[k].rank == rank) {
+                check_piece(st, &c->pieces->tensor[i], k);
+                pieces++;
+            }
+    if (pieces != st->n)
+        fail(EXIT_FAILED, "%s has %zu tensors, the manifest %zu of rank %d", path, st->n, pieces, rank);
+    close_safetensors(st);
+    free(path);
+}
+
+static struct checkpoint *read_checkpoint(const char *folder)
+{
+    struct checkpoint *c = read_manifest(folder);
+    for (int r = 0; r < most_ranks(c->pieces); r++)
+        if (c->bytes[r])
+            check_rank(c, r);
+    return c;
+}
+
+/* ---- those of a folder ------------------------------------------------------------------------------------------ */
+
+struct entry {
+    char *path;
+    int64_t session;
+    uint32_t step;
+    struct problem *problem; /* why it is none */
+};
+struct entries {
+    struct entry *entry; /* the newest first, then those that are none */
+    size_t n, cap;
+};
+
+static void look_at(void *entry)
+{
+    struct entry *e = entry;
+    struct checkpoint *c = read_checkpoint(e->path);
+    e->session = c->session;
+    e->step = c->step;
+    free_checkpoint(c);
+}
+
+/* "step-" and digits. */
+static bool is_name(const char *name)
+{
+    return strncmp(name, "step-", 5) == 0 && name[5] && name[5 + strspn(name + 5, "0123456789")] == '\0';
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return x->session != y->session ? COMPARE(y->session, x->session) : COMPARE(y->step, x->step);
+}
+
+static struct entries list_checkpoints(const char *folder)
+{
+    struct entries all = {0};
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (is_name(e->d_name)) {
+            struct entry *x = APPEND(all.entry, all.n, all.cap);
+            x->path = format_string("%s/%s", folder, e->d_name);
+            x->step = (uint32_t)strtoul(e->d_name + 5, NULL, 10);
+            x->problem = attempt(look_at, x);
+        }
+    if (d)
+        closedir(d);
+    if (all.n)
+        qsort(all.entry, all.n, sizeof *all.entry, newest_first);
+    return all;
+}
+
+static void free_entries(struct entries *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        free(all->entry[i].path), free(all->entry[i].problem);
+    free(all->entry);
+}
+
+char *find_checkpoint(const char *path)
+{
+    char *found = NULL;
+    if (has_manifest(path))
+        return copy_string(path);
+    struct entries all = list_checkpoints(path);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.entry[i].problem)
+            warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
+        else if (!found)
+            found = copy_string(all.entry[i].path);
+    free_entries(&all);
+    return found;
+}
+
+struct checkpoint *open_checkpoint(const char *path)
+{
+    char *folder = find_checkpoint(path);
+    if (!folder && !is_folder(path))
+        fail(EXIT_IO, "%s is no folder; expected a checkpoint, or the folder of several that --save wrote", path);
+    if (!folder)
+        fail(last_session(path) < 0 ? EXIT_FAILED : EXIT_IO,
+             "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",
+             path);
+    struct checkpoint *c = read_checkpoint(folder);
+    free(folder);
+    return c;
+}
+
+int64_t last_session(const char *folder)
+{
+    struct entries all = list_checkpoints(folder);
+    int64_t last = !all.n ? 0 : all.entry[0].problem ? -1 : all.entry[0].session;
+    free_entries(&all);
+    return last;
+}
+
+void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
+{
+    struct entries all = list_checkpoints(folder);
+    for (size_t i = 0; i < all.n; i++)
+        if (!all.entry[i].problem && (all.entry[i].session < session || (keep && (int64_t)i >= keep)))
+            remove_folder(all.entry[i].path);
+    free_entries(&all);
+}
