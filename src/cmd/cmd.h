@@ -13,5 +13,6 @@ int cmd_plot(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_view(int argc, char **argv);
+int cmd_ckpt(int argc, char **argv);
 
 #endif

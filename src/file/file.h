@@ -137,6 +137,7 @@ struct llmc_model *open_llmc_model(const char *path);
  * vocabulary padding rows left out.  The caller frees it. */
 float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer, size_t *count);
 void close_llmc_model(struct llmc_model *m);
+const char *llmc_parameter(int i); /* the name of the file's parameter i, NULL behind the last */
 /* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
 bool has_magic(const char *path, int32_t magic);
 /* Tokens of an llm.c shard (magic, version 1) or of a headerless uint16 file; *n of them.  The caller frees them. */

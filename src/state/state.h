@@ -168,7 +168,7 @@ void init_from_source(struct model *m, const struct source *s); /* the values on
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 
 /* Hugging Face's GPT-2: FOLDER/model.safetensors and FOLDER/config.json; or one file of llm.c's. */
-void export_huggingface(const struct checkpoint *c, const char *folder);
-void export_llmc(const struct checkpoint *c, const char *path);
+void export_huggingface(struct checkpoint *c, const char *folder);
+void export_llmc(struct checkpoint *c, const char *path);
 
 #endif

@@ -47,8 +47,6 @@ struct mesh resumed_mesh(const struct settings *s, int devices)
     return m;
 }
 
-bool same_stages(const struct settings *s, const struct mesh *m) { return !s->resume || recorded_mesh(s).pp == m->pp; }
-
 char *mesh_text(const struct mesh *m) { return format_string("dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp); }
 
 /* ---- what is recorded ------------------------------------------------------------------------------------------- */

@@ -187,8 +187,6 @@ void build_sample(struct trainer *t, enum gemm_engine engine);
 
 /* What --resume goes on under where --mesh does not say. */
 struct mesh resumed_mesh(const struct settings *s, int devices);
-/* Is the pipeline as long as the recorded one, so that recorded stages fit? */
-bool same_stages(const struct settings *s, const struct mesh *m);
 char *mesh_text(const struct mesh *m); /* the caller frees it */
 json_t *record_training(const struct trainer *t);
 /* A checkpoint of the run as it is behind that step, but for its pieces. */

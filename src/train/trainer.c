@@ -47,10 +47,8 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
     m.exact = s->tp_exact && m.tp > 1;
-    m.chunks = 1;
-    if (!same_stages(s, &m) && !was_given("chunks"))
-        return m;
-    if (s->chunks && (m.pp == 1 || pipeline_of(s) != PIPELINE_INTERLEAVED))
+    bool asked = !s->resume || was_given("chunks"); /* recorded ones wait for their pipeline */
+    if (asked && s->chunks && (m.pp == 1 || pipeline_of(s) != PIPELINE_INTERLEAVED))
         fail(EXIT_USAGE, "--chunks is of interleaved pipelines: add --pipeline interleaved and --mesh pp=N");
     m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (s->chunks ? (int)s->chunks : 2) : 1;
     return m;
@@ -64,10 +62,15 @@ static void set_mesh(struct trainer *t)
     t->pipeline = pipeline_of(s);
     if (n_ranks(&t->mesh) != n) /* a mesh was given */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
-    const char *stages = same_stages(s, &t->mesh) || was_given("stages") ? s->stages : NULL;
-    if (stages && t->mesh.pp == 1)
-        fail(EXIT_USAGE, "--stages %s: there is one stage; --mesh pp=N makes N of them", stages);
-    must(cut_layers(&t->mesh, t->config.layers, stages));
+    bool asked = !s->resume || was_given("stages");
+    if (asked && s->stages && t->mesh.pp == 1)
+        fail(EXIT_USAGE, "--stages %s: there is one stage; --mesh pp=N makes N of them", s->stages);
+    struct problem *p = cut_layers(&t->mesh, t->config.layers, s->stages);
+    if (p && s->stages && !asked) { /* recorded ones, of another pipeline */
+        free(p), free_mesh(&t->mesh);
+        p = cut_layers(&t->mesh, t->config.layers, NULL);
+    }
+    must(p);
     must(check_members(&t->config, t->mesh.tp));
 }
 
