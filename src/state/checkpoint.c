@@ -40,6 +40,16 @@ static void check_piece(const struct safetensors *st, const struct kept_tensor *
              st->file->path, name, (unsigned long long)p->offset, piece_elements(p));
 }
 
+static void check_metadata(const struct checkpoint *c, const struct safetensors *st)
+{
+    const char *format = find_metadata(st, "format"), *step = find_metadata(st, "yard.step");
+    char *expected = format_string("%u", c->step);
+    if (st->n_metadata != 2 || !format || strcmp(format, "pt") != 0 || !step || strcmp(step, expected) != 0)
+        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step",
+             st->file->path, expected);
+    free(expected);
+}
+
 /* The header agrees with the manifest: so neither is of another checkpoint. */
 static void check_rank(const struct checkpoint *c, int rank)
 {
@@ -49,6 +59,7 @@ static void check_rank(const struct checkpoint *c, int rank)
     if (st->file->size != c->bytes[rank])
         fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
              (unsigned long long)c->bytes[rank]);
+    check_metadata(c, st);
     for (size_t i = 0; i < c->pieces->n; i++)
         for (size_t k = 0; k < c->pieces->tensor[i].n; k++)
             if (c->pieces->tensor[i].piece[k].rank == rank) {
