@@ -139,11 +139,17 @@ static uint64_t verify_all(const struct checkpoint *c, json_t *damaged)
     return bytes;
 }
 
-static void print_damage(const json_t *damaged)
+static void print_verified(const char *path, const struct checkpoint *c, uint64_t bytes, const json_t *damaged)
 {
     size_t i;
+    char text[32];
     json_t *entry;
     json_array_foreach(damaged, i, entry) print_line(stdout, "%s", json_string_value(json_object_get(entry, "reason")));
+    if (c)
+        print_line(stdout, "%s: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
+                   format_bytes(text, (double)bytes));
+    if (!json_array_size(damaged))
+        print_line(stdout, "%s: sound", path);
 }
 
 static int run_verify(char **words)
@@ -155,23 +161,19 @@ static int run_verify(char **words)
         must(p);
     add_damage(damaged, p, NULL, NULL);
     const struct checkpoint *c = o.checkpoint;
+    const char *path = c ? c->path : words[0];
     uint64_t bytes = c ? verify_all(c, damaged) : 0;
-    bool sound = json_array_size(damaged) == 0;
-    char text[32];
-    if (given.json) {
-        print_json(json_pack("{s:s, s:i, s:I, s:b, s:O}", "checkpoint", c ? c->path : words[0], "step",
-                             c ? (int)c->step : -1, "bytes", (json_int_t)bytes, "sound", sound, "damaged", damaged));
-    } else {
-        print_damage(damaged);
-        print_line(stdout, "%s: %s", c ? c->path : words[0], sound ? "sound" : "damaged");
-        if (c)
-            printf("%zu tensors, each element once; %s read, hashes compared\n", c->pieces->n,
-                   format_bytes(text, (double)bytes));
-    }
+    size_t n = json_array_size(damaged);
+    if (given.json)
+        print_json(json_pack("{s:s, s:i, s:I, s:b, s:O}", "checkpoint", path, "step", c ? (int)c->step : -1, "bytes",
+                             (json_int_t)bytes, "sound", n == 0, "damaged", damaged));
+    else
+        print_verified(path, c, bytes, damaged);
+    if (n)
+        fail(EXIT_FAILED, "%s is damaged: %zu problem%s", path, n, n == 1 ? "" : "s");
     json_decref(damaged);
-    if (o.checkpoint)
-        free_checkpoint(o.checkpoint);
-    return sound ? EXIT_OK : EXIT_FAILED;
+    free_checkpoint(o.checkpoint);
+    return EXIT_OK;
 }
 
 /* ---- diff ------------------------------------------------------------------------------------------------------ */
@@ -201,18 +203,20 @@ static int run_diff(char **words)
             ROW(out, text_cell(t->name), text_cell(kept_name[t->role]), number_cell((double)d.elements),
                 number_cell(d.most), number_cell(d.distance / d.norm));
     }
-    bool same = out->n == 0;
+    size_t n = out->n;
     if (given.json) {
-        print_json(json_pack("{s:[i, i], s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "same", same, "tensors",
-                             (int)a->pieces->n, "different", table_json(out)));
+        print_json(json_pack("{s:[i, i], s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "same", n == 0,
+                             "tensors", (int)a->pieces->n, "different", table_json(out)));
     } else {
         printf("steps %u and %u: %zu of %zu tensors differ\n", a->step, b->step, out->n, a->pieces->n);
-        if (!same)
+        if (n)
             print_heading(stdout, out), print_rows(stdout, out, 0, out->n);
     }
+    if (n)
+        fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, n);
     free_table(out);
     free_checkpoint(a), free_checkpoint(b);
-    return same ? EXIT_OK : EXIT_FAILED;
+    return EXIT_OK;
 }
 
 /* ---- reshard --------------------------------------------------------------------------------------------------- */
