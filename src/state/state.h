@@ -137,7 +137,8 @@ struct difference {
 };
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
-/* The files of a checkpoint that is being written: `to` has its pieces, which get their places, and a path. */
+/* The files of a checkpoint (checkpoint.c) that is being written: `to` has its pieces, which get their places, and a
+ * path. */
 struct ranks_written {
     struct folder *folder;
     struct st_writer **file; /* by rank, begun: to be given the bytes of its pieces in order; NULL: it has none */

@@ -20,46 +20,16 @@ struct run {
     const char *bad;                     /* a parameter that is not finite: such a model is not saved */
 };
 
-/* Behind the run's first checkpoint, those of runs before it go; unless it is one of them that goes on. */
-static void prune(const struct run *run)
-{
-    const struct settings *s = run->trainer->settings;
-    bool begins = !s->resume && run->saved == 0;
-    if (begins || s->keep)
-        prune_checkpoints(s->save, begins ? run->trainer->session : 0, s->keep);
-}
-
-static void save_state(struct run *run, uint32_t step)
-{
-    struct trainer *t = run->trainer;
-    struct checkpoint *c = describe_training(t, step);
-    make_folder(t->settings->save);
-    save_checkpoint(t->model, t->settings->save, c);
-    prune(run);
-    run->saved = step;
-    free_checkpoint(c);
-}
-
-/* For other programs. */
-static void export(struct run *run, uint32_t step)
-{
-    struct trainer *t = run->trainer;
-    char *path = saved_model(t->settings);
-    char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
-    save_model(t->model, path, tokenizer, step);
-    run->exported = step;
-    free(path);
-    free(tokenizer);
-}
-
 static void save(struct run *run, uint32_t step, bool last)
 {
     if (!run->trainer->settings->save || run->bad)
         return;
     if (run->saved != step)
-        save_state(run, step);
+        save_training(run->trainer, step, run->saved == 0);
+    run->saved = step;
     if (last && run->exported != step)
-        export(run, step);
+        export_training(run->trainer, step);
+    run->exported = last ? step : run->exported;
 }
 
 /* Show all results up to `step`, waiting for those that have not ended. */
@@ -153,16 +123,6 @@ static void train(struct run *run, uint32_t last)
     }
     settle(run, last);
     drain(run->trainer->train);
-}
-
-/* How the run goes on. */
-static void tell_resume(const struct settings *s)
-{
-    char *log = s->log ? format_string(" --log %s", s->log) : copy_string("");
-    char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
-    char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
-    note("it goes on with: yard train --resume %s --save %s%s%s%s", s->save, s->save, every, keep, log);
-    free(log), free(every), free(keep);
 }
 
 static int tell_interrupted(const struct run *run)

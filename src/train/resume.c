@@ -126,3 +126,35 @@ int64_t next_session(const struct settings *s)
     int64_t in_folder = s->save ? last_session(s->save) : 0;
     return 1 + MAX(MAX(in_folder, 0), s->resume ? s->source.checkpoint->session : 0);
 }
+
+/* ---- saving ----------------------------------------------------------------------------------------------------- */
+
+void save_training(struct trainer *t, uint32_t step, bool first)
+{
+    const struct settings *s = t->settings;
+    bool begins = first && !s->resume; /* else it is one of the runs before that goes on */
+    struct checkpoint *c = describe_training(t, step);
+    make_folder(s->save);
+    save_checkpoint(t->model, s->save, c);
+    if (begins || s->keep)
+        prune_checkpoints(s->save, begins ? t->session : 0, s->keep);
+    free_checkpoint(c);
+}
+
+void export_training(struct trainer *t, uint32_t step)
+{
+    char *path = saved_model(t->settings);
+    char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
+    save_model(t->model, path, tokenizer, step);
+    free(path);
+    free(tokenizer);
+}
+
+void tell_resume(const struct settings *s)
+{
+    char *log = s->log ? format_string(" --log %s", s->log) : copy_string("");
+    char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
+    char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
+    note("it goes on with: yard train --resume %s --save %s%s%s%s", s->save, s->save, every, keep, log);
+    free(log), free(every), free(keep);
+}

@@ -194,6 +194,10 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
 /* Refuses to save over a model of other sizes. */
 void check_saved(const struct settings *s, const struct config *ours);
 int64_t next_session(const struct settings *s); /* of checkpoints in --save */
+/* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
+void save_training(struct trainer *t, uint32_t step, bool first);
+void export_training(struct trainer *t, uint32_t step); /* the model alone, for other programs */
+void tell_resume(const struct settings *s);             /* the command with which the run goes on */
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
