@@ -22,6 +22,7 @@ static const struct {
     {"view", cmd_view, "show a trace, also of a run that goes on"},               //
     {"plot", cmd_plot, "draw the losses that --log recorded"},                    //
     {"bench", cmd_bench, "measure the device, its matrix products and training"}, //
+    {"ckpt", cmd_ckpt, "look into checkpoints, check, compare, reshard and export them"},
 };
 
 #define VERSION "0.2"

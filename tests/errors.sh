@@ -39,7 +39,7 @@ train() { # train CODE 'part' OPTIONS...: on the smallest model, with something 
 result $? 'a model is trained and saved'
 before=$(cksum <"$saved")
 unharmed() { # nothing of the mistakes above changed it or left anything beside it
-    [ "$(cksum <"$saved")" = "$before" ] && [ "$(ls -A "$TMP/saved")" = model.safetensors ]
+    [ "$(cksum <"$saved")" = "$before" ] && [ "$(ls -A "$TMP/saved" | tr '\n' ' ')" = 'model.safetensors step-2 ' ]
     result $? "the saved model is as it was after $1"
 }
 
@@ -303,6 +303,7 @@ cp -r "$TMP/saved" "$TMP/other"
 "$YARD" train --model tiny --layers 1 --steps 1 --sample-tokens 0 --val-share 0 --save "$TMP/other" --overwrite >"$TMP/out" 2>"$TMP/err" &&
     "$YARD" train --init "$TMP/other/model.safetensors" --steps 1 --sample-tokens 0 --val-share 0 --save "$TMP/other" --overwrite >"$TMP/out" 2>"$TMP/err"
 result $? '--overwrite replaces another model, and the one that training starts from'
+rm -r "$TMP/other/step-1"
 printf 'no model' >"$TMP/other/model.safetensors"
 refuse 1 'is not a valid safetensors file' train --model tiny --save "$TMP/other"
 grep -q -e 'save would replace it, and --overwrite does' "$TMP/err"
@@ -320,7 +321,8 @@ for file in fifo zero folder; do
     path=$TMP/$file what='is a pipe, such as <(...) makes; it cannot be read twice: write it to a regular file first'
     [ $file = zero ] && path=/dev/zero what='is a device; expected a regular file'
     [ $file = folder ] && path=$TMP/nothing what='is a folder; expected a regular file'
-    for option in --init --config --pace; do
+    [ $file = folder ] && refuse 4 'holds no complete checkpoint' train --model tiny --init "$path"
+    for option in $([ $file = folder ] || echo --init) --config --pace; do
         refuse 4 "$path $what" train --model tiny $option "$path"
     done
     [ $file != folder ] && refuse 4 "$path $what" train --model tiny --data "$path"

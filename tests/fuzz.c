@@ -10,6 +10,7 @@
 #include "../src/cmd/cmd.h"
 #include "../src/trace/follow.h"
 #include "support_paper.h"
+#include "support_state.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -102,6 +103,34 @@ static void make_trace(void *unused)
     cmd_plan(split("--model tiny --simulate --hardware " SERVER " --trace " FOLDER "seed.trace", words), words);
 }
 
+/* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced. */
+static void make_states(void *unused)
+{
+    (void)unused;
+    static const struct config c = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+    static const char *const folders[] = {FOLDER "state", FOLDER "manifest", FOLDER "shard"};
+    struct mesh m = mesh_of(&c, 2, 1, 2, 1);
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        remove_folder(folders[i]);
+        write_random_state(folders[i], &c, &m, 3, 1, 7);
+    }
+}
+
+/* With a hash that fits, or the first rule would refuse nearly all. */
+static int rehashed(int n, char **words)
+{
+    size_t size;
+    const char *path = FOLDER "manifest/" MANIFEST;
+    char *text = read_whole(path, &size), *line = strchr(text, '\n');
+    size_t head = line ? (size_t)(line - text) + 1 : 0;
+    FILE *f = fopen(path, "w");
+    if (!f || fprintf(f, "{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(text + head, size - head, 0)) < 0 ||
+        fwrite(text + head, 1, size - head, f) != size - head || fclose(f))
+        fail(EXIT_IO, "cannot write %s", path);
+    free(text);
+    return cmd_ckpt(n, words);
+}
+
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 
 #define PLAN "--simulate --model tiny --val-share 0 --hardware " SERVER " "
@@ -130,6 +159,14 @@ static const struct format {
     {DATA "list.txt", "list", cmd_plan, "--simulate --list @", 1},
     {DATA "list.txt", "list", cmd_plan, "--print-list --list @", 1},
     {DATA "config.txt", "config", cmd_plan, PLAN "--config @", 1},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", cmd_ckpt, "verify " FOLDER "manifest", 4},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed, "verify " FOLDER "manifest", 1},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed, "ls --json " FOLDER "manifest", 1},
+    {FOLDER "state/manifest.json", "manifest/manifest.json", rehashed,
+     "reshard " FOLDER "manifest x --plan --mesh tp=2", 1},
+    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", cmd_ckpt, "verify " FOLDER "shard", 1},
+    {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", cmd_ckpt, "diff " FOLDER "shard " FOLDER "state",
+     1},
     {DATA "gpt2-tiny.safetensors", "reference", cmd_check, "--serial @", 50},
 };
 
@@ -253,7 +290,8 @@ static const char *finding(struct outcome *o)
 /* true: something was found */
 static bool try_file(struct file *f, int codes[5])
 {
-    char *kept = format_string(FOLDER "finding-%u-%s", f->number, f->format->file);
+    const char *slash = strrchr(f->format->file, '/');
+    char *kept = format_string(FOLDER "finding-%u-%s", f->number, slash ? slash + 1 : f->format->file);
     f->path = format_string(FOLDER "%s", f->format->file);
     f->bytes = (unsigned char *)read_whole(f->format->seed, &f->n);
     mutate(f);
@@ -280,6 +318,8 @@ int main(int argc, char **argv)
     make_folder(FOLDER);
     if (run_child(make_trace, NULL).code != 0)
         fail(EXIT_FAILED, "the trace could not be made");
+    if (run_child(make_states, NULL).code != 0)
+        fail(EXIT_FAILED, "the checkpoints could not be made");
     for (time_t end = time(NULL) + seconds; number < files && time(NULL) < end; rounds++)
         for (size_t k = 0; k < COUNT(formats) && number < files; k++)
             if (rounds % formats[k].every == 0) {
@@ -288,7 +328,7 @@ int main(int argc, char **argv)
                 tried[k]++;
             }
     for (size_t k = 0; k < COUNT(formats); k++)
-        printf("%6d of %-14s through %s\n", tried[k], formats[k].file, formats[k].words);
+        printf("%6d of %-24s through %s\n", tried[k], formats[k].file, formats[k].words);
     printf("%u files, seed %lld: %d still valid, %d damaged (1), %d refused (2), %d unreadable (4); %d findings\n",
            number, (long long)seed, codes[0], codes[1], codes[2], codes[4], found);
     return found > 0;

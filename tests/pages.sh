@@ -55,7 +55,8 @@ sed -n 's/^| `\([a-z/_.]*\)` | \([0-9]*\) |.*/\1 \2/p' README.md | while read -r
 done >"$TMP/wrong"
 result 'the walk through the code counts its lines right, within a quarter'
 
-for command in $("$YARD" --help | awk '/^  [a-z]/ { print $1 }') 'trace summary' 'trace export' 'trace diff'; do
+for command in $("$YARD" --help | awk '/^  [a-z]/ { print $1 }') 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' \
+    'ckpt export'; do
     "$YARD" $command --help
 done >"$TMP/help"
 for page in $pages; do

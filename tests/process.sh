@@ -27,6 +27,11 @@ ended() { # CODE 'part of the sentence': how the run in the background went
     [ "$code" -eq "$1" ] && grep -qF -- "$2" "$TMP/err"
 }
 
+only_whole() { # FOLDER: it holds a checkpoint and the model, and nothing half-written
+    ls -A "$1" | sed 's/step-[0-9]*$/step-N/' | sort -u | tr '\n' ' ' | grep -qx 'model.safetensors step-N ' &&
+        ls "$1"/step-*/manifest.json "$1"/step-*/rank-0.safetensors >/dev/null
+}
+
 train='train --model tiny --sample-tokens 0 --val-batches 1'
 trained="grep -q '\"step\":9,' $TMP/log"
 
@@ -44,8 +49,9 @@ for signal in INT TERM HUP; do
     start $train --steps 100000000 --log "$TMP/log" --save "$TMP/$signal"
     wait_for "$trained"
     kill -$signal "$child"
-    ended 130 ', saved' && [ "$(ls -A "$TMP/$signal")" = model.safetensors ]
-    result $? "SIG$signal: the step in flight ends, and the model is saved"
+    ended 130 ', saved' && only_whole "$TMP/$signal" && [ -f "$TMP/$signal/model.safetensors" ] &&
+        grep -qx "it goes on with: yard train --resume $TMP/$signal --save $TMP/$signal --log $TMP/log" "$TMP/err"
+    result $? "SIG$signal: the step in flight ends, the state is saved, and the command that resumes printed"
 done
 
 rm "$TMP/log" # with a sequence at a time, an evaluation takes thousands of rounds
@@ -56,7 +62,7 @@ wait_for "[ -f $TMP/evaluation/model.safetensors ]"
 grep -q val_loss "$TMP/log"
 evaluated=$?
 kill -INT "$child"
-ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && [ "$(ls -A "$TMP/evaluation")" = model.safetensors ]
+ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && only_whole "$TMP/evaluation"
 result $? 'during an evaluation the model is saved at once; a second signal ends the run'
 
 start sample --from "$TMP/INT" --count 1000000
@@ -87,20 +93,23 @@ result $? 'a limit on the size of files is like a full disk'
 # ---- folders and strays ----------------------------------------------------------------------------------------------
 
 "$YARD" $train --steps 3 --trace "$TMP/new/trace" --log "$TMP/new/log" --save "$TMP/new" >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors trace ' ]
+    [ "$(ls "$TMP/new" | tr '\n' ' ')" = 'log model.safetensors step-3 trace ' ]
 result $? 'a trace and a log may lie in the folder that --save makes'
 
 rm "$TMP/log"
 start $train --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
 wait_for "$trained"
-wait_for "ls $TMP/strays/model.safetensors.tmp-*"
+wait_for "ls -d $TMP/strays/step-*.tmp-*"
 kill -KILL "$child"
 wait "$child" 2>/dev/null
-: >"$TMP/strays/model.safetensors.tmp-$child" # it may have been renamed by then
+: >"$TMP/strays/model.safetensors.tmp-$child"
 : >"$TMP/strays/model.safetensors.tmp-$$"
 : >"$TMP/strays/mine.tmp-$child"
+mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first may have been renamed by then
+: >"$TMP/strays/step-7.tmp-$child/rank-0.safetensors"
 "$YARD" $train --steps 3 --save "$TMP/strays" >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(ls -A "$TMP/strays" | tr '\n' ' ')" = "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ " ]
+    [ "$(ls -A "$TMP/strays" | tr '\n' ' ')" = \
+        "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
 result $? 'what a killed run left behind is removed, and nothing else'
 
 echo "1..$number"

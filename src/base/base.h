@@ -163,6 +163,15 @@ double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t ele
 
 /* 64-bit content hash (XXH64), about memory speed. */
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed);
+/* The same of bytes that come in parts. */
+struct hasher {
+    uint64_t seed, lane[4], total;
+    unsigned char block[32]; /* begun: so many bytes are held */
+    size_t held;
+};
+void hash_begin(struct hasher *h, uint64_t seed);
+void hash_add(struct hasher *h, const void *bytes, size_t n);
+uint64_t hash_end(const struct hasher *h);
 
 /* ---- options.c ------------------------------------------------------------------------------------------------- */
 
@@ -205,6 +214,8 @@ void parse_options(struct option_table *table, unsigned command, const char *com
                    char ***words, int *n_words);
 /* Options from the text of a config file, which is cut up; errors name its path and line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
+/* One option from a text, which must outlive the table; errors begin with `where`: "--batch". */
+void set_option(struct option *o, const char *where, const char *text);
 /* The `--name value` lines of the options of `command`, by group, with their defaults, wrapped at 100 columns. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
 struct option *find_option(const struct option_table *table, const char *name);

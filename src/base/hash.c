@@ -29,18 +29,44 @@ static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input 
 
 static uint64_t merge(uint64_t hash, uint64_t lane) { return (hash ^ mix(0, lane)) * P1 + P4; }
 
-/* The 32-byte blocks; *p is left behind the last whole one. */
-static uint64_t hash_blocks(const unsigned char **p, const unsigned char *end, uint64_t seed)
+void hash_begin(struct hasher *h, uint64_t seed)
 {
-    uint64_t a = seed + P1 + P2, b = seed + P2, c = seed, d = seed - P1;
-    for (; end - *p >= 32; *p += 32) {
-        a = mix(a, load64(*p));
-        b = mix(b, load64(*p + 8));
-        c = mix(c, load64(*p + 16));
-        d = mix(d, load64(*p + 24));
+    *h = (struct hasher){.seed = seed, .lane = {seed + P1 + P2, seed + P2, seed, seed - P1}};
+}
+
+/* Whole 32-byte blocks; returns what is behind the last one. */
+static const unsigned char *add_blocks(struct hasher *h, const unsigned char *p, const unsigned char *end)
+{
+    uint64_t a = h->lane[0], b = h->lane[1], c = h->lane[2], d = h->lane[3];
+    for (; end - p >= 32; p += 32) {
+        a = mix(a, load64(p));
+        b = mix(b, load64(p + 8));
+        c = mix(c, load64(p + 16));
+        d = mix(d, load64(p + 24));
     }
-    uint64_t hash = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18);
-    return merge(merge(merge(merge(hash, a), b), c), d);
+    h->lane[0] = a, h->lane[1] = b, h->lane[2] = c, h->lane[3] = d;
+    return p;
+}
+
+void hash_add(struct hasher *h, const void *bytes, size_t n)
+{
+    if (n == 0) /* `bytes` may be NULL */
+        return;
+    const unsigned char *p = bytes, *end = p + n;
+    h->total += n;
+    if (h->held) { /* complete the block that was begun */
+        size_t more = MIN(32 - h->held, n);
+        memcpy(h->block + h->held, p, more);
+        h->held += more;
+        p += more;
+        if (h->held < 32)
+            return;
+        add_blocks(h, h->block, h->block + 32);
+        h->held = 0;
+    }
+    p = add_blocks(h, p, end);
+    h->held = (size_t)(end - p);
+    memcpy(h->block, p, h->held);
 }
 
 /* The fewer than 32 bytes that are left. */
@@ -65,11 +91,22 @@ static uint64_t avalanche(uint64_t hash)
     return hash ^ hash >> 32;
 }
 
+static uint64_t join_lanes(const uint64_t lane[4])
+{
+    uint64_t hash = rotate(lane[0], 1) + rotate(lane[1], 7) + rotate(lane[2], 12) + rotate(lane[3], 18);
+    return merge(merge(merge(merge(hash, lane[0]), lane[1]), lane[2]), lane[3]);
+}
+
+uint64_t hash_end(const struct hasher *h)
+{
+    uint64_t hash = h->total >= 32 ? join_lanes(h->lane) : h->seed + P5;
+    return avalanche(hash_tail(hash + h->total, h->block, h->block + h->held));
+}
+
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)
 {
-    if (n == 0) /* `bytes` may be NULL */
-        return avalanche(seed + P5);
-    const unsigned char *p = bytes, *end = p + n;
-    uint64_t hash = n >= 32 ? hash_blocks(&p, end, seed) : seed + P5;
-    return avalanche(hash_tail(hash + n, p, end));
+    struct hasher h;
+    hash_begin(&h, seed);
+    hash_add(&h, bytes, n);
+    return hash_end(&h);
 }

@@ -137,7 +137,7 @@ static bool store_value(const struct option *o, const char *text)
 }
 
 /* `where` names the option as the user wrote it: "--batch", or "run.conf, line 3: batch". */
-static void set_option(struct option *o, const char *where, const char *text)
+void set_option(struct option *o, const char *where, const char *text)
 {
     if (!store_value(o, text))
         fail(EXIT_USAGE, "%s takes %s, not \"%s\"", where, expectation(o), text);

@@ -13,6 +13,7 @@ int cmd_plot(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_view(int argc, char **argv);
+int cmd_ckpt(int argc, char **argv);
 
 struct settings;
 int bench_broadcast(struct settings *s); /* bench --broadcast: bench_broadcast.c */

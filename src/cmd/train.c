@@ -18,7 +18,7 @@ static void resolve(struct settings *s, const struct trainer *t)
     if (!s->devices)
         s->devices = t->machine->device[0].id;
     if (!s->mesh)
-        s->mesh = format_string("dp=%d", t->mesh.dp);
+        s->mesh = s->resume ? mesh_text(&t->mesh) : format_string("dp=%d", t->mesh.dp);
 }
 
 int cmd_train(int argc, char **argv)
@@ -30,12 +30,15 @@ int cmd_train(int argc, char **argv)
     s->time_tasks = true; /* for the ends of steps */
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
     resolve(s, t);
-    if (s->init)
-        init_from_file(t->model, s->init);
+    if (s->resume)
+        load_checkpoint(t->model, s->source.checkpoint);
+    else if (s->init)
+        init_from_source(t->model, &s->source);
     else
         init_random(t->model, (uint64_t)s->seed);
     int code = train_loop(t);
     free_trainer(t);
+    close_source(&s->source);
     free(words);
     return code;
 }

@@ -54,6 +54,22 @@ void abandon(struct writer *w); /* remove the temporary; frees w */
 void make_folder(const char *path);
 /* The same, and a file can be written there: better to learn that now than after the training. */
 void try_folder(const char *path);
+/* A folder that appears whole: its files are written, each by a writer, into `<path>.tmp-<pid>`, which publishing
+ * renames.  A folder of that name is replaced: the two change places in one go where the system can do that (Linux),
+ * else the old one is moved aside first. */
+struct folder {
+    char *path, *temporary;
+    char **files; /* that were announced: a clean-up removes them */
+    size_t n, cap;
+    struct cleanup cleanup;
+};
+struct folder *open_folder(const char *path, size_t most_files);
+const char *file_in(struct folder *f, const char *name); /* its path, to be written */
+void publish_folder(struct folder *f);                   /* frees f */
+/* It is gone at once, by a rename; then its files are removed, one by one.  It has no folders in it. */
+void remove_folder(const char *path);
+/* Remove the folders `<prefix>*.tmp-<pid>` in `parent` of processes that are no more. */
+void remove_stray_folders(const char *parent, const char *prefix);
 /* Remove `<path>.tmp-<pid>` of processes that are no more. */
 void remove_strays(const char *path);
 /* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
@@ -103,6 +119,8 @@ struct st_writer *new_st_writer(const char *path);
 void st_metadata(struct st_writer *w, const char *key, const char *value);
 void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape);
 void st_begin(struct st_writer *w);
+/* Once begun: the byte where the data begin, and how many the file will have. */
+void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size);
 void st_write(struct st_writer *w, const void *bytes, size_t n);
 void st_publish(struct st_writer *w); /* fails a CHECK when the bytes written are not the bytes declared */
 
@@ -119,6 +137,7 @@ struct llmc_model *open_llmc_model(const char *path);
  * vocabulary padding rows left out.  The caller frees it. */
 float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer, size_t *count);
 void close_llmc_model(struct llmc_model *m);
+const char *llmc_parameter(int i); /* the name of the file's parameter i, NULL behind the last */
 /* Does the file start with this magic number (little endian int32)?  false for files shorter than 4 bytes. */
 bool has_magic(const char *path, int32_t magic);
 /* Tokens of an llm.c shard (magic, version 1) or of a headerless uint16 file; *n of them.  The caller frees them. */

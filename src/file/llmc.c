@@ -96,6 +96,13 @@ static void layout(const struct llmc_model *m, struct parameter p[PARAMETERS])
     memcpy(p, table, sizeof table);
 }
 
+const char *llmc_parameter(int i)
+{
+    struct parameter p[PARAMETERS];
+    layout(&(struct llmc_model){0}, p);
+    return i < PARAMETERS ? p[i].name : NULL;
+}
+
 /* The limits are far above any GPT-2 and keep every product below within 64 bits. */
 static void check_size(const struct llmc_model *m, const char *field, int word, int32_t value, int32_t limit)
 {

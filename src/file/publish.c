@@ -44,15 +44,16 @@ char *behind_links(const char *path)
 
 /* ---- temporaries ----------------------------------------------------------------------------------------------- */
 
-/* Is `name` one of ours for `target`, of a process that is no more?  A number that another process has by now counts as
- * alive, and so does one that we may not signal. */
-static bool is_stray(const char *name, const char *target)
+/* Is `name` one of ours, `<begin>...<TEMPORARY><pid>`, of a process that is no more?  A number that another process has
+ * by now counts as alive, and so does one that we may not signal. */
+static bool is_stray(const char *name, const char *begin, bool more)
 {
-    size_t n = strlen(target);
+    size_t n = strlen(begin);
     int64_t pid;
-    if (strncmp(name, target, n) != 0 || strncmp(name + n, TEMPORARY, strlen(TEMPORARY)) != 0)
+    const char *mark = strncmp(name, begin, n) == 0 ? strstr(name + n, TEMPORARY) : NULL;
+    if (!mark || (mark != name + n && !more))
         return false;
-    const char *number = name + n + strlen(TEMPORARY);
+    const char *number = mark + strlen(TEMPORARY);
     bool digits = number[0] != '\0' && number[strspn(number, "0123456789")] == '\0';
     return digits && parse_int(number, &pid) && pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) != 0 &&
            errno == ESRCH;
@@ -65,7 +66,7 @@ void remove_strays(const char *path)
     DIR *entries = opendir(folder);
     for (const struct dirent *e; entries && (e = readdir(entries));) {
         struct stat status;
-        if (is_stray(e->d_name, slash ? slash + 1 : path) &&
+        if (is_stray(e->d_name, slash ? slash + 1 : path, false) &&
             fstatat(dirfd(entries), e->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
             unlinkat(dirfd(entries), e->d_name, 0); /* somebody else's may stay */
     }
@@ -141,14 +142,19 @@ static int sync_file(int fd)
     return fsync(fd);
 }
 
-static void sync_folder_of(const struct writer *w)
+static void sync_folder(const char *folder, const char *written)
 {
-    char *folder = folder_of(w->path);
     int fd = open(folder, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: a file system without folder sync */
-        fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; it may not survive a power cut", w->path,
+        fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; it may not survive a power cut", written,
              folder, strerror(errno));
     close(fd);
+}
+
+static void sync_folder_of(const char *path)
+{
+    char *folder = folder_of(path);
+    sync_folder(folder, path);
     free(folder);
 }
 
@@ -158,7 +164,7 @@ void publish(struct writer *w)
         write_failed(w, "finish writing");
     if (rename(w->temporary, w->path) != 0)
         write_failed(w, "rename the finished temporary to");
-    sync_folder_of(w);
+    sync_folder_of(w->path);
     free_writer(w);
 }
 
@@ -203,4 +209,102 @@ void try_folder(const char *path)
     write_bytes(w, "", 1);
     abandon(w);
     free(file);
+}
+
+/* ---- folders --------------------------------------------------------------------------------------------------- */
+
+/* In a signal handler too. */
+static void remove_folder_written(void *folder)
+{
+    struct folder *f = folder;
+    for (size_t i = 0; i < f->n; i++)
+        unlink(f->files[i]);
+    rmdir(f->temporary);
+}
+
+/* Files of a folder without folders, and it. */
+static void remove_files(const char *path)
+{
+    DIR *entries = opendir(path);
+    for (const struct dirent *e; entries && (e = readdir(entries));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            unlinkat(dirfd(entries), e->d_name, 0);
+    if (entries)
+        closedir(entries);
+    rmdir(path);
+}
+
+void remove_folder(const char *path)
+{
+    char *aside = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
+    if (rename(path, aside) == 0)
+        remove_files(aside);
+    free(aside);
+}
+
+void remove_stray_folders(const char *parent, const char *prefix)
+{
+    DIR *entries = opendir(parent);
+    for (const struct dirent *e; entries && (e = readdir(entries));)
+        if (is_stray(e->d_name, prefix, true)) {
+            char *path = format_string("%s/%s", parent, e->d_name);
+            remove_files(path);
+            free(path);
+        }
+    if (entries)
+        closedir(entries);
+}
+
+struct folder *open_folder(const char *path, size_t most_files)
+{
+    struct folder *f = allocate(1, sizeof *f);
+    f->path = copy_string(path);
+    f->temporary = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
+    f->cap = most_files;
+    f->files = allocate(most_files, sizeof *f->files);
+    remove_files(f->temporary); /* of an attempt of ours that failed */
+    f->cleanup = (struct cleanup){remove_folder_written, f, NULL};
+    on_fail(&f->cleanup);
+    if (mkdir(f->temporary, 0777) != 0)
+        fail(EXIT_IO, "cannot make the folder %s: %s", f->temporary, strerror(errno));
+    return f;
+}
+
+const char *file_in(struct folder *f, const char *name)
+{
+    CHECK(f->n < f->cap, "%s: more than %zu files", f->path, f->cap);
+    f->files[f->n] = format_string("%s/%s", f->temporary, name);
+    return f->files[f->n++];
+}
+
+/* Exchanges two names, or moves the old one out of the way. */
+static int replace_folder(const char *new, const char *old)
+{
+#ifdef RENAME_EXCHANGE
+    if (renameat2(AT_FDCWD, new, AT_FDCWD, old, RENAME_EXCHANGE) == 0)
+        return 0;
+#endif
+    remove_folder(old);
+    return rename(new, old);
+}
+
+static void free_folder(struct folder *f)
+{
+    cancel_on_fail(&f->cleanup);
+    for (size_t i = 0; i < f->n; i++)
+        free(f->files[i]);
+    free(f->files), free(f->path), free(f->temporary);
+    free(f);
+}
+
+void publish_folder(struct folder *f)
+{
+    sync_folder(f->temporary, f->temporary);
+    bool there = access(f->path, F_OK) == 0;
+    if ((there ? replace_folder(f->temporary, f->path) : rename(f->temporary, f->path)) != 0)
+        fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", f->temporary, f->path, strerror(errno));
+    sync_folder_of(f->path);
+    if (there)
+        remove_files(f->temporary);
+    free_folder(f);
 }

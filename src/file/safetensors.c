@@ -415,6 +415,7 @@ struct st_writer {
     struct writer *file;
     json_t *header, *metadata;
     uint64_t declared, written; /* bytes of data */
+    uint64_t data;              /* where it begins */
     bool begun;
 };
 
@@ -489,7 +490,14 @@ void st_begin(struct st_writer *w)
     write_bytes(w->file, spaces, padding);
     free(spaces);
     free(text);
+    w->data = 8 + length;
     w->begun = true;
+}
+
+void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size)
+{
+    *data = w->data;
+    *size = w->data + w->declared;
 }
 
 void st_write(struct st_writer *w, const void *bytes, size_t n)

@@ -224,32 +224,45 @@ static void declare_params(struct st_writer *w, const struct params *p)
     }
 }
 
-void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step)
+static void write_params(struct st_writer *w, const struct export *e)
 {
-    const struct config *c = &m->params->config;
-    struct st_writer *w = new_st_writer(path);
-    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
-                                 c->layers, c->heads, c->channels, c->seq_len, c->vocab);
-    char *number = format_string("%u", step), *vector = format_string("%u", vector_width(m->pool->machine));
-    st_metadata(w, "format", "pt"); /* what transformers expects to find */
-    st_metadata(w, "config", config);
-    st_metadata(w, "yard.step", number);
-    st_metadata(w, "yard.vector", vector); /* the bits depend on it; 0: of devices with unlike widths */
-    st_metadata(w, "yard.tokenizer", tokenizer);
-    declare_params(w, m->params);
-    st_begin(w);
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
+    for (int i = 0; i < e->params->n; i++) {
+        const struct param *p = &e->params->param[i];
         float *values = allocate(elements_of(p), sizeof *values), *file = allocate(elements_of(p), sizeof *file);
-        read_param(m, i, values);
+        e->read(e->context, i, values);
         if (p->conv1d)
             transpose(file, values, p->shape[0], p->shape[1]);
         st_write(w, p->conv1d ? file : values, elements_of(p) * sizeof *file);
         free(values);
         free(file);
     }
+}
+
+void export_safetensors(const struct export *e, const char *path)
+{
+    const struct config *c = &e->params->config;
+    struct st_writer *w = new_st_writer(path);
+    char *config = format_string("{\"n_layer\": %d, \"n_head\": %d, \"n_embd\": %d, \"n_ctx\": %d, \"vocab_size\": %d}",
+                                 c->layers, c->heads, c->channels, c->seq_len, c->vocab);
+    char *number = format_string("%u", e->step), *vector = format_string("%u", e->vector);
+    st_metadata(w, "format", "pt"); /* what transformers expects to find */
+    st_metadata(w, "config", config);
+    st_metadata(w, "yard.step", number);
+    st_metadata(w, "yard.vector", vector); /* the bits depend on it */
+    st_metadata(w, "yard.tokenizer", e->tokenizer);
+    declare_params(w, e->params);
+    st_begin(w);
+    write_params(w, e);
     st_publish(w);
     free(config), free(number), free(vector);
+}
+
+static void read_of_model(void *model, int param, float *values) { read_param(model, param, values); }
+
+void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step)
+{
+    export_safetensors(&(struct export){m->params, read_of_model, m, tokenizer, step, vector_width(m->pool->machine)},
+                       path);
 }
 
 /* ---- llm.c ----------------------------------------------------------------------------------------------------- */

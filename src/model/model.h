@@ -89,7 +89,7 @@ struct weight { /* a parameter, or a member's part of it, with its gradient: wha
     struct cut cut;
     int first; /* of its rows or columns, in the whole */
 };
-struct piece { /* of a parameter, or of a member's part of it: its elements from `begin` on */
+struct kept_part { /* of a parameter, or of a member's part of it: its elements from `begin` on */
     struct tensor *values;
     size_t begin;
 };
@@ -103,7 +103,7 @@ struct replica {
     struct tensor **value, **grad; /* per unit: parameters, gradients */
     struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
     struct tensor **shard;         /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
-    struct piece *kept;            /* per parameter: where its value is from step to step; NULL: on other ranks */
+    struct kept_part *kept;        /* per parameter: where its value is from step to step; NULL: on other ranks */
     struct layer *layer;
     struct weight other[OTHER_PARAMS]; /* HEAD is WTE when tied: itself, or on another device than WTE a copy */
     struct weight *by_param;           /* as in the table */
@@ -127,6 +127,8 @@ struct gradients {
 };
 struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
                         struct gradients kept);
+/* Who has what, without devices and tensors: replica is NULL. */
+struct model *outline_model(const struct config *c, const struct mesh *mesh);
 void free_model(struct model *m); /* the tensors belong to the pool */
 int stage_of(const struct model *m, int unit);
 int first_unit(const struct model *m, int stage);                /* of a stage; of the one behind the last: the end */
@@ -137,8 +139,9 @@ struct shard updated_by(const struct model *m, int unit, int rank);
  * the first ones. */
 void write_param(struct model *m, int param, const float *values);
 void read_param(struct model *m, int param, float *values);
-/* Adam's m (which 0) or v (1) of a whole unit, put together from parts and shards. */
+/* Adam's m (which 0) or v (1) of a whole unit, put together from parts and shards; or cut for all. */
 void read_moment(struct model *m, int unit, int which, float *values);
+void write_moment(struct model *m, int unit, int which, const float *values);
 void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
 /* Of the first ranks that have it; tied ones are summed. */
 void read_gradient(struct model *m, int param, float *values);
@@ -155,7 +158,17 @@ void init_from_file(struct model *m, const char *path);
 const char *find_bad_parameter(struct model *m, float *value);
 /* Fails with EXIT_FAILED when a file gave such a parameter. */
 void refuse_bad_parameters(struct model *m, const char *path);
-/* All parameters as safetensors with Hugging Face's GPT-2 names, published atomically. */
+/* All parameters as safetensors with Hugging Face's GPT-2 names, published atomically.  What is to be written: */
+struct export
+{
+    const struct params *params;                           /* of the whole model */
+    void (*read)(void *context, int param, float *values); /* a whole parameter */
+    void *context;
+    const char *tokenizer;
+    uint32_t step;
+    unsigned vector; /* width of the devices that trained it; 0: not known, or of devices with unlike widths */
+};
+void export_safetensors(const struct export *e, const char *path);
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
 
 /* ---- build.c, members.c: the builder --------------------------------------------------------------------------- */

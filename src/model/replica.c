@@ -74,14 +74,14 @@ static struct weight *role_of(const struct model *m, struct replica *r, int para
 }
 
 /* What the shard has of a parameter. */
-static struct piece piece_of(struct model *m, const struct replica *r, const struct param *p)
+static struct kept_part piece_of(struct model *m, const struct replica *r, const struct param *p)
 {
     struct shard mine = updated_by(m, p->unit, r->rank);
     size_t n = (size_t)(p->shape[0] * p->shape[1]);
     size_t begin = MAX(mine.begin, p->offset), end = MIN(mine.end, p->offset + n);
     if (begin >= end)
-        return (struct piece){0};
-    return (struct piece){
+        return (struct kept_part){0};
+    return (struct kept_part){
         new_view(m->pool, r->shard[p->unit], p->name, begin - mine.begin, SHAPE((int64_t)(end - begin))),
         begin - p->offset};
 }
@@ -94,7 +94,7 @@ static void make_views(struct model *m, struct replica *r)
             continue;
         r->by_param[i] = views_of(m, r, p);
         *role_of(m, r, i) = r->by_param[i];
-        r->kept[i] = is_sharded(m->mesh) ? piece_of(m, r, p) : (struct piece){r->by_param[i].value, 0};
+        r->kept[i] = is_sharded(m->mesh) ? piece_of(m, r, p) : (struct kept_part){r->by_param[i].value, 0};
     }
 }
 
@@ -220,8 +220,7 @@ static void make_replica(struct model *m, int rank, struct gradients kept)
     r->group = kept.grouped ? make_group(m, r, kept) : NULL;
 }
 
-struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
-                        struct gradients kept)
+struct model *outline_model(const struct config *c, const struct mesh *mesh)
 {
     check_config(c);
     struct model *m = allocate(1, sizeof *m);
@@ -229,8 +228,15 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
     m->part = allocate((size_t)mesh->tp, sizeof(struct params *));
     for (int k = 0; k < mesh->tp; k++)
         m->part[k] = new_params(c, mesh, k);
-    m->pool = p;
     m->mesh = mesh;
+    return m;
+}
+
+struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
+                        struct gradients kept)
+{
+    struct model *m = outline_model(c, mesh);
+    m->pool = p;
     m->training = training;
     m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
     for (int r = 0; r < n_ranks(mesh); r++)
@@ -249,7 +255,7 @@ static void free_arrays(struct replica *r)
 
 void free_model(struct model *m)
 {
-    for (int i = 0; i < n_ranks(m->mesh); i++)
+    for (int i = 0; m->replica && i < n_ranks(m->mesh); i++)
         free_arrays(&m->replica[i]);
     for (int k = 0; k < m->mesh->tp; k++)
         free_params(m->part[k]);
@@ -279,7 +285,7 @@ static float *new_part(const struct model *m, int param, int k)
     return allocate((size_t)(p->shape[0] * p->shape[1]), sizeof(float));
 }
 
-static void write_piece(const struct model *m, const struct piece *to, int param, int k, const float *whole)
+static void write_piece(const struct model *m, const struct kept_part *to, int param, int k, const float *whole)
 {
     if (!to->values)
         return;
@@ -296,7 +302,8 @@ void write_param(struct model *m, int param, const float *values)
         int k = tp_of(m->mesh, r);
         write_piece(m, &to->kept[param], param, k, values);
         if (param == 0 && m->params->config.tied && to->other[HEAD].value != to->other[WTE].value)
-            write_piece(m, &(struct piece){is_sharded(m->mesh) ? NULL : to->other[HEAD].value, 0}, param, k, values);
+            write_piece(m, &(struct kept_part){is_sharded(m->mesh) ? NULL : to->other[HEAD].value, 0}, param, k,
+                        values);
     }
 }
 
@@ -307,7 +314,7 @@ void read_param(struct model *m, int param, float *values)
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = new_part(m, param, k);
         for (int dp = 0; dp < ranks; dp++) {
-            const struct piece *from = &m->replica[rank_at(m->mesh, dp, stage) + k].kept[param];
+            const struct kept_part *from = &m->replica[rank_at(m->mesh, dp, stage) + k].kept[param];
             if (from->values)
                 read_tensor(from->values, part + from->begin);
         }
@@ -348,6 +355,23 @@ void read_moment(struct model *m, int unit, int which, float *values)
         float *part = read_part_of_moment(m, unit, which, k);
         for (int i = u->first; i < u->first + u->n; i++)
             copy_part(m, i, k, true, values + m->params->param[i].offset, part + m->part[k]->param[i].offset);
+        free(part);
+    }
+}
+
+void write_moment(struct model *m, int unit, int which, const float *values)
+{
+    const struct unit *u = &m->params->unit[unit];
+    for (int k = 0; k < m->mesh->tp; k++) {
+        float *part = allocate(m->part[k]->unit[unit].elements, sizeof *part);
+        for (int i = u->first; i < u->first + u->n; i++)
+            copy_part(m, i, k, false, part + m->part[k]->param[i].offset, values + m->params->param[i].offset);
+        for (int dp = 0; dp < m->mesh->dp; dp++) {
+            int rank = rank_at(m->mesh, dp, stage_of(m, unit)) + k;
+            struct tensor *t = which ? m->replica[rank].v[unit] : m->replica[rank].m[unit];
+            if (t)
+                write_tensor(t, part + updated_by(m, unit, rank).begin);
+        }
         free(part);
     }
 }

@@ -15,23 +15,21 @@
 struct run {
     struct trainer *trainer;
     struct progress *progress;
-    uint32_t shown;            /* results up to this step have been shown */
-    uint32_t saved, evaluated; /* the last steps of which the model was */
-    const char *bad;           /* a parameter that is not finite: such a model is not saved */
+    uint32_t shown;                      /* results up to this step have been shown */
+    uint32_t saved, exported, evaluated; /* the last steps of which the model was */
+    const char *bad;                     /* a parameter that is not finite: such a model is not saved */
 };
 
-static void save(struct run *run, uint32_t step)
+static void save(struct run *run, uint32_t step, bool last)
 {
-    struct trainer *t = run->trainer;
-    if (!t->settings->save || run->saved == step || run->bad)
+    if (!run->trainer->settings->save || run->bad)
         return;
-    char *path = saved_model(t->settings);
-    char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
-    make_folder(t->settings->save);
-    save_model(t->model, path, tokenizer, step);
+    if (run->saved != step)
+        save_training(run->trainer, step, run->saved == 0);
     run->saved = step;
-    free(path);
-    free(tokenizer);
+    if (last && run->exported != step)
+        export_training(run->trainer, step);
+    run->exported = last ? step : run->exported;
 }
 
 /* Show all results up to `step`, waiting for those that have not ended. */
@@ -61,7 +59,7 @@ static void save_when_interrupted(void *context)
     if (!interrupted())
         return;
     drain(run->trainer->eval);
-    save(run, run->shown);
+    save(run, run->shown, true);
 }
 
 static bool run_evaluation(struct run *run, uint32_t step)
@@ -87,7 +85,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
     float value;
     run->bad = find_bad_parameter(t->model, &value);
     if (saving) /* first: who interrupts may do it twice */
-        save(run, step);
+        save(run, step, last);
     bool sound = !evaluation || run_evaluation(run, step);
     if (run->bad || !sound)
         explain_bad_model(t, step, run->bad);
@@ -114,7 +112,7 @@ static void show_sample(struct trainer *t)
 
 static void train(struct run *run, uint32_t last)
 {
-    for (uint32_t step = 1; step <= last; step++) {
+    for (uint32_t step = run->shown + 1; step <= last; step++) {
         run_step(run->trainer, step);
         show_reported(run, step);
         if (interrupted())
@@ -127,20 +125,35 @@ static void train(struct run *run, uint32_t last)
     drain(run->trainer->train);
 }
 
+static int tell_interrupted(const struct run *run)
+{
+    const struct settings *s = run->trainer->settings;
+    note("interrupted after step %u%s", run->shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
+    if (s->save)
+        tell_resume(s);
+    return EXIT_INTERRUPTED;
+}
+
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    struct run run = {t, new_progress(t, settings_json(CMD_TRAIN)), 0, 0, 0, NULL};
+    uint32_t before = s->resume ? s->source.checkpoint->step : 0,
+             last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    struct run run = {.trainer = t, .progress = new_progress(t, settings_json(CMD_TRAIN)), .shown = before};
     print_summary(run.progress);
+    if (before >= last)
+        note("%s is at step %u already, and the run ends with step %u: nothing is left to train", s->resume, before,
+             last);
     defer_interrupts();
-    train(&run, (uint32_t)(s->stop_after ? s->stop_after : s->steps));
+    train(&run, last);
     check_guards(t);
     if (!interrupted())
         show_rate(run.progress);
     free_progress(run.progress);
-    if (!interrupted())
-        show_sample(t);
     if (interrupted())
-        note("interrupted after step %u%s", run.shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
-    return interrupted() ? EXIT_INTERRUPTED : EXIT_OK;
+        return tell_interrupted(&run);
+    if (s->stop_after && s->stop_after < s->steps)
+        tell_resume(s);
+    show_sample(t);
+    return EXIT_OK;
 }

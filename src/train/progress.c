@@ -37,11 +37,21 @@ static void write_log(struct progress *p, json_t *line)
     json_decref(line);
 }
 
-static FILE *open_log(const char *path)
+/* Does it end within a line, as that of a killed run may? */
+static bool ends_within_line(FILE *f) { return fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n'; }
+
+/* A resumed run goes on behind what is there, from a new line on; *begun: something is. */
+static FILE *open_log(const char *path, bool resumed, bool *begun)
 {
-    FILE *f = path ? fopen(path, "w") : NULL;
+    FILE *f = path ? fopen(path, resumed ? "a+" : "w") : NULL;
     if (path && !f)
         fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", path);
+    *begun = f && fseek(f, 0, SEEK_END) == 0 && ftell(f) > 0;
+    bool cut = *begun && ends_within_line(f);
+    if (*begun)
+        fseek(f, 0, SEEK_END);
+    if (cut)
+        fputc('\n', f);
     return f;
 }
 
@@ -51,13 +61,17 @@ struct progress *new_progress(struct trainer *t, json_t *run)
 {
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
-    p->log = open_log(t->settings->log);
+    bool begun;
+    p->log = open_log(t->settings->log, t->settings->resume, &begun);
     const char *terminal = getenv("TERM");
     p->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(terminal && strcmp(terminal, "dumb") == 0);
     p->steps = (uint32_t)t->settings->steps;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    write_log(p, json_pack("{s:o}", "run", run));
+    if (begun)
+        json_decref(run);
+    else
+        write_log(p, json_pack("{s:o}", "run", run));
     return p;
 }
 

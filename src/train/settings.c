@@ -33,9 +33,11 @@ static struct option options[] = {
     {"seq-len", 0, OPT_INT, &s.seq_len, "N", 1, 1000000, MODEL, "tokens per sequence", BUILD_ALL, false},
     {"untied", 0, OPT_FLAG, &s.untied, NULL, 0, 0, MODEL,
      "the head has weights of its own (default: the token embedding)", BUILD_ALL, false},
-    {"init", 0, OPT_INPUT, &s.init, "FILE", 0, 0, MODEL,
-     "start from an llm.c checkpoint or safetensors with GPT-2 names; brings its own sizes", CMD_TRAIN | CMD_PLAN,
-     false},
+    {"init", 0, OPT_INPUT, &s.init, "FILE|DIR", 0, 0, MODEL,
+     "start from an llm.c checkpoint, safetensors with GPT-2 names, or the weights of what --save wrote; brings its "
+     "own "
+     "sizes",
+     CMD_TRAIN | CMD_PLAN, false},
     {"config", 0, OPT_INPUT, &s.config, "FILE", 0, 0, MODEL, "lines `option = value`; options on the command line win",
      BUILD_ALL, false},
 
@@ -182,12 +184,19 @@ static struct option options[] = {
     {"view", 0, OPT_FLAG, &s.view, NULL, 0, 0, LOOKING,
      "show that in a window while it runs: yard view, a process of its own (plan: what is simulated)", RUN_ALL, false},
     {"log", 0, OPT_OUTPUT, &s.log, "FILE.jsonl", 0, 0, LOOKING, "one line of JSON per step", CMD_TRAIN, false},
-    {"save", 0, OPT_OUTPUT, &s.save, "DIR", 0, 0, LOOKING, "write the parameters to DIR/model.safetensors", CMD_TRAIN,
-     false},
+    {"save", 0, OPT_OUTPUT, &s.save, "DIR", 0, 0, LOOKING,
+     "write a checkpoint DIR/step-N at the end, and the parameters alone, for other programs, to DIR/model.safetensors",
+     CMD_TRAIN, false},
     {"save-every", 0, OPT_INT, &s.save_every, "N", 0, 1e9, LOOKING, "also every N steps (0: only at the end)",
      CMD_TRAIN, false},
     {"overwrite", 0, OPT_FLAG, &s.overwrite, NULL, 0, 0, LOOKING,
      "--save may replace a model of other sizes, or the file of --init", CMD_TRAIN, false},
+    {"keep", 0, OPT_INT, &s.keep, "K", 0, 1e9, LOOKING, "keep the K newest checkpoints (0: all of the run)", CMD_TRAIN,
+     false},
+    {"resume", 0, OPT_INPUT, &s.resume, "DIR", 0, 0, LOOKING,
+     "go on from a checkpoint, or the newest one in a folder, as if there had been no break: with its sizes, data, "
+     "options and strategy, except for what the command line says; on another number of devices dp is changed",
+     CMD_TRAIN, false},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "N", 0, 1e6, LOOKING, "tokens of text shown at the end", CMD_TRAIN,
      false},
     {"watchdog", 0, OPT_DOUBLE, &s.watchdog, "SECONDS", 0, 1e6, LOOKING,
@@ -402,6 +411,82 @@ static void derive(enum command command)
              (long long)s.steps);
 }
 
+/* ---- resuming --------------------------------------------------------------------------------------------------- */
+
+/* Does the training follow from it, beside the sizes and the mesh? */
+static bool is_recorded(const struct option *o)
+{
+    static const char *const groups[] = {MODEL, DATA, TRAINING, DEVICES, PASSES};
+    static const char *const not [] = {"model", "layers", "heads", "channels",   "untied",
+                                       "init",  "config", "vocab", "stop-after", "mesh"};
+    bool data = o->type != OPT_INPUT || strcmp(o->group, DATA) == 0, found = false;
+    for (size_t i = 0; i < COUNT(groups); i++)
+        found |= strcmp(o->group, groups[i]) == 0;
+    for (size_t i = 0; i < COUNT(not ); i++)
+        found &= strcmp(o->name, not [i]) != 0;
+    return found && data && o->type != OPT_OUTPUT && (o->commands & CMD_TRAIN);
+}
+
+json_t *training_options(void)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < COUNT(options); i++) {
+        char *text = is_recorded(&options[i]) ? option_text(&options[i]) : copy_string("");
+        if (*text)
+            json_object_set_new(all, options[i].name, json_string(text));
+        free(text);
+    }
+    return all;
+}
+
+/* Before the command line, which wins: recorded ones do not count as given. */
+static void apply_recorded(const char *path)
+{
+    const char *name;
+    json_t *value;
+    s.source = (struct source){copy_string(path), open_checkpoint(path)};
+    json_object_foreach(s.source.checkpoint->options, name, value)
+    {
+        struct option *o = find_option(&table, name);
+        char *where = format_string("%s/" MANIFEST ": option %s", s.source.checkpoint->path, name);
+        if (o && is_recorded(o))
+            set_option(o, where, json_string_value(value)), o->given = false;
+        else if (strcmp(name, "mesh") != 0)
+            warn("%s is unknown to this program, and left out", where);
+        free(where);
+    }
+}
+
+static void expect_size(const char *name, int64_t given, int64_t saved)
+{
+    if ((was_given(name) || was_given("model")) && given != saved)
+        fail(EXIT_USAGE, "%s has %lld %s, not %lld: leave --model and --%s out, or begin a new run with --init",
+             s.resume, (long long)saved, name, (long long)given, name);
+}
+
+/* The sizes are the checkpoint's; who gives them must give the same. */
+static void apply_resume(void)
+{
+    const struct config *c = &s.source.checkpoint->pieces->config;
+    struct settings recorded = s;
+    if (s.init)
+        fail(EXIT_USAGE, "--resume goes on from a checkpoint's weights, --init begins from others: leave one out");
+    if (was_given("model"))
+        apply_preset();
+    expect_size("layers", s.layers, c->layers);
+    expect_size("heads", s.heads, c->heads);
+    expect_size("channels", s.channels, c->channels);
+    if (s.untied && c->tied)
+        fail(EXIT_USAGE, "%s has a tied head: leave --untied out", s.resume);
+    if (recorded.seq_len > c->seq_len)
+        fail(EXIT_USAGE, "--seq-len %lld is longer than the %d positions of %s", (long long)recorded.seq_len,
+             c->seq_len, s.resume);
+    s.layers = c->layers, s.heads = c->heads, s.channels = c->channels;
+    s.untied = !c->tied;
+    s.batch = recorded.batch, s.seq_len = recorded.seq_len;
+    s.preset = NULL;
+}
+
 /* A file brings its own sizes; only the length of the sequences may be less than it can take. */
 static void apply_init(void)
 {
@@ -409,7 +494,8 @@ static void apply_init(void)
     for (size_t i = 0; i < COUNT(fixed); i++)
         if (was_given(fixed[i]))
             fail(EXIT_USAGE, "--%s: --init %s brings its own sizes; leave one of the two out", fixed[i], s.init);
-    struct config c = read_config(s.init);
+    s.source = open_source(s.init);
+    struct config c = source_config(&s.source);
     if (was_given("seq-len") && s.seq_len > c.seq_len)
         fail(EXIT_USAGE, "--seq-len %lld is longer than the %d positions of %s", (long long)s.seq_len, c.seq_len,
              s.init);
@@ -482,15 +568,16 @@ static const char *name_of(enum command command)
     return "";
 }
 
-/* --config is looked for first: what the command line gives is parsed after it and wins.  As with every option, the
- * last one counts. */
-static const char *find_config(int argc, char **argv)
+/* --resume and --config are looked for first: what the command line gives is parsed after it and wins.  As with every
+ * option, the last one counts. */
+static const char *find_early(const char *option, int argc, char **argv)
 {
     const char *found = NULL;
+    size_t n = strlen(option);
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strncmp(argv[i], "--config=", 9) == 0)
-            found = argv[i] + 9;
-        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
+        if (strncmp(argv[i], option, n) == 0 && argv[i][n] == '=')
+            found = argv[i] + n + 1;
+        if (strcmp(argv[i], option) == 0 && i + 1 < argc)
             found = argv[i + 1];
     }
     return found;
@@ -517,7 +604,7 @@ static void claim_files(enum command command)
         if (o->type == OPT_INPUT)
             claim_input(who, *(const char **)o->value);
         else
-            claim_output(who, *(const char **)o->value, NULL);
+            claim_output(who, *(const char **)o->value, o->value == &s.save ? "--resume" : NULL);
         free(who);
     }
     if (s.save) {
@@ -542,12 +629,20 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
         flush_output();
         exit(EXIT_OK);
     }
-    const char *config = command & BUILD_ALL ? find_config(argc, argv) : NULL;
+    const char *config = command & BUILD_ALL ? find_early("--config", argc, argv) : NULL;
+    const char *resume = command & CMD_TRAIN ? find_early("--resume", argc, argv) : NULL;
+    if (resume && *resume)
+        apply_recorded(resume);
     if (config)
         apply_config(command, config);
     parse_options(&table, (unsigned)command, name_of(command), argc, argv, words, n_words);
+    if (s.resume && !s.source.path) /* of a config file */
+        fail(EXIT_USAGE, "--resume belongs on the command line, not into a config file");
     claim_files(command);
-    apply_preset();
+    if (s.resume)
+        apply_resume();
+    else
+        apply_preset();
     if (s.init)
         apply_init();
     derive(command);

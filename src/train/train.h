@@ -4,6 +4,7 @@
  *     data       files to windows of tokens, learning rate                       data.h: data.c, tokens.c, rate.c
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
+ *     resume     a run as a checkpoint, and how it goes on                       resume.c
  *     sampler    text from the model                                             sampler.c
  */
 #ifndef TRAIN_H
@@ -13,6 +14,7 @@
 #include "../pass/pass.h"
 #include "../predict/predict.h"
 #include "../proof/proof.h"
+#include "../state/state.h"
 #include "data.h"
 
 #include <jansson.h>
@@ -63,9 +65,10 @@ struct settings {
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */
     bool time_tasks;    /* queues carry times without a trace: not an option */
-    const char *trace, *log, *save;
-    bool overwrite; /* what is there already, whatever it is */
-    int64_t save_every, sample_tokens;
+    const char *trace, *log, *save, *resume;
+    bool overwrite;       /* what is there already, whatever it is */
+    struct source source; /* what --resume, --init or --from name; path NULL: nothing */
+    int64_t save_every, keep, sample_tokens;
     double watchdog;
     /* yard sample */
     const char *from, *prompt;
@@ -80,8 +83,9 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
 /* The same settings without a command line, as tests start from. */
 struct settings *default_settings(void);
 json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
+json_t *training_options(void);              /* those that a resumed run takes over, as texts; but the mesh */
 bool was_given(const char *option);
-char *saved_model(const struct settings *s); /* the file that --save DIR writes; the caller frees it */
+char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 
 /* Where the trace goes: --trace, or with --view alone a private place; NULL: there is none.  The caller frees it. */
 char *trace_path(const struct settings *s);
@@ -117,6 +121,8 @@ struct trainer {
     struct dataset *data;            /* NULL: random tokens */
     const struct fixed_batch *fixed; /* NULL: from data */
     struct rate rate;
+    json_t *record;  /* of the training: what checkpoints say of it */
+    int64_t session; /* that they are of */
     struct mesh mesh;
     enum pipeline pipeline;
     int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
@@ -139,7 +145,7 @@ struct trainer {
     struct result result[RESULTS]; /* by step % RESULTS */
 };
 /* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
-struct dataset *open_vocabulary(const char *model_path, int vocab);
+struct dataset *open_vocabulary(const struct source *model, int vocab);
 enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* of rank 0's first micro-batch */ };
 /* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
  * data_wanted false: random tokens. */
@@ -183,6 +189,22 @@ void build_train(struct trainer *t, enum gemm_engine engine);
 void build_eval(struct trainer *t, enum gemm_engine engine);
 void build_sample(struct trainer *t, enum gemm_engine engine);
 
+/* ---- resume.c -------------------------------------------------------------------------------------------------- */
+
+/* What --resume goes on under where --mesh does not say. */
+struct mesh resumed_mesh(const struct settings *s, int devices);
+char *mesh_text(const struct mesh *m); /* the caller frees it */
+json_t *record_training(const struct trainer *t);
+/* A checkpoint of the run as it is behind that step, but for its pieces. */
+struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
+/* Refuses to save over a model of other sizes. */
+void check_saved(const struct settings *s, const struct config *ours);
+int64_t next_session(const struct settings *s); /* of checkpoints in --save */
+/* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
+void save_training(struct trainer *t, uint32_t step, bool first);
+void export_training(struct trainer *t, uint32_t step); /* the model alone, for other programs */
+void tell_resume(const struct settings *s);             /* the command with which the run goes on */
+
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
 struct sampling {
@@ -197,7 +219,7 @@ void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct 
 
 /* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
 
-/* Trains by the settings; returns the exit code (0, or 130 when interrupted). */
+/* Trains by the settings, from behind the step that was resumed; returns the exit code (0, or 130 when interrupted). */
 int train_loop(struct trainer *t);
 
 struct progress; /* the lines on the terminal and in the log */

@@ -41,13 +41,15 @@ static enum pipeline pipeline_of(const struct settings *s)
 static struct mesh wanted_mesh(const struct settings *s, int devices)
 {
     struct mesh m;
-    must(parse_mesh(s->mesh, devices, &m));
+    if (s->resume && !s->mesh)
+        m = resumed_mesh(s, devices);
+    else
+        must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
     m.exact = s->tp_exact && m.tp > 1;
-    if (s->chunks && (m.pp == 1 || pipeline_of(s) != PIPELINE_INTERLEAVED))
+    bool asked = !s->resume || was_given("chunks"); /* recorded ones wait for their pipeline */
+    if (asked && s->chunks && (m.pp == 1 || pipeline_of(s) != PIPELINE_INTERLEAVED))
         fail(EXIT_USAGE, "--chunks is of interleaved pipelines: add --pipeline interleaved and --mesh pp=N");
-    if (s->stages && m.pp == 1)
-        fail(EXIT_USAGE, "--stages %s: there is one stage; --mesh pp=N makes N of them", s->stages);
     m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (s->chunks ? (int)s->chunks : 2) : 1;
     return m;
 }
@@ -99,18 +101,32 @@ static void set_equal_stages(struct trainer *t)
     free(text), free(speed), free_params(p);
 }
 
+/* As they are asked for, balanced, or as a checkpoint records them, unless that is of another pipeline. */
+static void set_stages(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    bool equal = s->stages && strcmp(s->stages, "auto") == 0, asked = !s->resume || was_given("stages");
+    if (asked && s->stages && t->mesh.pp == 1)
+        fail(EXIT_USAGE, "--stages %s: there is one stage; --mesh pp=N makes N of them", s->stages);
+    struct problem *p = cut_layers(&t->mesh, t->config.layers, equal ? NULL : s->stages);
+    if (p && s->stages && !asked) {
+        free(p), free_mesh(&t->mesh);
+        p = cut_layers(&t->mesh, t->config.layers, NULL);
+    }
+    must(p);
+    if (equal)
+        set_equal_stages(t);
+}
+
 static void set_mesh(struct trainer *t)
 {
     const struct settings *s = t->settings;
     int n = t->machine->n_devices;
     t->mesh = wanted_mesh(s, n);
     t->pipeline = pipeline_of(s);
-    if (n_ranks(&t->mesh) != n)
+    if (n_ranks(&t->mesh) != n) /* a mesh was given */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
-    bool equal = s->stages && strcmp(s->stages, "auto") == 0;
-    must(cut_layers(&t->mesh, t->config.layers, equal ? NULL : s->stages));
-    if (equal)
-        set_equal_stages(t);
+    set_stages(t);
     must(check_members(&t->config, t->mesh.tp));
 }
 
@@ -193,22 +209,31 @@ static struct tokenizer *file_tokenizer(const char *path)
     return t;
 }
 
-struct dataset *open_vocabulary(const char *model_path, int vocab)
+static struct tokenizer *source_tokenizer(const struct source *s)
+{
+    if (!s->path || !s->checkpoint)
+        return s->path ? file_tokenizer(s->path) : NULL;
+    struct tokenizer *t = allocate(1, sizeof *t);
+    *t = tokenizer_from_text(s->checkpoint->tokenizer, s->path);
+    return t;
+}
+
+struct dataset *open_vocabulary(const struct source *model, int vocab)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    struct tokenizer *t = file_tokenizer(model_path);
+    struct tokenizer *t = source_tokenizer(model);
     d->vocab = vocab;
     d->tokenizer = t ? *t : (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     free(t);
     if (d->tokenizer.n > vocab)
-        fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model_path,
+        fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model->path,
              d->tokenizer.n, vocab);
     return d;
 }
 
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
-    struct tokenizer *tokenizer = s->init ? file_tokenizer(s->init) : NULL;
+    struct tokenizer *tokenizer = source_tokenizer(&s->source);
     struct data_options o = {.data = s->data,
                              .val_data = s->val_data,
                              .val_share = s->val_share,
@@ -285,45 +310,13 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     free(title), free(path);
 }
 
-struct saved { /* a file that --save would replace */
-    char *path;
-    struct config config;
-};
-
-static void read_saved(void *saved)
-{
-    struct saved *s = saved;
-    s->config = read_config(s->path);
-}
-
-/* A model of other sizes is another model: it is not replaced unless that is asked for. */
-static void check_saved(const struct settings *s, const struct config *ours)
-{
-    struct saved old = {.path = s->save && !s->overwrite ? saved_model(s) : NULL};
-    if (old.path && access(old.path, F_OK) == 0) {
-        struct problem *p = attempt(read_saved, &old);
-        if (p && p->code == EXIT_FAILED)
-            fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
-        must(p); /* no file, or one that may not be read: --overwrite is of no use */
-        struct config c = old.config;
-        if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
-            c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
-            fail(
-                EXIT_USAGE,
-                "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
-                "another folder, or add --overwrite",
-                old.path, c.layers, c.heads, c.channels, c.seq_len, c.vocab, c.tied ? "tied" : "untied");
-    }
-    free(old.path);
-}
-
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
     struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
-    if (s->init)
-        c = read_config(s->init);
-    struct dataset *data = data_wanted ? open_data(s, s->init ? c.vocab : 0) : NULL;
-    if (data && !s->init)
+    if (s->source.path)
+        c = source_config(&s->source);
+    struct dataset *data = data_wanted ? open_data(s, s->source.path ? c.vocab : 0) : NULL;
+    if (data && !s->source.path)
         c.vocab = data->vocab;
     check_config(&c);
     check_saved(s, &c);
@@ -459,8 +452,11 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     t->machine = make_machine(t);
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
-    if (lists & LIST_TRAIN)
+    if (lists & LIST_TRAIN) {
         set_rate(t);
+        t->record = record_training(t);
+        t->session = next_session(s);
+    }
     if (t->costs && t->machine->device[0].cl)
         check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
     t->pool = new_pool(t->machine);
@@ -509,6 +505,7 @@ void free_trainer(struct trainer *t)
     close_machine(t->machine);
     if (t->costs)
         free_costs(t->costs);
+    json_decref(t->record);
     if (t->data)
         close_dataset(t->data);
     free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);

@@ -1,0 +1,463 @@
+/* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
+#include "../base/table.h"
+#include "../state/state.h"
+#include "cmd.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- the words ------------------------------------------------------------------------------------------------- */
+
+static struct {
+    bool json, help, plan;
+    const char *mesh, *format;
+    int64_t zero;
+} given;
+
+enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
+static struct option options[] = {
+    {"mesh", 0, OPT_TEXT, &given.mesh, "dp=A,pp=B,tp=C", 0, 0, "What",
+     "how the state is to be cut; an omitted axis is 1 (default: merged, for one device)", RESHARD, false},
+    {"zero", 0, OPT_INT, &given.zero, "0..3", 0, 3, "What",
+     "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)", RESHARD, false},
+    {"plan", 0, OPT_FLAG, &given.plan, NULL, 0, 0, "What", "print the copies instead of making them", RESHARD, false},
+    {"format", 0, OPT_CHOICE, &given.format, "hf|llmc", 0, 0, "What",
+     "hf: a folder in Hugging Face's form; llmc: a file of llm.c's (default: llmc where OUT ends in .bin)", CKPT_EXPORT,
+     false},
+    {"json", 0, OPT_FLAG, &given.json, NULL, 0, 0, "Output", "one JSON object on stdout instead of tables", ~0u, false},
+    {"help", 'h', OPT_FLAG, &given.help, NULL, 0, 0, "Output", "print this", ~0u, false},
+};
+static struct option_table table = {options, COUNT(options)};
+
+static bool was_set(const char *name) { return find_option(&table, name)->given; }
+
+static json_t *mesh_json(const struct pieces *p)
+{
+    return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
+}
+
+static uint64_t state_bytes(const struct pieces *p)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->n; i++)
+        bytes += ELEMENT_BYTES * tensor_elements(&p->tensor[i]);
+    return bytes;
+}
+
+static void print_about(const struct checkpoint *c)
+{
+    char bytes[32];
+    const struct config *m = &c->pieces->config;
+    const struct pieces *p = c->pieces;
+    print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
+    printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head\n", m->layers, m->heads,
+           m->channels, m->seq_len, m->vocab, m->tied ? "tied" : "untied");
+    printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,
+           format_bytes(bytes, (double)state_bytes(p)));
+}
+
+/* ---- ls -------------------------------------------------------------------------------------------------------- */
+
+static char *piece_text(const struct kept_tensor *t, const struct piece *p)
+{
+    if (p->flat)
+        return format_string("%d: %lld-%lld", p->rank, (long long)p->begin[0], (long long)p->end[0]);
+    if (t->rank == 1)
+        return format_string("%d: [%lld:%lld]", p->rank, (long long)p->begin[0], (long long)p->end[0]);
+    return format_string("%d: [%lld:%lld, %lld:%lld]", p->rank, (long long)p->begin[0], (long long)p->end[0],
+                         (long long)p->begin[1], (long long)p->end[1]);
+}
+
+static void list_tensor(struct table *out, const struct kept_tensor *t)
+{
+    static const char *const axes[] = {"-", "rows", "columns"};
+    char shape[128], cut[32];
+    format_shape(shape, t->rank, t->shape);
+    snprintf(cut, sizeof cut, t->sections > 1 ? "%s in %d" : "%s",
+             t->rank == 1 && t->axis == 0 ? "elements" : axes[t->axis + 1], t->sections);
+    for (size_t i = 0; i < t->n; i++) {
+        char *text = piece_text(t, &t->piece[i]);
+        ROW(out, text_cell(i ? "" : t->name), text_cell(i ? "" : kept_name[t->role]), text_cell(i ? "" : shape),
+            text_cell(i ? "" : cut), text_cell(text));
+        free(text);
+    }
+}
+
+static int run_ls(char **words)
+{
+    static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
+                                            {"role", NULL, CELL_TEXT, 6, 0},
+                                            {"shape", NULL, CELL_TEXT, 13, 0},
+                                            {"cut by", NULL, CELL_TEXT, 13, 0},
+                                            {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
+    struct checkpoint *c = open_checkpoint(words[0]);
+    if (given.json) {
+        print_json(json_pack("{s:s, s:i, s:o, s:o}", "checkpoint", c->path, "step", (int)c->step, "mesh",
+                             mesh_json(c->pieces), "tensors", tensors_json(c->pieces, true)));
+    } else {
+        struct table *out = new_table(columns, COUNT(columns));
+        for (size_t i = 0; i < c->pieces->n; i++)
+            list_tensor(out, &c->pieces->tensor[i]);
+        print_about(c);
+        print_heading(stdout, out);
+        print_rows(stdout, out, 0, out->n);
+        free_table(out);
+    }
+    free_checkpoint(c);
+    return EXIT_OK;
+}
+
+/* ---- verify ---------------------------------------------------------------------------------------------------- */
+
+struct opening { /* of attempt() */
+    const char *path;
+    struct checkpoint *checkpoint;
+};
+
+static void try_open(void *opening)
+{
+    struct opening *o = opening;
+    o->checkpoint = open_checkpoint(o->path);
+}
+
+static void add_damage(json_t *damaged, struct problem *p, const char *name, const char *role)
+{
+    if (p)
+        json_array_append_new(damaged,
+                              json_pack("{s:s?, s:s?, s:s}", "tensor", name, "role", role, "reason", p->sentence));
+    free(p);
+}
+
+/* Every tensor's pieces are read; what is wrong goes into `damaged`. */
+static uint64_t verify_all(const struct checkpoint *c, json_t *damaged)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->pieces->n; i++)
+        add_damage(damaged, verify_tensor(c, i, &bytes), c->pieces->tensor[i].name,
+                   kept_name[c->pieces->tensor[i].role]);
+    return bytes;
+}
+
+static void print_verified(const char *path, const struct checkpoint *c, uint64_t bytes, const json_t *damaged)
+{
+    size_t i;
+    char text[32];
+    json_t *entry;
+    json_array_foreach(damaged, i, entry) print_line(stdout, "%s", json_string_value(json_object_get(entry, "reason")));
+    if (c)
+        print_line(stdout, "%s: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
+                   format_bytes(text, (double)bytes));
+    if (!json_array_size(damaged))
+        print_line(stdout, "%s: sound", path);
+}
+
+static int run_verify(char **words)
+{
+    struct opening o = {.path = words[0]};
+    json_t *damaged = json_array();
+    struct problem *p = attempt(try_open, &o);
+    if (p && p->code != EXIT_FAILED)
+        must(p);
+    add_damage(damaged, p, NULL, NULL);
+    const struct checkpoint *c = o.checkpoint;
+    const char *path = c ? c->path : words[0];
+    uint64_t bytes = c ? verify_all(c, damaged) : 0;
+    size_t n = json_array_size(damaged);
+    if (given.json)
+        print_json(json_pack("{s:s, s:i, s:I, s:b, s:O}", "checkpoint", path, "step", c ? (int)c->step : -1, "bytes",
+                             (json_int_t)bytes, "sound", n == 0, "damaged", damaged));
+    else
+        print_verified(path, c, bytes, damaged);
+    if (n)
+        fail(EXIT_FAILED, "%s is damaged: %zu problem%s", path, n, n == 1 ? "" : "s");
+    json_decref(damaged);
+    free_checkpoint(o.checkpoint);
+    return EXIT_OK;
+}
+
+/* ---- diff ------------------------------------------------------------------------------------------------------ */
+
+static void expect_same_model(const struct checkpoint *a, const struct checkpoint *b)
+{
+    const struct config *x = &a->pieces->config, *y = &b->pieces->config;
+    if (x->layers != y->layers || x->heads != y->heads || x->channels != y->channels || x->seq_len != y->seq_len ||
+        x->vocab != y->vocab || x->tied != y->tied)
+        fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
+}
+
+static int run_diff(char **words)
+{
+    static const struct column columns[] = {{"tensor", "name", CELL_TEXT, 27, 0},
+                                            {"role", "role", CELL_TEXT, 6, 0},
+                                            {"elements", "elements", CELL_COUNT, 10, 0},
+                                            {"largest", "max", CELL_SHORT, 12, 0},
+                                            {"relative", "relative", CELL_SHORT, 12, 0}};
+    struct checkpoint *a = open_checkpoint(words[0]), *b = open_checkpoint(words[1]);
+    struct table *out = new_table(columns, COUNT(columns));
+    expect_same_model(a, b);
+    for (size_t i = 0; i < a->pieces->n; i++) {
+        const struct kept_tensor *t = &a->pieces->tensor[i];
+        struct difference d = compare_tensor(a, b, i);
+        if (d.elements)
+            ROW(out, text_cell(t->name), text_cell(kept_name[t->role]), number_cell((double)d.elements),
+                number_cell(d.most), number_cell(d.distance / d.norm));
+    }
+    size_t n = out->n;
+    if (given.json) {
+        print_json(json_pack("{s:[i, i], s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "same", n == 0,
+                             "tensors", (int)a->pieces->n, "different", table_json(out)));
+    } else {
+        printf("steps %u and %u: %zu of %zu tensors differ\n", a->step, b->step, out->n, a->pieces->n);
+        if (n)
+            print_heading(stdout, out), print_rows(stdout, out, 0, out->n);
+    }
+    if (n)
+        fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, n);
+    free_table(out);
+    free_checkpoint(a), free_checkpoint(b);
+    return EXIT_OK;
+}
+
+/* ---- reshard --------------------------------------------------------------------------------------------------- */
+
+static const char *recorded(const struct checkpoint *c, const char *option)
+{
+    const char *text = json_string_value(json_object_get(c->options, option));
+    return text ? text : "";
+}
+
+/* As --mesh and --zero say, and otherwise as the training was; recorded stages are kept where they fit. */
+static struct mesh wanted_mesh(const struct checkpoint *c)
+{
+    struct mesh m;
+    int64_t chunks = 0;
+    must(parse_mesh(given.mesh, 1, &m));
+    if (n_ranks(&m) > MAX_RANKS)
+        fail(EXIT_USAGE, "--mesh %s has %d ranks, the most are %d", given.mesh, n_ranks(&m), MAX_RANKS);
+    m.zero = was_set("zero") ? (int)given.zero : c->pieces->zero;
+    m.exact = m.tp > 1 && strcmp(recorded(c, "tp-exact"), "true") == 0;
+    parse_int(recorded(c, "chunks"), &chunks);
+    if (m.pp > 1 && strcmp(recorded(c, "pipeline"), "interleaved") == 0)
+        m.chunks = chunks >= 1 && chunks <= MAX_CHUNKS ? (int)chunks : 2;
+    const char *stages = *recorded(c, "stages") ? recorded(c, "stages") : NULL;
+    struct problem *p = cut_layers(&m, c->pieces->config.layers, stages);
+    if (p && stages) {
+        free(p);
+        free_mesh(&m);
+        p = cut_layers(&m, c->pieces->config.layers, NULL);
+    }
+    must(p);
+    must(check_members(&c->pieces->config, m.tp));
+    return m;
+}
+
+/* The same state, cut by that mesh, to be written to `path`. */
+static struct checkpoint *recut(const struct checkpoint *from, const struct mesh *m, const char *path)
+{
+    char mesh[64], zero[8];
+    struct checkpoint *to = allocate(1, sizeof *to);
+    snprintf(mesh, sizeof mesh, "dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp);
+    snprintf(zero, sizeof zero, "%d", m->zero);
+    *to = (struct checkpoint){.path = copy_string(path),
+                              .step = from->step,
+                              .session = from->session,
+                              .samples = from->samples,
+                              .vector = from->vector,
+                              .tokenizer = copy_string(from->tokenizer),
+                              .options = json_copy(from->options),
+                              .pieces = cut_state(&from->pieces->config, m)};
+    json_object_set_new(to->options, "mesh", json_string(mesh));
+    json_object_set_new(to->options, "zero", json_string(zero));
+    return to;
+}
+
+static void add_copies(struct table *out, const struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct copy *c = &p->copy[i];
+        ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]),
+            number_cell(p->from->piece[c->from].rank),
+            number_cell((double)(bytes_before(p->from, c->from) + ELEMENT_BYTES * c->from_at)),
+            number_cell(p->to->piece[c->to].rank),
+            number_cell((double)(bytes_before(p->to, c->to) + ELEMENT_BYTES * c->to_at)),
+            number_cell((double)(ELEMENT_BYTES * c->n)));
+    }
+}
+
+/* The copies of all tensors, each tensor's proved. */
+static void show_plan(const struct checkpoint *from, const struct checkpoint *to)
+{
+    static const struct column columns[] = {
+        {"tensor", "tensor", CELL_TEXT, 27, 0},  {"role", "role", CELL_TEXT, 6, 0},
+        {"from", "from_rank", CELL_COUNT, 6, 0}, {"at byte", "from_offset", CELL_COUNT, 12, 0},
+        {"to", "to_rank", CELL_COUNT, 6, 0},     {"at byte", "to_offset", CELL_COUNT, 12, 0},
+        {"bytes", "bytes", CELL_COUNT, 12, 0}};
+    struct table *out = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < from->pieces->n; i++) {
+        struct plan p = make_plan(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
+        must(prove_plan(&p));
+        add_copies(out, &p);
+        free_copies(&p);
+    }
+    if (given.json) {
+        print_json(json_pack("{s:o}", "copies", table_json(out)));
+    } else {
+        print_heading(stdout, out);
+        print_rows(stdout, out, 0, out->n);
+        printf("\n%zu copies write every element once: proved\n", out->n);
+    }
+    free_table(out);
+}
+
+/* Nothing that is there is replaced: the name is free, or that of an empty folder. */
+static void expect_free(const char *path)
+{
+    int n = 0;
+    DIR *d = opendir(path);
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    if (n > 2)
+        fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
+}
+
+static void show_moved(const struct checkpoint *to, struct moved moved, double seconds)
+{
+    char read[32], written[32];
+    if (given.json)
+        print_json(json_pack("{s:s, s:o, s:I, s:I, s:f}", "checkpoint", to->path, "mesh", mesh_json(to->pieces), "read",
+                             (json_int_t)moved.read, "written", (json_int_t)moved.written, "seconds", seconds));
+    else
+        print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, to->pieces->dp,
+                   to->pieces->pp, to->pieces->tp, to->pieces->zero, format_bytes(read, (double)moved.read),
+                   format_bytes(written, (double)moved.written), seconds);
+}
+
+static int run_reshard(char **words)
+{
+    struct checkpoint *from = open_checkpoint(words[0]);
+    struct mesh m = wanted_mesh(from);
+    struct checkpoint *to = recut(from, &m, words[1]);
+    if (given.plan) {
+        show_plan(from, to);
+    } else {
+        claim_output("yard ckpt reshard", words[1], NULL);
+        expect_free(words[1]);
+        uint64_t begin = now_ns();
+        struct moved moved = reshard(from, to);
+        show_moved(to, moved, (double)(now_ns() - begin) * 1e-9);
+    }
+    free_mesh(&m);
+    free_checkpoint(from), free_checkpoint(to);
+    return EXIT_OK;
+}
+
+/* ---- export ---------------------------------------------------------------------------------------------------- */
+
+static int run_export(char **words)
+{
+    size_t n = strlen(words[1]);
+    bool bin = n > 4 && strcmp(words[1] + n - 4, ".bin") == 0;
+    bool llmc = given.format ? strcmp(given.format, "llmc") == 0 : bin;
+    struct checkpoint *c = open_checkpoint(words[0]);
+    claim_output("yard ckpt export", words[1], NULL);
+    if (llmc) {
+        export_llmc(c, words[1]);
+    } else {
+        expect_free(words[1]);
+        export_huggingface(c, words[1]);
+    }
+    if (given.json)
+        print_json(
+            json_pack("{s:s, s:s, s:i}", "file", words[1], "format", llmc ? "llmc" : "hf", "step", (int)c->step));
+    else
+        print_line(stdout, "%s: step %u in %s form", words[1], c->step, llmc ? "llm.c's" : "Hugging Face's");
+    free_checkpoint(c);
+    return EXIT_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
+static const struct word {
+    const char *name, *paths, *what;
+    int n_paths;
+    unsigned bit;
+    int (*run)(char **paths);
+    const char *help;
+} words[] = {
+    {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
+     "Of each tensor (a parameter's value, or Adam's m or v of it; weights are (out, in)): its shape, the axis\n"
+     "that tensor parallelism cuts it along, and the pieces: boxes [rows, columns], or ranges of its elements.\n"},
+    {"verify", "CKPT", "is every byte as it was written?", 1, VERIFY, run_verify,
+     "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
+     "hash of each piece. Exit code 1 when something is damaged.\n"},
+    {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
+     "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"},
+    {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
+     "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
+     "carried out: every byte is read once, hashed, and written once, through small windows.\n"},
+    {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
+     "Whole parameters, without Adam's state, from whatever mesh.\n"},
+};
+
+static void print_overview(void)
+{
+    printf("usage: yard ckpt WORD PATH... [options]\n\n"
+           "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N, or DIR for the\n"
+           "newest complete one. No device is needed.\n\n");
+    for (size_t i = 0; i < COUNT(words); i++)
+        printf("  %-8s %-9s  %s\n", words[i].name, words[i].paths, words[i].what);
+    printf("\n'yard ckpt WORD --help' says more.\n");
+}
+
+static void print_word(const struct word *w)
+{
+    printf("usage: yard ckpt %s %s [options]\n\n%s: %s.\n\n%s", w->name, w->paths, w->name, w->what, w->help);
+    print_options(stdout, &table, w->bit);
+}
+
+static int run_word(const struct word *w, int argc, char **argv)
+{
+    char **paths;
+    int n, code = EXIT_OK;
+    char *full_name = format_string("ckpt %s", w->name);
+    memset(&given, 0, sizeof given);
+    for (size_t i = 0; i < COUNT(options); i++)
+        options[i].given = false;
+    parse_options(&table, w->bit, full_name, argc, argv, &paths, &n);
+    begin_claims();
+    if (given.help)
+        print_word(w);
+    else if (n != w->n_paths)
+        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", full_name,
+             w->paths, w->n_paths, w->n_paths == 1 ? "" : "s", n, n == 1 ? "was" : "were", full_name);
+    else {
+        claim_input("yard ckpt", paths[0]);
+        code = w->run(paths);
+    }
+    free(paths);
+    free(full_name);
+    return code;
+}
+
+int cmd_ckpt(int argc, char **argv)
+{
+    if (argc == 0)
+        fail(EXIT_USAGE, "yard ckpt needs a word: ls, verify, diff, reshard or export; 'yard ckpt --help' says more");
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
+        print_overview();
+        return EXIT_OK;
+    }
+    const struct word *nearest = &words[0];
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (strcmp(argv[0], words[i].name) == 0)
+            return run_word(&words[i], argc - 1, argv + 1);
+        if (edit_distance(argv[0], words[i].name) < edit_distance(argv[0], nearest->name))
+            nearest = &words[i];
+    }
+    if (edit_distance(argv[0], nearest->name) <= 2)
+        fail(EXIT_USAGE, "yard ckpt has no word \"%s\"; did you mean yard ckpt %s?", argv[0], nearest->name);
+    fail(EXIT_USAGE, "yard ckpt has no word \"%s\"; it takes ls, verify, diff, reshard or export", argv[0]);
+}

@@ -1,0 +1,238 @@
+/* checkpoint.c - the folder that --save fills: which checkpoint is the newest, whether it is complete, which go.
+ *
+ *     DIR/step-20/  DIR/step-30/          complete, or damaged since
+ *     DIR/step-40.tmp-1234/               being written, or left by a process that was killed
+ *
+ * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
+ * last of these *sessions*: a run that was resumed from step 20 has newer ones than step 30 of the run before.
+ */
+#include "state.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* ---- is it complete? -------------------------------------------------------------------------------------------- */
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool has_manifest(const char *folder)
+{
+    struct stat s;
+    char *path = format_string("%s/" MANIFEST, folder);
+    bool has = stat(path, &s) == 0;
+    free(path);
+    return has;
+}
+
+static void check_piece(const struct safetensors *st, const struct kept_tensor *t, size_t i)
+{
+    char name[96];
+    const struct piece *p = &t->piece[i];
+    const struct st_tensor *found = find_tensor(st, piece_name(name, t, i));
+    if (!found || found->dtype != DTYPE_F32 || found->offset != p->offset ||
+        found->bytes != ELEMENT_BYTES * piece_elements(p))
+        fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
+             st->file->path, name, (unsigned long long)p->offset, piece_elements(p));
+}
+
+static void check_metadata(const struct checkpoint *c, const struct safetensors *st)
+{
+    const char *format = find_metadata(st, "format"), *step = find_metadata(st, "yard.step");
+    char *expected = format_string("%u", c->step);
+    if (st->n_metadata != 2 || !format || strcmp(format, "pt") != 0 || !step || strcmp(step, expected) != 0)
+        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step",
+             st->file->path, expected);
+    free(expected);
+}
+
+/* The header agrees with the manifest: so neither is of another checkpoint. */
+static void check_rank(const struct checkpoint *c, int rank)
+{
+    size_t pieces = 0;
+    char *path = rank_file(c, rank);
+    struct safetensors *st = open_safetensors(path);
+    if (st->file->size != c->bytes[rank])
+        fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
+             (unsigned long long)c->bytes[rank]);
+    check_metadata(c, st);
+    for (size_t i = 0; i < c->pieces->n; i++)
+        for (size_t k = 0; k < c->pieces->tensor[i].n; k++)
+            if (c->pieces->tensor[i].piece[k].rank == rank) {
+                check_piece(st, &c->pieces->tensor[i], k);
+                pieces++;
+            }
+    if (pieces != st->n)
+        fail(EXIT_FAILED, "%s has %zu tensors, the manifest %zu of rank %d", path, st->n, pieces, rank);
+    close_safetensors(st);
+    free(path);
+}
+
+static struct checkpoint *read_checkpoint(const char *folder)
+{
+    struct checkpoint *c = read_manifest(folder);
+    for (int r = 0; r < most_ranks(c->pieces); r++)
+        if (c->bytes[r])
+            check_rank(c, r);
+    return c;
+}
+
+/* ---- those of a folder ------------------------------------------------------------------------------------------ */
+
+struct entry {
+    char *path;
+    int64_t session;
+    uint32_t step;
+    struct problem *problem; /* why it is none */
+};
+struct entries {
+    struct entry *entry; /* the newest first, then those that are none */
+    size_t n, cap;
+};
+
+static void look_at(void *entry)
+{
+    struct entry *e = entry;
+    struct checkpoint *c = read_checkpoint(e->path);
+    e->session = c->session;
+    e->step = c->step;
+    free_checkpoint(c);
+}
+
+/* "step-" and digits. */
+static bool is_name(const char *name)
+{
+    return strncmp(name, "step-", 5) == 0 && name[5] && name[5 + strspn(name + 5, "0123456789")] == '\0';
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return x->session != y->session ? COMPARE(y->session, x->session) : COMPARE(y->step, x->step);
+}
+
+static struct entries list_checkpoints(const char *folder)
+{
+    struct entries all = {0};
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (is_name(e->d_name)) {
+            struct entry *x = APPEND(all.entry, all.n, all.cap);
+            x->path = format_string("%s/%s", folder, e->d_name);
+            x->step = (uint32_t)strtoul(e->d_name + 5, NULL, 10);
+            x->problem = attempt(look_at, x);
+        }
+    if (d)
+        closedir(d);
+    if (all.n)
+        qsort(all.entry, all.n, sizeof *all.entry, newest_first);
+    return all;
+}
+
+static void free_entries(struct entries *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        free(all->entry[i].path), free(all->entry[i].problem);
+    free(all->entry);
+}
+
+char *find_checkpoint(const char *path)
+{
+    char *found = NULL;
+    if (has_manifest(path))
+        return copy_string(path);
+    struct entries all = list_checkpoints(path);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.entry[i].problem)
+            warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
+        else if (!found)
+            found = copy_string(all.entry[i].path);
+    free_entries(&all);
+    return found;
+}
+
+struct checkpoint *open_checkpoint(const char *path)
+{
+    char *folder = find_checkpoint(path);
+    if (!folder && !is_folder(path))
+        fail(EXIT_IO, "%s is no folder; expected a checkpoint, or the folder of several that --save wrote", path);
+    if (!folder)
+        fail(last_session(path) < 0 ? EXIT_FAILED : EXIT_IO,
+             "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",
+             path);
+    struct checkpoint *c = read_checkpoint(folder);
+    free(folder);
+    return c;
+}
+
+int64_t last_session(const char *folder)
+{
+    struct entries all = list_checkpoints(folder);
+    int64_t last = !all.n ? 0 : all.entry[0].problem ? -1 : all.entry[0].session;
+    free_entries(&all);
+    return last;
+}
+
+void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
+{
+    struct entries all = list_checkpoints(folder);
+    for (size_t i = 0; i < all.n; i++)
+        if (!all.entry[i].problem && (all.entry[i].session < session || (keep && (int64_t)i >= keep)))
+            remove_folder(all.entry[i].path);
+    free_entries(&all);
+}
+
+/* ---- a new one ------------------------------------------------------------------------------------------------- */
+
+static struct st_writer *declare_rank(struct ranks_written *w, const struct checkpoint *c, int rank)
+{
+    char file[48], name[96], *step = format_string("%u", c->step);
+    struct st_writer *out = NULL;
+    snprintf(file, sizeof file, "rank-%d.safetensors", rank);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        const struct kept_tensor *t = &c->pieces->tensor[i];
+        for (size_t k = 0; k < t->n; k++) {
+            const struct piece *p = &t->piece[k];
+            int64_t shape[2] = {p->end[0] - p->begin[0], p->end[1] - p->begin[1]};
+            if (p->rank != rank)
+                continue;
+            if (!out)
+                out = new_st_writer(file_in(w->folder, file));
+            st_declare(out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->rank, shape);
+        }
+    }
+    if (out)
+        st_metadata(out, "format", "pt"), st_metadata(out, "yard.step", step);
+    free(step);
+    return out;
+}
+
+struct ranks_written open_ranks(struct checkpoint *c)
+{
+    int n = most_ranks(c->pieces);
+    struct ranks_written w = {open_folder(c->path, (size_t)n + 1), allocate((size_t)n, sizeof *w.file)};
+    uint64_t *data = allocate((size_t)n, sizeof *data);
+    c->bytes = allocate((size_t)n, sizeof *c->bytes);
+    for (int r = 0; r < n; r++) {
+        w.file[r] = declare_rank(&w, c, r);
+        if (w.file[r])
+            st_begin(w.file[r]), st_extent(w.file[r], &data[r], &c->bytes[r]);
+    }
+    place_pieces(c->pieces, data);
+    free(data);
+    return w;
+}
+
+void publish_ranks(struct ranks_written *w, const struct checkpoint *c)
+{
+    for (int r = 0; r < most_ranks(c->pieces); r++)
+        if (w->file[r])
+            st_publish(w->file[r]);
+    write_manifest(c, file_in(w->folder, MANIFEST));
+    publish_folder(w->folder);
+    free(w->file);
+}

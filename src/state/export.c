@@ -1,0 +1,71 @@
+/* export.c - the model alone, whole, for programs that know nothing of checkpoints.
+ *
+ *     Hugging Face   FOLDER/model.safetensors, linear weights (in, out), and FOLDER/config.json
+ *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
+ */
+#include "state.h"
+
+#include <stdlib.h>
+
+enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
+
+static void write_config(const struct config *c, const char *path)
+{
+    json_t *config =
+        json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
+                  "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", c->layers, "n_head", c->heads, "n_embd",
+                  c->channels, "n_ctx", c->seq_len, "n_positions", c->seq_len, "vocab_size", c->vocab,
+                  "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", c->tied,
+                  "torch_dtype", "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
+    char *text = json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    struct writer *w = open_writer(path);
+    write_bytes(w, text, strlen(text));
+    write_bytes(w, "\n", 1);
+    publish(w);
+    free(text);
+    json_decref(config);
+}
+
+void export_huggingface(struct checkpoint *c, const char *path)
+{
+    struct params *all = new_params(&c->pieces->config, &one_rank, 0);
+    struct export e = export_of(c, all);
+    struct folder *folder = open_folder(path, 2);
+    export_safetensors(&e, file_in(folder, "model.safetensors"));
+    write_config(&all->config, file_in(folder, "config.json"));
+    publish_folder(folder);
+    free_params(all);
+}
+
+/* A parameter of one layer, and for the embedding the rows that pad the vocabulary. */
+static void write_llmc_param(struct writer *w, const struct export *e, int param, int padded_vocab)
+{
+    const struct param *p = &e->params->param[param];
+    size_t n = (size_t)(p->shape[0] * p->shape[1]);
+    size_t rows = strcmp(p->llmc, "wte") == 0 ? (size_t)padded_vocab : (size_t)p->shape[0];
+    float *values = allocate(rows * (size_t)p->shape[1], sizeof *values);
+    CHECK(rows * (size_t)p->shape[1] >= n, "%s: %zu rows", p->name, rows);
+    e->read(e->context, param, values);
+    write_bytes(w, values, rows * (size_t)p->shape[1] * sizeof *values);
+    free(values);
+}
+
+void export_llmc(struct checkpoint *c, const char *path)
+{
+    const struct config *m = &c->pieces->config;
+    int padded = (int)round_up((size_t)m->vocab, VOCAB_MULTIPLE);
+    int32_t header[LLMC_HEADER_BYTES / 4] = {LLMC_MODEL_MAGIC, LLMC_VERSION, m->seq_len,  m->vocab,
+                                             m->layers,        m->heads,     m->channels, padded};
+    if (!m->tied)
+        fail(EXIT_USAGE, "%s has a head of its own, which llm.c's format has no place for: use --format hf", c->path);
+    struct params *all = new_params(m, &one_rank, 0);
+    struct export e = export_of(c, all);
+    struct writer *w = open_writer(path);
+    write_bytes(w, header, sizeof header);
+    for (int k = 0; llmc_parameter(k); k++)
+        for (int i = 0; i < all->n; i++) /* by layer, as the table is */
+            if (strcmp(all->param[i].llmc, llmc_parameter(k)) == 0)
+                write_llmc_param(w, &e, i, padded);
+    publish(w);
+    free_params(all);
+}

@@ -1,0 +1,390 @@
+/* manifest.c - the description of a checkpoint: written last, read strictly.
+ *
+ *     {"hash":"c0ffee0123456789",           XXH64 of all bytes behind this line, in 16 digits
+ *     "version":1, "step":30, ... "tensors":[
+ *     {"name":"wte.weight","role":"value", ... "pieces":[{"file":"rank-0.safetensors","offset":4096, ...}]},
+ *     ...]}
+ *
+ * The fields are those of tutorials/reference-files.md, no more and no fewer.  What can be computed from others is
+ * compared with them: names and shapes with the table of parameters, a piece's file with its rank.
+ */
+#include "state.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1, MAX_MANIFEST = 256 << 20, HASH_LINE = 28 };
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+static json_t *range_json(const struct piece *p, int axis)
+{
+    return json_pack("[I, I]", (json_int_t)p->begin[axis], (json_int_t)p->end[axis]);
+}
+
+static json_t *piece_json(const struct kept_tensor *t, const struct piece *p, bool hashes)
+{
+    char file[48], hash[20];
+    snprintf(file, sizeof file, "rank-%d.safetensors", p->rank);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->hash);
+    json_t *piece = json_pack("{s:s, s:I, s:i}", "file", file, "offset", (json_int_t)p->offset, "rank", p->rank);
+    json_t *box = json_array();
+    for (int i = 0; i < t->rank && !p->flat; i++)
+        json_array_append_new(box, range_json(p, i));
+    if (p->flat)
+        json_object_set_new(piece, "flat", range_json(p, 0));
+    else
+        json_object_set(piece, "box", box);
+    json_decref(box);
+    if (hashes)
+        json_object_set_new(piece, "hash", json_string(hash));
+    return piece;
+}
+
+static json_t *tensor_json(const struct kept_tensor *t, bool hashes)
+{
+    json_t *shape = json_array(), *pieces = json_array();
+    for (int i = 0; i < t->rank; i++)
+        json_array_append_new(shape, json_integer(t->shape[i]));
+    for (size_t i = 0; i < t->n; i++)
+        json_array_append_new(pieces, piece_json(t, &t->piece[i], hashes));
+    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o}", "name", t->name, "role", kept_name[t->role], "shape", shape,
+                     "axis", t->axis < 0 ? json_null() : json_integer(t->axis), "sections", t->sections, "pieces",
+                     pieces);
+}
+
+json_t *tensors_json(const struct pieces *p, bool hashes)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < p->n; i++)
+        json_array_append_new(all, tensor_json(&p->tensor[i], hashes));
+    return all;
+}
+
+static json_t *files_json(const struct checkpoint *c)
+{
+    json_t *files = json_array();
+    for (int r = 0; r < most_ranks(c->pieces); r++)
+        if (c->bytes[r])
+            json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
+    return files;
+}
+
+static json_t *head_json(const struct checkpoint *c)
+{
+    const struct config *m = &c->pieces->config;
+    json_t *config = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b}", "layers", m->layers, "heads", m->heads, "channels",
+                               m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
+    json_t *mesh = json_pack("{s:i, s:i, s:i, s:i}", "dp", c->pieces->dp, "pp", c->pieces->pp, "tp", c->pieces->tp,
+                             "zero", c->pieces->zero);
+    return json_pack("{s:i, s:I, s:I, s:I, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
+                     (json_int_t)c->step, "session", (json_int_t)c->session, "samples", (json_int_t)c->samples,
+                     "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh", mesh, "options",
+                     c->options, "files", files_json(c));
+}
+
+/* What is behind the line with the hash; the caller frees it. */
+static char *body_text(const struct checkpoint *c)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *out = open_memstream(&text, &n);
+    json_t *head = head_json(c);
+    CHECK(head, "no manifest for step %u", c->step);
+    char *fields = json_dumps(head, JSON_COMPACT);
+    fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        json_t *tensor = tensor_json(&c->pieces->tensor[i], true);
+        char *line = json_dumps(tensor, JSON_COMPACT);
+        fprintf(out, "%s\n%s", i ? "," : "", line);
+        free(line);
+        json_decref(tensor);
+    }
+    fprintf(out, "]}\n");
+    fclose(out);
+    free(fields);
+    json_decref(head);
+    return text;
+}
+
+void write_manifest(const struct checkpoint *c, const char *path)
+{
+    char *body = body_text(c);
+    char *line = format_string("{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(body, strlen(body), 0));
+    struct writer *w = open_writer(path);
+    write_bytes(w, line, strlen(line));
+    write_bytes(w, body, strlen(body));
+    publish(w);
+    free(line), free(body);
+}
+
+/* ---- reading: refusing ------------------------------------------------------------------------------------------ */
+
+struct place { /* in a manifest: what refusals name */
+    const char *path;
+    char what[160];
+};
+
+#define REFUSE(place, ...) refuse(place, format_string(__VA_ARGS__))
+static _Noreturn void refuse(const struct place *at, const char *reason)
+{
+    fail(EXIT_FAILED, "%s is damaged or not ours: %s%s%s", at->path, at->what, *at->what ? ": " : "", reason);
+}
+
+static const json_t *need(const struct place *at, const json_t *object, const char *field)
+{
+    const json_t *value = json_object_get(object, field);
+    if (!value)
+        REFUSE(at, "the field \"%s\" is missing", field);
+    return value;
+}
+
+/* Unknown fields may mean something that we would miss. */
+static void expect_fields(const struct place *at, const json_t *object, size_t n)
+{
+    if (!json_is_object(object) || json_object_size(object) != n)
+        REFUSE(at, "expected an object of %zu fields, found %zu", n, json_object_size(object));
+}
+
+static int64_t need_number(const struct place *at, const json_t *object, const char *field, int64_t low, int64_t high)
+{
+    const json_t *value = need(at, object, field);
+    if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
+        REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", field, (long long)low, (long long)high);
+    return json_integer_value(value);
+}
+
+static const char *need_text(const struct place *at, const json_t *object, const char *field)
+{
+    const json_t *value = need(at, object, field);
+    if (!json_is_string(value))
+        REFUSE(at, "\"%s\" must be a text", field);
+    return json_string_value(value);
+}
+
+static const json_t *need_list(const struct place *at, const json_t *object, const char *field, size_t least,
+                               size_t most)
+{
+    const json_t *value = need(at, object, field);
+    if (!json_is_array(value) || json_array_size(value) < least || json_array_size(value) > most)
+        REFUSE(at, "\"%s\" must be a list of %zu to %zu", field, least, most);
+    return value;
+}
+
+/* ---- reading: the head ------------------------------------------------------------------------------------------ */
+
+/* jansson refuses duplicate keys, and what is no UTF-8. */
+static json_t *parse(const struct place *at, const char *text, size_t n)
+{
+    json_error_t error;
+    char head[64];
+    if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
+        REFUSE(at, "it must begin with a line {\"hash\":\"...\", of 16 digits");
+    snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n",
+             (unsigned long long)hash_bytes(text + HASH_LINE, n - HASH_LINE, 0));
+    if (strncmp(text, head, HASH_LINE) != 0)
+        REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
+    json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (!all)
+        REFUSE(at, "it is no JSON at line %d: %s", error.line, error.text);
+    return all;
+}
+
+static struct config read_sizes(struct place *at, const json_t *all)
+{
+    const json_t *o = need(at, all, "config"), *tied;
+    snprintf(at->what, sizeof at->what, "config");
+    expect_fields(at, o, 6);
+    struct config c = {.layers = (int)need_number(at, o, "layers", 1, MAX_LAYERS),
+                       .heads = (int)need_number(at, o, "heads", 1, 1 << 20),
+                       .channels = (int)need_number(at, o, "channels", 1, 1 << 20),
+                       .seq_len = (int)need_number(at, o, "seq-len", 1, 1 << 30),
+                       .vocab = (int)need_number(at, o, "vocab", 1, 1 << 30)};
+    tied = need(at, o, "tied");
+    if (!json_is_boolean(tied))
+        REFUSE(at, "\"tied\" must be true or false");
+    if (c.channels % c.heads)
+        REFUSE(at, "%d channels cannot be shared by %d heads", c.channels, c.heads);
+    c.tied = json_is_true(tied);
+    check_config(&c);
+    return c;
+}
+
+static void read_mesh(struct place *at, const json_t *all, struct pieces *p)
+{
+    const json_t *o = need(at, all, "mesh");
+    snprintf(at->what, sizeof at->what, "mesh");
+    expect_fields(at, o, 4);
+    p->dp = (int)need_number(at, o, "dp", 1, MAX_RANKS);
+    p->pp = (int)need_number(at, o, "pp", 1, MAX_RANKS / p->dp);
+    p->tp = (int)need_number(at, o, "tp", 1, MAX_RANKS / (p->dp * p->pp));
+    p->zero = (int)need_number(at, o, "zero", 0, 3);
+}
+
+static void read_options(struct place *at, const json_t *all, struct checkpoint *c)
+{
+    const char *name;
+    json_t *value, *options = json_object_get(all, "options");
+    need(at, all, "options");
+    snprintf(at->what, sizeof at->what, "options");
+    if (!json_is_object(options))
+        REFUSE(at, "expected an object of texts");
+    json_object_foreach(options, name, value) if (!json_is_string(value)) REFUSE(at, "\"%.40s\" must be a text", name);
+    c->options = json_incref(options);
+}
+
+static void read_files(struct place *at, const json_t *all, struct checkpoint *c)
+{
+    size_t i;
+    json_t *file;
+    const json_t *files = need_list(at, all, "files", 1, (size_t)most_ranks(c->pieces));
+    c->bytes = allocate((size_t)most_ranks(c->pieces), sizeof *c->bytes);
+    json_array_foreach(files, i, file)
+    {
+        snprintf(at->what, sizeof at->what, "files, entry %zu", i);
+        expect_fields(at, file, 2);
+        int64_t rank = need_number(at, file, "rank", 0, most_ranks(c->pieces) - 1);
+        if (c->bytes[rank])
+            REFUSE(at, "rank %d is there twice", (int)rank);
+        c->bytes[rank] = (uint64_t)need_number(at, file, "bytes", 8, INT64_MAX);
+    }
+}
+
+static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
+{
+    expect_fields(at, all, 12);
+    need_number(at, all, "version", VERSION, VERSION);
+    c->step = (uint32_t)need_number(at, all, "step", 0, 1000000000);
+    c->session = need_number(at, all, "session", 1, INT64_MAX);
+    c->samples = need_number(at, all, "samples", 0, INT64_MAX);
+    c->vector = (unsigned)need_number(at, all, "vector", 0, 1024);
+    c->tokenizer = copy_string(need_text(at, all, "tokenizer"));
+    struct config config = read_sizes(at, all);
+    *at->what = '\0';
+    c->pieces = whole_state(&config);
+    read_mesh(at, all, c->pieces);
+    *at->what = '\0';
+    read_options(at, all, c);
+    *at->what = '\0';
+    read_files(at, all, c);
+    *at->what = '\0';
+}
+
+/* ---- reading: tensors ------------------------------------------------------------------------------------------- */
+
+static void read_range(const struct place *at, const json_t *range, int64_t end, struct piece *p, int axis)
+{
+    const json_t *first = json_array_get(range, 0), *last = json_array_get(range, 1);
+    if (!json_is_array(range) || json_array_size(range) != 2 || !json_is_integer(first) || !json_is_integer(last))
+        REFUSE(at, "a range must be a list of two whole numbers");
+    p->begin[axis] = json_integer_value(first);
+    p->end[axis] = json_integer_value(last);
+    if (p->begin[axis] < 0 || p->begin[axis] >= p->end[axis] || p->end[axis] > end)
+        REFUSE(at, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)p->begin[axis],
+               (long long)p->end[axis], (long long)end);
+}
+
+static void read_hash(const struct place *at, const json_t *piece, struct piece *p)
+{
+    const char *text = need_text(at, piece, "hash");
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        REFUSE(at, "\"hash\" must be 16 hexadecimal digits");
+    p->hash = strtoull(text, NULL, 16);
+}
+
+static void read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
+                       const json_t *piece, struct piece *p)
+{
+    char file[48];
+    const json_t *flat = json_object_get(piece, "flat");
+    expect_fields(at, piece, 5);
+    p->rank = (int)need_number(at, piece, "rank", 0, most_ranks(c->pieces) - 1);
+    snprintf(file, sizeof file, "rank-%d.safetensors", p->rank);
+    if (strcmp(need_text(at, piece, "file"), file) != 0)
+        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", file, p->rank);
+    p->flat = flat != NULL;
+    if (flat)
+        read_range(at, flat, (int64_t)tensor_elements(t), p, 0);
+    else {
+        const json_t *box = need_list(at, piece, "box", (size_t)t->rank, (size_t)t->rank);
+        p->end[1] = 1; /* of a vector */
+        for (int i = 0; i < t->rank; i++)
+            read_range(at, json_array_get(box, (size_t)i), t->shape[i], p, i);
+    }
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(p), in_file = c->bytes[p->rank];
+    if (bytes > in_file)
+        REFUSE(at, "it takes %llu bytes, but %s has %llu", (unsigned long long)bytes, file,
+               (unsigned long long)in_file);
+    p->offset = (uint64_t)need_number(at, piece, "offset", 8, (int64_t)(in_file - bytes));
+    read_hash(at, piece, p);
+}
+
+static void expect_same(const struct place *at, const struct kept_tensor *t, const json_t *tensor)
+{
+    json_t *expected = tensor_json(t, true), *found = json_copy((json_t *)tensor);
+    json_object_del(expected, "pieces"), json_object_del(found, "pieces");
+    if (!json_equal(expected, found)) {
+        char *text = json_dumps(expected, JSON_COMPACT);
+        REFUSE(at, "expected %s, as the sizes of the model say", text);
+    }
+    json_decref(expected), json_decref(found);
+}
+
+static void read_tensors(struct place *at, const json_t *all, const struct checkpoint *c)
+{
+    struct pieces *s = c->pieces;
+    const json_t *tensors = need_list(at, all, "tensors", s->n, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        struct kept_tensor *t = &s->tensor[i];
+        const json_t *tensor = json_array_get(tensors, i), *pieces;
+        snprintf(at->what, sizeof at->what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
+        expect_fields(at, tensor, 6);
+        expect_same(at, t, tensor);
+        pieces = need_list(at, tensor, "pieces", 1, tensor_elements(t));
+        t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
+        for (; t->n < json_array_size(pieces); t->n++) {
+            snprintf(at->what, sizeof at->what, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], t->n);
+            read_piece(at, c, t, json_array_get(pieces, t->n), &t->piece[t->n]);
+        }
+    }
+}
+
+static char *read_manifest_text(const struct place *at, size_t *n)
+{
+    struct reader *r = open_reader(at->path);
+    if (r->size > MAX_MANIFEST)
+        REFUSE(at, "it has %llu bytes, expected at most %d", (unsigned long long)r->size, MAX_MANIFEST);
+    *n = (size_t)r->size;
+    char *text = allocate(*n + 1, 1);
+    read_at(r, text, *n, 0);
+    close_reader(r);
+    return text;
+}
+
+struct checkpoint *read_manifest(const char *folder)
+{
+    size_t n;
+    char *path = format_string("%s/" MANIFEST, folder);
+    struct place at = {.path = path};
+    char *text = read_manifest_text(&at, &n);
+    json_t *all = parse(&at, text, n);
+    struct checkpoint *c = allocate(1, sizeof *c);
+    c->path = copy_string(folder);
+    read_head(&at, all, c);
+    read_tensors(&at, all, c);
+    json_decref(all);
+    free(text), free(path);
+    return c;
+}
+
+void free_checkpoint(struct checkpoint *c)
+{
+    if (c->pieces)
+        free_pieces(c->pieces);
+    json_decref(c->options);
+    free(c->path), free(c->tokenizer), free(c->bytes);
+    free(c);
+}
+
+char *rank_file(const struct checkpoint *c, int rank) { return format_string("%s/rank-%d.safetensors", c->path, rank); }

@@ -1,0 +1,139 @@
+/* plan.c - from the pieces of one mesh to those of another: what to copy where, for one tensor.
+ *
+ * The tensor is walked from its first element to its last.  At each moment one piece of either side has the next
+ * element; as many elements as follow one another in both are a copy.
+ *
+ *     from   | 0 . . . . . | 1 . . . . . |            3 ranks of 4 rows from 2 of 6
+ *     to     | 0 . . . | 1 . . . | 2 . . . |
+ *     plan     0-0       0-1 1-1   1-2
+ *
+ * Nothing is assumed of how either side was cut, so any pair of strategies has a plan, or a place where pieces overlap
+ * or leave a hole.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct side {
+    const struct kept_tensor *t;
+    size_t *done; /* elements that have been walked, of each piece */
+    size_t now;   /* the piece of the last copy */
+};
+
+/* The piece whose next element is the tensor's element `at`, and how many follow; false: there is none. */
+static bool find_next(struct side *s, size_t at, size_t *run)
+{
+    for (size_t i = 0; i < s->t->n; i++) {
+        size_t k = (s->now + i) % s->t->n;
+        const struct piece *p = &s->t->piece[k];
+        if (s->done[k] < piece_elements(p) && element_of(s->t, p, s->done[k], run) == at) {
+            s->now = k;
+            return true;
+        }
+    }
+    return false;
+}
+
+static _Noreturn void refuse_cover(const struct kept_tensor *t, const char *where, size_t at, const char *what)
+{
+    fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", where, t->name,
+         kept_name[t->role], what, at, tensor_elements(t));
+}
+
+/* What lies twice is never the next element. */
+static void expect_all_walked(const struct side *s, const char *where)
+{
+    size_t run;
+    for (size_t k = 0; k < s->t->n; k++)
+        if (s->done[k] < piece_elements(&s->t->piece[k]))
+            refuse_cover(s->t, where, element_of(s->t, &s->t->piece[k], s->done[k], &run), "more than one has");
+}
+
+struct plan make_plan(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
+{
+    struct plan plan = {.from = from, .to = to};
+    struct side a = {.t = from, .done = allocate(from->n, sizeof *a.done)};
+    struct side b = {.t = to, .done = allocate(to->n, sizeof *b.done)};
+    for (size_t at = 0, n, m; at < tensor_elements(from); at += n) {
+        if (!find_next(&a, at, &n))
+            refuse_cover(from, where, at, "none has");
+        if (!find_next(&b, at, &m))
+            refuse_cover(to, "where it goes to", at, "none has");
+        n = MIN(n, m);
+        *APPEND(plan.copy, plan.n, plan.cap) = (struct copy){a.now, b.now, n, a.done[a.now], b.done[b.now]};
+        a.done[a.now] += n;
+        b.done[b.now] += n;
+    }
+    expect_all_walked(&a, where);
+    expect_all_walked(&b, "where it goes to");
+    free(a.done), free(b.done);
+    return plan;
+}
+
+void free_copies(struct plan *p) { free(p->copy); }
+
+size_t bytes_before(const struct kept_tensor *t, size_t piece)
+{
+    size_t elements = 0;
+    for (size_t i = 0; i < piece; i++)
+        elements += t->piece[i].rank == t->piece[piece].rank ? piece_elements(&t->piece[i]) : 0;
+    return ELEMENT_BYTES * elements;
+}
+
+/* ---- the proof -------------------------------------------------------------------------------------------------- */
+
+static int by_destination(const void *a, const void *b)
+{
+    const struct copy *x = a, *y = b;
+    return x->to != y->to ? COMPARE(x->to, y->to) : COMPARE(x->to_at, y->to_at);
+}
+
+/* Does it lie in both pieces, and take each element to where the same one belongs? */
+static bool is_sound(const struct plan *p, const struct copy *c)
+{
+    size_t run;
+    if (c->n == 0 || c->from >= p->from->n || c->to >= p->to->n)
+        return false;
+    const struct piece *from = &p->from->piece[c->from], *to = &p->to->piece[c->to];
+    if (c->from_at > piece_elements(from) || c->n > piece_elements(from) - c->from_at ||
+        c->to_at > piece_elements(to) || c->n > piece_elements(to) - c->to_at)
+        return false;
+    for (size_t i = 0; i < c->n; i += run) {
+        size_t theirs, ours, at = element_of(p->from, from, c->from_at + i, &theirs);
+        if (at != element_of(p->to, to, c->to_at + i, &ours))
+            return false;
+        run = MIN(theirs, ours);
+    }
+    return true;
+}
+
+static struct problem *wrong(const struct plan *p, size_t to, size_t at, const char *what)
+{
+    return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", what, at,
+                       to, p->to->name, kept_name[p->to->role]);
+}
+
+struct problem *prove_plan(const struct plan *p)
+{
+    struct problem *found = NULL;
+    size_t *written = allocate(p->to->n, sizeof *written); /* of each piece: its first so many elements */
+    struct copy *sorted = allocate(p->n, sizeof *sorted);
+    if (p->n)
+        memcpy(sorted, p->copy, p->n * sizeof *sorted);
+    qsort(sorted, p->n, sizeof *sorted, by_destination);
+    for (size_t i = 0; i < p->n && !found; i++) {
+        const struct copy *c = &sorted[i];
+        if (!is_sound(p, c))
+            found = wrong(p, c->to, c->to_at, "another element goes to");
+        else if (c->to_at != written[c->to])
+            found = wrong(p, c->to, c->to_at, c->to_at < written[c->to] ? "twice written is" : "nothing is before");
+        else
+            written[c->to] += c->n;
+    }
+    for (size_t k = 0; k < p->to->n && !found; k++)
+        if (written[k] != piece_elements(&p->to->piece[k]))
+            found = wrong(p, k, written[k], "nothing is written to");
+    free(sorted), free(written);
+    return found;
+}

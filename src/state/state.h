@@ -1,0 +1,175 @@
+/* state.h - state that outlives the run: checkpoints that load on any number of devices.
+ *
+ *     pieces       which rank holds which part of each parameter's values and of its m and v      pieces.c
+ *     plan         from the pieces of one mesh to those of another: ranges to copy, proved        plan.c
+ *     manifest     the description of a checkpoint as a file, read strictly                       manifest.c
+ *     checkpoint   the folder: found, opened, made whole, pruned                                  checkpoint.c
+ *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
+ *     save         from devices to files and back; sources that --init and --from take            save.c
+ *     export       the model alone, for other programs                                            export.c
+ *
+ * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
+ * part of it that lies on one rank: a box of rows and columns, or with ZeRO a range of its elements.  Both are written
+ * row by row, so whoever walks a tensor from its first element to its last walks each of its pieces from start to end.
+ * All work on checkpoints is such walks: no tensor need be in memory as a whole.
+ *
+ *     DIR/step-30/manifest.json            step, options, and where every piece lies
+ *     DIR/step-30/rank-0.safetensors       what rank 0 wrote: its pieces, one behind another; replicas are written once
+ *
+ * The folder is published like a file: written under another name, synced, renamed, and its parent synced.  So one that
+ * has its name is whole.
+ */
+#ifndef STATE_H
+#define STATE_H
+
+#include "../model/model.h"
+
+/* ---- pieces.c -------------------------------------------------------------------------------------------------- */
+
+enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES };
+extern const char *const kept_name[KEPT_ROLES]; /* "value", "m", "v" */
+
+struct piece {
+    int rank;
+    bool flat;                /* elements [begin[0], end[0]) of the tensor; else of each axis [begin, end) */
+    int64_t begin[2], end[2]; /* of a vector the second axis is [0, 1) */
+    size_t at;                /* in memory: elements from the start of the rank's unit, or of its shard of it */
+    uint64_t offset, hash;    /* in its rank's file: bytes from the start; XXH64 of the bytes */
+};
+struct kept_tensor {
+    char name[48];
+    int param, unit;
+    enum kept role;
+    int rank; /* dimensions */
+    int64_t shape[2];
+    int axis, sections; /* that tensor parallelism cuts it along, each section by itself; axis -1: never cut */
+    size_t n;
+    struct piece *piece; /* by rank, and of a rank in the tensor's order */
+};
+/* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
+struct pieces {
+    struct config config;
+    int dp, pp, tp, zero;
+    size_t n;
+    struct kept_tensor *tensor;
+};
+/* As the mesh, whose layers are cut, cuts them. */
+struct pieces *cut_state(const struct config *c, const struct mesh *m);
+/* The same tensors without any pieces. */
+struct pieces *whole_state(const struct config *c);
+void free_pieces(struct pieces *p);
+size_t tensor_elements(const struct kept_tensor *t);
+size_t piece_elements(const struct piece *p);
+/* The tensor's element that is the piece's element i, and how many behind it follow one another in both, itself too. */
+size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *run);
+/* "value/h.0.ln_1.weight/0": piece i in its safetensors file. */
+char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
+int most_ranks(const struct pieces *p); /* dp * pp * tp */
+/* Where each piece lies in its rank's file, whose data begin at data[rank]. */
+void place_pieces(struct pieces *p, const uint64_t *data);
+
+/* ---- plan.c ---------------------------------------------------------------------------------------------------- */
+
+struct copy { /* elements, counted from the start of each piece */
+    size_t from, to, n;
+    size_t from_at, to_at;
+};
+struct plan { /* of one tensor: in its order, so pieces are read and written from start to end */
+    const struct kept_tensor *from, *to;
+    struct copy *copy;
+    size_t n, cap;
+};
+/* Fails (EXIT_FAILED), naming `where` the pieces are from, when those of `from` do not cover each element once. */
+struct plan make_plan(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
+/* Proves it from the copies alone: every element of every destination piece is written exactly once, with the same
+ * element of the tensor.  NULL, or what is wrong. */
+struct problem *prove_plan(const struct plan *p);
+void free_copies(struct plan *p);
+/* Bytes of the pieces of the same rank in front of this one: where it begins in what the rank has of the tensor. */
+size_t bytes_before(const struct kept_tensor *t, size_t piece);
+
+/* ---- manifest.c, checkpoint.c ----------------------------------------------------------------------------------- */
+
+#define MANIFEST "manifest.json"
+struct checkpoint {
+    char *path;      /* its folder */
+    uint32_t step;   /* that was the last one */
+    int64_t session; /* runs are counted, those that resume too: the newest checkpoint is of the last session */
+    int64_t samples; /* sequences trained on: the data position */
+    unsigned vector; /* width of the devices' vectors, 0: unlike */
+    char *tokenizer;
+    json_t *options; /* of the training, by name, as texts; "mesh" is the strategy that the user chose */
+    struct pieces *pieces;
+    uint64_t *bytes; /* of each rank's file; 0: it has none */
+};
+char *rank_file(const struct checkpoint *c, int rank); /* its path; the caller frees it */
+void write_manifest(const struct checkpoint *c, const char *path);
+/* Strict: every rule that a manifest breaks is named, with its place.  Files are looked at by read_checkpoint(). */
+struct checkpoint *read_manifest(const char *folder);
+void free_checkpoint(struct checkpoint *c);
+json_t *tensors_json(const struct pieces *p, bool hashes);
+
+/* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed
+ * over with a warning.  The caller frees it. */
+char *find_checkpoint(const char *path);
+/* It, its manifest read and its files compared with that by size and header.  Fails when there is none. */
+struct checkpoint *open_checkpoint(const char *path);
+int64_t last_session(const char *folder); /* of the checkpoints in it; 0: there are none, -1: none is complete */
+/* Removes checkpoints of sessions before `session`, then all but the `keep` newest (0: all are kept). */
+void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
+
+/* ---- transfer.c ------------------------------------------------------------------------------------------------ */
+
+/* The tensor's elements, each piece of the file read once and its hash compared. */
+void read_kept(const struct checkpoint *c, size_t tensor, float *values);
+/* Writes the same state in the pieces of another mesh, as a checkpoint of its own; memory: a window per piece of the
+ * tensor under way.  to->pieces has the pieces without places and hashes, which are filled in. */
+struct moved {
+    uint64_t read, written; /* bytes of tensors */
+};
+struct moved reshard(const struct checkpoint *from, struct checkpoint *to);
+/* Problems of tensors, piece by piece; NULL: it is sound. */
+struct problem *verify_tensor(const struct checkpoint *c, size_t tensor, uint64_t *bytes);
+struct difference {
+    size_t elements;       /* whose bits differ */
+    double most;           /* largest |a - b| */
+    double distance, norm; /* ||a - b||, ||b|| */
+};
+struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
+
+/* The files of a checkpoint (checkpoint.c) that is being written: `to` has its pieces, which get their places, and a
+ * path. */
+struct ranks_written {
+    struct folder *folder;
+    struct st_writer **file; /* by rank, begun: to be given the bytes of its pieces in order; NULL: it has none */
+};
+struct ranks_written open_ranks(struct checkpoint *to);
+/* With all bytes written and the hashes filled in: the files, then the manifest, then the folder. */
+void publish_ranks(struct ranks_written *w, const struct checkpoint *c);
+
+/* ---- save.c ---------------------------------------------------------------------------------------------------- */
+
+/* The model's state as DIR/step-N.  c: all but path, pieces and bytes, which are made; the caller frees it. */
+void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c);
+/* Parameters, and Adam's state where the model trains. */
+void load_checkpoint(struct model *m, const struct checkpoint *c);
+
+/* What --init and --from take: a file that init_from_file() takes, a checkpoint, a folder of these, or one that --save
+ * wrote the model to. */
+struct source {
+    char *path;                    /* the file, or the checkpoint's folder */
+    struct checkpoint *checkpoint; /* NULL: it is a file */
+};
+struct source open_source(const char *path);
+void close_source(struct source *s);
+struct export export_of(struct checkpoint *c, const struct params *all); /* what the model's exports write */
+struct config source_config(const struct source *s);
+void init_from_source(struct model *m, const struct source *s); /* the values only */
+
+/* ---- export.c -------------------------------------------------------------------------------------------------- */
+
+/* Hugging Face's GPT-2: FOLDER/model.safetensors and FOLDER/config.json; or one file of llm.c's. */
+void export_huggingface(struct checkpoint *c, const char *folder);
+void export_llmc(struct checkpoint *c, const char *path);
+
+#endif

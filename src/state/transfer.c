@@ -1,0 +1,277 @@
+/* transfer.c - bytes along a plan: each piece is read, hashed and written from start to end, through windows.
+ *
+ *     read_kept    the pieces of a file become one tensor in memory
+ *     reshard      pieces of files become pieces of other files: no more than a window of each is in memory
+ *     verify       a read that keeps nothing
+ *     compare      two checkpoints, perhaps of unlike meshes, read along the plan from one to the other
+ */
+#include "state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 1 << 18 }; /* bytes */
+
+/* ---- a piece that is read --------------------------------------------------------------------------------------- */
+
+struct source_piece {
+    const struct piece *piece;
+    uint64_t done, bytes; /* taken so far, and in all */
+    char *window;         /* NULL: not begun, or at its end */
+    size_t at, held;      /* in the window */
+    struct hasher hash;
+};
+struct sources { /* the pieces of a tensor */
+    const struct checkpoint *of;
+    const struct kept_tensor *t;
+    struct source_piece *piece;
+    struct reader **file; /* by rank, opened on first use */
+    uint64_t bytes;       /* read */
+};
+
+static struct sources open_sources(const struct checkpoint *c, size_t tensor)
+{
+    struct sources s = {.of = c, .t = &c->pieces->tensor[tensor]};
+    s.piece = allocate(s.t->n, sizeof *s.piece);
+    s.file = allocate((size_t)most_ranks(c->pieces), sizeof *s.file);
+    for (size_t i = 0; i < s.t->n; i++) {
+        s.piece[i].piece = &s.t->piece[i];
+        s.piece[i].bytes = ELEMENT_BYTES * piece_elements(&s.t->piece[i]);
+        hash_begin(&s.piece[i].hash, 0);
+    }
+    return s;
+}
+
+static void close_sources(struct sources *s)
+{
+    for (int r = 0; r < most_ranks(s->of->pieces); r++)
+        if (s->file[r])
+            close_reader(s->file[r]);
+    for (size_t i = 0; i < s->t->n; i++)
+        free(s->piece[i].window);
+    free(s->file), free(s->piece);
+}
+
+static struct reader *file_of(struct sources *s, int rank)
+{
+    if (!s->file[rank]) {
+        char *path = rank_file(s->of, rank);
+        s->file[rank] = open_reader(path);
+        free(path);
+    }
+    return s->file[rank];
+}
+
+static void check_hash(const struct sources *s, const struct source_piece *p)
+{
+    uint64_t hash = hash_end(&p->hash);
+    char *path = rank_file(s->of, p->piece->rank);
+    if (hash != p->piece->hash)
+        fail(EXIT_FAILED,
+             "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, the manifest says %016llx", path,
+             s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
+             (unsigned long long)(p->piece->offset + p->bytes), (unsigned long long)hash,
+             (unsigned long long)p->piece->hash);
+    free(path);
+}
+
+static void fill_window(struct sources *s, struct source_piece *p)
+{
+    if (!p->window)
+        p->window = allocate(WINDOW, 1);
+    p->held = (size_t)MIN(WINDOW, p->bytes - p->done);
+    p->at = 0;
+    read_at(file_of(s, p->piece->rank), p->window, p->held, p->piece->offset + p->done);
+    hash_add(&p->hash, p->window, p->held);
+    p->done += p->held;
+    s->bytes += p->held;
+    if (p->done == p->bytes)
+        check_hash(s, p);
+}
+
+/* The piece's next bytes, at most n: how many lie at *bytes, until the next call for this piece. */
+static size_t take(struct sources *s, size_t piece, size_t n, const char **bytes)
+{
+    struct source_piece *p = &s->piece[piece];
+    if (p->at == p->held)
+        fill_window(s, p);
+    n = MIN(n, p->held - p->at);
+    *bytes = p->window + p->at;
+    p->at += n;
+    return n;
+}
+
+/* ---- into memory ------------------------------------------------------------------------------------------------ */
+
+static struct piece whole_piece(const struct kept_tensor *t)
+{
+    return (struct piece){.end = {t->shape[0], t->shape[1]}};
+}
+
+/* The tensor in one piece: where read_kept() copies to. */
+static struct kept_tensor merged(const struct kept_tensor *t, struct piece *whole)
+{
+    struct kept_tensor m = *t;
+    *whole = whole_piece(t);
+    m.n = 1;
+    m.piece = whole;
+    return m;
+}
+
+void read_kept(const struct checkpoint *c, size_t tensor, float *values)
+{
+    struct piece whole;
+    struct sources s = open_sources(c, tensor);
+    struct kept_tensor m = merged(s.t, &whole);
+    struct plan plan = make_plan(s.t, &m, c->path);
+    must(prove_plan(&plan));
+    for (size_t i = 0; i < plan.n; i++) {
+        char *to = (char *)(values + plan.copy[i].to_at);
+        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, to += n) {
+            const char *bytes;
+            n = take(&s, plan.copy[i].from, left, &bytes);
+            memcpy(to, bytes, n);
+        }
+    }
+    free_copies(&plan);
+    close_sources(&s);
+}
+
+struct walk { /* of attempt() */
+    const struct checkpoint *c;
+    size_t tensor;
+    uint64_t *bytes;
+};
+
+static void walk_tensor(void *walk)
+{
+    const struct walk *w = walk;
+    struct piece whole;
+    struct sources s = open_sources(w->c, w->tensor);
+    struct kept_tensor m = merged(s.t, &whole);
+    struct plan plan = make_plan(s.t, &m, w->c->path);
+    const char *bytes;
+    for (size_t i = 0; i < plan.n; i++)
+        for (size_t left = ELEMENT_BYTES * plan.copy[i].n; left;)
+            left -= take(&s, plan.copy[i].from, left, &bytes);
+    *w->bytes += s.bytes;
+    free_copies(&plan);
+    close_sources(&s);
+}
+
+struct problem *verify_tensor(const struct checkpoint *c, size_t tensor, uint64_t *bytes)
+{
+    return attempt(walk_tensor, &(struct walk){c, tensor, bytes});
+}
+
+/* ---- into other files ------------------------------------------------------------------------------------------- */
+
+struct target { /* a rank's file that is written */
+    struct st_writer *writer;
+    char *window;
+    size_t held;
+};
+
+static void flush_target(struct target *t)
+{
+    if (t->held)
+        st_write(t->writer, t->window, t->held);
+    t->held = 0;
+}
+
+static void put(struct target *t, const char *bytes, size_t n)
+{
+    if (n >= WINDOW || t->held + n > WINDOW)
+        flush_target(t);
+    if (n >= WINDOW) {
+        st_write(t->writer, bytes, n);
+        return;
+    }
+    memcpy(t->window + t->held, bytes, n);
+    t->held += n;
+}
+
+static void reshard_tensor(const struct checkpoint *from, struct checkpoint *to, size_t tensor, struct target *target,
+                           struct moved *moved)
+{
+    struct sources s = open_sources(from, tensor);
+    struct kept_tensor *t = &to->pieces->tensor[tensor];
+    struct plan plan = make_plan(s.t, t, from->path);
+    struct hasher *hash = allocate(t->n, sizeof *hash);
+    must(prove_plan(&plan));
+    for (size_t k = 0; k < t->n; k++)
+        hash_begin(&hash[k], 0);
+    for (size_t i = 0; i < plan.n; i++)
+        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n) {
+            const char *bytes;
+            n = take(&s, plan.copy[i].from, left, &bytes);
+            hash_add(&hash[plan.copy[i].to], bytes, n);
+            put(&target[t->piece[plan.copy[i].to].rank], bytes, n);
+            moved->written += n;
+        }
+    for (size_t k = 0; k < t->n; k++)
+        t->piece[k].hash = hash_end(&hash[k]);
+    moved->read += s.bytes;
+    free(hash);
+    free_copies(&plan);
+    close_sources(&s);
+}
+
+struct moved reshard(const struct checkpoint *from, struct checkpoint *to)
+{
+    struct moved moved = {0};
+    struct ranks_written w = open_ranks(to);
+    int n = most_ranks(to->pieces);
+    struct target *target = allocate((size_t)n, sizeof *target);
+    for (int r = 0; r < n; r++)
+        target[r] = (struct target){w.file[r], w.file[r] ? allocate(WINDOW, 1) : NULL, 0};
+    for (size_t i = 0; i < to->pieces->n; i++)
+        reshard_tensor(from, to, i, target, &moved);
+    for (int r = 0; r < n; r++)
+        flush_target(&target[r]), free(target[r].window);
+    publish_ranks(&w, to);
+    free(target);
+    return moved;
+}
+
+/* ---- two checkpoints -------------------------------------------------------------------------------------------- */
+
+static void compare_floats(struct difference *d, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double gap = fabs((double)a[i] - (double)b[i]);
+        d->elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
+        d->most = gap > d->most || isnan(gap) ? gap : d->most;
+        d->distance += gap * gap;
+        d->norm += (double)b[i] * b[i];
+    }
+}
+
+/* Equal parts of both: windows and copies are whole elements. */
+static void compare_copy(struct difference *d, struct sources *a, struct sources *b, const struct copy *c)
+{
+    const char *x, *y;
+    for (size_t left = ELEMENT_BYTES * c->n, n; left; left -= n) {
+        n = take(a, c->from, left, &x);
+        for (size_t done = 0, m; done < n; done += m) {
+            m = take(b, c->to, n - done, &y);
+            compare_floats(d, (const float *)(const void *)(x + done), (const float *)(const void *)y,
+                           m / ELEMENT_BYTES);
+        }
+    }
+}
+
+struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
+{
+    struct difference d = {0};
+    struct sources x = open_sources(a, tensor), y = open_sources(b, tensor);
+    struct plan plan = make_plan(x.t, y.t, a->path);
+    for (size_t i = 0; i < plan.n; i++)
+        compare_copy(&d, &x, &y, &plan.copy[i]);
+    d.distance = sqrt(d.distance);
+    d.norm = sqrt(d.norm);
+    free_copies(&plan);
+    close_sources(&x), close_sources(&y);
+    return d;
+}

@@ -1,0 +1,160 @@
+/* resume.c - a run as a checkpoint, and a checkpoint as a run: what is recorded, and how it goes on elsewhere.
+ *
+ * Options on the command line win over recorded ones.  Without --mesh the recorded strategy goes on: on as many devices
+ * as it is, on another number with another dp, and on a single device plainly, but recorded again, so that it comes
+ * back with the devices.
+ */
+#include "train.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- the mesh --------------------------------------------------------------------------------------------------- */
+
+static struct mesh recorded_mesh(const struct settings *s)
+{
+    struct mesh m;
+    const struct pieces *p = s->source.checkpoint->pieces;
+    const char *text = json_string_value(json_object_get(s->source.checkpoint->options, "mesh"));
+    must(parse_mesh(text, p->dp, &m));
+    return m;
+}
+
+/* The number of devices nearest to `devices` on which the batch can be shared out. */
+static int nearest_number(const struct settings *s, const struct mesh *m, int devices)
+{
+    int each = m->pp * m->tp, best = 0;
+    for (int dp = 1; dp <= s->batch && dp * each <= MAX_RANKS; dp++)
+        if (s->batch % dp == 0 && (!best || abs(dp * each - devices) < abs(best - devices)))
+            best = dp * each;
+    return best;
+}
+
+struct mesh resumed_mesh(const struct settings *s, int devices)
+{
+    struct mesh m = recorded_mesh(s);
+    int each = m.pp * m.tp;
+    if (devices == 1 && each > 1)
+        return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
+    if (devices != n_ranks(&m) && (devices % each || s->batch % (devices / each))) {
+        int near = nearest_number(s, &m, devices);
+        fail(EXIT_USAGE,
+             "%s was trained with dp=%d,pp=%d,tp=%d and --batch %lld, which cannot go on with %d devices: the nearest "
+             "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
+             s->resume, m.dp, m.pp, m.tp, (long long)s->batch, devices, near / each, m.pp, m.tp, near);
+    }
+    m.dp = devices / each;
+    return m;
+}
+
+char *mesh_text(const struct mesh *m) { return format_string("dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp); }
+
+/* ---- what is recorded ------------------------------------------------------------------------------------------- */
+
+json_t *record_training(const struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    json_t *options = training_options();
+    bool plain = s->resume && !s->mesh && n_ranks(&t->mesh) == 1;
+    struct mesh strategy = plain ? recorded_mesh(s) : t->mesh;
+    char *mesh = mesh_text(&strategy);
+    json_object_set_new(options, "mesh", json_string(mesh));
+    free(mesh);
+    return options;
+}
+
+struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
+{
+    const struct checkpoint *from = t->settings->resume ? t->settings->source.checkpoint : NULL;
+    struct checkpoint *c = allocate(1, sizeof *c);
+    c->step = step;
+    c->session = t->session;
+    c->samples = from ? from->samples + (int64_t)(step - from->step) * t->batch : (int64_t)step * t->batch;
+    c->vector = vector_width(t->machine);
+    c->tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
+    c->options = json_incref(t->record);
+    return c;
+}
+
+/* ---- what is there already -------------------------------------------------------------------------------------- */
+
+struct saved { /* a checkpoint, or a file, that --save would replace */
+    const char *path;
+    bool file;
+    struct config config;
+};
+
+static void read_saved(void *saved)
+{
+    struct saved *s = saved;
+    struct source source = s->file ? (struct source){.path = copy_string(s->path)} : open_source(s->path);
+    s->config = source_config(&source);
+    close_source(&source);
+}
+
+/* A model of other sizes is another model: it is not replaced unless that is asked for. */
+static void check_sizes(const char *path, bool file, const struct config *ours)
+{
+    struct saved old = {.path = path, .file = file};
+    struct problem *p = attempt(read_saved, &old);
+    if (p && p->code == EXIT_FAILED)
+        fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
+    must(p); /* no file, or one that may not be read: --overwrite is of no use */
+    struct config c = old.config;
+    if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
+        c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
+        fail(EXIT_USAGE,
+             "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
+             "another folder, or add --overwrite",
+             path, c.layers, c.heads, c.channels, c.seq_len, c.vocab, c.tied ? "tied" : "untied");
+}
+
+void check_saved(const struct settings *s, const struct config *ours)
+{
+    if (!s->save || s->overwrite)
+        return;
+    char *newest = find_checkpoint(s->save), *model = saved_model(s);
+    if (newest)
+        check_sizes(newest, false, ours);
+    if (access(model, F_OK) == 0)
+        check_sizes(model, true, ours);
+    free(newest), free(model);
+}
+
+int64_t next_session(const struct settings *s)
+{
+    int64_t in_folder = s->save ? last_session(s->save) : 0;
+    return 1 + MAX(MAX(in_folder, 0), s->resume ? s->source.checkpoint->session : 0);
+}
+
+/* ---- saving ----------------------------------------------------------------------------------------------------- */
+
+void save_training(struct trainer *t, uint32_t step, bool first)
+{
+    const struct settings *s = t->settings;
+    bool begins = first && !s->resume; /* else it is one of the runs before that goes on */
+    struct checkpoint *c = describe_training(t, step);
+    make_folder(s->save);
+    save_checkpoint(t->model, s->save, c);
+    if (begins || s->keep)
+        prune_checkpoints(s->save, begins ? t->session : 0, s->keep);
+    free_checkpoint(c);
+}
+
+void export_training(struct trainer *t, uint32_t step)
+{
+    char *path = saved_model(t->settings);
+    char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
+    save_model(t->model, path, tokenizer, step);
+    free(path);
+    free(tokenizer);
+}
+
+void tell_resume(const struct settings *s)
+{
+    char *log = s->log ? format_string(" --log %s", s->log) : copy_string("");
+    char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
+    char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
+    note("it goes on with: yard train --resume %s --save %s%s%s%s", s->save, s->save, every, keep, log);
+    free(log), free(every), free(keep);
+}

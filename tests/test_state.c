@@ -1,0 +1,667 @@
+/* test_state.c - checkpoints: pieces and plans, K to N to K, the strict reader, and runs that go on as if never broken
+ * off.
+ *
+ *     YARD_PAIRS=300 build/tests/test_state      so many random pairs of meshes
+ */
+#include "support_state.h"
+
+#include <dirent.h>
+
+static int n_pairs(void)
+{
+    const char *n = getenv("YARD_PAIRS");
+    return n ? atoi(n) : 8;
+}
+
+/* ---- pieces ----------------------------------------------------------------------------------------------------- */
+
+/* Of a tensor's elements each is in one piece, and each piece's are where the plan to the whole says. */
+static void test_pieces_cover_each_tensor_once(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 60; i++) {
+        struct random_case r = random_case(1000 + i);
+        struct pieces *p = cut_state(&r.config, &r.from);
+        for (size_t t = 0; t < p->n; t++) {
+            size_t n = tensor_elements(&p->tensor[t]), covered = 0, run;
+            bool *taken = allocate(n, sizeof *taken);
+            for (size_t k = 0; k < p->tensor[t].n; k++)
+                for (size_t e = 0; e < piece_elements(&p->tensor[t].piece[k]); e++, covered++) {
+                    size_t at = element_of(&p->tensor[t], &p->tensor[t].piece[k], e, &run);
+                    assert_true(at < n && !taken[at]);
+                    taken[at] = true;
+                }
+            assert_int_equal(covered, n);
+            free(taken);
+        }
+        free_pieces(p);
+        free_mesh(&r.from), free_mesh(&r.to);
+    }
+}
+
+/* q, k and v are cut each by heads: with three heads the second member has one of each. */
+static void test_attention_is_cut_by_heads(void **state)
+{
+    (void)state;
+    struct config c = {.layers = 1, .heads = 3, .channels = 12, .seq_len = 4, .vocab = 9, .tied = true};
+    struct mesh m = mesh_of(&c, 1, 1, 3, 0);
+    struct pieces *p = cut_state(&c, &m);
+    const struct kept_tensor *qkv = NULL;
+    for (size_t i = 0; i < p->n && !qkv; i++)
+        if (strcmp(p->tensor[i].name, "h.0.attn.c_attn.weight") == 0)
+            qkv = &p->tensor[i];
+    assert_non_null(qkv);
+    assert_true(qkv->axis == 0 && qkv->sections == 3 && qkv->n == 9);
+    for (int section = 0; section < 3; section++) {
+        const struct piece *second = &qkv->piece[3 + section];
+        assert_int_equal(second->rank, 1);
+        assert_int_equal(second->begin[0], 12 * section + 4);
+        assert_int_equal(second->end[0], 12 * section + 8);
+    }
+    free_pieces(p);
+    free_mesh(&m);
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
+
+static void expect_wrong(const struct plan *p, const char *what)
+{
+    struct problem *found = prove_plan(p);
+    if (!found)
+        test_failed("a plan with %s was not refused\n", what);
+    free(found);
+}
+
+/* One copy at a time is made wrong. */
+static void sabotage(struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct copy sound = p->copy[i], *c = &p->copy[i];
+        c->n--;
+        expect_wrong(p, "a copy that is too short");
+        c->n = sound.n + 1;
+        expect_wrong(p, "a copy that is too long");
+        *c = sound;
+        c->from_at++;
+        expect_wrong(p, "another element");
+        *c = sound;
+        c->to_at++;
+        expect_wrong(p, "another place");
+        *c = sound;
+        c->from = (c->from + 1) % (p->from->n + 1);
+        expect_wrong(p, "another piece");
+        *c = p->copy[(i + 1) % p->n];
+        if (p->n > 1)
+            expect_wrong(p, "a copy that is missing, and one that is there twice");
+        *c = sound;
+    }
+    p->n--;
+    expect_wrong(p, "its last copy missing");
+    p->n++;
+    assert_null(prove_plan(p));
+}
+
+static void test_wrong_plans_are_refused(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct random_case r = random_case(2000 + i);
+        struct pieces *from = cut_state(&r.config, &r.from), *to = cut_state(&r.config, &r.to);
+        for (size_t t = 0; t < from->n; t += 5) {
+            struct plan p = make_plan(&from->tensor[t], &to->tensor[t], "a test");
+            if (p.n < 200)
+                sabotage(&p);
+            free_copies(&p);
+        }
+        free_pieces(from), free_pieces(to);
+        free_mesh(&r.from), free_mesh(&r.to);
+    }
+}
+
+static void plan_with_a_hole(void *tensor)
+{
+    struct kept_tensor t = *(struct kept_tensor *)tensor;
+    t.n--;
+    make_plan(&t, tensor, "a test");
+}
+
+static void plan_with_an_overlap(void *tensor)
+{
+    struct kept_tensor t = *(struct kept_tensor *)tensor;
+    t.piece[1].begin[0]--;
+    make_plan(&t, &t, "a test");
+}
+
+static void test_holes_and_overlaps_have_no_plan(void **state)
+{
+    (void)state;
+    struct config c = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+    struct mesh m = mesh_of(&c, 1, 1, 2, 0);
+    struct pieces *p = cut_state(&c, &m);
+    expect_refusal(plan_with_a_hole, &p->tensor[0], 1, "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_an_overlap, &p->tensor[0], 1, "do not cover it once");
+    free_pieces(p);
+    free_mesh(&m);
+}
+
+/* ---- K to N to K ------------------------------------------------------------------------------------------------ */
+
+static void clear_folder(const char *path) { remove_folder(path); }
+
+static void expect_same_file(const char *a, const char *b)
+{
+    size_t n, m;
+    char *x = read_whole(a, &n), *y = read_whole(b, &m);
+    if (n != m || memcmp(x, y, n) != 0)
+        test_failed("%s and %s differ\n", a, b);
+    free(x), free(y);
+}
+
+static int count_files(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static void expect_same_folders(const char *a, const char *b)
+{
+    DIR *d = opendir(a);
+    for (const struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.') {
+            char *x = format_string("%s/%s", a, e->d_name), *y = format_string("%s/%s", b, e->d_name);
+            expect_same_file(x, y);
+            free(x), free(y);
+        }
+    closedir(d);
+    assert_int_equal(count_files(a), count_files(b));
+}
+
+static struct moved reshard_to(const char *from, const char *to, const struct config *c, const struct mesh *m)
+{
+    struct checkpoint *k = open_checkpoint(from), *n = allocate(1, sizeof *n);
+    *n = (struct checkpoint){.path = copy_string(to),
+                             .step = k->step,
+                             .session = k->session,
+                             .tokenizer = copy_string(k->tokenizer),
+                             .options = json_incref(k->options),
+                             .pieces = cut_state(c, m)};
+    struct moved moved = reshard(k, n);
+    free_checkpoint(k), free_checkpoint(n);
+    return moved;
+}
+
+static void test_resharded_and_back_is_the_same(void **state)
+{
+    (void)state;
+    const char *k = temp_path("k"), *n = temp_path("n"), *again = temp_path("again");
+    for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
+        struct random_case r = random_case(i);
+        uint64_t bytes = 0;
+        clear_folder(k), clear_folder(n), clear_folder(again);
+        write_random_state(k, &r.config, &r.from, 7, 1, i);
+        struct moved there = reshard_to(k, n, &r.config, &r.to), back = reshard_to(n, again, &r.config, &r.from);
+        struct checkpoint *c = open_checkpoint(n);
+        expect_state(c, i);
+        for (size_t t = 0; t < c->pieces->n; t++)
+            bytes += 4 * tensor_elements(&c->pieces->tensor[t]);
+        assert_true(there.read == bytes && there.written == bytes && back.read == bytes && back.written == bytes);
+        expect_same_folders(k, again);
+        free_checkpoint(c);
+        free_mesh(&r.from), free_mesh(&r.to);
+    }
+}
+
+/* ---- the strict reader ------------------------------------------------------------------------------------------ */
+
+static const struct config small = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+
+static char *small_state(const char *name)
+{
+    char *path = copy_string(temp_path(name));
+    struct mesh m = mesh_of(&small, 1, 1, 2, 1);
+    clear_folder(path);
+    write_random_state(path, &small, &m, 3, 1, 5);
+    free_mesh(&m);
+    return path;
+}
+
+static void write_text(const char *path, const char *text, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_true(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* The manifest with the first `old` replaced, and a hash that fits. */
+static void change_manifest(const char *folder, const char *text, const char *old, const char *new)
+{
+    char *path = format_string("%s/" MANIFEST, folder), *at = strstr(text + 28, old);
+    if (!at)
+        test_failed("the manifest has no %s\n", old);
+    char *body = format_string("%.*s%s%s", (int)(at - text) - 28, text + 28, new, at + strlen(old));
+    char *all =
+        format_string("{\"hash\":\"%016llx\",\n%s", (unsigned long long)hash_bytes(body, strlen(body), 0), body);
+    write_text(path, all, strlen(all));
+    free(path), free(body), free(all);
+}
+
+static void open_it(void *folder)
+{
+    struct checkpoint *c = open_checkpoint(folder);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        uint64_t bytes;
+        must(verify_tensor(c, i, &bytes));
+    }
+    free_checkpoint(c);
+}
+
+/* A rule each. */
+static void test_the_manifest_is_read_strictly(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *old, *new, *sentence;
+    } rules[] = {
+        {"\"version\":1", "\"version\":2", "\"version\" must be a whole number from 1 to 1"},
+        {"\"version\":1", "\"version\":1.0", "\"version\" must be a whole number"},
+        {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
+        {"\"step\":3", "\"steq\":3", "the field \"step\" is missing"},
+        {"\"step\":3", "\"step\":3,\"more\":1", "expected an object of 12 fields, found 13"},
+        {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
+        {"\"tokenizer\":\"bytes\"", "\"tokenizer\":7", "\"tokenizer\" must be a text"},
+        {"\"heads\":2", "\"heads\":3", "config: 8 channels cannot be shared by 3 heads"},
+        {"\"layers\":1", "\"layers\":99999", "config: \"layers\" must be a whole number from 1 to 1000"},
+        {"\"tied\":true", "\"tied\":1", "config: \"tied\" must be true or false"},
+        {"\"tp\":2", "\"tp\":4097", "mesh: \"tp\" must be a whole number from 1 to 4096"},
+        {"\"options\":{", "\"options\":{\"x\":1,", "options: \"x\" must be a text"},
+        {"\"rank\":1,\"bytes\"", "\"rank\":0,\"bytes\"", "files, entry 1: rank 0 is there twice"},
+        {"\"rank\":1,\"bytes\"", "\"rank\":2,\"bytes\"", "files, entry 1: \"rank\" must be a whole number from 0 to 1"},
+        {"\"name\":\"wpe.weight\"", "\"name\":\"wqe.weight\"", "expected {\"name\":\"wpe.weight\",\"role\":\"value\""},
+        {"\"shape\":[9,8]", "\"shape\":[8,9]", "tensor 0 (wte.weight, value): expected {"},
+        {"\"sections\":1", "\"sections\":2", "tensor 0 (wte.weight, value): expected {"},
+        {"\"rank\":0,\"box\":", "\"rank\":1,\"box\":", "\"file\" must be \"rank-1.safetensors\""},
+        {"\"file\":\"rank-0.safetensors\"", "\"file\":\"../rank-0.safetensors\"", "\"file\" must be \"rank-0"},
+        {"[[0,4],[0,8]]", "[[0,4],[0,9]]", "the range [0, 9) is empty or not within [0, 8)"},
+        {"[[0,4],[0,8]]", "[[4,4],[0,8]]", "the range [4, 4) is empty"},
+        {"[[0,4],[0,8]]", "[[0,4,5],[0,8]]", "a range must be a list of two whole numbers"},
+        {"[[0,4],[0,8]]", "[[0,4]]", "\"box\" must be a list of 2 to 2"},
+        {"\"hash\":\"", "\"hash\":\"x", "\"hash\" must be 16 hexadecimal digits"},
+        {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
+        {"\"offset\":", "\"offset\":-", "\"offset\" must be a whole number from 8"},
+        {"[[0,4],[0,8]]", "[[0,3],[0,8]]", "at byte"},
+        {"]}\n", "]}]\n", "it is no JSON at line"},
+    };
+    char *folder = small_state("strict"), *path = format_string("%s/" MANIFEST, folder);
+    size_t n;
+    char *text = read_whole(path, &n);
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        change_manifest(folder, text, rules[i].old, rules[i].new);
+        struct outcome o = run_child(open_it, folder);
+        if (o.code != 1 || !strstr(o.text, rules[i].sentence))
+            test_failed("%s for %s: exit code %d, expected 1 and \"%s\"; got:\n%s\n", rules[i].new, rules[i].old,
+                        o.code, rules[i].sentence, o.text);
+    }
+    write_text(path, text, n - 1);
+    expect_refusal(open_it, folder, 1, "its first line says hash");
+    write_text(path, text + 1, n - 1);
+    expect_refusal(open_it, folder, 1, "it must begin with a line {\"hash\":");
+    write_text(path, text, n);
+    assert_int_equal(run_child(open_it, folder).code, 0);
+    free(text), free(path), free(folder);
+}
+
+/* A flipped bit is found wherever it is; or it is one of the spaces behind a header, which say nothing. */
+static void expect_flips_found(const char *folder, const char *file, size_t every)
+{
+    char *path = format_string("%s/%s", folder, file);
+    size_t n, length = 0;
+    char *bytes = read_whole(path, &n);
+    uint64_t header = 0;
+    if (strcmp(file, MANIFEST) != 0)
+        memcpy(&header, bytes, 8);
+    while (header && length < header && memchr(bytes + 8 + length, '}', header - length))
+        length++; /* behind the last brace */
+    for (size_t i = 0; i < n; i += i < 64 ? 1 : every) {
+        bool space = header && i >= 8 + length && i < 8 + header;
+        bytes[i] ^= (char)(1 << i % 8);
+        write_text(path, bytes, n);
+        struct problem *p = attempt(open_it, (void *)folder);
+        if (!p && !space)
+            test_failed("bit %zu of byte %zu of %s is flipped, and nobody sees it\n", i % 8, i, file);
+        free(p);
+        bytes[i] ^= (char)(1 << i % 8);
+    }
+    write_text(path, bytes, n);
+    assert_null(attempt(open_it, (void *)folder));
+    free(path), free(bytes);
+}
+
+static void test_flipped_bits_are_found(void **state)
+{
+    (void)state;
+    char *folder = small_state("flips");
+    expect_flips_found(folder, MANIFEST, 61);
+    expect_flips_found(folder, "rank-0.safetensors", 67);
+    expect_flips_found(folder, "rank-1.safetensors", 127);
+    free(folder);
+}
+
+static void test_other_lengths_are_found(void **state)
+{
+    (void)state;
+    char *folder = small_state("lengths"), *path = format_string("%s/rank-1.safetensors", folder);
+    size_t n;
+    char *bytes = read_whole(path, &n);
+    for (size_t length = 0; length < n; length += 1 + length / 16) {
+        write_text(path, bytes, length);
+        struct problem *p = attempt(open_it, folder);
+        assert_non_null(p);
+        free(p);
+    }
+    write_text(path, bytes, n + 1); /* read_whole() has a zero behind */
+    expect_refusal(open_it, folder, 1, "too long");
+    unlink(path);
+    struct problem *p = attempt(open_it, folder);
+    assert_non_null(p);
+    free(p), free(bytes), free(path), free(folder);
+}
+
+/* ---- the newest, and those that go ------------------------------------------------------------------------------- */
+
+static void expect_newest(const char *folder, const char *name)
+{
+    char *found = find_checkpoint(folder), *expected = format_string("%s/%s", folder, name);
+    assert_string_equal(found, expected);
+    free(found), free(expected);
+}
+
+static void add_state(const char *folder, uint32_t step, int64_t session)
+{
+    char *path = format_string("%s/step-%u", folder, step);
+    struct mesh m = mesh_of(&small, 2, 1, 1, 1);
+    write_random_state(path, &small, &m, step, session, step);
+    free_mesh(&m);
+    free(path);
+}
+
+static void test_the_newest_is_of_the_last_session(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("newest");
+    char *old = format_string("%s/step-9", folder), *damaged = format_string("%s/step-40/" MANIFEST, folder);
+    make_folder(folder);
+    add_state(folder, 9, 1), add_state(folder, 20, 1), add_state(folder, 30, 1);
+    expect_newest(folder, "step-30");
+    add_state(folder, 25, 2); /* resumed from 20 */
+    expect_newest(folder, "step-25");
+    assert_int_equal(last_session(folder), 2);
+    add_state(folder, 30, 2); /* the same name: it takes the other's place */
+    expect_newest(folder, "step-30");
+    prune_checkpoints(folder, 0, 3);
+    assert_int_not_equal(access(old, F_OK), 0);
+    add_state(folder, 40, 2);
+    expect_newest(folder, "step-40");
+    write_text(damaged, "{", 1);
+    expect_newest(folder, "step-30"); /* with a warning */
+    prune_checkpoints(folder, 2, 0);
+    assert_int_equal(count_files(folder), 2 + 3); /* what is damaged is not ours to remove */
+    free(old), free(damaged);
+}
+
+/* ---- runs that go on -------------------------------------------------------------------------------------------- */
+
+enum { HALF = 2 };
+#define TRAIN "--model tiny --layers 4 --batch 12 --val-share 0 --steps 4 "
+
+static struct trainer *start(const char *words)
+{
+    struct settings *s = settings_of(words);
+    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
+    if (s->resume)
+        load_checkpoint(t->model, s->source.checkpoint);
+    else
+        init_random(t->model, (uint64_t)s->seed);
+    return t;
+}
+
+static void run_steps(struct trainer *t, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i <= to; i++)
+        run_step(t, i);
+    step_result(t, to);
+    drain(t->train);
+}
+
+static struct state end(struct trainer *t)
+{
+    struct state s = read_whole_state(t);
+    close_source(&((struct settings *)t->settings)->source);
+    free_trainer(t);
+    return s;
+}
+
+static void save_half(struct trainer *t, const char *folder)
+{
+    struct checkpoint *c = describe_training(t, HALF);
+    make_folder(folder);
+    save_checkpoint(t->model, folder, c);
+    free_checkpoint(c);
+}
+
+static const char *resume_words(const char *folder, const char *more)
+{
+    static char words[1024];
+    snprintf(words, sizeof words, "--resume %s %s", folder, more);
+    return words;
+}
+
+static const char *const meshes[] = {
+    "-d 0:0",
+    "-d 0:0x2 --zero 0",
+    "-d 0:0x3 --zero 1 --recompute full",
+    "-d 0:0x2 --zero 2",
+    "-d 0:0x2 --mesh pp=2 --micro-batch 3",
+    "-d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe",
+    "-d 0:0x2 --mesh pp=2 --micro-batch 3 --pipeline interleaved --recompute selective",
+    "-d 0:0x2 --mesh tp=2",
+    "-d 0:0x2 --mesh tp=2 --tp-exact --clip 0",
+    "-d 0:0x4 --mesh dp=2,tp=2 --zero 0",
+    "-d 0:0x4 --mesh dp=2,tp=2 --zero 1",
+    "-d 0:0x4 --mesh dp=2,pp=2 --zero 2 --micro-batch 2",
+    "-d 0:0x4 --mesh pp=2,tp=2 --stages 1,3 --untied",
+    "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 3",
+    "-d 0:0 --grad-groups 2 --micro-batch 3",
+};
+
+/* Two steps, a break, and two more give the bits of four, with the options and the strategy of the checkpoint alone. */
+static void test_a_resumed_run_is_the_unbroken_one(void **state)
+{
+    (void)state;
+    need_own_products();
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        char words[512];
+        const char *folder = temp_path("resumed");
+        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
+        struct trainer *t = start(words);
+        run_steps(t, 1, HALF);
+        save_half(t, folder);
+        run_steps(t, HALF + 1, 2 * HALF);
+        struct state whole = end(t);
+        t = start(resume_words(folder, ""));
+        run_steps(t, HALF + 1, 2 * HALF);
+        struct state resumed = end(t);
+        assert_int_equal(whole.n, resumed.n);
+        expect_same_bits(meshes[i], resumed.values, whole.values, whole.n);
+        free(whole.values), free(resumed.values);
+    }
+}
+
+/* On each mesh the state of each other one is, when it is loaded, the same to the bit; the values alone where that is
+ * wanted. */
+static void test_any_mesh_loads_any_other(void **state)
+{
+    (void)state;
+    need_own_products();
+    static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 2",
+                                        "-d 0:0x4 --mesh pp=2,tp=2 --zero 0", "-d 0:0x2 --mesh tp=2"};
+    const char *folder = temp_path("loaded");
+    for (size_t i = 1; i < COUNT(meshes); i += 3) {
+        char words[512];
+        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
+        struct trainer *t = start(words);
+        bool untied = t->settings->untied;
+        run_steps(t, 1, HALF);
+        save_half(t, folder);
+        struct state saved = end(t);
+        for (size_t k = 0; k < COUNT(other) && !untied; k++) {
+            snprintf(words, sizeof words, "%s --micro-batch 0", other[k]);
+            struct state loaded = end(start(resume_words(folder, words)));
+            expect_same_bits(other[k], loaded.values, saved.values, saved.n);
+            free(loaded.values);
+        }
+        struct source s = open_source(folder);
+        t = new_trainer(settings_of("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"), LIST_TRAIN, true,
+                        false);
+        if (!untied) {
+            init_from_source(t->model, &s);
+            struct state values = read_whole_state(t);
+            expect_same_bits("--init", values.values, saved.values, saved.n_parameters);
+            for (size_t k = values.n_parameters; k < values.n; k++)
+                assert_true(values.values[k] == 0);
+            free(values.values);
+        }
+        close_source(&s);
+        free_trainer(t);
+        free(saved.values);
+    }
+}
+
+/* The strategy goes on with another dp; one device runs plainly and keeps the record; others are refused. */
+static void test_the_strategy_is_rescaled(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("strategy");
+    struct trainer *t = start(TRAIN "-d 0:0x4 --mesh dp=2,tp=2");
+    save_half(t, folder);
+    free(end(t).values);
+    static const struct {
+        const char *words;
+        int dp, pp, tp;
+        const char *record;
+    } cases[] = {
+        {"", 2, 1, 2, "dp=2,pp=1,tp=2"},
+        {"-d 0:0x2", 1, 1, 2, "dp=1,pp=1,tp=2"},
+        {"-d 0:0x8", 4, 1, 2, "dp=4,pp=1,tp=2"},
+        {"-d 0:0", 1, 1, 1, "dp=2,pp=1,tp=2"},
+        {"-d 0:0x2 --mesh pp=2", 1, 2, 1, "dp=1,pp=2,tp=1"},
+        {"-d 0:0 --mesh dp=1", 1, 1, 1, "dp=1,pp=1,tp=1"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        t = new_trainer(settings_of(resume_words(folder, cases[i].words)), LIST_TRAIN, true, true);
+        assert_true(t->mesh.dp == cases[i].dp && t->mesh.pp == cases[i].pp && t->mesh.tp == cases[i].tp);
+        assert_string_equal(json_string_value(json_object_get(t->record, "mesh")), cases[i].record);
+        close_source(&((struct settings *)t->settings)->source);
+        free_trainer(t);
+    }
+    struct ran r = run_yard("train --resume '%s' -d 0:0x3", folder);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "the nearest that can is --mesh dp=1,pp=1,tp=2 with 2"));
+    r = run_yard("train --resume '%s' -d 0:0x16", folder);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "the nearest that can is --mesh dp=6,pp=1,tp=2 with 12"));
+}
+
+/* ---- the commands ----------------------------------------------------------------------------------------------- */
+
+static void expect_yard(const char *words, int code, const char *part)
+{
+    struct ran r = run_yard("%s", words);
+    if (r.code != code || !(strstr(r.out, part) || strstr(r.err, part)))
+        test_failed("%s: exit code %d, expected %d and \"%s\"; got:\n%s%s\n", words, r.code, code, part, r.out, r.err);
+}
+
+static void expect_ckpt(const char *format, const char *a, const char *b, int code, const char *part)
+{
+    char words[1024];
+    snprintf(words, sizeof words, format, a, b);
+    expect_yard(words, code, part);
+}
+
+static void test_the_commands(void **state)
+{
+    (void)state;
+    char *a = small_state("commands"), *b = copy_string(temp_path("other")), *bin = copy_string(temp_path("m.bin"));
+    char *hf = copy_string(temp_path("hf"));
+    expect_ckpt("ckpt ls '%s'%s", a, "", 0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3");
+    expect_ckpt("ckpt ls --json '%s'%s", a, "", 0, "\"sections\": 3");
+    expect_ckpt("ckpt verify '%s'%s", a, "", 0, "sound");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", a, b, 0, "dp=3,pp=1,tp=1, zero 3");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", a, b, 2, "is a folder with files in it");
+    expect_ckpt("ckpt diff '%s' '%s'", a, b, 0, "0 of");
+    expect_ckpt("ckpt reshard '%s' '%s' --mesh tp=3 --plan", a, b, 2, "use tp=2");
+    expect_ckpt("ckpt reshard '%s' '%s' --plan --json", a, b, 0, "\"from_offset\": 0");
+    expect_ckpt("ckpt export '%s' '%s'", a, hf, 0, "Hugging Face's form");
+    expect_ckpt("ckpt export '%s' '%s'", b, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt verify '%s'%s", bin, "", 4, "is no folder");
+    expect_ckpt("ckpt lst '%s'%s", a, "", 2, "did you mean yard ckpt ls?");
+    char *file = format_string("%s/rank-2.safetensors", b);
+    size_t n;
+    char *bytes = read_whole(file, &n);
+    bytes[n - 1] ^= 1;
+    write_text(file, bytes, n);
+    expect_ckpt("ckpt verify '%s'%s", b, "", 1, "is damaged: tensor");
+    expect_ckpt("ckpt verify --json '%s'%s", b, "", 1, "\"sound\": false");
+    free(bytes), free(file), free(a), free(b), free(bin), free(hf);
+}
+
+/* llm.c's file and Hugging Face's have the same parameters, from whatever mesh. */
+static void test_exports_agree(void **state)
+{
+    (void)state;
+    char *a = small_state("exported"), *bin = copy_string(temp_path("agree.bin")),
+         *hf = copy_string(temp_path("agree"));
+    struct checkpoint *c = open_checkpoint(a);
+    clear_folder(hf);
+    export_llmc(c, bin);
+    export_huggingface(c, hf);
+    char *file = format_string("%s/model.safetensors", hf);
+    struct llmc_model *m = open_llmc_model(bin);
+    struct safetensors *st = open_safetensors(file);
+    size_t n;
+    float *theirs = read_llmc_tensor(m, "qkvw", 0, &n), *ours = allocate(n, sizeof *ours);
+    float *turned = allocate(n, sizeof *turned);
+    read_floats(st, find_tensor(st, "h.0.attn.c_attn.weight"), ours);
+    transpose(turned, ours, small.channels, 3 * small.channels);
+    expect_same_bits("qkvw", turned, theirs, n);
+    for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
+        assert_true(theirs[i] == state_value(5, 6, i));
+    assert_true(read_config(file).heads == 2 && read_config(bin).vocab == 9);
+    close_llmc_model(m), close_safetensors(st), free_checkpoint(c);
+    free(theirs), free(ours), free(turned), free(file), free(a), free(bin), free(hf);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    this_test = argv[0];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces_cover_each_tensor_once),
+        cmocka_unit_test(test_attention_is_cut_by_heads),
+        cmocka_unit_test(test_wrong_plans_are_refused),
+        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
+        cmocka_unit_test(test_resharded_and_back_is_the_same),
+        cmocka_unit_test(test_the_manifest_is_read_strictly),
+        cmocka_unit_test(test_flipped_bits_are_found),
+        cmocka_unit_test(test_other_lengths_are_found),
+        cmocka_unit_test(test_the_newest_is_of_the_last_session),
+        cmocka_unit_test(test_the_commands),
+        cmocka_unit_test(test_exports_agree),
+        cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
+        cmocka_unit_test(test_any_mesh_loads_any_other),
+        cmocka_unit_test(test_the_strategy_is_rescaled),
+    };
+    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
+}
