@@ -64,7 +64,7 @@ static void test_attention_is_cut_by_heads(void **state)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-static void expect_wrong(const struct plan *p, const char *what)
+static void expect_wrong(const struct copy_plan *p, const char *what)
 {
     struct problem *found = prove_plan(p);
     if (!found)
@@ -73,7 +73,7 @@ static void expect_wrong(const struct plan *p, const char *what)
 }
 
 /* One copy at a time is made wrong. */
-static void sabotage(struct plan *p)
+static void sabotage(struct copy_plan *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         struct copy sound = p->copy[i], *c = &p->copy[i];
@@ -108,7 +108,7 @@ static void test_wrong_plans_are_refused(void **state)
         struct random_case r = random_case(2000 + i);
         struct pieces *from = cut_state(&r.config, &r.from), *to = cut_state(&r.config, &r.to);
         for (size_t t = 0; t < from->n; t += 5) {
-            struct plan p = make_plan(&from->tensor[t], &to->tensor[t], "a test");
+            struct copy_plan p = make_plan(&from->tensor[t], &to->tensor[t], "a test");
             if (p.n < 200)
                 sabotage(&p);
             free_copies(&p);

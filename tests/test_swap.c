@@ -123,7 +123,7 @@ static double best_of_all(struct puzzle *z, bool all_spots)
                 best = fmin(best, plan.period);
         }
     }
-    free_copies(&plan);
+    free_plan(&plan);
     return best;
 }
 
@@ -147,7 +147,7 @@ static void compare_with_all(uint64_t seed, int n, bool all_spots, struct gaps_f
                 plan.period, plan.excess, best, bound, getenv("SWAP_SHOW") ? text : "");
     if (isfinite(best))
         assert_true(bound <= best * (1 + 1e-9));
-    free_copies(&plan);
+    free_plan(&plan);
     close_puzzle(&z);
     free(text);
 }

@@ -98,7 +98,8 @@ struct device {
     bool is_host, is_cpu, is_share;   /* is_share: a logical device, which shares its cores with others */
     bool one_item;                    /* a work-item computes a whole row: CPUs with vectors */
     bool uses_ram;                    /* its memory is the host's: counted once */
-    bool by_hand;                     /* of a step file: its bytes are all for tensors, without guards */
+    bool by_hand;                     /* of a step file: its bytes are all for tensors, without guards ... */
+    bool shares;                      /* ... which share them even where there is room for all at once */
     struct context *context;          /* NULL for the host */
     cl_device_id cl, root;            /* root: the device a sub-device was cut from, else the same */
     unsigned units;                   /* compute units (cores) */
@@ -108,7 +109,7 @@ struct device {
     bool correct_divide;              /* correctly rounded divide and square root */
     bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
     size_t alignment, max_allocation, memory, local_memory;
-    size_t budget;                   /* bytes that place() may use */
+    size_t budget, placed;           /* bytes that place() may use; that it needed last */
     double flops_per_s, bytes_per_s; /* what its arithmetic and its memory reach at most; 0: not known */
     struct slab *slabs;
     size_t n_slabs, cap_slabs;

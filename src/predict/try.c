@@ -50,6 +50,9 @@ static void note_memory(struct forecast *f, struct step *draft)
     f->n_devices = (size_t)draft->pool->machine->n_devices + 1;
     f->high = allocate(f->n_devices, sizeof *f->high);
     f->at = allocate(f->n_devices, sizeof *f->at);
+    f->need = allocate(f->n_devices, sizeof *f->need);
+    for (size_t d = 0; d < f->n_devices; d++)
+        f->need[d] = draft->pool->machine->device[d].placed;
     f->level = draft->level, f->n_levels = draft->n_levels;
     draft->level = NULL;
     for (size_t i = 0; i < f->n_levels; i++) {
@@ -89,7 +92,6 @@ struct forecast try_and_look(const struct step *s, const struct costs *c, simula
         free_simulation(sim);
     }
     note_memory(&f, draft);
-    f.need = placed_bytes(s->pool);
     restore_spots(s->pool, spots);
     free_draft(draft);
     return f;

@@ -6,6 +6,8 @@
  * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
  * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
  *
+ * A device of a step file that has room for all at once shares nothing, unless it says `share`.
+ *
  * held.c tells that address without looking at all tensors placed before.
  */
 #include "held.h"
@@ -241,24 +243,21 @@ static struct problem *check_ram(const struct machine *m, const struct arena *ar
                        format_bytes(have, (double)m->host->memory), format_bytes(need, (double)sum));
 }
 
-size_t *placed_bytes(const struct pool *p)
+/* On paper, where memory is plenty, no tensors share bytes, so that nobody waits for any.  Of real memory no more is
+ * taken than is needed. */
+static void spread(struct arena *a)
 {
-    size_t n = (size_t)p->machine->n_devices + 1, *sum = allocate(n, sizeof *sum);
-    struct arena *arenas = allocate(n, sizeof *arenas);
-    for (size_t i = 0; i < p->n; i++) {
-        const struct tensor *t = p->tensors[i];
-        struct arena *a = &arenas[t->device->index];
-        if (!is_used(t) || t->slab < 0)
-            continue;
-        a->n_slabs = MAX(a->n_slabs, t->slab + 1);
-        a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
+    size_t align = a->device->alignment, sum = 0;
+    for (size_t i = 0; i < a->n; i++)
+        sum += round_up(a->tensors[i]->bytes, align);
+    if (!a->device->by_hand || a->device->shares || sum > MIN(a->device->memory, slab_limit(a->device)))
+        return;
+    sum = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        a->tensors[i]->slab = 0;
+        a->tensors[i]->address = sum;
+        sum += round_up(a->tensors[i]->bytes, align);
     }
-    for (size_t d = 0; d < n; d++) {
-        arenas[d].device = &p->machine->device[d];
-        sum[d] = arena_bytes(&arenas[d]);
-    }
-    free(arenas);
-    return sum;
 }
 
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
@@ -270,8 +269,12 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
     for (size_t i = 0; i < n; i++)
         find_lifetimes(steps[i]);
     struct tensor **tensors = deal_tensors(p, arenas, steps);
-    for (int d = 0; d <= m->n_devices && !wrong; d++)
+    for (int d = 0; d <= m->n_devices && !wrong; d++) {
         wrong = place_device(&arenas[d]);
+        m->device[d].placed = arena_bytes(&arenas[d]);
+        if (!wrong)
+            spread(&arenas[d]);
+    }
     if (!wrong)
         wrong = check_ram(m, arenas);
     for (int d = 0; d <= m->n_devices && !check_only; d++)

@@ -150,13 +150,14 @@ static void device_line(struct reading *r)
     d->memory = d->budget = d->max_allocation = read_bytes(&r->line, memory);
     d->alignment = align ? read_bytes(&r->line, align) : 1;
     d->by_hand = true;
+    d->shares = flag_option(&r->line, "share");
     const char *slab = word_option(&r->line, "slab");
     if (slab)
         d->max_allocation = read_bytes(&r->line, slab);
     if (host)
         r->machine->issue = time_option(&r->line, "issue", 0);
-    check_all_used(&r->line, host ? "device host memory=BYTES [align=BYTES] [slab=BYTES] [issue=TIME]"
-                                  : "device NAME memory=BYTES [align=BYTES] [slab=BYTES]");
+    check_all_used(&r->line, host ? "device host memory=BYTES [align=BYTES] [slab=BYTES] [issue=TIME] [share]"
+                                  : "device NAME memory=BYTES [align=BYTES] [slab=BYTES] [share]");
 }
 
 /* A link that says how many queues of a device may use it has not more of the device's lanes. */

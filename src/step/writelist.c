@@ -63,6 +63,8 @@ static void print_device(FILE *out, const struct device *d, double issue)
         fprintf(out, " slab=%zu", slab);
     if (issue > 0)
         print_number(out, " issue=", issue);
+    if (d->shares || !d->by_hand)
+        fputs(" share", out);
     fputc('\n', out);
 }
 
