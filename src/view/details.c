@@ -108,7 +108,9 @@ void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES])
             put(&lines[i], "%c   ", 'A' + i);
         if (s)
             put(&lines[i], "step %" PRIu32 ": %s %s", s->step, format_ns(text, step_ns(v->track[i], s)),
-                s == newest_step(v->track[i]) && is_living(v->track[i]) ? "so far" : "from start to start");
+                s != newest_step(v->track[i]) ? "from start to start"
+                : is_living(v->track[i])      ? "so far"
+                                              : "from start to end");
     }
     put(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
 }
