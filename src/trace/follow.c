@@ -26,11 +26,13 @@ enum {
 };
 
 struct trace_follow {
+    const char *path; /* while it is opened */
     struct reader *file;
     struct trace *trace;
     uint64_t *number; /* of each unfinished record: its place in the run */
     size_t cap_number, cap_unfinished, cap_records;
     enum trace_life life;
+    struct trace_news news;                   /* of the last poll */
     struct trace_record run[RUN], again[RUN]; /* slots, read twice */
 
     int fd;                   /* for asking; -1: we may only read */
@@ -277,63 +279,51 @@ static size_t take_all(struct trace_follow *f)
     return first;
 }
 
-struct polling {
-    struct trace_follow *f;
-    struct trace_news *news;
-};
-
-static void poll_now(void *polling)
+static void poll_now(void *follower)
 {
-    struct polling *p = polling;
-    const struct trace *t = p->f->trace;
-    struct trace_header before = t->header;
+    struct trace_follow *f = follower;
+    struct trace *t = f->trace;
+    const struct trace_header before = t->header;
     size_t n = t->n_records, unfinished = t->n_unfinished;
-    p->news->first = take_all(p->f);
-    p->news->changed = p->news->first < t->n_records || n != t->n_records || unfinished != t->n_unfinished ||
-                       before.head != t->header.head || before.closed_ns != t->header.closed_ns ||
-                       before.held != t->header.held;
+    f->news.first = take_all(f);
+    f->news.changed = f->news.first < t->n_records || n != t->n_records || unfinished != t->n_unfinished ||
+                      before.head != t->header.head || before.closed_ns != t->header.closed_ns ||
+                      before.held != t->header.held;
 }
 
 struct problem *trace_follow_poll(struct trace_follow *f, struct trace_news *news)
 {
-    struct polling p = {f, news};
-    *news = (struct trace_news){false, f->trace->n_records};
     enum trace_life before = f->life;
-    struct problem *wrong = attempt(poll_now, &p);
+    f->news = (struct trace_news){false, f->trace->n_records};
+    struct problem *wrong = attempt(poll_now, f);
     f->life = find_life(f->trace);
-    news->changed |= f->life != before;
+    f->news.changed |= f->life != before;
+    *news = f->news;
     if (f->ask.until) /* the lease is renewed */
         trace_ask(f, f->ask);
     return wrong;
 }
 
-struct opening {
-    const char *path;
-    struct trace_follow *f;
-};
-
-static void open_now(void *opening)
+static void open_now(void *follower)
 {
-    struct opening *o = opening;
-    struct trace_follow *f = o->f;
-    f->file = open_reader(o->path);
+    struct trace_follow *f = follower;
+    f->file = open_reader(f->path);
     trace_read_tables(f->file, f->trace);
     f->trace->header.head = 0; /* nothing has been taken */
     take_all(f);
     open_for_asking(f);
+    f->life = find_life(f->trace);
 }
 
-struct problem *trace_follow_open(const char *path, struct trace_follow **f)
+struct problem *trace_follow_open(const char *path, struct trace_follow **follow)
 {
-    struct opening o = {path, allocate(1, sizeof *o.f)};
-    o.f->fd = -1;
-    o.f->trace = allocate(1, sizeof *o.f->trace);
-    struct problem *wrong = attempt(open_now, &o);
-    if (wrong)
-        trace_follow_close(o.f);
-    else
-        o.f->life = find_life(o.f->trace);
-    *f = wrong ? NULL : o.f;
+    struct trace_follow *f = *follow = allocate(1, sizeof *f);
+    *f = (struct trace_follow){.path = path, .fd = -1, .trace = allocate(1, sizeof *f->trace)};
+    struct problem *wrong = attempt(open_now, f);
+    if (wrong) {
+        trace_follow_close(f);
+        *follow = NULL;
+    }
     return wrong;
 }
 

@@ -35,7 +35,7 @@ static void modelled_records(const struct trace_header *h, struct trace_record *
     }
 }
 
-void trace_to_modelled_time(struct trace *t)
+static void to_modelled_time(struct trace *t)
 {
     if (t->header.pace_scale == 1)
         return;
@@ -48,7 +48,7 @@ void trace_to_modelled_time(struct trace *t)
 struct trace *trace_open_modelled(const char *path)
 {
     struct trace *t = trace_open(path);
-    trace_to_modelled_time(t);
+    to_modelled_time(t);
     return t;
 }
 

@@ -216,7 +216,6 @@ void show_trace(const char *path, const char *log, bool remove);
 /* ---- stats.c: what a trace says -------------------------------------------------------------------------- */
 
 /* Times of a paced trace become modelled ones (x pace_scale, from start_ns), so that it compares with the others. */
-void trace_to_modelled_time(struct trace *t);
 struct trace *trace_open_modelled(const char *path);
 const char *trace_kind_name(const struct trace *t); /* "real", "paced", "simulated" */
 /* Index of the task list: the one named, or without a name the first that has records. */

@@ -27,7 +27,7 @@ static char *format_amount(char out[32], double x, const char *unit)
     return out;
 }
 
-/* ---- rates ----------------------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------------------------- */
 
 static void put(struct text_line *l, const char *format, ...) PRINTF_LIKE(2, 3);
 static void put(struct text_line *l, const char *format, ...)
@@ -39,84 +39,60 @@ static void put(struct text_line *l, const char *format, ...)
     va_end(arguments);
 }
 
-/* "85.5 GB/s (7 % of peak)" */
-static void put_rate(struct text_line *l, double rate, double peak, const char *unit)
+/* "   2.42 GFLOP: 85.5 GFLOP/s (7 % of peak)" */
+static void put_work(struct text_line *l, const char *amount, double rate, const char *unit, double peak)
 {
     char text[32];
-    put(l, ": %s", format_amount(text, rate, unit));
+    put(l, "   %s: %s", amount, format_amount(text, rate, unit));
     if (peak > 0)
         put(l, " (%.0f %% of peak)", 100 * rate / peak);
 }
 
-static void put_rates(struct text_line *l, const struct trace_task *task, const struct trace_lane *lane, double ns)
-{
-    char text[32];
-    if (task->flops > 0) {
-        put(l, "   %s", format_amount(text, task->flops, "FLOP"));
-        put_rate(l, task->flops / ns * 1e9, lane->flops_per_s, "FLOP/s");
-    }
-    if (task->bytes > 0) {
-        put(l, "   %s", format_bytes(text, (double)task->bytes));
-        put_rate(l, (double)task->bytes / ns * 1e9, lane->bytes_per_s, "B/s");
-    }
-}
-
-static void put_prediction(struct text_line *l, const struct trace_task *task, double ns)
-{
-    char text[32];
-    if (task->predicted_ns > 0)
-        put(l, "   predicted %s (measured %+.1f %%)", format_ns(text, task->predicted_ns),
-            100 * (ns / task->predicted_ns - 1));
-}
-
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-static struct text_line name_line(const struct trace *t, const struct trace_record *r)
+static void put_name(struct text_line *l, const struct trace *t, const struct trace_record *r)
 {
     const struct trace_task *task = &t->tasks[r->task];
-    struct text_line l = {""};
-    put(&l, "%s", task->name);
+    put(l, "%s", task->name);
     if (task->layer >= 0)
-        put(&l, "   layer %d", task->layer);
+        put(l, "   layer %d", task->layer);
     if (task->micro >= 0)
-        put(&l, "   micro-batch %d", task->micro);
-    put(&l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
-    return l;
+        put(l, "   micro-batch %d", task->micro);
+    put(l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
 }
 
-static struct text_line time_line(const struct trace *t, const struct trace_record *r)
+static void put_times(struct text_line *l, const struct trace *t, const struct trace_record *r)
 {
-    struct text_line l = {""};
     char text[32];
     double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale;
-    put(&l, "%s", format_ns(text, ns));
-    if (t->header.kind != TRACE_SIMULATED)
-        put_prediction(&l, &t->tasks[r->task], ns);
+    double predicted = t->header.kind == TRACE_SIMULATED ? 0 : t->tasks[r->task].predicted_ns;
+    put(l, "%s", format_ns(text, ns));
+    if (predicted > 0)
+        put(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
     if (r->start > r->queued)
-        put(&l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
-    if (r->flags & TRACE_APPROXIMATE)
-        put(&l, "   times approximate");
-    if (r->flags & TRACE_SLOWED)
-        put(&l, "   slow motion");
-    return l;
-}
-
-static struct text_line work_line(const struct trace *t, const struct trace_record *r)
-{
-    const struct trace_task *task = &t->tasks[r->task];
-    struct text_line l = {""};
-    put(&l, "%s", task->shape);
-    put_rates(&l, task, &t->lanes[task->lane], fmax((double)(r->end - r->start) * t->header.pace_scale, 1));
-    while (l.text[0] == ' ')
-        memmove(l.text, l.text + 1, strlen(l.text));
-    return l;
+        put(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
+    put(l, "%s%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "",
+        r->flags & TRACE_SLOWED ? "   slow motion" : "");
 }
 
 void describe_record(const struct trace *t, const struct trace_record *r, struct text_line lines[DETAIL_LINES])
 {
-    lines[0] = name_line(t, r);
-    lines[1] = time_line(t, r);
-    lines[2] = work_line(t, r);
+    const struct trace_task *task = &t->tasks[r->task];
+    const struct trace_lane *lane = &t->lanes[task->lane];
+    double ns = fmax((double)(r->end - r->start) * t->header.pace_scale, 1);
+    char text[32];
+    memset(lines, 0, DETAIL_LINES * sizeof *lines);
+    put_name(&lines[0], t, r);
+    put_times(&lines[1], t, r);
+    put(&lines[2], "%s", task->shape);
+    if (task->flops > 0)
+        put_work(&lines[2], format_amount(text, task->flops, "FLOP"), task->flops / ns * 1e9, "FLOP/s",
+                 lane->flops_per_s);
+    if (task->bytes > 0)
+        put_work(&lines[2], format_bytes(text, (double)task->bytes), (double)task->bytes / ns * 1e9, "B/s",
+                 lane->bytes_per_s);
+    size_t spaces = strspn(lines[2].text, " ");
+    memmove(lines[2].text, lines[2].text + spaces, strlen(lines[2].text) + 1 - spaces);
 }
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
@@ -132,7 +108,9 @@ void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES])
             put(&lines[i], "%c   ", 'A' + i);
         if (s)
             put(&lines[i], "step %" PRIu32 ": %s %s", s->step, format_ns(text, step_ns(v->track[i], s)),
-                s == newest_step(v->track[i]) && is_living(v->track[i]) ? "so far" : "from start to start");
+                s != newest_step(v->track[i]) ? "from start to start"
+                : is_living(v->track[i])      ? "so far"
+                                              : "from start to end");
     }
     put(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
 }
