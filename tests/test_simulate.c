@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static void expect_times(const struct simulation *sim, int iteration, const struct stretch *expected)
+static void expect_times(const struct simulation *sim, int iteration, const struct span *expected)
 {
     size_t n = sim->step->n;
     for (size_t i = 0; i < n; i++) {
@@ -43,9 +43,9 @@ static void test_two_lanes_by_hand(void **state)
     add_paper(&p, compute, "c1", NULL, d1, sum);
     finish_paper(&p);
     struct simulation *sim = simulate_durations(p.step, (double[]){2, 3, 2, 3});
-    expect_times(sim, 0, (struct stretch[]){{0, 2}, {2, 5}, {2, 4}, {5, 8}});
-    expect_times(sim, 1, (struct stretch[]){{5, 7}, {8, 11}, {8, 10}, {11, 14}});
-    expect_times(sim, 2, (struct stretch[]){{11, 13}, {14, 17}, {14, 16}, {17, 20}});
+    expect_times(sim, 0, (struct span[]){{0, 2}, {2, 5}, {2, 4}, {5, 8}});
+    expect_times(sim, 1, (struct span[]){{5, 7}, {8, 11}, {8, 10}, {11, 14}});
+    expect_times(sim, 2, (struct span[]){{11, 13}, {14, 17}, {14, 16}, {17, 20}});
     expect_number("period", sim->period, 6);
     expect_number("compute", sim->busy[compute->index], 6);
     expect_number("upload", sim->busy[upload->index], 4);
@@ -65,9 +65,9 @@ static void test_two_iterations_are_in_flight(void **state)
     add_paper(&p, p.device->lane[LANE_COMPUTE], "b", NULL, NULL, NULL);
     finish_paper(&p);
     struct simulation *sim = simulate_durations(p.step, (double[]){1, 10});
-    expect_times(sim, 0, (struct stretch[]){{0, 1}, {0, 10}});
-    expect_times(sim, 1, (struct stretch[]){{1, 2}, {10, 20}});
-    expect_times(sim, 2, (struct stretch[]){{10, 11}, {20, 30}});
+    expect_times(sim, 0, (struct span[]){{0, 1}, {0, 10}});
+    expect_times(sim, 1, (struct span[]){{1, 2}, {10, 20}});
+    expect_times(sim, 2, (struct span[]){{10, 11}, {20, 30}});
     expect_number("period", sim->period, 10);
     free_simulation(sim);
     end_paper(&p);
@@ -90,9 +90,9 @@ static void test_a_lane_blocks_behind_a_task_that_waits(void **state)
         finish_paper(&p);
         struct simulation *sim = simulate_durations(p.step, first ? (double[]){1, 5, 2} : (double[]){5, 2, 1});
         if (first)
-            expect_times(sim, 0, (struct stretch[]){{0, 1}, {0, 5}, {5, 7}});
+            expect_times(sim, 0, (struct span[]){{0, 1}, {0, 5}, {5, 7}});
         else
-            expect_times(sim, 0, (struct stretch[]){{0, 5}, {5, 7}, {7, 8}});
+            expect_times(sim, 0, (struct span[]){{0, 5}, {5, 7}, {7, 8}});
         free_simulation(sim);
         end_paper(&p);
     }
@@ -171,10 +171,10 @@ static void add_upload(struct paper *p, int d, int seconds, int after)
 }
 
 /* Times from the step's start of all tasks in between, the same in every step. */
-static void expect_copies(struct paper *p, const struct stretch *expected, double period)
+static void expect_copies(struct paper *p, const struct span *expected, double period)
 {
     size_t n = p->step->n;
-    struct stretch *all = allocate(n + 1, sizeof *all);
+    struct span *all = allocate(n + 1, sizeof *all);
     struct task *end = add_paper(p, p->host->lane[LANE_CPU], "end", NULL, NULL, NULL);
     for (size_t i = 1; i < n; i++)
         add_access(end, p->step->task[i]->access[0].tensor, ACCESS_READ);
@@ -184,9 +184,9 @@ static void expect_copies(struct paper *p, const struct stretch *expected, doubl
     expect_number("period", sim->period, period);
     for (int iteration = 0; iteration < sim->steps; iteration++) {
         double start = iteration * period;
-        all[0] = (struct stretch){start, start}, all[n] = (struct stretch){start + period, start + period};
+        all[0] = (struct span){start, start}, all[n] = (struct span){start + period, start + period};
         for (size_t i = 1; i < n; i++)
-            all[i] = (struct stretch){start + expected[i - 1].start, start + expected[i - 1].end};
+            all[i] = (struct span){start + expected[i - 1].start, start + expected[i - 1].end};
         expect_times(sim, iteration, all);
     }
     free_simulation(sim), free(all);
@@ -198,16 +198,16 @@ static void test_copies_share_a_link(void **state)
     (void)state;
     struct paper p = new_copies(2, 2); /* together from the start: half speed */
     add_upload(&p, 0, 4, 0), add_upload(&p, 1, 4, 0);
-    expect_copies(&p, (struct stretch[]){{0, 8}, {0, 8}}, 8);
+    expect_copies(&p, (struct span[]){{0, 8}, {0, 8}}, 8);
     p = new_copies(2, 1); /* each its own link */
     add_upload(&p, 0, 4, 0), add_upload(&p, 1, 4, 0);
-    expect_copies(&p, (struct stretch[]){{0, 4}, {0, 4}}, 4);
+    expect_copies(&p, (struct span[]){{0, 4}, {0, 4}}, 4);
     p = new_copies(3, 2); /* device 2 is on the next link */
     add_upload(&p, 0, 4, 0), add_upload(&p, 1, 4, 0), add_upload(&p, 2, 4, 0);
-    expect_copies(&p, (struct stretch[]){{0, 8}, {0, 8}, {0, 4}}, 8);
+    expect_copies(&p, (struct span[]){{0, 8}, {0, 8}, {0, 4}}, 8);
     p = new_copies(3, 4); /* three at a third; the short one leaves at 3, and the others have 3 left, at half speed */
     add_upload(&p, 0, 1, 0), add_upload(&p, 1, 4, 0), add_upload(&p, 2, 4, 0);
-    expect_copies(&p, (struct stretch[]){{0, 3}, {0, 9}, {0, 9}}, 9);
+    expect_copies(&p, (struct span[]){{0, 3}, {0, 9}, {0, 9}}, 9);
 }
 
 /* The first has 2 of its 4 s done when the second joins, the rest takes it 4; the second then has 2 left, alone. */
@@ -216,7 +216,7 @@ static void test_a_copy_joins_half_way(void **state)
     (void)state;
     struct paper p = new_copies(2, 2);
     add_upload(&p, 0, 4, 0), add_upload(&p, 1, 4, 2);
-    expect_copies(&p, (struct stretch[]){{0, 6}, {0, 2}, {2, 8}}, 8);
+    expect_copies(&p, (struct span[]){{0, 6}, {0, 2}, {2, 8}}, 8);
 }
 
 /* A link has two directions, which do not disturb each other. */
@@ -227,7 +227,7 @@ static void test_directions_are_links_of_their_own(void **state)
     add_upload(&p, 0, 4, 0);
     struct tensor *from = new_bytes(&p, &p.machine->device[1], "from", 1000, true);
     add_copy(p.step, p.machine->device[1].lane[LANE_DOWNLOAD], "back", new_bytes(&p, p.host, "to", 1000, true), from);
-    expect_copies(&p, (struct stretch[]){{0, 4}, {0, 4}}, 4);
+    expect_copies(&p, (struct span[]){{0, 4}, {0, 4}}, 4);
 }
 
 /* ---- memory over time -------------------------------------------------------------------------------------------- */
@@ -259,7 +259,7 @@ static void test_memory_over_time(void **state)
     assert_int_equal(sim->peak[p.host->index], 1600 + 40); /* nothing is long: x has gone when y comes */
     free_simulation(sim);
     sim = simulate_durations(p.step, (double[]){1, 10, 1, 1, 1, 1});
-    expect_times(sim, 0, (struct stretch[]){{0, 1}, {1, 11}, {1, 2}, {2, 3}, {3, 4}, {4, 5}});
+    expect_times(sim, 0, (struct span[]){{0, 1}, {1, 11}, {1, 2}, {2, 3}, {3, 4}, {4, 5}});
     assert_int_equal(sim->peak[p.host->index], 400 + 1600 + 40);
     assert_int_equal(sim->peak[p.device->index], 0);
     free_simulation(sim);
@@ -288,7 +288,7 @@ static void test_the_critical_path_is_one_step_long(void **state)
     add_paper(&p, p.host->lane[LANE_REPORT], "c", NULL, x, NULL);
     finish_paper(&p);
     struct simulation *sim = simulate_durations(p.step, (double[]){9, 1, 5});
-    expect_times(sim, 2, (struct stretch[]){{20, 29}, {29, 30}, {30, 35}});
+    expect_times(sim, 2, (struct span[]){{20, 29}, {29, 30}, {30, 35}});
     json_t *told = simulation_json(sim), *found = json_object_get(told, "critical_path");
     expect_number("step", json_number_value(json_object_get(told, "step_ms")), 1e4);
     assert_int_equal(json_array_size(found), COUNT(path));
@@ -341,7 +341,7 @@ static double *random_seconds(size_t n, uint64_t seed)
 
 /* The other way to the same times: without shared links a task starts when the last of its predecessors has ended, and
  * these all come before it in the order (iteration, position). */
-static void longest_paths(const struct step *s, const double *seconds, int steps, struct stretch *span)
+static void longest_paths(const struct step *s, const double *seconds, int steps, struct span *span)
 {
     int n = (int)s->n, n_lanes = s->pool->machine->n_lanes, *last = allocate((size_t)n_lanes, sizeof *last);
     double *iteration_end = allocate((size_t)steps, sizeof *iteration_end);
@@ -359,7 +359,7 @@ static void longest_paths(const struct step *s, const double *seconds, int steps
             if (t->edges[e].wait && from >= 0)
                 start = fmax(start, span[from].end);
         }
-        span[node] = (struct stretch){start, start + seconds[node % n]};
+        span[node] = (struct span){start, start + seconds[node % n]};
         iteration_end[node / n] = fmax(iteration_end[node / n], span[node].end);
         if (t->lane->kind == LANE_COMPUTE)
             computed[node / n] = fmax(computed[node / n], span[node].end);
@@ -370,7 +370,7 @@ static void longest_paths(const struct step *s, const double *seconds, int steps
 
 static void expect_longest_paths(const struct simulation *sim)
 {
-    struct stretch *span = allocate((size_t)sim->steps * sim->step->n, sizeof *span);
+    struct span *span = allocate((size_t)sim->steps * sim->step->n, sizeof *span);
     longest_paths(sim->step, sim->seconds, sim->steps, span);
     for (int i = 0; i < sim->steps; i++)
         expect_times(sim, i, &span[(size_t)i * sim->step->n]);
@@ -400,7 +400,7 @@ static void test_what_follows_the_pattern_repeats_it(void **state)
         double *seconds = random_seconds(p.step->n, seed);
         struct simulation *sim = simulate_durations(p.step, seconds);
         size_t n = p.step->n, steps = (size_t)(sim->steps + 8 * sim->pattern), pattern = (size_t)sim->pattern;
-        struct stretch *span = allocate(steps * n, sizeof *span);
+        struct span *span = allocate(steps * n, sizeof *span);
         longest_paths(p.step, seconds, (int)steps, span);
         assert_true(sim->settled);
         longer += sim->steps > 4;

@@ -187,6 +187,27 @@ static void test_further_lanes(void **state)
     free(wide), free(narrow);
 }
 
+/* Where memory has room for all tensors nobody waits for bytes; where it has not, or that is asked for, b's writer
+ * waits for a's slow reader. */
+static void test_bytes_are_shared_where_memory_is_scarce(void **state)
+{
+    (void)state;
+    static const char tasks[] = "tensor a gpu 40 work\ntensor b gpu 40 work\ntask f gpu.compute 1 writes=a\n"
+                                "task slow gpu.upload 5 reads=a\ntask g gpu.compute 1 writes=b\n";
+    static const struct {
+        const char *device;
+        double period;
+    } cases[] = {{"device gpu memory=80", 6}, {"device gpu memory=79", 7}, {"device gpu memory=80 share", 7}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = format_string("%s\n%s", cases[i].device, tasks);
+        struct simulation *sim = simulate_text(text);
+        expect_number("period", sim->period, cases[i].period);
+        assert_int_equal(sim->step->high[0], 40);
+        end_simulation(sim);
+        free(text);
+    }
+}
+
 /* On the sender's down and the receiver's up link, at the smaller share; both latencies. */
 static void test_between_devices(void **state)
 {
@@ -675,6 +696,7 @@ int main(void)
         cmocka_unit_test(test_a_tensor_of_several_steps_lies_in_memory_once),
         cmocka_unit_test(test_memory_of_what_runs_seldom),
         cmocka_unit_test(test_further_lanes),
+        cmocka_unit_test(test_bytes_are_shared_where_memory_is_scarce),
         cmocka_unit_test(test_between_devices),
         cmocka_unit_test(test_the_disk),
         cmocka_unit_test(test_conditional_tasks),
