@@ -49,7 +49,7 @@ static void add_item(struct row *r, void *item) { *APPEND(r->item, r->n, r->cap)
 
 static bool is_whole(const struct survey *v, const struct tensor *root)
 {
-    return !root->shard && root->class == MEM_PARAMETERS && v->shards[root->alike->id].n > 0;
+    return !root->shard && !root->mirrors && root->class == MEM_PARAMETERS && v->shards[root->alike->id].n > 0;
 }
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
