@@ -144,9 +144,8 @@ static void climb(struct planner *p)
 /* What the formula says of the plan; it knows of one device. */
 static double formula_of(const struct planner *p, const struct plan *plan)
 {
-    return p->list->timed && p->list->one_lane
-               ? plan_seconds(&p->list->timing, plan->on_cpu, plan->order, false)
-               : INFINITY;
+    return p->list->timed && p->list->one_lane ? plan_seconds(&p->list->timing, plan->on_cpu, plan->order, false)
+                                               : INFINITY;
 }
 
 /* Does the simulator say the same?  Then its best choice is the best. */
@@ -213,26 +212,21 @@ static void look_at_all(struct planner *p)
 
 /* ---- what fits --------------------------------------------------------------------------------------------------- */
 
-/* The least budget of a device with which the plan fits, when all others have enough. */
-static size_t smallest_budget(const struct planner *p, struct plan *plan, struct device *d)
+/* The least budgets, by device, with which the plan fits; the caller frees them. */
+static size_t *smallest_budgets(const struct planner *p, const struct plan *plan)
 {
-    const struct pool *pool = p->list->step->pool;
-    size_t low = 0, high = (size_t)1 << 50, *budget = allocate((size_t)pool->machine->n_devices + 1, sizeof *budget);
-    for (int i = 0; i <= pool->machine->n_devices; i++)
-        budget[i] = pool->machine->device[i].budget, pool->machine->device[i].budget = high;
-    while (low < high) {
-        d->budget = (low + high) / 2;
-        struct problem *why_not = try_plan(p, plan);
-        if (why_not)
-            low = d->budget + 1;
-        else
-            high = d->budget;
-        free(why_not);
-    }
-    for (int i = 0; i <= pool->machine->n_devices; i++)
-        pool->machine->device[i].budget = budget[i];
-    free(budget);
-    return high;
+    const struct machine *m = p->list->step->pool->machine;
+    size_t *budget = allocate((size_t)m->n_devices + 1, sizeof *budget);
+    for (int i = 0; i <= m->n_devices; i++)
+        budget[i] = m->device[i].budget, m->device[i].budget = (size_t)1 << 50;
+    struct edit *e = open_edit(p->list->step);
+    move_updates(p->list, e, plan->on_cpu, plan->order, false);
+    struct forecast f = try_step(p->list->step, p->costs);
+    undo(e);
+    for (int i = 0; i <= m->n_devices; i++)
+        m->device[i].budget = budget[i], budget[i] = f.need[i];
+    free_forecast(&f);
+    return budget;
 }
 
 /* A choice that needs few bytes of the device as far as the host has room for it: the most for their host bytes first.
@@ -257,16 +251,16 @@ static void choose_small(const struct planner *p, struct plan *plan)
 }
 
 /* Ends the program: for each device that is too small for the plan, the budget that is not. */
-static _Noreturn void refuse(const struct planner *p, struct plan *plan, bool any)
+static _Noreturn void refuse(const struct planner *p, const struct plan *plan, bool any)
 {
     const struct machine *m = p->list->step->pool->machine;
     char *text = copy_string("");
+    size_t *least = smallest_budgets(p, plan);
     for (int i = 0; i <= m->n_devices; i++) {
         struct device *d = &m->device[i];
-        size_t least = smallest_budget(p, plan, d);
-        char *more = least <= d->budget ? copy_string("")
-                                        : format_string("%s device %s needs %zu bytes, the budget is %zu;",
-                                                        *text ? "," : "", d->id, least, d->budget);
+        char *more = least[i] <= d->budget ? copy_string("")
+                                           : format_string("%s device %s needs %zu bytes, the budget is %zu;",
+                                                           *text ? "," : "", d->id, least[i], d->budget);
         char *both = format_string("%s%s", text, more);
         free(text), free(more);
         text = both;
@@ -420,7 +414,8 @@ static struct plan choose(struct planner *p)
             write_plan(path, p->list, plan.on_cpu, plan.order);
     }
     bool any = p->wishes->overlap == OVERLAP_PLAN && !given;
-    if (plan.period == INFINITY && p->wishes->recompute == RECOMPUTE_OFF) {
+    bool others = p->wishes->recompute != RECOMPUTE_OFF || p->wishes->swap != SWAP_OFF; /* may yet make room */
+    if (plan.period == INFINITY && !others) {
         if (any)
             choose_small(p, &plan);
         refuse(p, &plan, any);

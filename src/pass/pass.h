@@ -45,8 +45,8 @@ struct wishes { /* what the options ask of the passes */
     enum recompute recompute;
     enum overlap overlap;
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
-    bool gather;      /* parameters lie in shards ... */
-    int gather_ahead; /* ... and are gathered so many layers before their use */
+    bool gather;              /* parameters lie in shards ... */
+    int gather_ahead;         /* ... and are gathered so many layers before their use */
     enum swap swap;
     unsigned swap_what; /* a bit per enum memory_class */
 };

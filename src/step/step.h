@@ -51,7 +51,7 @@ struct tensor {
     size_t alike_begin;
     bool shard; /* keeps its part of `alike`, of which tasks read copies that are gathered for them (ZeRO-3) */
 
-    /* Of a replica that a pass has made, what it mirrors: it is written whenever a replica is while nothing runs.  Those
+    /* Of a replica that a pass has made, what it mirrors: it is written whenever a replica is while nothing runs. Those
      * of one `alike` are a chain, which begins there. */
     const struct tensor *mirrors;
     struct tensor *first_mirror, *next_mirror;
