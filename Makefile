@@ -61,6 +61,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | build/packages
 	@echo "compile  $<"; mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -MMD -MP -c -o $@ $<
 
+# The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
+$(BUILD)/src/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
+
 # The kernels and the default training text travel inside the program.  Folders among the prerequisites: their time
 # changes when a file comes or goes.
 build/embedded.c: $(KERNELS) $(TEXT) src/base/embed.awk $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))

@@ -322,7 +322,9 @@ static void test_the_shipped_lists(void **state)
                    {"broadcast", true, 0.009},
                    {"broadcast-queues", true, 0.011},
                    {"broadcast-one-link", true, 0.00708},
-                   {"snapshot", false, 0.008}};
+                   {"snapshot", false, 0.008},
+                   {"overlap", true, 0.018},
+                   {"overlap", false, 0.018}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *path = format_string("data/steps/%s.txt", shipped[i].name);
         struct step *s = read_list(path);

@@ -3,142 +3,6 @@
 #include "cmd.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-enum { WARM_UP = 3, MEASURED = 9 };
-
-struct kind { /* tasks of one name, lane kind and size */
-    struct task_cost cost;
-    double *ns;
-    size_t n, cap;
-};
-struct series { /* nanoseconds */
-    double *ns;
-    size_t n, cap;
-};
-struct collected {
-    struct kind *kinds;
-    size_t n, cap;
-    uint64_t *lane_end; /* by lane */
-    struct series gaps[LANE_KINDS];
-};
-
-static struct kind *find_kind(struct collected *c, const struct task *t)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        const struct task_cost *k = &c->kinds[i].cost;
-        if (k->lane == t->lane->kind && k->flops == t->flops && k->bytes == (double)t->bytes &&
-            strcmp(k->name, t->name) == 0)
-            return &c->kinds[i];
-    }
-    struct kind *k = APPEND(c->kinds, c->n, c->cap);
-    k->cost = (struct task_cost){.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
-    snprintf(k->cost.name, sizeof k->cost.name, "%s", t->name);
-    return k;
-}
-
-/* From the end of the task before on the lane, of tasks that waited for nothing else. */
-static void collect_gap(struct collected *c, const struct task *t, uint64_t start, uint64_t end)
-{
-    uint64_t before = c->lane_end[t->lane->index];
-    bool waits = false;
-    for (size_t i = 0; i < t->n_edges; i++)
-        waits |= t->edges[i].wait;
-    if (before && !waits && start >= before) {
-        struct series *g = &c->gaps[t->lane->kind];
-        *APPEND(g->ns, g->n, g->cap) = (double)(start - before);
-    }
-    c->lane_end[t->lane->index] = end;
-}
-
-/* The steps after the warm-up, in which kernels are compiled and caches filled. */
-static void collect(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                    uint64_t end)
-{
-    (void)s;
-    if (number <= WARM_UP)
-        return;
-    struct kind *k = find_kind(context, t);
-    *APPEND(k->ns, k->n, k->cap) = (double)(end - start);
-    collect_gap(context, t, start, end);
-}
-
-/* ---- copies ---------------------------------------------------------------------------------------------------- */
-
-static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, bool upload)
-{
-    double best = 1e9;
-    for (int i = 0; i < 7; i++) {
-        uint64_t start = now_ns();
-        if (upload)
-            write_buffer(d, buffer, host, bytes);
-        else
-            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
-        best = MIN(best, 1e-9 * (double)(now_ns() - start));
-    }
-    return best;
-}
-
-/* A small and a large copy give latency and bandwidth. */
-static struct lane_speed measure_link(struct device *d, bool upload)
-{
-    enum { SMALL = 4096, LARGE = 32 << 20 };
-    cl_mem buffer;
-    void *host = allocate(LARGE, 1);
-    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
-    time_copy(d, buffer, host, LARGE, true); /* the pages are touched */
-    double small = time_copy(d, buffer, host, SMALL, upload), large = time_copy(d, buffer, host, LARGE, upload);
-    CL(clReleaseMemObject(buffer));
-    free(host);
-    return (struct lane_speed){(LARGE - SMALL) / MAX(large - small, 1e-9), small};
-}
-
-/* ---- the command ----------------------------------------------------------------------------------------------- */
-
-/* Host seconds to issue a task and, when all has ended, to collect it. */
-static double measure_issue(struct trainer *t, uint32_t first)
-{
-    enum { TRIES = 5 };
-    double seconds[TRIES];
-    for (uint32_t i = 0; i < TRIES; i++) {
-        uint64_t start = now_ns();
-        run_step(t, first + i);
-        uint64_t issued = now_ns();
-        wait_lanes(t->train);
-        uint64_t ended = now_ns();
-        drain(t->train);
-        seconds[i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
-    }
-    return trace_median(seconds, TRIES);
-}
-
-static void run_trial(struct trainer *t, struct collected *c)
-{
-    init_random(t->model, 1);
-    c->lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c->lane_end);
-    execution.observe = collect;
-    execution.observe_context = c;
-    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
-        run_step(t, i);
-    drain(t->train);
-    execution.observe = NULL;
-    free(c->lane_end);
-}
-
-static void keep_medians(struct costs *to, struct collected *c)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        struct kind *k = &c->kinds[i];
-        k->cost.ns = MAX(trace_median(k->ns, k->n), 1);
-        *APPEND(to->tasks, to->n_tasks, to->cap_tasks) = k->cost;
-        free(k->ns);
-    }
-    free(c->kinds);
-    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
-        to->gap[k] = 1e-9 * trace_median(c->gaps[k].ns, c->gaps[k].n);
-        free(c->gaps[k].ns);
-    }
-}
 
 int cmd_profile(int argc, char **argv)
 {
@@ -149,27 +13,13 @@ int cmd_profile(int argc, char **argv)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
     abandon(open_writer(s->output)); /* better to learn now than after the trial that it cannot be written */
     s->time_tasks = true;
-    struct collected collected = {.n = 0};
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, false);
-    struct device *d = &t->machine->device[0];
-    char driver[128] = "", *shape = describe_shape(t);
-    clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
-    struct costs c = {.measured = true,
-                      .device = d->name,
-                      .driver = driver,
-                      .engine = (char *)engine_name(t),
-                      .units = d->units,
-                      .vector = d->vector};
-    run_trial(t, &collected);
-    keep_medians(&c, &collected);
-    c.issue = measure_issue(t, WARM_UP + MEASURED + 1);
-    c.link[LANE_UPLOAD] = measure_link(d, true);
-    c.link[LANE_DOWNLOAD] = measure_link(d, false);
-    for (int i = 0; i < MEM_CLASSES; i++)
-        c.peak_memory[i] = (double)t->train->peak[0][i];
-    write_profile(s->output, &c, shape);
-    note("%s: %zu kinds of tasks of %s on %s", s->output, c.n_tasks, shape, d->name);
-    free(c.tasks), free(shape);
+    char *shape = describe_shape(t);
+    struct costs *c = measure_costs(t);
+    write_profile(s->output, c, shape);
+    note("%s: %zu kinds of tasks of %s on %s", s->output, c->n_tasks, shape, c->device);
+    free(shape);
+    free_costs(c);
     free_trainer(t);
     free(words);
     return EXIT_OK;

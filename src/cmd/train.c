@@ -28,6 +28,7 @@ int cmd_train(int argc, char **argv)
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &words, &n_words);
     refuse_words(words, n_words);
     s->time_tasks = true; /* for the ends of steps */
+    run_trial_for(s);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
     resolve(s, t);
     if (s->resume)

@@ -157,6 +157,8 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the
  * driver's exp and log do. */
 unsigned vector_width(const struct machine *m);
+/* Cores of the host on which no device computes. */
+unsigned spare_cores(const struct machine *m);
 /* One line for people: "2 x pthread-... (sub-devices, 1 unit each)". */
 char *describe_machine(const struct machine *m);
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */

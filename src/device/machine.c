@@ -419,6 +419,12 @@ static unsigned count_cores(const struct machine *m)
     return cores;
 }
 
+unsigned spare_cores(const struct machine *m)
+{
+    unsigned used = count_cores(m);
+    return m->host->units > used ? m->host->units - used : 0;
+}
+
 unsigned vector_width(const struct machine *m)
 {
     for (int i = 1; i < m->n_devices; i++)

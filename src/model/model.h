@@ -341,8 +341,12 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
 void backward_unit(struct build *b, struct tape *tape, int unit);
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
 
-/* ---- optimizer.c ----------------------------------------------------------------------------------------------- */
+/* ---- optimizer.c, adamw_host.c
+ * ----------------------------------------------------------------------------------------------- */
 
+/* AdamW of a task on the host, of the kernel's accesses and args (adamw_host.c). */
+host_function adamw_on_host;
+double measure_adamw(size_t elements); /* seconds of one, alone on a core */
 /* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
 void end_group(struct build *b, int unit, bool grouped);
 /* Behind the last group: a unit's gradient goes, in shards, to the data-parallel ranks that sum it; and is summed. */

@@ -209,11 +209,13 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     size_t n = s.end - s.begin, held = updated_by(b->model, unit, r->rank).begin;
     size_t n_decay = b->model->part[b->member]->unit[unit].n_decay;
     struct shard of_state = {s.begin - held, s.end - held};
-    set_elementwise(LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n),
-                           INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
-                           INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
-                           INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control),
-                           IN(r->state), ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0)));
+    struct task *task =
+        LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
+               INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
+               INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control), IN(r->state),
+               ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0));
+    set_elementwise(task);
+    task->host_run = adamw_on_host;
 }
 
 /* Shard k of parameters or gradients on every data-parallel rank; the caller frees it. */

@@ -49,7 +49,7 @@ static void add_item(struct row *r, void *item) { *APPEND(r->item, r->n, r->cap)
 
 static bool is_whole(const struct survey *v, const struct tensor *root)
 {
-    return !root->shard && root->class == MEM_PARAMETERS && v->shards[root->alike->id].n > 0;
+    return !root->shard && !root->mirrors && root->class == MEM_PARAMETERS && v->shards[root->alike->id].n > 0;
 }
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
@@ -79,11 +79,17 @@ static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
         *APPEND(w->reader, w->n, w->cap) = t;
 }
 
+/* Or a copy that brings what the host has updated. */
+static bool updates(const struct task *t)
+{
+    return t->role == ROLE_UPDATE || (t->copy && t->access[1].tensor->root->mirrors);
+}
+
 static void note_task(struct survey *v, struct task *t)
 {
     for (int k = 0; k < t->n_access; k++) {
         struct tensor *root = t->access[k].tensor->root;
-        if (!is_whole(v, root) || t->role == ROLE_UPDATE)
+        if (!is_whole(v, root) || updates(t))
             continue;
         if (!t->copy)
             note_reader(v, t, root);
@@ -194,14 +200,15 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w, si
 
 /* ---- updates ---------------------------------------------------------------------------------------------------- */
 
-/* The shard on that device which keeps just these bytes. */
+/* Of the shard on that device which keeps these bytes. */
 static struct tensor *shard_for(const struct survey *v, const struct tensor *x)
 {
     const struct row *shards = &v->shards[x->root->alike->id];
+    size_t begin = x->root->alike_begin + x->offset;
     for (size_t i = 0; i < shards->n; i++) {
         struct tensor *s = shards->item[i];
-        if (s->device == x->device && s->alike_begin == x->root->alike_begin + x->offset && s->bytes == x->bytes)
-            return s;
+        if (s->device == x->device && s->alike_begin <= begin && begin + x->bytes <= s->alike_begin + s->bytes)
+            return new_range(v->step->pool, s, x->name, begin - s->alike_begin, begin - s->alike_begin + x->bytes);
     }
     CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
     return NULL;
@@ -212,7 +219,7 @@ static void update_shards(struct survey *v, struct edit *e)
     const struct step *s = v->step;
     size_t n = s->n;
     for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < s->task[i]->n_access && s->task[i]->role == ROLE_UPDATE; k++) {
+        for (int k = 0; k < s->task[i]->n_access && updates(s->task[i]); k++) {
             struct tensor *x = s->task[i]->access[k].tensor;
             if (is_whole(v, x->root))
                 repoint(e, s->task[i], x, shard_for(v, x));

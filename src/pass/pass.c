@@ -6,6 +6,7 @@
 #include <string.h>
 
 const struct pass passes[] = {
+    {"overlap", wants_overlap, run_overlap, {"--overlap all-cpu"}},
     {"broadcast",
      wants_broadcast,
      run_broadcast,

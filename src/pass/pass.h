@@ -1,6 +1,7 @@
 /* pass.h - the techniques: each rewrites the list of a training step, and none changes what is computed.
  *
  *     pass        the table of passes, and running them in its order         pass.c
+ *     overlap     updates run on the CPU, layer by layer, under the device   overlap.c, overlap_list.c, overlap_plan.c
  *     broadcast   new parameters go out in slices, over several queues       broadcast.c
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
@@ -19,6 +20,14 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
+enum overlap {
+    OVERLAP_OFF,
+    OVERLAP_PLAN,
+    OVERLAP_LOCAL,
+    OVERLAP_SLACK,
+    OVERLAP_ALL_CPU,
+    OVERLAP_ALL_DEVICE,
+};
 struct broadcast_wishes {
     int queues, slices; /* of a device, 0: the pass is off; of a shard */
     bool at_random;     /* how slices are dealt, by this seed */
@@ -35,8 +44,10 @@ struct wishes { /* what the options ask of the passes */
     struct snapshot_wishes snapshot;
     struct broadcast_wishes broadcast;
     enum recompute recompute;
-    bool gather;      /* parameters lie in shards ... */
-    int gather_ahead; /* ... and are gathered so many layers before their use */
+    enum overlap overlap;
+    const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
+    bool gather;              /* parameters lie in shards ... */
+    int gather_ahead;         /* ... and are gathered so many layers before their use */
     enum swap swap;
     unsigned swap_what; /* a bit per enum memory_class */
 };
@@ -68,6 +79,8 @@ void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 
+bool wants_overlap(const struct wishes *w);
+bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_broadcast(const struct wishes *w);
 bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_snapshot(const struct wishes *w);

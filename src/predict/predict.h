@@ -116,6 +116,7 @@ struct span { /* of a task in the steady step: seconds from that step's start, w
 struct forecast {
     struct problem *why_not; /* NULL: it fits and can be run */
     double period;           /* seconds per step; NAN where it does not fit, or nobody knows how long its tasks take */
+    double alone;            /* of one step from its start to its last end: the period with a barrier between steps */
     struct span *span;       /* by position; NULL where there is no period */
     size_t n, n_devices;     /* tasks; devices with the host */
     size_t *need;            /* by device: bytes of its arena, as far as all fits: what a budget must be */

@@ -69,14 +69,18 @@ static void note_times(struct forecast *f, const struct simulation *sim)
     for (size_t i = 0; i < f->n; i++)
         from = before[i].blocker == SKIPPED ? from : fmax(from, before[i].end);
     f->period = sim->period;
+    f->alone = 0;
     f->span = allocate(f->n, sizeof *f->span);
-    for (size_t i = 0; i < f->n; i++)
+    for (size_t i = 0; i < f->n; i++) {
+        const struct moment *first = &sim->moments[i];
+        f->alone = fmax(f->alone, first->blocker == SKIPPED ? 0 : first->end);
         f->span[i] = (struct span){m[i].start - from, m[i].end - from};
+    }
 }
 
 struct forecast try_and_look(const struct step *s, const struct costs *c, simulation_look *look, void *context)
 {
-    struct forecast f = {.period = NAN};
+    struct forecast f = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
     struct step *draft = draft_of(s, &f.task);
     struct spot *spots = save_spots(s->pool);

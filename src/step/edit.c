@@ -188,6 +188,22 @@ void let_go(struct edit *e, struct tensor *x)
             CHANGE(e, p->tensors[i]->persistent, false);
 }
 
+void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->root->alone, true); }
+
+struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d)
+{
+    struct tensor *m = new_bytes_tensor(e->step->pool, d, x->class, x->name, x->bytes);
+    CHECK(x->root->persistent, "tensor %s does not persist", x->name);
+    m->persistent = true;
+    m->alike = x->root->alike;
+    m->alike_begin = x->root->alike_begin + x->offset;
+    m->mirrors = x;
+    struct tensor *first = e->step->pool->tensors[x->root->alike->id];
+    m->next_mirror = first->first_mirror;
+    CHANGE(e, first->first_mirror, m);
+    return m;
+}
+
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new)
 {
     CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,

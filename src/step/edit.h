@@ -37,6 +37,10 @@ void set_home(struct edit *e, struct tensor *x, struct device *d);
 /* A persistent tensor whose value no task needs from the step before: from now on it has no bytes but while it is used.
  */
 void let_go(struct edit *e, struct tensor *x);
+/* The tensor shares its bytes with no other of its list. */
+void set_alone(struct edit *e, struct tensor *x);
+/* A new tensor on d that persists and holds what x holds before the first iteration, and what set-up writes to x. */
+struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d);
 /* t touches `new`, of the same size, where it touched `old` or a view of it. */
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new);
 

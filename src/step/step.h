@@ -51,6 +51,11 @@ struct tensor {
     size_t alike_begin;
     bool shard; /* keeps its part of `alike`, of which tasks read copies that are gathered for them (ZeRO-3) */
 
+    /* Of a replica that a pass has made, what it mirrors: it is written whenever a replica is while nothing runs. Those
+     * of one `alike` are a chain, which begins there. */
+    const struct tensor *mirrors;
+    struct tensor *first_mirror, *next_mirror;
+
     /* set by place(), of roots: */
     struct step *step; /* the list it lives in; NULL while unused or persistent */
     int first, last;   /* positions in that list between which its bytes are held */
@@ -196,8 +201,10 @@ struct task {
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
-    bool gated;       /* an update that starts when the norm is known, or the last backward has ended (gate.c) */
-    bool span;        /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
+    host_function
+        *host_run; /* the same work on the host, of accesses and args in the same order; NULL: there is none */
+    bool gated;    /* an update that starts when the norm is known, or the last backward has ended (gate.c) */
+    bool span;     /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
     struct edge *edges; /* part of the step's */

@@ -143,8 +143,19 @@ void *tensor_memory(const struct tensor *t)
     return (char *)slab_of(t)->host + t->root->address + t->offset;
 }
 
+static void write_mirrors(const struct tensor *t, const void *from)
+{
+    size_t at = t->root->alike_begin + t->offset;
+    for (struct tensor *m = t->root->alike->first_mirror; m; m = m->next_mirror) {
+        size_t begin = MAX(m->alike_begin, at), end = MIN(m->alike_begin + m->bytes, at + t->bytes);
+        if (begin < end)
+            memcpy((char *)tensor_memory(m) + (begin - m->alike_begin), (const char *)from + (begin - at), end - begin);
+    }
+}
+
 void write_tensor(struct tensor *t, const void *from)
 {
+    write_mirrors(t, from);
     if (t->device->is_host)
         memcpy(tensor_memory(t), from, t->bytes);
     else

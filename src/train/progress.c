@@ -117,6 +117,7 @@ void print_summary(struct progress *p)
            n == 1 ? "" : "each of ", n, n == 1 ? "" : "s", t->train->n, p->flops / 1e9);
     if (n > 1)
         print_memory(stdout, t->pool, (struct step *[]){t->train}, 1);
+    print_reports(stdout, t->passes, t->n_passes);
     printf("\n");
     fflush(stdout);
     free(devices);

@@ -135,6 +135,13 @@ static struct option options[] = {
     {"gather-ahead", 0, OPT_INT, &s.gather_ahead, "N", 0, MAX_LAYERS, DEVICES,
      "with --zero 3: parameters are gathered N layers before they are used, and so many more layers' are held",
      BUILD_ALL, false},
+    {"overlap", 0, OPT_CHOICE, &s.overlap, "off|plan|local|slack|all-cpu|all-device", 0, 0, PASSES,
+     "run optimizer updates of some layers on the CPU while the device goes on. plan: those with which a step is "
+     "shortest; local: by what the CPU has still to do at the end of each layer's backward; slack: by how late they "
+     "would be",
+     BUILD_ALL, false},
+    {"overlap-plan", 0, OPT_TEXT, &s.overlap_plan, "FILE", 0, 0, PASSES,
+     "of --overlap plan: the plan as text, read when the file is there, else written", BUILD_ALL, false},
 
     {"recompute", 0, OPT_CHOICE, &s.recompute, "off|full|selective|auto", 0, 0, PASSES,
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
@@ -222,8 +229,8 @@ static struct option options[] = {
 
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, 0, 0, PREDICTING,
      "predict the step on a virtual clock; needs --profile or --hardware", CMD_PLAN, false},
-    {"profile", 0, OPT_INPUT, &s.profile, "FILE", 0, 0, PREDICTING, "task times that `yard profile` measured", CMD_PLAN,
-     false},
+    {"profile", 0, OPT_INPUT, &s.profile, "FILE", 0, 0, PREDICTING,
+     "task times that `yard profile` measured; train: for --overlap, instead of a trial", CMD_TRAIN | CMD_PLAN, false},
     {"hardware", 0, OPT_INPUT, &s.hardware, "FILE", 0, 0, PREDICTING,
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed (bench: with --broadcast)",
@@ -301,6 +308,7 @@ static void set_defaults(void)
         .snapshot_every = 1,
         .snapshot_slots = 2,
         .iterations = 16,
+        .overlap = "off",
         .sample_tokens = 200,
         .watchdog = 60,
         .prompt = "\n",
@@ -388,6 +396,8 @@ static void derive(enum command command)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
     if (s.hardware && command == CMD_BENCH && !s.broadcast)
         fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
+    if (s.overlap_plan && strcmp(s.overlap, "plan") != 0)
+        fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", s.overlap_plan);
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware && !s.list)
@@ -396,7 +406,7 @@ static void derive(enum command command)
              "--list that has them");
     if (s.profile && s.hardware)
         fail(EXIT_USAGE, "--profile and --hardware both say how long tasks take: leave one out");
-    if ((s.what_if || s.profile) && !s.simulate && !s.print_list)
+    if ((s.what_if || s.profile) && !s.simulate && !s.print_list && strcmp(s.overlap, "off") == 0)
         fail(EXIT_USAGE, "--profile and --what-if serve the prediction: add --simulate");
     if (s.serial && (s.pace || s.delay_seed >= 0))
         fail(EXIT_USAGE, "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");

@@ -56,12 +56,13 @@ struct settings {
     bool serial, audit, json, print, verify, simulate, print_list, view;
     const char *deal, *main_queue;
     int64_t queues, slices; /* of a broadcast */
-    const char *recompute, *swap, *swap_what, *after;
+    const char *recompute, *overlap, *overlap_plan, *swap, *swap_what, *after;
     bool broadcast; /* bench */
     const char *snapshot;
     int64_t snapshot_every, snapshot_slots, iterations;
     const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
+    struct costs *costs; /* of a trial: not an option; the trainer frees them */
     double pace_scale;
     int64_t delay_seed; /* -1: no delays */
     bool time_tasks;    /* queues carry times without a trace: not an option */
@@ -230,6 +231,13 @@ void show_evaluation(struct progress *p, uint32_t number, double loss);
 /* Behind a run of some length: its mean rate, and the share of what the devices can do. */
 void show_rate(const struct progress *p);
 void free_progress(struct progress *p);
+
+/* ---- trial.c --------------------------------------------------------------------------------------------------- */
+
+/* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
+struct costs *measure_costs(struct trainer *t);
+/* Where a plan is to be made of times that no file gives: those of a trainer without overlap, into s->costs. */
+void run_trial_for(struct settings *s);
 
 /* ---- peak.c ---------------------------------------------------------------------------------------------------- */
 

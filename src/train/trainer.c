@@ -262,7 +262,7 @@ static struct machine *make_machine(struct trainer *t)
                                 .vector = (unsigned)s->vector,
                                 .oversubscribe = s->oversubscribe};
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
-    t->costs = file ? read_costs(file) : NULL;
+    t->costs = file ? read_costs(file) : s->costs;
     if (s->profile && !t->costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
@@ -359,6 +359,7 @@ struct wishes wishes_of(const struct settings *s)
 {
     static const char *const recompute[] = {"off", "selective", "full", "auto"};
     static const char *const swap[] = {"off", "auto", "layer", "microbatch"};
+    static const char *const overlap[] = {"off", "plan", "local", "slack", "all-cpu", "all-device"};
     return (struct wishes){.snapshot = {.file = s->snapshot,
                                         .every = (int)s->snapshot_every,
                                         .slots = (int)s->snapshot_slots,
@@ -368,6 +369,8 @@ struct wishes wishes_of(const struct settings *s)
                                          .at_random = strcmp(s->deal, "random") == 0,
                                          .seed = (uint64_t)s->seed,
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
+                           .overlap = (enum overlap)number_of(s->overlap, overlap),
+                           .overlap_plan = s->overlap_plan,
                            .gather = s->zero == 3,
                            .gather_ahead = (int)s->gather_ahead,
                            .recompute = (enum recompute)number_of(s->recompute, recompute),

@@ -1,0 +1,64 @@
+/* overlap.h - where each layer's update runs: the question as numbers, and its answers (overlap_plan.c), for overlap.c.
+ *
+ * A step has the device's work in list order; time 0 is its start, and all times count the device's own work but no
+ * updates.  Update i may start when its gradients are there (`release`), and its parameters are needed by the next step
+ * (`need`).  On the device (D) it takes `device` seconds of it; on the CPU (C) gradients come down, the host updates,
+ * parameters go up, each on a machine of its own that works in one order:
+ *
+ *     down_i = max(down, release_i + D updates before it) + d_i
+ *     cpu_i  = max(cpu, down_i, gate_i) + c_i                         gate: the norm, or the last backward
+ *     up_i   = max(up, cpu_i) + h_i
+ *
+ * Nothing of a step is left when the next one needs it, so steps follow each other every
+ *
+ *     T = max(fixed + all D updates, up_i - need_i of all C updates)
+ *
+ * seconds: a late update of layer i delays the next step by what it exceeds need_i.  With a barrier between steps
+ * need_i is 0.  Layer 0 is released last and needed first, so every update has a release and a tail, and the best
+ * choice is no simple rule.
+ */
+#ifndef OVERLAP_H
+#define OVERLAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct offload { /* an update that may move to the CPU: seconds and bytes */
+    double release, need, gate;
+    double device, down, host, up;
+    double device_bytes, host_bytes; /* that it holds there if it runs there */
+    bool behind_updates;             /* of the device: those released earlier delay its gradients */
+};
+struct timing {
+    struct offload *update; /* in order of release */
+    size_t n;
+    double fixed;                  /* the device's work but for these updates */
+    double device_room, host_room; /* bytes for all of them */
+};
+enum cpu_order {
+    ORDER_RELEASE, /* as gradients come */
+    ORDER_NEED,    /* of those that are there, the one that is needed first */
+    ORDER_FORWARD, /* the one that is needed first, there or not */
+    CPU_ORDERS
+};
+
+/* The formula; barrier: between the steps. */
+double plan_seconds(const struct timing *t, const bool *on_cpu, enum cpu_order order, bool barrier);
+/* The order in which the CPU takes its updates, into job[]; returns how many. */
+size_t order_updates(const struct timing *t, const bool *on_cpu, enum cpu_order order, size_t *job);
+/* The best choice for updates in order of release, exactly; false: none fits into the room. */
+bool best_choice(const struct timing *t, bool barrier, bool *on_cpu);
+/* The same for updates that all wait for a gate, in the order in which they are needed, as if their gradients had come
+ * down by then: a proposal. */
+bool best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu);
+/* No choice and no order is faster. */
+double least_seconds(const struct timing *t);
+/* The same of one choice, by what its devices have to do alone. */
+double least_of_choice(const struct timing *t, const bool *on_cpu);
+
+/* Rules that decide at the end of each layer's backward, from what has gone to the CPU so far.  local: to the CPU when
+ * what it still has to do takes no longer than this update on the device; slack: when its result would delay the next
+ * forward by no more than that. */
+void choose_locally(const struct timing *t, bool by_slack, bool *on_cpu);
+
+#endif

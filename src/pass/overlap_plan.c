@@ -1,0 +1,318 @@
+/* overlap_plan.c - the best place of every update: an exact search over labels, bounds, and two online rules.
+ *
+ * overlap.h has the formula.  For updates in order of release it is a flow shop of three machines with release times
+ * and tails, and the device beside it.  The search goes over the updates once and keeps *labels*: what the choices so
+ * far leave behind, six numbers and the bytes.  A label that is worse than another in all of them is dropped, whatever
+ * comes later; so few are left, and the best last one is the best of all 2^n choices.
+ */
+#include "overlap.h"
+
+#include "../base/base.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- the formula ------------------------------------------------------------------------------------------------- */
+
+struct machines { /* when each is free */
+    double down, cpu, up;
+};
+
+static double released(const struct offload *u, double updates) { return u->release + u->behind_updates * updates; }
+
+/* Update u goes to the CPU; returns when its parameters are back. */
+static double pass_through(struct machines *m, const struct offload *u, double updates)
+{
+    m->down = fmax(m->down, released(u, updates)) + u->down;
+    m->cpu = fmax(fmax(m->cpu, m->down), u->gate) + u->host;
+    return m->up = fmax(m->up, m->cpu) + u->up;
+}
+
+/* When each update's gradients have come down, and how long the device's own updates take. */
+static double bring_down(const struct timing *t, const bool *on_cpu, double *there)
+{
+    double down = 0, updates = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct offload *u = &t->update[i];
+        if (on_cpu[i])
+            there[i] = down = fmax(down, released(u, updates)) + u->down;
+        else
+            updates += u->device;
+    }
+    return updates;
+}
+
+/* Of the updates that are left: of those that can start by `now`, the one needed first; else the next that can. */
+static size_t next_update(const struct timing *t, const double *there, const bool *left, double now)
+{
+    size_t best = t->n;
+    double earliest = INFINITY;
+    for (size_t i = 0; i < t->n; i++) {
+        double start = fmax(fmax(there[i], t->update[i].gate), now);
+        if (!left[i] || start > earliest)
+            continue;
+        if (best == t->n || start < earliest || t->update[i].need < t->update[best].need)
+            best = i;
+        earliest = start;
+    }
+    return best;
+}
+
+size_t order_updates(const struct timing *t, const bool *on_cpu, enum cpu_order order, size_t *job)
+{
+    double *there = allocate(t->n, sizeof *there), now = 0;
+    bool *left = allocate(t->n, sizeof *left);
+    size_t n = 0;
+    bring_down(t, on_cpu, there);
+    for (size_t i = 0; i < t->n; i++)
+        if ((left[i] = on_cpu[i]))
+            job[n++] = i;
+    for (size_t k = 0; k < n && order != ORDER_RELEASE; k++) {
+        size_t i = job[k] = next_update(t, there, left, order == ORDER_FORWARD ? INFINITY : now);
+        now = fmax(fmax(now, there[i]), t->update[i].gate) + t->update[i].host;
+        left[i] = false;
+    }
+    free(there), free(left);
+    return n;
+}
+
+double plan_seconds(const struct timing *t, const bool *on_cpu, enum cpu_order order, bool barrier)
+{
+    size_t *job = allocate(t->n, sizeof *job), n = order_updates(t, on_cpu, order, job);
+    double *there = allocate(t->n, sizeof *there), cpu = 0, up = 0, late = 0;
+    double updates = bring_down(t, on_cpu, there);
+    for (size_t k = 0; k < n; k++) {
+        const struct offload *u = &t->update[job[k]];
+        cpu = fmax(fmax(cpu, there[job[k]]), u->gate) + u->host;
+        up = fmax(up, cpu) + u->up;
+        late = fmax(late, up - (barrier ? 0 : u->need));
+    }
+    free(job), free(there);
+    return fmax(t->fixed + updates, late);
+}
+
+/* ---- the best choice --------------------------------------------------------------------------------------------- */
+
+struct label {
+    double updates; /* seconds of those on the device */
+    struct machines busy;
+    double late;                     /* up_i - need_i so far, at most */
+    double device_bytes, host_bytes; /* held */
+    int before;                      /* the label that it came from; -1: none */
+    bool on_cpu;
+};
+struct search {
+    const struct timing *timing;
+    bool barrier;
+    struct label *label; /* all; the last ones are those of the update before */
+    size_t n, cap, first;
+};
+
+static double seconds_of(const struct search *s, const struct label *l)
+{
+    return fmax(s->timing->fixed + l->updates, l->late);
+}
+
+/* Is a no worse than b, whatever comes? */
+static bool dominates(const struct label *a, const struct label *b)
+{
+    return a->updates <= b->updates && a->busy.down <= b->busy.down && a->busy.cpu <= b->busy.cpu &&
+           a->busy.up <= b->busy.up && a->late <= b->late && a->device_bytes <= b->device_bytes &&
+           a->host_bytes <= b->host_bytes;
+}
+
+static void keep_label(struct search *s, const struct label *l)
+{
+    for (size_t i = s->first; i < s->n; i++)
+        if (dominates(&s->label[i], l))
+            return;
+    size_t n = s->first;
+    for (size_t i = s->first; i < s->n; i++)
+        if (!dominates(l, &s->label[i]))
+            s->label[n++] = s->label[i];
+    s->n = n;
+    *APPEND(s->label, s->n, s->cap) = *l;
+}
+
+/* Both choices for update u behind a label.  A machine that is free before the update's release is as free then. */
+static void extend(struct search *s, const struct offload *u, size_t at)
+{
+    struct label d = s->label[at], c;
+    double release = released(u, d.updates);
+    d.busy = (struct machines){fmax(d.busy.down, release), fmax(d.busy.cpu, release), fmax(d.busy.up, release)};
+    d.before = (int)at;
+    c = d;
+    c.on_cpu = true;
+    c.late = fmax(c.late, pass_through(&c.busy, u, d.updates) - (s->barrier ? 0 : u->need));
+    c.host_bytes += u->host_bytes;
+    d.on_cpu = false;
+    d.updates += u->device;
+    d.device_bytes += u->device_bytes;
+    if (d.device_bytes <= s->timing->device_room)
+        keep_label(s, &d);
+    if (c.host_bytes <= s->timing->host_room)
+        keep_label(s, &c);
+}
+
+bool best_choice(const struct timing *t, bool barrier, bool *on_cpu)
+{
+    struct search s = {.timing = t, .barrier = barrier};
+    *APPEND(s.label, s.n, s.cap) = (struct label){.before = -1};
+    for (size_t i = 0, begin = 0; i < t->n; i++) {
+        size_t end = s.first = s.n;
+        for (size_t at = begin; at < end; at++)
+            extend(&s, &t->update[i], at);
+        begin = end;
+    }
+    int best = -1;
+    for (size_t i = t->n ? s.first : 0; i < s.n; i++)
+        if (best < 0 || seconds_of(&s, &s.label[i]) < seconds_of(&s, &s.label[best]))
+            best = (int)i;
+    for (size_t i = t->n, at = (size_t)MAX(best, 0); best >= 0 && i-- > 0; at = (size_t)s.label[at].before)
+        on_cpu[i] = s.label[at].on_cpu;
+    free(s.label);
+    return best >= 0;
+}
+
+/* ---- with a gate ------------------------------------------------------------------------------------------------- */
+
+static int by_need(const void *a, const void *b)
+{
+    const struct offload *const *x = a, *const *y = b;
+    return (*x)->need < (*y)->need ? -1 : (*x)->need > (*y)->need;
+}
+
+bool best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu)
+{
+    struct timing sorted = *t;
+    const struct offload **by = allocate(t->n, sizeof *by);
+    bool *chosen = allocate(t->n, sizeof *chosen);
+    sorted.update = allocate(t->n, sizeof *sorted.update);
+    for (size_t i = 0; i < t->n; i++)
+        by[i] = &t->update[i];
+    qsort(by, t->n, sizeof(struct offload *), by_need);
+    for (size_t i = 0; i < t->n; i++) {
+        sorted.update[i] = *by[i];
+        sorted.update[i].release = by[i]->gate;
+        sorted.update[i].down = 0;
+    }
+    bool found = best_choice(&sorted, barrier, chosen);
+    for (size_t i = 0; i < t->n; i++)
+        on_cpu[by[i] - t->update] = chosen[i];
+    free(by), free(chosen), free(sorted.update);
+    return found;
+}
+
+/* ---- bounds ------------------------------------------------------------------------------------------------------ */
+
+/* Alone on the CPU, with nothing in its way. */
+static double least_late(const struct offload *u)
+{
+    return fmax(u->release + u->down, u->gate) + u->host + u->up - u->need;
+}
+
+double least_of_choice(const struct timing *t, const bool *on_cpu)
+{
+    double device = t->fixed, down = 0, host = 0, up = 0, late = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct offload *u = &t->update[i];
+        if (on_cpu[i])
+            down += u->down, host += u->host, up += u->up, late = fmax(late, least_late(u));
+        else
+            device += u->device;
+    }
+    return fmax(fmax(fmax(device, late), host), fmax(down, up));
+}
+
+/* Device time that is left over when updates fill `seconds` of the CPU, the cheapest there first, in parts. */
+static double device_left(const struct timing *t, double seconds)
+{
+    double left = 0, *share = allocate(t->n, sizeof *share);
+    for (size_t i = 0; i < t->n; i++)
+        left += t->update[i].device;
+    for (;;) {
+        size_t best = t->n;
+        for (size_t i = 0; i < t->n; i++)
+            if (share[i] == 0 && t->update[i].device > 0 &&
+                (best == t->n ||
+                 t->update[i].host * t->update[best].device < t->update[best].host * t->update[i].device))
+                best = i;
+        if (best == t->n || seconds <= 0)
+            break;
+        share[best] = t->update[best].host > seconds ? seconds / t->update[best].host : 1;
+        seconds -= share[best] * t->update[best].host;
+        left -= share[best] * t->update[best].device;
+    }
+    free(share);
+    return fmax(left, 0);
+}
+
+double least_seconds(const struct timing *t)
+{
+    double least = t->fixed, low, high;
+    for (size_t i = 0; i < t->n; i++)
+        least = fmax(least, fmin(t->fixed + t->update[i].device, least_late(&t->update[i])));
+    low = least, high = fmax(least, t->fixed + device_left(t, 0));
+    for (int i = 0; i < 60; i++) { /* the CPU has no more than the step, and the device does the rest */
+        double middle = (low + high) / 2;
+        if (t->fixed + device_left(t, middle) <= middle)
+            high = middle;
+        else
+            low = middle;
+    }
+    return low;
+}
+
+/* ---- online rules ------------------------------------------------------------------------------------------------ */
+
+struct online {
+    const struct timing *timing;
+    struct machines busy;
+    double *ends; /* by update on the CPU: when its work there ends */
+    double updates, device_bytes, host_bytes;
+};
+
+/* What the CPU has still to do at `now` of updates that it was given before. */
+static double backlog(const struct online *o, const bool *on_cpu, size_t i, double now)
+{
+    double sum = 0;
+    for (size_t k = 0; k < i; k++)
+        if (on_cpu[k])
+            sum += fmin(fmax(o->ends[k] - now, 0), o->timing->update[k].host);
+    return sum;
+}
+
+/* By how much it would delay the next step, if the device did nothing but its fixed work from now on. */
+static double delay(const struct online *o, const struct offload *u)
+{
+    struct machines m = o->busy;
+    return pass_through(&m, u, o->updates) - (o->timing->fixed + o->updates + u->need);
+}
+
+static bool goes_to_cpu(const struct online *o, bool by_slack, const bool *on_cpu, size_t i)
+{
+    const struct offload *u = &o->timing->update[i];
+    if (o->host_bytes + u->host_bytes > o->timing->host_room)
+        return false;
+    if (o->device_bytes + u->device_bytes > o->timing->device_room)
+        return true;
+    double now = released(u, o->updates);
+    return (by_slack ? delay(o, u) : backlog(o, on_cpu, i, now)) <= u->device;
+}
+
+void choose_locally(const struct timing *t, bool by_slack, bool *on_cpu)
+{
+    struct online o = {.timing = t, .ends = allocate(t->n, sizeof *o.ends)};
+    for (size_t i = 0; i < t->n; i++) {
+        const struct offload *u = &t->update[i];
+        if ((on_cpu[i] = goes_to_cpu(&o, by_slack, on_cpu, i))) {
+            pass_through(&o.busy, u, o.updates);
+            o.ends[i] = o.busy.cpu;
+            o.host_bytes += u->host_bytes;
+        } else {
+            o.updates += u->device;
+            o.device_bytes += u->device_bytes;
+        }
+    }
+    free(o.ends);
+}

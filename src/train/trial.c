@@ -1,0 +1,214 @@
+/* trial.c - how long each kind of task takes here: medians over a few training steps.
+ *
+ * `yard profile` writes them to a file.  A plan that is made right before training takes them as they are.
+ */
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WARM_UP = 3, MEASURED = 9 };
+
+struct kind { /* tasks of one name, lane kind and size */
+    struct task_cost cost;
+    double *ns;
+    size_t n, cap;
+};
+struct series { /* nanoseconds */
+    double *ns;
+    size_t n, cap;
+};
+struct collected {
+    struct kind *kinds;
+    size_t n, cap;
+    uint64_t *lane_end; /* by lane */
+    struct series gaps[LANE_KINDS];
+};
+
+static struct kind *find_kind(struct collected *c, const struct task *t)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const struct task_cost *k = &c->kinds[i].cost;
+        if (k->lane == t->lane->kind && k->flops == t->flops && k->bytes == (double)t->bytes &&
+            strcmp(k->name, t->name) == 0)
+            return &c->kinds[i];
+    }
+    struct kind *k = APPEND(c->kinds, c->n, c->cap);
+    k->cost = (struct task_cost){.lane = t->lane->kind, .layer = -1, .flops = t->flops, .bytes = (double)t->bytes};
+    snprintf(k->cost.name, sizeof k->cost.name, "%s", t->name);
+    return k;
+}
+
+/* From the end of the task before on the lane, of tasks that waited for nothing else. */
+static void collect_gap(struct collected *c, const struct task *t, uint64_t start, uint64_t end)
+{
+    uint64_t before = c->lane_end[t->lane->index];
+    bool waits = false;
+    for (size_t i = 0; i < t->n_edges; i++)
+        waits |= t->edges[i].wait;
+    if (before && !waits && start >= before) {
+        struct series *g = &c->gaps[t->lane->kind];
+        *APPEND(g->ns, g->n, g->cap) = (double)(start - before);
+    }
+    c->lane_end[t->lane->index] = end;
+}
+
+/* The steps after the warm-up, in which kernels are compiled and caches filled. */
+static void collect(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
+                    uint64_t end)
+{
+    (void)s;
+    if (number <= WARM_UP)
+        return;
+    struct kind *k = find_kind(context, t);
+    *APPEND(k->ns, k->n, k->cap) = (double)(end - start);
+    collect_gap(context, t, start, end);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------------- */
+
+static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, bool upload)
+{
+    double best = 1e9;
+    for (int i = 0; i < 7; i++) {
+        uint64_t start = now_ns();
+        if (upload)
+            write_buffer(d, buffer, host, bytes);
+        else
+            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
+        best = MIN(best, 1e-9 * (double)(now_ns() - start));
+    }
+    return best;
+}
+
+/* A small and a large copy give latency and bandwidth. */
+static struct lane_speed measure_link(struct device *d, bool upload)
+{
+    enum { SMALL = 4096, LARGE = 32 << 20 };
+    cl_mem buffer;
+    void *host = allocate(LARGE, 1);
+    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
+    time_copy(d, buffer, host, LARGE, true); /* the pages are touched */
+    double small = time_copy(d, buffer, host, SMALL, upload), large = time_copy(d, buffer, host, LARGE, upload);
+    CL(clReleaseMemObject(buffer));
+    free(host);
+    return (struct lane_speed){(LARGE - SMALL) / MAX(large - small, 1e-9), small};
+}
+
+/* ---- the trial ------------------------------------------------------------------------------------------------- */
+
+/* Host seconds to issue a task and, when all has ended, to collect it. */
+static double measure_issue(struct trainer *t, uint32_t first)
+{
+    enum { TRIES = 5 };
+    double seconds[TRIES];
+    for (uint32_t i = 0; i < TRIES; i++) {
+        uint64_t start = now_ns();
+        run_step(t, first + i);
+        uint64_t issued = now_ns();
+        wait_lanes(t->train);
+        uint64_t ended = now_ns();
+        drain(t->train);
+        seconds[i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
+    }
+    return trace_median(seconds, TRIES);
+}
+
+static void run_trial(struct trainer *t, struct collected *c)
+{
+    init_random(t->model, 1);
+    c->lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c->lane_end);
+    execution.observe = collect;
+    execution.observe_context = c;
+    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
+        run_step(t, i);
+    drain(t->train);
+    execution.observe = NULL;
+    free(c->lane_end);
+}
+
+static void keep_medians(struct costs *to, struct collected *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct kind *k = &c->kinds[i];
+        k->cost.ns = MAX(trace_median(k->ns, k->n), 1);
+        *APPEND(to->tasks, to->n_tasks, to->cap_tasks) = k->cost;
+        free(k->ns);
+    }
+    free(c->kinds);
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
+        to->gap[k] = 1e-9 * trace_median(c->gaps[k].ns, c->gaps[k].n);
+        free(c->gaps[k].ns);
+    }
+}
+
+/* Updates that can also run on the host are timed there too, one thread alone. */
+static void measure_updates(const struct trainer *t, struct costs *c)
+{
+    size_t n = c->n_tasks;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *task = t->train->task[i];
+        struct task_cost k = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+        bool known = task->host_run != adamw_on_host;
+        for (size_t e = n; e < c->n_tasks; e++)
+            known |= c->tasks[e].bytes == k.bytes;
+        if (known)
+            continue;
+        snprintf(k.name, sizeof k.name, "%s", task->name);
+        k.ns = 1e9 * measure_adamw(count_elements(task->access[0].tensor));
+        *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = k;
+    }
+}
+
+struct costs *measure_costs(struct trainer *t)
+{
+    struct device *d = &t->machine->device[0];
+    struct collected collected = {.n = 0};
+    struct costs *c = allocate(1, sizeof *c);
+    char driver[128] = "";
+    clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+    *c = (struct costs){.path = copy_string("a trial"),
+                        .measured = true,
+                        .device = copy_string(d->name),
+                        .driver = make_printable(copy_string(driver), false),
+                        .engine = copy_string(engine_name(t)),
+                        .units = d->units,
+                        .vector = d->vector,
+                        .link_share = 1,
+                        .scale_link = 1,
+                        .scale_device = 1,
+                        .scale_cpu = 1};
+    run_trial(t, &collected);
+    keep_medians(c, &collected);
+    measure_updates(t, c);
+    c->issue = measure_issue(t, WARM_UP + MEASURED + 1);
+    c->link[LANE_UPLOAD] = measure_link(d, true);
+    c->link[LANE_DOWNLOAD] = measure_link(d, false);
+    for (int i = 0; i < MEM_CLASSES; i++)
+        c->peak_memory[i] = (double)t->train->peak[0][i];
+    return c;
+}
+
+/* A plan is asked for, and no file says how long tasks take, or what the plan is. */
+static bool needs_trial(const struct settings *s)
+{
+    enum overlap o = wishes_of(s).overlap;
+    bool plans = o == OVERLAP_PLAN || o == OVERLAP_LOCAL || o == OVERLAP_SLACK;
+    return plans && !s->profile && !s->pace && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
+}
+
+void run_trial_for(struct settings *s)
+{
+    struct settings plain = *s;
+    if (!needs_trial(s))
+        return;
+    plain.overlap = "off";
+    plain.overlap_plan = plain.trace = plain.log = plain.save = NULL;
+    plain.view = plain.audit = plain.verify = false;
+    plain.delay_seed = -1;
+    plain.time_tasks = true;
+    struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
+    s->costs = measure_costs(t);
+    free_trainer(t);
+}

@@ -1,0 +1,491 @@
+/* test_overlap.c - the layered optimizer: its plan against all others, each written out as a list of its own.
+ *
+ * YARD_CASES=N runs N random instances instead of a few.
+ */
+#include "support_paper.h"
+
+#include "../src/file/file.h"
+#include "../src/pass/overlap.h"
+
+#include <math.h>
+
+enum { MOST = 12, ENOUGH = 1 << 30 };
+
+static size_t count_cases(size_t few)
+{
+    const char *text = getenv("YARD_CASES");
+    return text ? (size_t)atol(text) : few;
+}
+
+/* The kth number of an instance, from low to high. */
+static double draw(uint64_t instance, uint32_t k, double low, double high)
+{
+    return low + (high - low) * random_uniform(instance, STREAM_TEST, k, 0);
+}
+
+/* ---- the formula --------------------------------------------------------------------------------------------------
+ */
+
+/* Uniform layers where `instance` is even, else unlike ones; gated in every other pair; tight rooms in some. */
+static struct timing draw_timing(uint64_t instance, struct offload *u)
+{
+    size_t n = 1 + (size_t)draw(instance, 0, 0, MOST);
+    struct timing t = {u, n, 0, INFINITY, INFINITY};
+    bool unlike = instance & 1, gated = instance & 2;
+    double forward = 0, backward = 0, bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t k = unlike ? 10 * (uint32_t)i + 10 : 10;
+        double f = draw(instance, k, 0.5, 2), b = draw(instance, k + 1, 1, 4);
+        forward += f;
+        backward += b;
+        u[i] = (struct offload){.release = backward,
+                                .need = f,
+                                .device = draw(instance, k + 2, 0, 3),
+                                .down = draw(instance, k + 3, 0, 2),
+                                .host = draw(instance, k + 4, 0, 6),
+                                .up = draw(instance, k + 5, 0, 2),
+                                .device_bytes = floor(draw(instance, k + 6, 0, 9)),
+                                .host_bytes = floor(draw(instance, k + 7, 0, 9)),
+                                .behind_updates = !gated && i > 0};
+        bytes += u[i].device_bytes;
+    }
+    double need = forward;
+    t.fixed = forward + backward;
+    for (size_t i = 0; i < n; i++) {
+        need -= u[i].need;
+        u[i].need = fmax(need, 0);
+        u[i].release += forward;
+        u[i].gate = gated ? t.fixed : 0;
+    }
+    if (instance % 3 == 0)
+        t.device_room = floor(draw(instance, 1, 0, bytes));
+    if (instance % 5 == 0)
+        t.host_room = floor(draw(instance, 2, 0, 2 * bytes));
+    return t;
+}
+
+static bool fits(const struct timing *t, const bool *on_cpu)
+{
+    double device = 0, host = 0;
+    for (size_t i = 0; i < t->n; i++)
+        *(on_cpu[i] ? &host : &device) += on_cpu[i] ? t->update[i].host_bytes : t->update[i].device_bytes;
+    return device <= t->device_room && host <= t->host_room;
+}
+
+static void read_bits(bool *on_cpu, size_t n, size_t bits)
+{
+    for (size_t i = 0; i < n; i++)
+        on_cpu[i] = bits >> i & 1;
+}
+
+static double best_of_all(const struct timing *t, enum cpu_order order, bool barrier)
+{
+    double best = INFINITY;
+    bool on_cpu[MOST];
+    for (size_t bits = 0; bits < (size_t)1 << t->n; bits++) {
+        read_bits(on_cpu, t->n, bits);
+        double seconds = plan_seconds(t, on_cpu, order, barrier);
+        if (seconds < least_seconds(t) - 1e-9 && !barrier)
+            test_failed("choice %zx takes %g, less than the bound %g\n", bits, seconds, least_seconds(t));
+        if (seconds < least_of_choice(t, on_cpu) - 1e-9 && !barrier)
+            test_failed("choice %zx takes %g, less than its bound %g\n", bits, seconds, least_of_choice(t, on_cpu));
+        if (fits(t, on_cpu))
+            best = fmin(best, seconds);
+    }
+    return best;
+}
+
+static void test_best_choice(void **state)
+{
+    (void)state;
+    double to_bound = 0, of_local = 0, of_slack = 0, by_need = 0;
+    size_t n = 0, infeasible = 0, cases = count_cases(60);
+    for (uint64_t i = 0; i < cases; i++) {
+        struct offload u[MOST];
+        struct timing t = draw_timing(i, u);
+        bool on_cpu[MOST];
+        for (int barrier = 0; barrier < 2; barrier++) {
+            double best = best_of_all(&t, ORDER_RELEASE, barrier);
+            bool found = best_choice(&t, barrier, on_cpu);
+            assert_int_equal(found, isfinite(best));
+            if (found && (!fits(&t, on_cpu) || fabs(plan_seconds(&t, on_cpu, ORDER_RELEASE, barrier) - best) > 1e-9))
+                test_failed("instance %d, barrier %d: found %.12g, best of all %.12g\n", (int)i, barrier,
+                            plan_seconds(&t, on_cpu, ORDER_RELEASE, barrier), best);
+            if (!found || barrier) {
+                infeasible += !found && !barrier;
+                continue;
+            }
+            n++;
+            to_bound += best / least_seconds(&t) - 1;
+            by_need += 1 - fmin(best, best_of_all(&t, ORDER_NEED, false)) / best;
+            choose_locally(&t, false, on_cpu);
+            of_local += plan_seconds(&t, on_cpu, ORDER_RELEASE, false) / best - 1;
+            choose_locally(&t, true, on_cpu);
+            of_slack += plan_seconds(&t, on_cpu, ORDER_RELEASE, false) / best - 1;
+        }
+    }
+    printf("%zu instances, %zu do not fit: the best is %.2f %% above the bound, local %.2f %% and slack %.2f %% above "
+           "the best, order of need %.2f %% below\n",
+           cases, infeasible, 100 * to_bound / (double)n, 100 * of_local / (double)n, 100 * of_slack / (double)n,
+           100 * by_need / (double)n);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------------------------------
+ */
+
+struct instance { /* times in microseconds */
+    int layers, f[MOST], b[MOST], u[MOST], c[MOST], bytes[MOST];
+    double clip, up, down;
+    long device_memory, host_memory;
+};
+
+static struct instance draw_instance(uint64_t i, int most_layers)
+{
+    struct instance x = {
+        .layers = 2 + (int)draw(i, 0, 0, most_layers - 1), .clip = (double)(i & 1), .device_memory = ENOUGH};
+    double total = 0;
+    for (int l = 0; l < x.layers; l++) {
+        uint32_t k = i & 2 ? 10 * (uint32_t)l + 10 : 10;
+        x.f[l] = (int)draw(i, k, 500, 2000), x.b[l] = (int)draw(i, k + 1, 1000, 4000);
+        x.u[l] = (int)draw(i, k + 2, 100, 3000), x.c[l] = (int)draw(i, k + 3, 100, 6000);
+        x.bytes[l] = (int)draw(i, k + 4, 1000, 9000);
+        total += x.bytes[l];
+    }
+    x.up = draw(i, 1, 2e6, 2e7), x.down = draw(i, 2, 2e6, 2e7);
+    x.host_memory = ENOUGH;
+    if (i % 3 == 0) /* parameters, two gradients and activations fit, and not all of Adam's state */
+        x.device_memory = (long)(total * draw(i, 3, 2.2, 4.5)) + 10000;
+    if (i % 5 == 0)
+        x.host_memory = (long)(total * draw(i, 4, 1, 4));
+    return x;
+}
+
+static void print_machine(FILE *f, const struct instance *x, size_t on_cpu)
+{
+    fprintf(f, "device gpu memory=%ld\ndevice host memory=%ld\nlink gpu up %g 20us\nlink gpu down %g 20us\n",
+            x->device_memory, x->host_memory, x->up, x->down);
+    for (int l = 0; l < x->layers; l++) {
+        bool cpu = on_cpu >> l & 1;
+        int n = x->bytes[l];
+        fprintf(f, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor a%d gpu 100 activations\n", l, n,
+                l, n, l);
+        fprintf(f, "tensor m%d %s %d optimizer\n", l, cpu ? "host" : "gpu", 2 * n);
+        if (cpu)
+            fprintf(f, "tensor hw%d host %d parameters\ntensor hg%d host %d gradients keep\n", l, n, l, n);
+    }
+}
+
+static void print_update(FILE *f, const struct instance *x, int l, bool cpu)
+{
+    if (cpu)
+        fprintf(
+            f, "task update host.cpu %dus layer=%d role=update reads=hg%d,hw%d,m%d writes=hw%d,m%d\ncopy up w%d hw%d\n",
+            x->c[l], l, l, l, l, l, l, l, l);
+    else
+        fprintf(f, "task update gpu.compute %dus cpu=%dus layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
+                x->u[l], x->c[l], l, l, l, l, l, l);
+}
+
+/* The layers of on_cpu update on the CPU, as a person writes it: behind their backward, or all at the end, the first
+ * layer first. */
+static char *write_choice(const struct instance *x, size_t on_cpu, bool forward)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    print_machine(f, x, on_cpu);
+    fprintf(f, "task embed gpu.compute 0 role=forward writes=a0\n");
+    for (int l = 0; l < x->layers; l++)
+        fprintf(f, "task forward gpu.compute %dus layer=%d role=forward reads=w%d,a%d writes=a%d\n", x->f[l], l, l,
+                MAX(l - 1, 0), l);
+    for (int l = x->layers - 1; l >= 0; l--) {
+        fprintf(f, "task backward gpu.compute %dus layer=%d role=backward reads=w%d,a%d writes=g%d\n", x->b[l], l, l, l,
+                l);
+        if (on_cpu >> l & 1)
+            fprintf(f, "copy down hg%d g%d\n", l, l);
+        if (!forward)
+            print_update(f, x, l, on_cpu >> l & 1);
+    }
+    for (int l = 0; l < x->layers && forward; l++)
+        print_update(f, x, l, on_cpu >> l & 1);
+    fclose(f);
+    return text;
+}
+
+static struct step *read_choice(const struct instance *x, size_t on_cpu, bool forward)
+{
+    char *text = write_choice(x, on_cpu, forward);
+    struct step *s = read_list(write_file("overlap.txt", text, strlen(text)));
+    free(text);
+    depend(s, false);
+    if (x->clip > 0)
+        gate_updates(s);
+    return s;
+}
+
+/* INFINITY: it does not fit. */
+static double simulate_choice(const struct instance *x, size_t on_cpu, bool forward)
+{
+    struct step *s = read_choice(x, on_cpu, forward);
+    struct forecast f = try_step(s, NULL);
+    double period = f.why_not ? INFINITY : f.period;
+    free_forecast(&f);
+    free_list(s);
+    return period;
+}
+
+/* Behind the backward in their order; with clipping, from the first layer on too. */
+static double best_list(const struct instance *x, size_t *choice, bool *forward)
+{
+    double best = INFINITY;
+    for (size_t bits = 0; bits < (size_t)1 << x->layers; bits++)
+        for (int f = 0; f <= (x->clip > 0); f++) {
+            double period = simulate_choice(x, bits, f);
+            if (period < best)
+                best = period, *choice = bits, *forward = f;
+        }
+    return best;
+}
+
+static double number_in(const struct pass_report *r, const char *key)
+{
+    return json_number_value(json_object_get(r->fields, key));
+}
+
+/* The list behind the pass proves right and takes as long as the pass says; returns that. */
+static double plan_instance(const struct instance *x, struct pass_report **reports)
+{
+    struct step *s = read_choice(x, 0, false);
+    struct values *values = number_values(s);
+    size_t n;
+    *reports = run_passes(s, NULL, &(struct wishes){.overlap = OVERLAP_PLAN}, NULL, &n);
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    char *wrong = verify(s, values);
+    if (wrong)
+        test_failed("%s\n", wrong);
+    struct simulation *sim = must_simulate(s, NULL);
+    double period = sim->period;
+    expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
+    assert_true(number_in(&(*reports)[0], "bound_ms") <= 1e3 * period * (1 + 1e-9));
+    if (x->device_memory == ENOUGH && x->host_memory == ENOUGH) /* else some wait for bytes */
+        expect_number("formula_ms", number_in(&(*reports)[0], "formula_ms"), 1e3 * period);
+    free_simulation(sim);
+    free_values(values);
+    free_list(s);
+    return period;
+}
+
+static void test_no_list_is_better(void **state)
+{
+    (void)state;
+    size_t cases = count_cases(24), fit = 0, declined = 0, below = 0;
+    double gain = 0;
+    for (uint64_t i = 0; i < cases; i++) {
+        struct instance x = draw_instance(i, count_cases(0) ? 8 : 5);
+        struct pass_report *reports;
+        size_t choice = 0;
+        bool forward = false;
+        double best = best_list(&x, &choice, &forward);
+        if (!isfinite(best))
+            continue; /* see test_no_room */
+        double ours = plan_instance(&x, &reports);
+        if (ours > best * (1 + 1e-9))
+            test_failed("instance %d: the plan %s takes %.12g s, the best of all lists (CPU %zx%s) %.12g\n", (int)i,
+                        json_string_value(json_object_get(reports[0].fields, "choice")), ours, choice,
+                        forward ? ", forward" : "", best);
+        fit++;
+        declined += reports[0].declined;
+        below += ours < best * (1 - 1e-9);
+        gain += 1 - ours / best;
+        free_reports(reports, 1);
+    }
+    printf("%zu of %zu instances fit: never worse than the best list; %zu declined; better in %zu, by %.2f %% there\n",
+           fit, cases, declined, below, below ? 100 * gain / (double)below : 0);
+}
+
+/* ---- the example ---------------------------------------------------------------------------------------------------
+ */
+
+static json_t *overlap_of_example(const char *options)
+{
+    struct ran ran = run_yard("plan --list data/steps/overlap.txt --simulate --json %s", options);
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *plan = json_load_file(ran.stdout_path, 0, NULL), *pass = json_array_get(json_object_get(plan, "passes"), 0);
+    expect_number("step_ms", json_number_value(json_object_get(json_object_get(plan, "simulation"), "step_ms")),
+                  json_number_value(json_object_get(pass, "period_ms")));
+    json_incref(pass);
+    json_decref(plan);
+    return pass;
+}
+
+static void expect_example(const char *options, const char *choice, double period)
+{
+    json_t *pass = overlap_of_example(options);
+    assert_string_equal(json_string_value(json_object_get(pass, "choice")), choice);
+    expect_number(options, json_number_value(json_object_get(pass, "period_ms")), period);
+    assert_int_equal(json_is_true(json_object_get(pass, "declined")), strcmp(choice, "DDDD") == 0);
+    json_decref(pass);
+}
+
+/* By hand: overlap.txt and overlap-pays.txt say how. */
+static void test_the_example(void **state)
+{
+    (void)state;
+    expect_example("--clip 0 --overlap plan", "DCCC", 13.5);
+    expect_example("--clip 0 --overlap all-cpu", "CCCC", 14.5);
+    expect_example("--clip 0 --overlap local", "CCCC", 14.5);
+    expect_example("--clip 0 --overlap slack", "DCCC", 13.5);
+    expect_example("--clip 0 --overlap all-device", "DDDD", 18);
+    expect_example("--overlap plan", "DCCC", 14);
+    json_t *pass = overlap_of_example("--clip 0 --overlap plan");
+    static const struct {
+        const char *key;
+        double ms;
+    } expected[] = {{"bound_ms", 13.5}, {"all_device_ms", 18}, {"all_cpu_ms", 14.5}, {"serial_ms", 22},
+                    {"local_ms", 14.5}, {"slack_ms", 13.5},    {"barrier_ms", 13.5}};
+    for (size_t i = 0; i < COUNT(expected); i++)
+        expect_number(expected[i].key, json_number_value(json_object_get(pass, expected[i].key)), expected[i].ms);
+    json_t *updates = json_object_get(pass, "updates"), *first = json_array_get(updates, 0);
+    assert_int_equal(json_array_size(updates), 3); /* the first one: 4 + 2 + 0.5 to 8 ms, under layer 2's backward */
+    expect_number("start", json_number_value(json_object_get(first, "start_ms")), 6.5);
+    assert_string_equal(json_string_value(json_object_get(first, "beside")), "backward");
+    json_decref(pass);
+}
+
+/* ---- budgets, plans as text ----------------------------------------------------------------------------------------
+ */
+
+static struct ran plan_with(const char *memory, const char *host, const char *options)
+{
+    char *text = read_text("data/steps/overlap.txt"), *line = strstr(text, "device gpu"), *rest = strchr(line, '\n');
+    char *list = format_string("device gpu memory=%s\ndevice host memory=%s%s", memory, host, rest);
+    const char *path = write_file("tight.txt", list, strlen(list));
+    free(text), free(list);
+    return run_yard("plan --list %s --clip 0 --simulate %s", path, options);
+}
+
+/* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000. */
+static void test_budgets(void **state)
+{
+    (void)state;
+    char *least = format_string("device gpu needs %d bytes", 2500000 + 4 * (1 << 20));
+    struct ran ran = plan_with("11194304", "1G", "--overlap plan");
+    assert_int_equal(ran.code, EXIT_OK);
+    ran = plan_with("7700000", "1G", "--overlap plan"); /* Adam's state of one layer */
+    assert_int_equal(ran.code, EXIT_OK);
+    assert_non_null(strstr(ran.out, "3 of 4 updates"));
+    ran = plan_with("6694303", "1G", "--overlap plan");
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, least));
+    ran = plan_with("8300000", "5M", "--overlap plan"); /* 2,000,000 on the host for each layer */
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "no choice of updates fits"));
+    ran = plan_with("1G", "5M", "--overlap all-cpu");
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "device host needs 8000000 bytes"));
+    ran = plan_with("1G", "5M", "--overlap local");
+    assert_int_equal(ran.code, EXIT_OK);
+    free(least);
+}
+
+static void expect_refused(const char *text, const char *sentence)
+{
+    const char *path = write_file("plan.txt", text, strlen(text));
+    struct ran ran = run_yard("plan --list data/steps/overlap.txt --overlap plan --overlap-plan %s", path);
+    assert_int_equal(ran.code, EXIT_USAGE);
+    if (!strstr(ran.err, sentence))
+        test_failed("%s: %s\n", sentence, ran.err);
+}
+
+static void test_plans_as_text(void **state)
+{
+    (void)state;
+    const char *path = write_file("new.txt", "", 0);
+    char *options = format_string("--clip 0 --overlap plan --overlap-plan %s", path);
+    assert_int_equal(remove(path), 0);
+    expect_example(options, "DCCC", 13.5);
+    char *text = read_text(path);
+    assert_non_null(strstr(text, "layer 0 D\n"));
+    *(strstr(text, "layer 0 D") + 8) = 'C';
+    free(options);
+    options = format_string("--clip 0 --overlap plan --overlap-plan %s", write_file("edited.txt", text, strlen(text)));
+    expect_example(options, "CCCC", 14.5);
+    free(text), free(options);
+    expect_refused("layer 0 D\nlayer 1 E\n", "line 2: 'E': expected D (on its device) or C (on the CPU)");
+    expect_refused("layer 4 D\n", "line 1: '4': expected a layer whose update can run on the CPU");
+    expect_refused("layer 0 D\nlayer 0 D\n", "line 2: '0': expected each of them once");
+    expect_refused("layer 0 D\nlayer 1 C\nlayer 3 C\n", "`layer 2 D` or `layer 2 C` is missing");
+    expect_refused("order late\n", "line 1: 'late': expected release, need or forward");
+    expect_refused("lair 0 D\n", "line 1: 'lair': expected order, layer or other");
+}
+
+/* ---- training ------------------------------------------------------------------------------------------------------
+ */
+
+static struct state train(const char *words, bool serial, int64_t delay_seed)
+{
+    struct settings *s = settings_of(words);
+    s->serial = serial, s->delay_seed = delay_seed;
+    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
+    init_random(t->model, 7);
+    char *wrong = verify(t->train, t->values);
+    if (wrong)
+        test_failed("%s: %s\n", words, wrong);
+    for (uint32_t number = 1; number <= 2; number++)
+        run_step(t, number);
+    assert_true(isfinite(step_result(t, 2)->loss));
+    drain(t->train);
+    struct state all = read_whole_state(t);
+    free_trainer(t);
+    return all;
+}
+
+static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
+
+/* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
+static void test_bits_on_meshes(void **state)
+{
+    (void)state;
+    need_own_products();
+    static const char *const mesh[] = {"-d 0:0 --micro-batch 2", "-d 0:0x2 --mesh dp=2 --zero 0",
+                                       "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", "-d 0:0x2 --mesh pp=2 --micro-batch 2",
+                                       "-d 0:0x2 --mesh tp=2 --clip 0"};
+    const char *path = write_file("mixed.txt", mixed_plan, strlen(mixed_plan));
+    for (size_t i = 0; i < COUNT(mesh); i++) {
+        char *plain = format_string("--model tiny --seq-len 16 --gemm own %s", mesh[i]);
+        char *overlapped = format_string("%s --overlap plan --overlap-plan %s", plain, path);
+        struct state expected = train(plain, true, -1), ours = train(overlapped, false, (int64_t)i);
+        assert_int_equal(ours.n, expected.n);
+        expect_same_bits(mesh[i], ours.values, expected.values, expected.n);
+        free(expected.values), free(ours.values), free(plain), free(overlapped);
+    }
+}
+
+static void test_what_cannot_be_planned(void **state)
+{
+    (void)state;
+    struct ran ran = run_yard("plan --model tiny --overlap plan");
+    assert_int_equal(ran.code, EXIT_OK);
+    assert_non_null(strstr(ran.out, "pass overlap declines: nobody knows how long tasks take"));
+    ran = run_yard("plan --list data/steps/chain.txt --overlap plan");
+    assert_int_equal(ran.code, EXIT_OK);
+    assert_non_null(strstr(ran.out, "pass overlap declines: the list has no update that could run on the CPU"));
+    ran = run_yard("train --overlap local --overlap-plan build/plan.txt");
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "is the plan of --overlap plan"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_choice),
+        cmocka_unit_test(test_no_list_is_better),
+        cmocka_unit_test(test_the_example),
+        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_plans_as_text),
+        cmocka_unit_test(test_bits_on_meshes),
+        cmocka_unit_test(test_what_cannot_be_planned),
+    };
+    return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);
+}
