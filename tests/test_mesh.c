@@ -99,6 +99,9 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved", "wants a multiple of pp=2 micro-batches");
     expect_refused("-d 0:0x3 --mesh tp=3",
                    "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2");
+    expect_refused("-d 0:0x3 --mesh tp=3 --tp-exact", "tp=3 cuts the model by heads, of which it has 2: use tp=2");
+    expect_refused("-d 0:0x17", "name fewer, or leave -d out and plan for more on paper");
+    expect_refused("-d 0:0x0", "with n and N from 1 up");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,0", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,1,1", "expected 2 numbers of layers");
@@ -249,6 +252,44 @@ static void test_the_bubble_is_the_formula(void **state)
                 expect_number("interleaved", simulated_bubble(PIPELINE_INTERLEAVED, pp, chunks, micros),
                               (double)(pp - 1) / (chunks * micros + pp - 1));
         }
+}
+
+/* The same of a model's list, where stages wait for bytes too: a stage takes a second forward and two backward, in
+ * equal parts per task of its layers, and all else no time. */
+static double bubble_of_list(const char *pipeline, int pp, int layers, int micros)
+{
+    char *words = format_string("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
+                                "pp=%d --pipeline %s --clip 0",
+                                layers, micros, pp, pp, pipeline);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+    double *seconds = allocate(t->train->n, sizeof *seconds);
+    int *tasks = allocate((size_t)(2 * pp * micros), sizeof *tasks);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < t->train->n; i++) {
+            const struct task *task = t->train->task[i];
+            bool backward = task->role == ROLE_BACKWARD;
+            int *n = &tasks[(backward * pp + task->lane->device->index) * micros + MAX(task->micro, 0)];
+            if (task->layer < 0 || (task->role != ROLE_FORWARD && !backward))
+                continue;
+            pass ? (void)(seconds[i] = (backward ? 2.0 : 1.0) / *n) : (void)++*n;
+        }
+    struct simulation *sim = simulate_durations(t->train, seconds);
+    double bubble = 1 - 3.0 * micros / sim->period;
+    free_simulation(sim), free_trainer(t), free(seconds), free(tasks), free(words);
+    return bubble;
+}
+
+static void test_no_list_waits_longer(void **state)
+{
+    (void)state;
+    for (int pp = 2; pp <= 4; pp++) {
+        int micros = 2 * pp;
+        double expected = (double)(pp - 1) / (micros + pp - 1);
+        expect_number("gpipe", bubble_of_list("gpipe", pp, pp, micros), expected);
+        expect_number("1f1b", bubble_of_list("1f1b", pp, pp, micros), expected);
+        expect_number("interleaved", bubble_of_list("interleaved", pp, 2 * pp, micros),
+                      (double)(pp - 1) / (2 * micros + pp - 1));
+    }
 }
 
 /* ---- collectives ------------------------------------------------------------------------------------------------- */
@@ -606,7 +647,7 @@ int main(void)
         cmocka_unit_test(test_sums_are_in_rank_order),        cmocka_unit_test(test_layers_are_gathered_ahead),
         cmocka_unit_test(test_a_wrong_shard_is_found),        cmocka_unit_test(test_only_shards_are_kept),
         cmocka_unit_test(test_the_norm_has_one_order),        cmocka_unit_test(test_evaluation_and_sampling_are_close),
-        cmocka_unit_test(test_stages_take_equally_long),
+        cmocka_unit_test(test_stages_take_equally_long),      cmocka_unit_test(test_no_list_waits_longer),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

@@ -188,7 +188,10 @@ static void describe_device(struct device *d, unsigned vector)
 static struct device *new_device(struct machine *m, cl_device_id id, cl_device_id root)
 {
     if (m->n_devices == MAX_DEVICES)
-        fail(EXIT_USAGE, "-d names more than %d devices", MAX_DEVICES);
+        fail(EXIT_USAGE,
+             "-d names more than %d devices: name fewer, or leave -d out and plan for more on paper, with yard plan "
+             "--hardware FILE --mesh dp=A,pp=B,tp=C",
+             MAX_DEVICES);
     struct device *d = &m->device[m->n_devices];
     d->index = m->n_devices++;
     d->cl = id;
@@ -256,7 +259,9 @@ static void select_devices(struct machine *m, const char *text)
     for (const char *at = text;; at++) {
         struct selection s;
         if (!read_selection(&at, &s))
-            fail(EXIT_USAGE, "-d %s: expected P:D, P:D/n or P:DxN, comma-separated, as in -d 0:0/2; run `yard devices`",
+            fail(EXIT_USAGE,
+                 "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
+                 "`yard devices`",
                  text);
         add_selection(m, &s);
         if (*at == '\0')

@@ -57,8 +57,8 @@ struct params {
 };
 /* The table of what member k of a tensor-parallel group has: the same parameters, but parts of them. */
 struct params *new_params(const struct config *c, const struct mesh *m, int k);
-struct problem *check_members(const struct config *c, int tp); /* are there parts for so many? */
-int layer_of_unit(const struct params *p, int unit);           /* -1: embedding or final */
+struct problem *check_members(const struct config *c, const struct mesh *m); /* are there parts for tp of them? */
+int layer_of_unit(const struct params *p, int unit);                         /* -1: embedding or final */
 void free_params(struct params *p);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not

@@ -165,13 +165,16 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k)
     return p;
 }
 
-struct problem *check_members(const struct config *c, int tp)
+struct problem *check_members(const struct config *c, const struct mesh *m)
 {
-    int most = MIN(c->heads, c->vocab);
-    if (tp <= most)
+    int most = m->exact ? c->heads : MIN(c->heads, c->vocab);
+    if (m->tp <= most)
         return NULL;
-    return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads and words, of which it has %d and %d: use tp=%d", tp,
-                       c->heads, c->vocab, most);
+    if (m->exact)
+        return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads, of which it has %d: use tp=%d", m->tp, c->heads,
+                           most);
+    return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads and words, of which it has %d and %d: use tp=%d",
+                       m->tp, c->heads, c->vocab, most);
 }
 
 void free_params(struct params *p)

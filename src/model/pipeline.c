@@ -103,6 +103,7 @@ enum { ACTIVATION_LANES = 1, GRADIENT_LANES };
 static struct tensor *receive(struct build *b, const char *name, struct tensor *from, int lanes)
 {
     struct tensor *x = activation(b, name, from->rank, from->shape);
+    x->apart = APART_ALWAYS; /* else it waits for whatever had the bytes, and stages for it */
     add_send(b->step, name, x, from, lanes);
     return x;
 }

@@ -57,7 +57,7 @@ static bool is_gap(const struct survey *v, int before, int behind)
 
 static bool may_leave(const struct survey *v, const struct tensor *x, unsigned classes)
 {
-    if (x->root != x || x->alone || x->device->is_host || !(classes >> x->class & 1))
+    if (x->root != x || x->apart || x->device->is_host || !(classes >> x->class & 1))
         return false;
     for (const struct use *u = uses_of(v, x); u->task >= 0; u++)
         if (is_conditional(v->task[u->task]))

@@ -53,7 +53,7 @@ static void add_lives(const struct survey *v, const struct line *l, const struct
         const struct tensor *x = p->tensors[i];
         if (x->root != x || x->device != d)
             continue;
-        if (x->persistent || (x->alone && last[i] >= 0))
+        if (x->persistent || (x->apart == APART_ALWAYS && last[i] >= 0))
             hold_between(change, 0, l->n, held_bytes(x));
         else if (last[i] >= 0)
             hold_between(change, first[i], last[i] + 1, held_bytes(x));

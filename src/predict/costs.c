@@ -57,9 +57,8 @@ struct place_in_file {
 static _Noreturn void fail_line(const struct place_in_file *at, const char *key, const char *value)
 {
     fail(EXIT_USAGE,
-         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; predict.h and data/hardware "
-         "show the "
-         "format",
+         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range (counts are whole numbers from "
+         "1 up); tutorials/reference-predicting.md and data/hardware show the format",
          at->path, at->line, key, value);
 }
 

@@ -1,7 +1,7 @@
 /* levels.c - how many bytes each device holds at each position of a placed list, and the most of them.
  *
- * The list is walked over once.  Only the devices that a task and the one before it touch can hold more or less than
- * before, so levels are few, however many devices there are.
+ * The list is walked over once.  Only devices on which a tensor begins or has ended hold more or less than before, so
+ * levels are few, however many devices there are.
  */
 #include "step.h"
 
@@ -37,22 +37,29 @@ static void tell_level(struct step *s, struct holding *h, int device, size_t pos
     *APPEND(s->level, s->n_levels, s->cap_levels) = (struct level){device, (int)position, h->sum};
 }
 
-/* Levels of the devices that task i and the one before it touch, of which only something can have changed. */
-static void tell_levels(struct step *s, struct holding *devices, size_t i)
+/* Tensors of the list by a position, one behind another: where they begin to live, or end. */
+struct chain {
+    int *head, *next; /* by position; by tensor: NONE ends it */
+};
+enum { NONE = -1 };
+
+static struct chain chain_tensors(const struct step *s, bool ends)
 {
-    for (size_t k = i ? i - 1 : 0; k <= i; k++)
-        for (int a = 0; a < s->task[k]->n_access; a++) {
-            int d = s->task[k]->access[a].tensor->device->index;
-            tell_level(s, &devices[d], d, i);
-        }
+    const struct pool *p = s->pool;
+    struct chain c = {allocate(s->n + 1, sizeof *c.head), allocate(p->n, sizeof *c.next)};
+    memset(c.head, NONE, (s->n + 1) * sizeof *c.head);
+    for (size_t i = p->n; i-- > 0;) {
+        const struct tensor *t = p->tensors[i];
+        int position = ends ? t->last : t->first;
+        if (t->root != t || t->persistent || t->step != s)
+            continue;
+        c.next[i] = c.head[position];
+        c.head[position] = (int)i;
+    }
+    return c;
 }
 
-static bool held_throughout(const struct step *s, const struct tensor *t)
-{
-    return t->root == t && (t->persistent || (t->alone && t->step == s));
-}
-
-static void begin_peaks(struct step *s, struct holding *devices, bool *held)
+static void hold_persistent(struct step *s, struct holding *devices)
 {
     const struct pool *p = s->pool;
     size_t n_devices = (size_t)p->machine->n_devices + 1;
@@ -60,31 +67,33 @@ static void begin_peaks(struct step *s, struct holding *devices, bool *held)
     memset(s->high, 0, n_devices * sizeof *s->high);
     s->n_levels = 0;
     for (size_t i = 0; i < p->n; i++)
-        if ((held[i] = held_throughout(s, p->tensors[i])))
+        if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->persistent)
             take_bytes(s, devices, p->tensors[i]);
     for (size_t d = 0; d < n_devices; d++)
         tell_level(s, &devices[d], (int)d, 0);
 }
 
+static void tell_devices(struct step *s, struct holding *devices, const struct chain *c, size_t at, size_t position)
+{
+    for (int t = c->head[at]; t != NONE; t = c->next[t]) {
+        int d = s->pool->tensors[t]->device->index;
+        tell_level(s, &devices[d], d, position);
+    }
+}
+
 void find_peaks(struct step *s)
 {
     struct holding *devices = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *devices);
-    bool *held = allocate(s->pool->n, sizeof *held);
-    begin_peaks(s, devices, held);
+    struct chain begins = chain_tensors(s, false), ends = chain_tensors(s, true);
+    hold_persistent(s, devices);
     for (size_t i = 0; i < s->n; i++) {
-        const struct task *task = s->task[i];
-        for (int a = 0; a < task->n_access; a++) {
-            const struct tensor *t = task->access[a].tensor->root;
-            if (!held[t->id])
-                take_bytes(s, devices, t);
-            held[t->id] = true;
-        }
-        tell_levels(s, devices, i);
-        for (int a = 0; a < task->n_access; a++) {
-            const struct tensor *t = task->access[a].tensor->root;
-            if (held[t->id] && t->last == (int)i && !held_throughout(s, t))
-                give_bytes(devices, t), held[t->id] = false;
-        }
+        for (int t = begins.head[i]; t != NONE; t = begins.next[t])
+            take_bytes(s, devices, s->pool->tensors[t]);
+        tell_devices(s, devices, &begins, i, i);
+        if (i > 0)
+            tell_devices(s, devices, &ends, i - 1, i);
+        for (int t = ends.head[i]; t != NONE; t = ends.next[t])
+            give_bytes(devices, s->pool->tensors[t]);
     }
-    free(devices), free(held);
+    free(devices), free(begins.head), free(begins.next), free(ends.head), free(ends.next);
 }

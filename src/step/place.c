@@ -29,6 +29,16 @@ static void forget_places(struct pool *p)
     }
 }
 
+enum { APART = 512 }; /* tasks, or a sixteenth of the list */
+
+/* What is to be apart keeps others away for some tasks before and behind it: when these get its bytes, or leave them,
+ * it is long done, or not yet there. */
+static int distance(const struct step *s, const struct tensor *t)
+{
+    int n = (int)s->n;
+    return t->apart == APART_ALWAYS ? n : t->apart ? MAX(n / 16, APART) : 0;
+}
+
 static void find_lifetimes(struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -39,8 +49,8 @@ static void find_lifetimes(struct step *s)
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
                   t->step->name, s->name);
             t->step = s;
-            t->first = t->alone ? 0 : MIN(t->first, (int)i);
-            t->last = t->alone ? (int)s->n - 1 : MAX(t->last, (int)i);
+            t->first = MIN(t->first, MAX((int)i - distance(s, t), 0));
+            t->last = MAX(t->last, MIN((int)i + distance(s, t), (int)s->n - 1));
         }
 }
 

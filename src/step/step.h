@@ -26,7 +26,8 @@
 
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES];
-enum element { FLOAT32, INT32 }; /* both 4 bytes */
+enum element { FLOAT32, INT32 };                    /* both 4 bytes */
+enum apart { APART_NOT, APART_SOME, APART_ALWAYS }; /* by tasks of the list */
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4 };
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its root) with a
@@ -42,7 +43,7 @@ struct tensor {
     enum memory_class class;
     bool cheap;          /* an activation that takes little work to make again, for its size */
     bool persistent;     /* keeps its value from step to step (and its address in all lists) */
-    bool alone;          /* shares its bytes with no other tensor of its list, so that nothing waits for them */
+    enum apart apart;    /* from those that get its bytes before and behind it, so that nothing waits for bytes */
     struct tensor *root; /* itself, unless it is a view */
     size_t offset;       /* of a view: bytes from the root's start */
     /* Of a root that persists: before the first iteration it holds what `alike` does from byte `alike_begin` on; that

@@ -292,7 +292,7 @@ struct tensor *add_download(struct step *s, const char *name, struct tensor *fro
 {
     struct tensor *staged = new_twin(s->pool, s->pool->machine->host, from);
     staged->class = MEM_WORK;
-    staged->alone = true; /* else one move would wait for another */
+    staged->apart = APART_SOME; /* else one move would wait for another */
     add_copy(s, open_lane(s->pool->machine, from->device, LANE_DOWNLOAD, nth), name, staged, from);
     return staged;
 }

@@ -165,7 +165,7 @@ static void print_tensors(struct writing *w)
         print_name(w->out, t->device->id);
         bool always = t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER;
         fprintf(w->out, " %zu %s%s\n", t->bytes, memory_class_name[t->class],
-                (t->persistent && !always) || t->alone ? " keep" : ""); /* (the nearest word to alone) */
+                (t->persistent && !always) || t->apart ? " keep" : ""); /* (the nearest word to apart) */
     }
     free(used);
     json_decref(taken);

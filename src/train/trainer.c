@@ -127,7 +127,7 @@ static void set_mesh(struct trainer *t)
     if (n_ranks(&t->mesh) != n) /* a mesh was given */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
     set_stages(t);
-    must(check_members(&t->config, t->mesh.tp));
+    must(check_members(&t->config, &t->mesh));
 }
 
 /* Interleaved pipelines take the micro-batches in rounds of a whole pipeline. */
