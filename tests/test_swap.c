@@ -181,11 +181,125 @@ static void test_as_good_as_all_spots(void **state)
     expect_mostly_equal(&found);
 }
 
+/* ---- pipelines --------------------------------------------------------------------------------------------------- */
+
+struct stages {
+    int stages, micros;
+    double share, speed; /* of what stage 0 would hold; bytes per second over what a forward makes in its time */
+};
+
+static void write_turn(FILE *f, const struct stages *p, int stage, int micro, bool backward)
+{
+    const char *word = backward ? "back" : "out";
+    int next = backward ? stage - 1 : stage + 1;
+    bool sends = next >= 0 && next < p->stages, receives = backward ? stage < p->stages - 1 : stage > 0;
+    char *more = receives ? format_string(",%s%d.%d", backward ? "gin" : "in", stage, micro) : copy_string("");
+    if (backward)
+        fprintf(f, "task backward s%d.compute 2 layer=%d micro=%d role=backward reads=a%d.%d%s%s%s writes=g%d", stage, stage,
+                micro, stage, micro, more, micro ? ",g" : "", micro ? format_string("%d", stage) : "", stage);
+    else
+        fprintf(f, "task forward s%d.compute 1 layer=%d micro=%d role=forward reads=w%d%s writes=a%d.%d", stage, stage,
+                micro, stage, more, stage, micro);
+    free(more);
+    if (sends)
+        fprintf(f, ",%s%d.%d\ncopy send %s%d.%d %s%d.%d lane=s%d.download%s layer=%d micro=%d role=send", word, stage,
+                micro, backward ? "gin" : "in", next, micro, word, stage, micro, stage, backward ? "1" : "", stage,
+                micro);
+    fprintf(f, "\n");
+}
+
+/* The list in an order in which what is sent has been made: each stage's next turn as soon as it may. */
+static void write_turns(FILE *f, const struct stages *p)
+{
+    int forwards[8] = {0}, backwards[8] = {0};
+    for (int left = 2 * p->stages * p->micros; left > 0;)
+        for (int s = 0; s < p->stages; s++) {
+            bool warm = forwards[s] - backwards[s] < p->stages - s && forwards[s] < p->micros;
+            bool may_forward = s == 0 || forwards[s - 1] > forwards[s];
+            bool may_backward = forwards[s] > backwards[s] && (s == p->stages - 1 || backwards[s + 1] > backwards[s]);
+            if (warm && may_forward)
+                write_turn(f, p, s, forwards[s]++, false), left--;
+            else if (!warm && may_backward)
+                write_turn(f, p, s, backwards[s]++, true), left--;
+        }
+}
+
+static char *pipeline_text(const struct stages *p)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    for (int s = 0; s < p->stages; s++) {
+        int held = MIN(p->stages - s, p->micros), most = MAX(1, (int)ceil(p->share * MIN(p->stages, p->micros)));
+        fprintf(f, "device s%d memory=%d\n", s, 10 + 100 * MIN(most, held) + 20);
+        fprintf(f, "lane s%d.download1\nlink s%d up %g\nlink s%d down %g\n", s, s, 100 * p->speed, s, 100 * p->speed);
+    }
+    for (int s = 0; s < p->stages; s++) {
+        fprintf(f, "tensor w%d s%d 8 parameters\ntensor g%d s%d 8 gradients\n", s, s, s, s);
+        for (int m = 0; m < p->micros; m++)
+            for (int i = 0; i < 5; i++)
+                fprintf(f, "tensor %s%d.%d s%d %d activations\n",
+                        ((const char *const[]){"a", "in", "gin", "out", "back"})[i], s, m, s, i ? 1 : 100);
+    }
+    write_turns(f, p);
+    for (int s = 0; s < p->stages; s++)
+        fprintf(f, "task update s%d.compute 0 role=update reads=w%d,g%d writes=w%d\n", s, s, s, s);
+    fclose(f);
+    return text;
+}
+
+/* How far the plan is from the bound; negative: there is none. */
+static double pipeline_gap(const struct stages *p)
+{
+    char *text = pipeline_text(p);
+    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    struct wishes w = {.swap = SWAP_AUTO, .swap_what = 1u << MEM_ACTIVATIONS};
+    struct values *values = number_values(s);
+    size_t n;
+    struct pass_report *reports = run_passes(s, NULL, &w, NULL, &n);
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    char *wrong = verify(s, values);
+    if (wrong)
+        test_failed("%s\n%s", wrong, text);
+    double gap = json_number_value(json_object_get(reports[0].fields, "period_ms")) /
+                     json_number_value(json_object_get(reports[0].fields, "bound_ms")) -
+                 1;
+    free_reports(reports, n);
+    free_values(values);
+    free_list(s);
+    free(text);
+    return gap;
+}
+
+static void test_pipelines_are_near_the_bound(void **state)
+{
+    (void)state;
+    bool all = getenv("SWAP_CASES") != NULL;
+    int n = 0, near = 0;
+    double worst = 0;
+    for (int stages = 2; stages <= (all ? 6 : 3); stages += all ? 2 : 1)
+        for (int micros = 4; micros <= (all ? 12 : 4); micros += 4)
+            for (double share = 0.34; share < 0.9; share += 0.2)
+                for (double speed = 0.5; speed <= 4; speed *= 2) {
+                    struct stages p = {stages, micros, share, speed};
+                    double gap = pipeline_gap(&p);
+                    n++, near += gap <= 0.02, worst = fmax(worst, gap);
+                    if (gap > 0.02 && all)
+                        fprintf(stderr, "%d stages, %d micro-batches, %g of memory, speed %g: %.2f %%\n", stages, micros,
+                                share, speed, 100 * gap);
+                }
+    if (all)
+        fprintf(stderr, "%d of %d within 2 %% of the bound, worst %.3g %%\n", near, n, 100 * worst);
+    assert_true(near * 100 >= n * 90);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_good_as_all_fates),
         cmocka_unit_test(test_as_good_as_all_spots),
+        cmocka_unit_test(test_pipelines_are_near_the_bound),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);
 }

@@ -115,7 +115,8 @@ struct planner {
     size_t *budget;    /* by device; those of the machine are lifted while plans are tried */
     bool swap, remake; /* fates that are allowed */
     double bare;       /* period, when all is kept */
-    double work, most; /* tasks tried, and how many may be */
+    double work, most; /* tasks tried, and how many may be ... */
+    double last_work;  /* ... and so many more to move copies in the end */
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
 void close_planner(struct planner *p); /* not the survey */

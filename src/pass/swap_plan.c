@@ -486,7 +486,7 @@ static void polish(struct planner *p, struct plan *plan)
 {
     bool better = plan->excess > 0 || is_less(p->bare, plan->period);
     struct reach *reach;
-    p->most += MOST_WORK / 2;
+    p->most += p->last_work;
     if (better)
         try_ways(p, plan, more_ways, COUNT(more_ways));
     reach = list_reaches(p, plan);
@@ -504,7 +504,7 @@ static void polish(struct planner *p, struct plan *plan)
 
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake)
 {
-    struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK};
+    struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK, .last_work = MOST_WORK / 2};
     p.budget = allocate(n_devices(v), sizeof *p.budget);
     memcpy(p.budget, budget, n_devices(v) * sizeof *budget);
     struct plan none = new_plan(v);
@@ -568,7 +568,7 @@ static size_t bytes_in_use(struct planner *p, const struct device *d)
     struct plan plan = new_plan(v);
     int64_t most = 0;
     for (size_t c = 0; c < v->n_candidates; c++)
-        plan.fate[c] = SWAP;
+        plan.fate[c] = allowed(p, &v->candidates[c], SWAP) == KEEP ? KEEP : SWAP;
     struct edit *e = open_edit(v->step);
     struct line l = open_line(v, e, &plan);
     int64_t *held = bytes_along(v, &l, &plan, d);
@@ -597,6 +597,7 @@ size_t find_smallest(struct planner *p, const struct device *d)
     const struct survey *v = p->survey;
     struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
     struct plan plan = new_plan(v);
+    q.most = MOST_WORK / 4, q.last_work = MOST_WORK / 40;
     for (int i = 0; i < v->step->pool->machine->n_devices; i++)
         q.budget[i] = unlimited;
     try_plan(&q, &plan, NULL);
@@ -607,7 +608,7 @@ size_t find_smallest(struct planner *p, const struct device *d)
             high = MIN(high, plan.need[d->index]);
     }
     free_plan(&plan);
-    for (int i = 0; i < 12 && low < high && !is_spent(&q); i++) {
+    for (int i = 0; i < 10 && low < high && !is_spent(&q); i++) {
         q.budget[d->index] = i ? low + (high - low) / 2 : high - 1;
         plan = find_plan(&q);
         if (plan.excess == 0)
