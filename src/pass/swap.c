@@ -162,10 +162,9 @@ static char *describe(const struct swapper *w, const struct forecast *after, con
                                format_bytes(bytes, w->plan.moved), remade);
     if (isnan(after->period))
         return what;
-    char *all =
-        format_string("%s; stall %.3f ms; no step is shorter than %.3f ms in that budget, this one is %.2f %% longer",
-                      what, 1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
-                      100 * fmax(after->period / w->bound - 1, 0));
+    char *all = format_string(
+        "%s; stall %.3f ms; no step is shorter than %.3f ms in that budget, this one is %.2f %% longer", what,
+        1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound, 100 * fmax(after->period / w->bound - 1, 0));
     free(what);
     return all;
 }
