@@ -153,7 +153,7 @@ static void compare_with_all(uint64_t seed, int n, bool all_spots, struct gaps_f
     free(text);
 }
 
-static int cases(int few) { return getenv("SWAP_CASES") ? atoi(getenv("SWAP_CASES")) : few; }
+static int number_from(const char *variable, int few) { return getenv(variable) ? atoi(getenv(variable)) : few; }
 
 static void expect_mostly_equal(const struct gaps_found *found)
 {
