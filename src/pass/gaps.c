@@ -282,6 +282,8 @@ static void repeat_task(struct remaking *r, const struct task *t, int reader)
     *APPEND(r->repeats, r->n, r->cap) = (struct repeat){again, reader};
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor->root;
+        if ((size_t)x->id >= r->v->tensors)
+            continue; /* a twin already */
         if ((t->access[i].mode & ACCESS_WRITE) && !r->twin[x->id])
             r->twin[x->id] = new_twin(pool, x->device, x), r->made[0][x->id] = again;
         if (t->access[i].mode & ACCESS_WRITE)
