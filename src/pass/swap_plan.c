@@ -145,18 +145,37 @@ static bool may(const struct planner *p, const struct candidate *c, enum fate fa
     return fate == KEEP || allowed_fate(p, c, fate) == fate;
 }
 
-/* The gap around `position` whose tensor, of a candidate that is kept, is needed last. */
-static const struct gap *furthest(const struct planner *p, const struct plan *plan, const struct device *d,
-                                  int position, enum fate wish)
+/* How good it is that this gap's tensor leaves: when it is needed again; or how many bytes a second of work buys, or,
+ * where nothing is made again, how many bytes a copy does. */
+static double merit(const struct planner *p, const struct gap *g, enum fate wish, bool by_cost)
+{
+    const struct survey *v = p->survey;
+    const struct candidate *c = &v->candidates[g->candidate];
+    if (!by_cost)
+        return g->behind;
+    if (allowed_fate(p, c, wish) == SWAP)
+        return (double)g->tensor->bytes;
+    double seconds = 0;
+    for (const struct use *u = &v->use[v->first_use[g->tensor->id]]; u->task >= 0; u++)
+        seconds += u->mode & ACCESS_WRITE ? seconds_alone(v, v->task[u->task]) : 0;
+    return (double)g->tensor->bytes / fmax(seconds, 1e-12);
+}
+
+/* The best one to leave of the gaps around `position`, of candidates that are kept. */
+static const struct gap *best_to_leave(const struct planner *p, const struct plan *plan, const struct device *d,
+                                       int position, enum fate wish, bool by_cost)
 {
     const struct survey *v = p->survey;
     const struct gap *best = NULL;
+    double most = -INFINITY;
     for (size_t g = 0; g < v->n_gaps; g++) {
         const struct gap *gap = &v->gaps[g];
-        const struct candidate *c = &v->candidates[gap->candidate];
-        if (gap->tensor->device == d && crosses(gap, position) && plan->fate[gap->candidate] == KEEP &&
-            allowed_fate(p, c, wish) != KEEP && (!best || gap->behind > best->behind))
-            best = gap;
+        if (gap->tensor->device != d || !crosses(gap, position) || plan->fate[gap->candidate] != KEEP ||
+            allowed_fate(p, &v->candidates[gap->candidate], wish) == KEEP)
+            continue;
+        double now = merit(p, gap, wish, by_cost);
+        if (now > most)
+            best = gap, most = now;
     }
     return best;
 }
@@ -182,7 +201,7 @@ int64_t *bytes_kept(const struct survey *v, const struct device *d)
     return held;
 }
 
-static void evict_furthest(const struct planner *p, struct plan *plan, double spare, enum fate wish)
+static void evict(const struct planner *p, struct plan *plan, double spare, enum fate wish, bool by_cost)
 {
     const struct survey *v = p->survey;
     const struct machine *m = v->step->pool->machine;
@@ -191,7 +210,7 @@ static void evict_furthest(const struct planner *p, struct plan *plan, double sp
         double most = (double)p->budget[d] - (double)guard_bytes(&m->device[d]) - spare;
         for (int i = 0; i < v->n; i++)
             for (const struct gap *g; (double)held[i] > most;) {
-                if (!(g = furthest(p, plan, &m->device[d], i, wish)))
+                if (!(g = best_to_leave(p, plan, &m->device[d], i, wish, by_cost)))
                     break;
                 change_fate(v, plan, g->candidate, allowed_fate(p, &v->candidates[g->candidate], wish), held);
             }
@@ -265,9 +284,9 @@ static void start_by_rule(struct search *s)
 {
     static const double spare[] = {0, 1, 2, 4, 8};
     for (int wish = SWAP; wish <= REMAKE; wish++) {
-        for (size_t i = 0; i < COUNT(spare) && !is_spent(s->p); i++) {
+        for (size_t i = 0; i < 2 * COUNT(spare) && !is_spent(s->p); i++) {
             struct plan plan = new_plan(s->p->survey);
-            evict_furthest(s->p, &plan, spare[i] * s->largest, (enum fate)wish);
+            evict(s->p, &plan, spare[i / 2] * s->largest, (enum fate)wish, i % 2 == 1);
             try_fates(s->p, &plan);
             keep_if_good(s, &plan);
             free_plan(&plan);
