@@ -67,6 +67,8 @@ static bool may_leave(const struct survey *v, const struct tensor *x, unsigned c
 
 static bool is_written_between(const struct survey *v, const struct tensor *x, int from, int to)
 {
+    if ((size_t)x->id >= v->tensors)
+        return false; /* made again: nothing writes it but that */
     for (const struct use *u = uses_of(v, x); u->task >= 0; u++)
         if (u->task > from && u->task < to && (u->mode & ACCESS_WRITE))
             return true;
