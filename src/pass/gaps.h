@@ -138,7 +138,7 @@ int64_t *bytes_kept(const struct survey *v, const struct device *d);
 
 /* All that may leave does, and nothing is held but for its uses.  false: even so, more bytes are in use at a time than
  * a device has. */
-bool tight_plan(struct planner *p, struct plan *plan);
+bool tight_plan(struct planner *p, struct plan *plan, enum fate fate);
 /* The smallest budget of a device for which a plan is found, when the others have as much as they like. */
 size_t find_smallest(struct planner *p, const struct device *d);
 /* Seconds that a step takes at least in these budgets. */

@@ -44,12 +44,12 @@ static size_t bytes_in_use(struct planner *p, const struct device *d)
     return (size_t)most + guard_bytes(d);
 }
 
-bool tight_plan(struct planner *p, struct plan *plan)
+bool tight_plan(struct planner *p, struct plan *plan, enum fate fate)
 {
     const struct machine *m = p->survey->step->pool->machine;
     bool possible = true;
     for (int d = 0; d < m->n_devices; d++) {
-        try_tight(p, plan, &m->device[d], SWAP);
+        try_tight(p, plan, &m->device[d], fate);
         possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
     }
     return possible;
@@ -60,7 +60,7 @@ size_t find_smallest(struct planner *p, const struct device *d)
     const struct survey *v = p->survey;
     struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
     struct plan plan = new_plan(v);
-    q.most = MOST_WORK / 4, q.last_work = MOST_WORK / 40;
+    q.last_work = MOST_WORK / 40;
     for (int i = 0; i < v->step->pool->machine->n_devices; i++)
         q.budget[i] = unlimited;
     try_plan(&q, &plan, NULL);
@@ -71,7 +71,8 @@ size_t find_smallest(struct planner *p, const struct device *d)
             high = MIN(high, plan.need[d->index]);
     }
     free_plan(&plan);
-    for (int i = 0; i < 10 && low < high && !is_spent(&q); i++) {
+    for (int i = 0; i < 10 && low < high; i++) {
+        q.work = 0, q.most = MOST_WORK / 10;
         q.budget[d->index] = i ? low + (high - low) / 2 : high - 1;
         plan = find_plan(&q);
         if (plan.excess == 0)

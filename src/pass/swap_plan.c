@@ -533,6 +533,18 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
 
 void close_planner(struct planner *p) { free(p->budget); }
 
+/* Where addresses leave holes, what holds the least at a time may fit when nothing else does. */
+static void fall_back(struct planner *p, struct plan *plan)
+{
+    struct plan tight = new_plan(p->survey);
+    for (int fate = SWAP; fate <= REMAKE && plan->excess > 0; fate++) {
+        tight_plan(p, &tight, (enum fate)fate);
+        if (is_better(&tight, plan))
+            copy_plan(p->survey, plan, &tight);
+    }
+    free_plan(&tight);
+}
+
 struct plan find_plan(struct planner *p)
 {
     const struct survey *v = p->survey;
@@ -558,6 +570,7 @@ struct plan find_plan(struct planner *p)
         if (i > 0 && is_better(&s.best[i], &s.best[0]))
             copy_plan(v, &s.best[0], &s.best[i]);
     }
+    fall_back(p, &s.best[0]);
     for (int i = 1; i < BEST; i++)
         free_plan(&s.best[i]);
     free(s.list);
