@@ -314,6 +314,7 @@ static void test_the_shipped_lists(void **state)
                    {"1f1b", true, 0.054},
                    {"recompute", true, 0.014},
                    {"pipelines", true, 0.066},
+                   {"swap", true, 0.038},
                    {"overlap-pays", false, 0.0145},
                    {"overlap-pays", true, 0.0185},
                    {"overlap-does-not-pay", false, 0.023},

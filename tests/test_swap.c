@@ -1,5 +1,6 @@
 /* test_swap.c - swapping: plans on step files against all plans there are, budgets around the peak, the two fixed
- * orders by hand, and real training in less memory.  With SWAP_CASES=N the comparison takes N random lists.
+ * orders by hand, and real training in less memory.  With SWAP_CASES=N the comparison takes N
+ * random lists, with SWAP_RUNS=N so many random runs are compared.
  */
 #include "../src/pass/gaps.h"
 #include "support_paper.h"
@@ -152,7 +153,7 @@ static void compare_with_all(uint64_t seed, int n, bool all_spots, struct gaps_f
     free(text);
 }
 
-static int cases(int few) { return getenv("SWAP_CASES") ? atoi(getenv("SWAP_CASES")) : few; }
+static int number_from(const char *variable, int few) { return getenv(variable) ? atoi(getenv(variable)) : few; }
 
 static void expect_mostly_equal(const struct gaps_found *found)
 {
@@ -167,7 +168,7 @@ static void test_as_good_as_all_fates(void **state)
 {
     (void)state;
     struct gaps_found found = {0};
-    for (int i = 0; i < cases(12); i++)
+    for (int i = 0; i < number_from("SWAP_CASES", 12); i++)
         compare_with_all((uint64_t)i, 4 + i % (getenv("SWAP_CASES") ? 6 : 3), false, &found);
     expect_mostly_equal(&found);
 }
@@ -176,9 +177,404 @@ static void test_as_good_as_all_spots(void **state)
 {
     (void)state;
     struct gaps_found found = {0};
-    for (int i = 0; i < cases(6); i++)
+    for (int i = 0; i < number_from("SWAP_CASES", 6); i++)
         compare_with_all((uint64_t)i + 1000, 4, true, &found);
     expect_mostly_equal(&found);
+}
+
+/* ---- pipelines --------------------------------------------------------------------------------------------------- */
+
+struct stages {
+    int stages, micros;
+    double share, speed; /* of what stage 0 would hold; bytes per second over what a forward makes in its time */
+};
+
+static void write_turn(FILE *f, const struct stages *p, int stage, int micro, bool backward)
+{
+    const char *word = backward ? "back" : "out";
+    int next = backward ? stage - 1 : stage + 1;
+    bool sends = next >= 0 && next < p->stages, receives = backward ? stage < p->stages - 1 : stage > 0;
+    char *more = receives ? format_string(",%s%d.%d", backward ? "gin" : "in", stage, micro) : copy_string("");
+    if (backward)
+        fprintf(f, "task backward s%d.compute 2 layer=%d micro=%d role=backward reads=a%d.%d%s%s%s writes=g%d", stage,
+                stage, micro, stage, micro, more, micro ? ",g" : "", micro ? format_string("%d", stage) : "", stage);
+    else
+        fprintf(f, "task forward s%d.compute 1 layer=%d micro=%d role=forward reads=w%d%s writes=a%d.%d", stage, stage,
+                micro, stage, more, stage, micro);
+    free(more);
+    if (sends)
+        fprintf(f, ",%s%d.%d\ncopy send %s%d.%d %s%d.%d lane=s%d.download%s layer=%d micro=%d role=send", word, stage,
+                micro, backward ? "gin" : "in", next, micro, word, stage, micro, stage, backward ? "1" : "", stage,
+                micro);
+    fprintf(f, "\n");
+}
+
+/* The list in an order in which what is sent has been made: each stage's next turn as soon as it may. */
+static void write_turns(FILE *f, const struct stages *p)
+{
+    int forwards[8] = {0}, backwards[8] = {0};
+    for (int left = 2 * p->stages * p->micros; left > 0;)
+        for (int s = 0; s < p->stages; s++) {
+            bool warm = forwards[s] - backwards[s] < p->stages - s && forwards[s] < p->micros;
+            bool may_forward = s == 0 || forwards[s - 1] > forwards[s];
+            bool may_backward = forwards[s] > backwards[s] && (s == p->stages - 1 || backwards[s + 1] > backwards[s]);
+            if (warm && may_forward)
+                write_turn(f, p, s, forwards[s]++, false), left--;
+            else if (!warm && may_backward)
+                write_turn(f, p, s, backwards[s]++, true), left--;
+        }
+}
+
+static char *pipeline_text(const struct stages *p)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    for (int s = 0; s < p->stages; s++) {
+        int held = MIN(p->stages - s, p->micros), most = MAX(2, (int)ceil(p->share * MIN(p->stages, p->micros)));
+        fprintf(f, "device s%d memory=%d\n", s, 10 + 100 * MIN(most, held) + 20);
+        fprintf(f, "lane s%d.download1\nlink s%d up %g\nlink s%d down %g\n", s, s, 100 * p->speed, s, 100 * p->speed);
+    }
+    for (int s = 0; s < p->stages; s++) {
+        fprintf(f, "tensor w%d s%d 8 parameters\ntensor g%d s%d 8 gradients\n", s, s, s, s);
+        for (int m = 0; m < p->micros; m++)
+            for (int i = 0; i < 5; i++)
+                fprintf(f, "tensor %s%d.%d s%d %d activations\n",
+                        ((const char *const[]){"a", "in", "gin", "out", "back"})[i], s, m, s, i ? 1 : 100);
+    }
+    write_turns(f, p);
+    for (int s = 0; s < p->stages; s++)
+        fprintf(f, "task update s%d.compute 0 role=update reads=w%d,g%d writes=w%d\n", s, s, s, s);
+    fclose(f);
+    return text;
+}
+
+/* How far the plan is from the bound; negative: there is none. */
+static double pipeline_gap(const struct stages *p)
+{
+    char *text = pipeline_text(p);
+    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    struct wishes w = {.swap = SWAP_AUTO, .swap_what = 1u << MEM_ACTIVATIONS};
+    struct values *values = number_values(s);
+    size_t n;
+    struct pass_report *reports = run_passes(s, NULL, &w, NULL, &n);
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    char *wrong = verify(s, values);
+    if (wrong)
+        test_failed("%s\n%s", wrong, text);
+    double gap = json_number_value(json_object_get(reports[0].fields, "period_ms")) /
+                     json_number_value(json_object_get(reports[0].fields, "bound_ms")) -
+                 1;
+    free_reports(reports, n);
+    free_values(values);
+    free_list(s);
+    free(text);
+    return gap;
+}
+
+static void test_pipelines_are_near_the_bound(void **state)
+{
+    (void)state;
+    bool all = getenv("SWAP_CASES") != NULL;
+    int n = 0, near = 0;
+    double worst = 0;
+    for (int stages = 2; stages <= (all ? 6 : 3); stages += all ? 2 : 1)
+        for (int micros = 4; micros <= (all ? 12 : 4); micros += 4)
+            for (double share = 0.34; share < 0.9; share += 0.2)
+                for (double speed = 0.5; speed <= 4; speed *= 2) {
+                    struct stages p = {stages, micros, share, speed};
+                    double gap = pipeline_gap(&p);
+                    n++, near += gap <= 0.02, worst = fmax(worst, gap);
+                    if (gap > 0.02 && all)
+                        fprintf(stderr, "%d stages, %d micro-batches, %g of memory, speed %g: %.2f %%\n", stages,
+                                micros, share, speed, 100 * gap);
+                }
+    if (all)
+        fprintf(stderr, "%d of %d within 2 %% of the bound, worst %.3g %%\n", near, n, 100 * worst);
+    assert_true(near * 100 >= n * 90);
+}
+
+/* ---- budgets ----------------------------------------------------------------------------------------------------- */
+
+static json_t *plan_file(const char *text, const char *options, int code)
+{
+    const char *path = write_file("plan.txt", text, strlen(text));
+    struct ran ran = run_yard("plan --list %s %s --simulate --verify --json", path, options);
+    if (ran.code != code)
+        test_failed("exit code %d, expected %d: %s\n", ran.code, code, ran.err);
+    json_t *plan = code == EXIT_OK ? json_load_file(ran.stdout_path, 0, NULL) : json_string(ran.err);
+    if (code != EXIT_OK)
+        return plan;
+    json_t *pass = json_incref(json_array_get(json_object_get(plan, "passes"), 0));
+    json_object_set(pass, "simulated_ms", json_object_get(json_object_get(plan, "simulation"), "step_ms"));
+    json_decref(plan);
+    return pass;
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* data/steps/swap.txt on a device of so many bytes, with other lines before its own. */
+static char *six_layers(size_t memory, const char *more)
+{
+    char *all = NULL, line[512];
+    size_t size;
+    FILE *in = fopen("data/steps/swap.txt", "r"), *out = open_memstream(&all, &size);
+    fprintf(out, "%s", more);
+    while (fgets(line, sizeof line, in))
+        if (strncmp(line, "device", 6) == 0)
+            fprintf(out, "device gpu memory=%zu\n", memory);
+        else if (strncmp(line, "link", 4) != 0 || !strstr(more, "link="))
+            fputs(line, out);
+    fclose(in), fclose(out);
+    return all;
+}
+
+static json_t *plan_six(size_t memory, const char *more, const char *options, int code)
+{
+    char *text = six_layers(memory, more);
+    json_t *pass = plan_file(text, options, code);
+    free(text);
+    return pass;
+}
+
+#define MIB ((size_t)1 << 20)
+#define AUTO "--swap auto"
+
+static void test_budgets_around_the_peak(void **state)
+{
+    (void)state;
+    json_t *p = plan_six(416 * MIB, "", AUTO, EXIT_OK);
+    static const char *const fields[] = {"reason",   "moves",    "bare_ms",    "period_ms",
+                                         "bound_ms", "stall_ms", "peak_bytes", "smallest_budget"};
+    assert_true(json_is_true(json_object_get(p, "declined")));
+    for (size_t i = 0; i < COUNT(fields); i++)
+        assert_non_null(json_object_get(p, fields[i]));
+    assert_int_equal(json_array_size(json_object_get(p, "moves")), 0);
+    assert_int_equal(number_of(json_object_get(p, "smallest_budget"), "gpu"), 160 * MIB);
+    json_decref(p);
+    p = plan_six(416 * MIB - 1, "", AUTO, EXIT_OK);
+    assert_int_equal(json_array_size(json_object_get(p, "moves")), 1);
+    expect_number("period", number_of(p, "period_ms"), 38);
+    json_decref(p);
+    p = plan_six(160 * MIB, "", AUTO, EXIT_OK);
+    assert_int_equal(number_of(json_object_get(json_object_get(p, "peak_bytes"), "gpu"), "after"), 160 * MIB);
+    assert_true(number_of(p, "period_ms") == number_of(p, "simulated_ms"));
+    json_decref(p);
+    p = plan_six(160 * MIB - 1, "", AUTO, EXIT_USAGE);
+    assert_non_null(strstr(json_string_value(p), "task backward (layer 5"));
+    assert_non_null(strstr(json_string_value(p), "the smallest that works is 167772160 bytes"));
+    json_decref(p);
+}
+
+/* Out behind its maker, in before its reader, and no copy later than it is needed: there is time for all. */
+static void test_transfers_hide(void **state)
+{
+    (void)state;
+    json_t *p = plan_six(240 * MIB, "", AUTO, EXIT_OK), *move;
+    size_t i;
+    expect_number("period", number_of(p, "period_ms"), 38);
+    assert_true(number_of(p, "stall_ms") < 1e-9);
+    assert_int_equal(json_array_size(json_object_get(p, "moves")), 3);
+    json_array_foreach(json_object_get(p, "moves"), i, move)
+    {
+        int layer = (int)number_of(move, "layer");
+        assert_true(layer < 3); /* what is needed last leaves */
+        assert_string_equal(json_string_value(json_object_get(move, "how")), "swap");
+        expect_number("needed", number_of(move, "needed_ms"), 12 + 4 * (5 - layer));
+        assert_true(number_of(move, "out_start_ms") >= 2 * (layer + 1) - 1e-9);
+        assert_true(number_of(move, "in_end_ms") <= number_of(move, "needed_ms") + 1e-9);
+        assert_true(number_of(move, "in_start_ms") >= number_of(move, "needed_ms") - 8 - 1e-9); /* and not sooner */
+    }
+    json_decref(p);
+}
+
+static void test_the_hosts_memory_counts(void **state)
+{
+    (void)state;
+    json_t *p = plan_six(240 * MIB, "device host memory=64M\n", AUTO, EXIT_OK);
+    assert_true(number_of(json_object_get(json_object_get(p, "peak_bytes"), "host"), "after") <= 64 * MIB);
+    json_decref(p);
+    p = plan_six(240 * MIB, "device host memory=1\n", AUTO, EXIT_OK); /* all is made again */
+    json_t *move;
+    size_t i;
+    json_array_foreach(json_object_get(p, "moves"), i, move)
+        assert_string_equal(json_string_value(json_object_get(move, "how")), "recompute");
+    assert_true(i > 0 && number_of(p, "stall_ms") > 1);
+    json_decref(p);
+    p = plan_six(240 * MIB, "", "--recompute auto", EXIT_OK);
+    assert_true(number_of(p, "stall_ms") > 1);
+    json_decref(p);
+}
+
+/* A copy takes the link's latency and its bytes' time; one more lane is used only where the link has one. */
+static void test_lanes_and_latency(void **state)
+{
+    (void)state;
+    char *text = six_layers(300 * MIB, "# link=\n");
+    char *timed = format_string("%s\ntensor late gpu 4 work\ntensor there host 4 work\n"
+                                "task make gpu.compute 0 writes=late\ncopy tell there late\n",
+                                text);
+    char *linked = NULL, *place = strstr(timed, "tensor w");
+    linked = format_string("%.*slink gpu up 1e11 500us queues=1\nlink gpu down 1e11 500us queues=1\n%s",
+                           (int)(place - timed), timed, place);
+    json_t *p = plan_file(linked, AUTO, EXIT_OK), *move = json_array_get(json_object_get(p, "moves"), 0);
+    expect_number("copy", number_of(move, "out_end_ms") - number_of(move, "out_start_ms"), 0.5 + 64 * 1.048576 / 100);
+    json_decref(p);
+    const char *path = write_file("queues.txt", linked, strlen(linked));
+    struct ran ran = run_yard("plan --list %s --swap auto --after swap --print-list", path);
+    assert_int_equal(ran.code, EXIT_OK);
+    assert_null(strstr(ran.out, "lane gpu.download1")); /* the only queue is shared */
+    path = write_file("again.txt", ran.out, strlen(ran.out));
+    ran = run_yard("plan --list %s --simulate --verify", path);
+    assert_int_equal(ran.code, EXIT_OK);
+    free(text), free(timed), free(linked);
+}
+
+/* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
+
+static size_t position_of(const struct step *s, const char *name, int layer, int micro, size_t from)
+{
+    while (from < s->n && (strcmp(s->task[from]->name, name) != 0 || s->task[from]->layer != layer ||
+                           (micro >= 0 && s->task[from]->micro != micro)))
+        from++;
+    return from;
+}
+
+static struct step *list_after(const char *list, const char *options)
+{
+    struct ran ran = run_yard("plan --list %s %s --after swap --print-list", list, options);
+    assert_int_equal(ran.code, EXIT_OK);
+    return read_list(ran.stdout_path);
+}
+
+static void test_by_layer(void **state)
+{
+    (void)state;
+    struct step *s = list_after("data/steps/swap.txt", "--swap layer");
+    for (int k = 0; k < 5; k++) { /* layer k's copies stand right behind the next forward, right before its backward */
+        assert_int_equal(position_of(s, "swap.out", k, -1, 0), position_of(s, "forward", k + 1, -1, 0) + 1);
+        assert_int_equal(position_of(s, "swap.in", k, -1, 0), position_of(s, "backward", k + 1, -1, 0) - 1);
+    }
+    assert_int_equal(position_of(s, "swap.out", 5, -1, 0), s->n);
+    free_list(s);
+}
+
+static void test_by_micro_batch(void **state)
+{
+    (void)state;
+    struct step *s = list_after("data/steps/1f1b.txt", "--swap microbatch");
+    /* Stage 0 runs F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5. */
+    assert_true(position_of(s, "swap.out", 0, 0, 0) > position_of(s, "forward", 0, 1, 0));
+    assert_true(position_of(s, "swap.out", 0, 0, 0) < position_of(s, "forward", 0, 2, 0));
+    assert_true(position_of(s, "swap.in", 0, 1, 0) < position_of(s, "backward", 0, 0, 0));
+    assert_true(position_of(s, "swap.in", 0, 1, 0) > position_of(s, "forward", 0, 3, 0));
+    assert_true(position_of(s, "swap.in", 0, 3, 0) > position_of(s, "backward", 0, 1, 0));
+    assert_true(position_of(s, "swap.in", 0, 3, 0) < position_of(s, "backward", 0, 2, 0));
+    assert_int_equal(position_of(s, "swap.out", 3, -1, 0), s->n); /* the last stage's backward follows at once */
+    free_list(s);
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+#define TINY "--model tiny --seq-len 16 --gemm own "
+#define ALL_CLASSES " --swap-what activations,gradients,optimizer,parameters"
+
+static struct state train(const char *words, bool serial, size_t budget)
+{
+    struct settings *s = settings_of(words);
+    s->serial = serial;
+    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
+    init_random(t->model, 1337);
+    char *wrong = verify(t->train, t->values);
+    if (wrong)
+        test_failed("%s: %s\n", words, wrong);
+    for (uint32_t number = 1; number <= 3; number++)
+        run_step(t, number);
+    drain(t->train);
+    assert_true(isfinite(evaluate(t, 1, NULL, NULL)));
+    struct state all = read_state(t, 0);
+    for (int d = 0; d <= t->machine->n_devices; d++) {
+        const struct device *device = &t->machine->device[d];
+        size_t sum = 0;
+        for (size_t i = 0; i < device->n_slabs; i++)
+            sum += device->slabs[i].bytes + guard_bytes(device);
+        assert_int_equal(damaged_guards(&t->machine->device[d]), 0);
+        if (d < t->machine->n_devices && budget && sum > budget)
+            test_failed("%s: %zu bytes were allocated\n", words, sum);
+    }
+    free_trainer(t);
+    return all;
+}
+
+/* What the plan for a large budget reports: [0] the peak of all devices, [1] the smallest budget for all. */
+static void ask_budgets(const char *words, size_t budget[2])
+{
+    struct settings *s = settings_of(words);
+    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL, true, true);
+    json_t *fields = t->passes[0].fields, *value;
+    const char *name;
+    budget[0] = budget[1] = 0;
+    json_object_foreach(json_object_get(fields, "smallest_budget"), name, value)
+    {
+        budget[1] = MAX(budget[1], (size_t)json_integer_value(value));
+        budget[0] =
+            MAX(budget[0], (size_t)number_of(json_object_get(json_object_get(fields, "peak_bytes"), name), "before"));
+    }
+    free_trainer(t);
+}
+
+static void expect_same_training(const char *mesh, const char *swap, double share, int64_t delays)
+{
+    char *plain = format_string(TINY "%s", mesh), *asked = format_string("%s %s", plain, swap);
+    size_t budget[2];
+    ask_budgets(asked, budget);
+    size_t chosen = budget[1] + (size_t)(share * (double)(budget[0] - budget[1]));
+    char *words = format_string("%s --device-mem %zu --delay-seed %lld", asked, chosen, (long long)delays);
+    struct state expected = train(plain, true, 0), found = train(words, false, chosen);
+    expect_same_bits(words, found.values, expected.values, expected.n);
+    free(found.values), free(expected.values);
+    free(plain), free(asked), free(words);
+}
+
+static void test_training_in_less_memory(void **state)
+{
+    (void)state;
+    need_own_products();
+    expect_same_training("-d 0:0", AUTO, 0, 1);
+    expect_same_training("-d 0:0 --micro-batch 2", AUTO ALL_CLASSES, 0, 2); /* parameters and Adam's state do not fit */
+    expect_same_training("-d 0:0x2 --mesh pp=2 --micro-batch 1", AUTO, 0.3, 3);
+}
+
+/* SWAP_RUNS=N: so many meshes, orders, classes and budgets at random. */
+static void test_training_at_random(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"-d 0:0",
+                                         "-d 0:0 --micro-batch 1",
+                                         "-d 0:0x2",
+                                         "-d 0:0x2 --zero 2",
+                                         "-d 0:0x2 --mesh pp=2 --micro-batch 1",
+                                         "-d 0:0x2 --mesh pp=2 --micro-batch 1 --pipeline gpipe",
+                                         "-d 0:0x2 --mesh tp=2",
+                                         "-d 0:0x4 --mesh dp=2,pp=2 --micro-batch 1"};
+    static const char *const what[] = {"activations", "optimizer", "parameters,optimizer", "activations,gradients",
+                                       "activations,gradients,optimizer,parameters"};
+    need_own_products();
+    for (int i = 0; i < number_from("SWAP_RUNS", 2); i++) {
+        uint64_t count = 0, seed = 77 + (uint64_t)i;
+        const char *mesh = meshes[(size_t)(draw(seed, &count) * (double)COUNT(meshes))];
+        char *swap =
+            format_string("--swap auto --swap-what %s", what[(size_t)(draw(seed, &count) * (double)COUNT(what))]);
+        double share = draw(seed, &count);
+        if (getenv("SWAP_RUNS"))
+            fprintf(stderr, "%d: %s %s, %g between the smallest budget and the peak\n", i, mesh, swap, share);
+        expect_same_training(mesh, swap, share, i);
+        free(swap);
+    }
 }
 
 int main(void)
@@ -186,6 +582,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_good_as_all_fates),
         cmocka_unit_test(test_as_good_as_all_spots),
+        cmocka_unit_test(test_pipelines_are_near_the_bound),
+        cmocka_unit_test(test_budgets_around_the_peak),
+        cmocka_unit_test(test_transfers_hide),
+        cmocka_unit_test(test_the_hosts_memory_counts),
+        cmocka_unit_test(test_lanes_and_latency),
+        cmocka_unit_test(test_by_layer),
+        cmocka_unit_test(test_by_micro_batch),
+        cmocka_unit_test(test_training_in_less_memory),
+        cmocka_unit_test(test_training_at_random),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
+#include "plan.h"
 #include "../train/train.h"
 #include "cmd.h"
 
@@ -157,6 +158,10 @@ int cmd_plan(int argc, char **argv)
     if (s->list) {
         free(words);
         return plan_list(s);
+    }
+    if (s->memory) {
+        free(words);
+        return plan_memory(s);
     }
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->data != NULL, true);
     if (s->print_list)

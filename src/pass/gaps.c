@@ -67,6 +67,8 @@ static bool may_leave(const struct survey *v, const struct tensor *x, unsigned c
 
 static bool is_written_between(const struct survey *v, const struct tensor *x, int from, int to)
 {
+    if ((size_t)x->id >= v->tensors)
+        return false; /* made again: nothing writes it but that */
     for (const struct use *u = uses_of(v, x); u->task >= 0; u++)
         if (u->task > from && u->task < to && (u->mode & ACCESS_WRITE))
             return true;
@@ -282,6 +284,8 @@ static void repeat_task(struct remaking *r, const struct task *t, int reader)
     *APPEND(r->repeats, r->n, r->cap) = (struct repeat){again, reader};
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor->root;
+        if ((size_t)x->id >= r->v->tensors)
+            continue; /* a twin already */
         if ((t->access[i].mode & ACCESS_WRITE) && !r->twin[x->id])
             r->twin[x->id] = new_twin(pool, x->device, x), r->made[0][x->id] = again;
         if (t->access[i].mode & ACCESS_WRITE)

@@ -115,7 +115,8 @@ struct planner {
     size_t *budget;    /* by device; those of the machine are lifted while plans are tried */
     bool swap, remake; /* fates that are allowed */
     double bare;       /* period, when all is kept */
-    double work, most; /* tasks tried, and how many may be */
+    double work, most; /* tasks tried, and how many may be ... */
+    double last_work;  /* ... and so many more to move copies in the end */
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
 void close_planner(struct planner *p); /* not the survey */
@@ -126,11 +127,21 @@ void copy_plan(const struct survey *v, struct plan *to, const struct plan *from)
 void try_plan(struct planner *p, struct plan *plan, const struct way *way);
 /* The best plan that is found for the budgets. */
 struct plan find_plan(struct planner *p);
+/* A fate that the candidate may have: the one wished for, or else another than KEEP. */
+enum fate allowed_fate(const struct planner *p, const struct candidate *c, enum fate wish);
+extern const double MOST_WORK; /* tasks of all plans that are tried: a few seconds */
+bool is_spent(const struct planner *p);
+/* [tasks] what the device holds when all is kept; the caller frees it. */
+int64_t *bytes_kept(const struct survey *v, const struct device *d);
+
+/* ---- swap_bound.c ------------------------------------------------------------------------------------------------ */
+
 /* All that may leave does, and nothing is held but for its uses.  false: even so, more bytes are in use at a time than
  * a device has. */
-bool tight_plan(struct planner *p, struct plan *plan);
+bool tight_plan(struct planner *p, struct plan *plan, enum fate fate);
 /* The smallest budget of a device for which a plan is found, when the others have as much as they like. */
 size_t find_smallest(struct planner *p, const struct device *d);
+/* Seconds that a step takes at least in these budgets. */
 double lower_bound(const struct planner *p, const size_t *budget);
 
 #endif

@@ -150,20 +150,33 @@ static json_t *fields_of(struct swapper *w, const struct forecast *after, const 
 
 /* ---- making a plan true ------------------------------------------------------------------------------------------ */
 
+static char *name_smallest(const struct swapper *w)
+{
+    const struct machine *m = w->step->pool->machine;
+    char *text = copy_string(m->n_devices == 1 ? "smallest budget" : "smallest budgets"), bytes[32];
+    for (int d = 0; d < m->n_devices; d++) {
+        char *more = format_string("%s%s %s", text, d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
 static char *describe(const struct swapper *w, const struct forecast *after, const struct deed *deeds)
 {
     size_t swapped = 0, remade = 0;
-    char bytes[32];
+    char bytes[32], *smallest = name_smallest(w);
     for (size_t g = 0; g < w->survey->n_gaps; g++) {
         swapped += deeds[g].in && deeds[g].in->copy;
         remade += deeds[g].in && !deeds[g].in->copy;
     }
-    char *what = format_string("%zu tensors brought back from the host, %s copied in all; %zu made again", swapped,
-                               format_bytes(bytes, w->plan.moved), remade);
+    char *what = format_string("%zu swapped, %zu made again, %s copied; %s", swapped, remade,
+                               format_bytes(bytes, w->plan.moved), smallest);
+    free(smallest);
     if (isnan(after->period))
         return what;
-    char *all = format_string("%s; stall %.3f ms, no plan is shorter than %.3f ms, this one is %.2f %% above that",
-                              what, 1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
+    char *all = format_string("%s\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)", what,
+                              1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
                               100 * fmax(after->period / w->bound - 1, 0));
     free(what);
     return all;
@@ -233,13 +246,15 @@ static bool run_planner(struct swapper *w, const char *option, bool must_fit, st
     find_smallest_budgets(w);
     if (fits(w, w->before.need))
         return decline(w, r, "all fits");
-    if (!tight_plan(&w->planner, &w->plan) && must_fit)
+    if (!tight_plan(&w->planner, &w->plan, SWAP) && must_fit)
         refuse(w, option);
     w->bound = lower_bound(&w->planner, w->budget);
     free_plan(&w->plan);
     w->plan = find_plan(&w->planner);
     if (w->plan.excess > 0 && must_fit)
         refuse(w, option);
+    for (int d = 0; d < w->step->pool->machine->n_devices; d++)
+        w->smallest[d] = MIN(w->smallest[d], w->plan.need[d]);
     carry_out(w, r);
     close_swapper(w);
     return true;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { ALL_TRIED = 800, FEW = 16, SOME = 40, BEST = 3 };
-static const double MOST_WORK = 6e5; /* tasks of all plans that are tried: a few seconds */
+const double MOST_WORK = 6e5;
 
 static const struct way ways[] = {{.lead = 1}, {.lead = 1, .in_first = true}};
 static const struct way more_ways[] = {
@@ -105,7 +105,7 @@ void try_plan(struct planner *p, struct plan *plan, const struct way *way)
     undo(e);
 }
 
-static bool is_spent(const struct planner *p) { return p->work > p->most; }
+bool is_spent(const struct planner *p) { return p->work > p->most; }
 
 /* The same fates in several ways; the plan becomes the best of them. */
 static void try_ways(struct planner *p, struct plan *plan, const struct way *list, size_t n)
@@ -132,8 +132,7 @@ static void try_fates(struct planner *p, struct plan *plan)
 
 /* ---- plans by rule ----------------------------------------------------------------------------------------------- */
 
-/* A fate that the candidate may have: the one wished for, or else another than KEEP. */
-static enum fate allowed(const struct planner *p, const struct candidate *c, enum fate wish)
+enum fate allowed_fate(const struct planner *p, const struct candidate *c, enum fate wish)
 {
     bool remake = p->remake && c->remakeable;
     if (wish == REMAKE)
@@ -143,21 +142,40 @@ static enum fate allowed(const struct planner *p, const struct candidate *c, enu
 
 static bool may(const struct planner *p, const struct candidate *c, enum fate fate)
 {
-    return fate == KEEP || allowed(p, c, fate) == fate;
+    return fate == KEEP || allowed_fate(p, c, fate) == fate;
 }
 
-/* The gap around `position` whose tensor, of a candidate that is kept, is needed last. */
-static const struct gap *furthest(const struct planner *p, const struct plan *plan, const struct device *d,
-                                  int position, enum fate wish)
+/* How good it is that this gap's tensor leaves: when it is needed again; or how many bytes a second of work buys, or,
+ * where nothing is made again, how many bytes a copy does. */
+static double merit(const struct planner *p, const struct gap *g, enum fate wish, bool by_cost)
+{
+    const struct survey *v = p->survey;
+    const struct candidate *c = &v->candidates[g->candidate];
+    if (!by_cost)
+        return g->behind;
+    if (allowed_fate(p, c, wish) == SWAP)
+        return (double)g->tensor->bytes;
+    double seconds = 0;
+    for (const struct use *u = &v->use[v->first_use[g->tensor->id]]; u->task >= 0; u++)
+        seconds += u->mode & ACCESS_WRITE ? seconds_alone(v, v->task[u->task]) : 0;
+    return (double)g->tensor->bytes / fmax(seconds, 1e-12);
+}
+
+/* The best one to leave of the gaps around `position`, of candidates that are kept. */
+static const struct gap *best_to_leave(const struct planner *p, const struct plan *plan, const struct device *d,
+                                       int position, enum fate wish, bool by_cost)
 {
     const struct survey *v = p->survey;
     const struct gap *best = NULL;
+    double most = -INFINITY;
     for (size_t g = 0; g < v->n_gaps; g++) {
         const struct gap *gap = &v->gaps[g];
-        const struct candidate *c = &v->candidates[gap->candidate];
-        if (gap->tensor->device == d && crosses(gap, position) && plan->fate[gap->candidate] == KEEP &&
-            allowed(p, c, wish) != KEEP && (!best || gap->behind > best->behind))
-            best = gap;
+        if (gap->tensor->device != d || !crosses(gap, position) || plan->fate[gap->candidate] != KEEP ||
+            allowed_fate(p, &v->candidates[gap->candidate], wish) == KEEP)
+            continue;
+        double now = merit(p, gap, wish, by_cost);
+        if (now > most)
+            best = gap, most = now;
     }
     return best;
 }
@@ -171,8 +189,7 @@ static void change_fate(const struct survey *v, struct plan *plan, size_t candid
             held[i] -= (int64_t)c->tensor->bytes;
 }
 
-/* The list with nothing changed. */
-static int64_t *bytes_kept(const struct survey *v, const struct device *d)
+int64_t *bytes_kept(const struct survey *v, const struct device *d)
 {
     struct plan none = new_plan(v);
     struct edit *e = open_edit(v->step);
@@ -184,7 +201,7 @@ static int64_t *bytes_kept(const struct survey *v, const struct device *d)
     return held;
 }
 
-static void evict_furthest(const struct planner *p, struct plan *plan, double spare, enum fate wish)
+static void evict(const struct planner *p, struct plan *plan, double spare, enum fate wish, bool by_cost)
 {
     const struct survey *v = p->survey;
     const struct machine *m = v->step->pool->machine;
@@ -193,9 +210,9 @@ static void evict_furthest(const struct planner *p, struct plan *plan, double sp
         double most = (double)p->budget[d] - (double)guard_bytes(&m->device[d]) - spare;
         for (int i = 0; i < v->n; i++)
             for (const struct gap *g; (double)held[i] > most;) {
-                if (!(g = furthest(p, plan, &m->device[d], i, wish)))
+                if (!(g = best_to_leave(p, plan, &m->device[d], i, wish, by_cost)))
                     break;
-                change_fate(v, plan, g->candidate, allowed(p, &v->candidates[g->candidate], wish), held);
+                change_fate(v, plan, g->candidate, allowed_fate(p, &v->candidates[g->candidate], wish), held);
             }
         free(held);
     }
@@ -217,7 +234,7 @@ static size_t list_concerned(const struct planner *p, size_t *list)
         for (size_t g = v->candidates[c].first; g < v->candidates[c].first + v->candidates[c].n; g++)
             for (int i = v->gaps[g].before + 1; i < v->gaps[g].behind && !around; i++)
                 around = (double)held[d][i] > most;
-        if (around && allowed(p, &v->candidates[c], SWAP) != KEEP)
+        if (around && allowed_fate(p, &v->candidates[c], SWAP) != KEEP)
             list[n++] = c;
     }
     for (int d = 0; d < m->n_devices; d++)
@@ -257,7 +274,7 @@ static void start_with(struct search *s, size_t first, size_t end, enum fate wis
         return;
     struct plan plan = new_plan(s->p->survey);
     for (size_t i = first; i < end; i++)
-        plan.fate[s->list[i]] = allowed(s->p, &s->p->survey->candidates[s->list[i]], wish);
+        plan.fate[s->list[i]] = allowed_fate(s->p, &s->p->survey->candidates[s->list[i]], wish);
     try_fates(s->p, &plan);
     keep_if_good(s, &plan);
     free_plan(&plan);
@@ -267,9 +284,9 @@ static void start_by_rule(struct search *s)
 {
     static const double spare[] = {0, 1, 2, 4, 8};
     for (int wish = SWAP; wish <= REMAKE; wish++) {
-        for (size_t i = 0; i < COUNT(spare) && !is_spent(s->p); i++) {
+        for (size_t i = 0; i < 2 * COUNT(spare) && !is_spent(s->p); i++) {
             struct plan plan = new_plan(s->p->survey);
-            evict_furthest(s->p, &plan, spare[i] * s->largest, (enum fate)wish);
+            evict(s->p, &plan, spare[i / 2] * s->largest, (enum fate)wish, i % 2 == 1);
             try_fates(s->p, &plan);
             keep_if_good(s, &plan);
             free_plan(&plan);
@@ -392,7 +409,7 @@ static bool try_all(struct search *s)
         for (size_t i = 0; i < s->n; i++) {
             const struct candidate *c = &s->p->survey->candidates[s->list[i]];
             bool three = s->p->swap && s->p->remake && c->remakeable;
-            plan.fate[s->list[i]] = three ? (enum fate)(rest % 3) : rest % 2 ? allowed(s->p, c, SWAP) : KEEP;
+            plan.fate[s->list[i]] = three ? (enum fate)(rest % 3) : rest % 2 ? allowed_fate(s->p, c, SWAP) : KEEP;
             rest /= three ? 3 : 2;
         }
         try_fates(s->p, &plan);
@@ -486,7 +503,7 @@ static void polish(struct planner *p, struct plan *plan)
 {
     bool better = plan->excess > 0 || is_less(p->bare, plan->period);
     struct reach *reach;
-    p->most += MOST_WORK / 2;
+    p->most += p->last_work;
     if (better)
         try_ways(p, plan, more_ways, COUNT(more_ways));
     reach = list_reaches(p, plan);
@@ -504,7 +521,7 @@ static void polish(struct planner *p, struct plan *plan)
 
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake)
 {
-    struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK};
+    struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK, .last_work = MOST_WORK / 2};
     p.budget = allocate(n_devices(v), sizeof *p.budget);
     memcpy(p.budget, budget, n_devices(v) * sizeof *budget);
     struct plan none = new_plan(v);
@@ -515,6 +532,18 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
 }
 
 void close_planner(struct planner *p) { free(p->budget); }
+
+/* Where addresses leave holes, what holds the least at a time may fit when nothing else does. */
+static void fall_back(struct planner *p, struct plan *plan)
+{
+    struct plan tight = new_plan(p->survey);
+    for (int fate = SWAP; fate <= REMAKE && plan->excess > 0; fate++) {
+        tight_plan(p, &tight, (enum fate)fate);
+        if (is_better(&tight, plan))
+            copy_plan(p->survey, plan, &tight);
+    }
+    free_plan(&tight);
+}
 
 struct plan find_plan(struct planner *p)
 {
@@ -541,199 +570,9 @@ struct plan find_plan(struct planner *p)
         if (i > 0 && is_better(&s.best[i], &s.best[0]))
             copy_plan(v, &s.best[0], &s.best[i]);
     }
+    fall_back(p, &s.best[0]);
     for (int i = 1; i < BEST; i++)
         free_plan(&s.best[i]);
     free(s.list);
     return s.best[0];
-}
-
-/* ---- the smallest budget ----------------------------------------------------------------------------------------- */
-
-static const size_t unlimited = (size_t)1 << 50;
-
-/* Whatever the device's tensors can do has the fate, and bytes are held for uses alone. */
-static void try_tight(struct planner *p, struct plan *plan, const struct device *d, enum fate fate)
-{
-    const struct survey *v = p->survey;
-    for (size_t c = 0; c < v->n_candidates; c++)
-        if (v->candidates[c].tensor->device == d)
-            plan->fate[c] = allowed(p, &v->candidates[c], fate);
-    try_plan(p, plan, &(struct way){.tight = true});
-}
-
-/* No plan needs fewer bytes than are in use at a time. */
-static size_t bytes_in_use(struct planner *p, const struct device *d)
-{
-    struct survey *v = p->survey;
-    struct plan plan = new_plan(v);
-    int64_t most = 0;
-    for (size_t c = 0; c < v->n_candidates; c++)
-        plan.fate[c] = SWAP;
-    struct edit *e = open_edit(v->step);
-    struct line l = open_line(v, e, &plan);
-    int64_t *held = bytes_along(v, &l, &plan, d);
-    for (int i = 0; i < l.n; i++)
-        most = MAX(most, held[i]);
-    free(held);
-    free_line(&l);
-    undo(e);
-    free_plan(&plan);
-    return (size_t)most + guard_bytes(d);
-}
-
-bool tight_plan(struct planner *p, struct plan *plan)
-{
-    const struct machine *m = p->survey->step->pool->machine;
-    bool possible = true;
-    for (int d = 0; d < m->n_devices; d++) {
-        try_tight(p, plan, &m->device[d], SWAP);
-        possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
-    }
-    return possible;
-}
-
-size_t find_smallest(struct planner *p, const struct device *d)
-{
-    const struct survey *v = p->survey;
-    struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
-    struct plan plan = new_plan(v);
-    for (int i = 0; i < v->step->pool->machine->n_devices; i++)
-        q.budget[i] = unlimited;
-    try_plan(&q, &plan, NULL);
-    size_t low = bytes_in_use(p, d), high = plan.need[d->index];
-    for (int fate = SWAP; fate <= REMAKE; fate++) {
-        try_tight(&q, &plan, d, (enum fate)fate);
-        if (plan.excess == 0)
-            high = MIN(high, plan.need[d->index]);
-    }
-    free_plan(&plan);
-    for (int i = 0; i < 12 && low < high && !is_spent(&q); i++) {
-        q.budget[d->index] = i ? low + (high - low) / 2 : high - 1;
-        plan = find_plan(&q);
-        if (plan.excess == 0)
-            high = plan.need[d->index];
-        else
-            low = q.budget[d->index] + 1;
-        free_plan(&plan);
-    }
-    close_planner(&q);
-    return high;
-}
-
-/* ---- the bound --------------------------------------------------------------------------------------------------- */
-
-struct cutting { /* a device's step, cut in two before task `at`: what is over the budget there left, and comes back */
-    double before, behind; /* seconds of what it computes */
-    double made, needed;   /* seconds until the first candidate is made, and from the last one's need on */
-    double over;           /* bytes */
-    double remaking;       /* seconds per byte, at least; INFINITY: nothing can be made again */
-    struct copy_speed down, up;
-};
-
-/* With s bytes swapped, and the others made again. */
-static double bound_with(const struct cutting *c, double s)
-{
-    double again = c->over > s ? (c->over - s) * c->remaking : 0;
-    double out = s > 0 ? c->made + c->down.latency + s * c->down.per_byte : 0;
-    double in = s > 0 ? c->needed + c->up.latency + s * c->up.per_byte : 0;
-    return fmax(c->before, out) + fmax(c->behind + again, in);
-}
-
-/* It is convex in s: its least value lies at an end, or where one of its two terms bends. */
-static double bound_of(const struct cutting *c, bool swap)
-{
-    double bend[] = {0, swap ? c->over : 0, (c->before - c->made - c->down.latency) / c->down.per_byte,
-                     (c->behind - c->needed - c->up.latency) / c->up.per_byte,
-                     (c->behind + c->over * c->remaking - c->needed - c->up.latency) / (c->up.per_byte + c->remaking)};
-    double least = INFINITY;
-    for (size_t i = 0; i < COUNT(bend); i++)
-        if (swap ? bend[i] >= 0 && bend[i] <= c->over : i == 0)
-            least = fmin(least, bound_with(c, bend[i]));
-    return least;
-}
-
-/* Seconds that the device computes before each place of the list, and in all behind the last one. */
-static double *seconds_before(const struct survey *v, const struct device *d)
-{
-    double *sum = allocate((size_t)v->n + 1, sizeof *sum);
-    for (int i = 0; i < v->n; i++) {
-        const struct task *t = v->task[i];
-        sum[i + 1] = sum[i] + (t->lane == d->lane[LANE_COMPUTE] ? seconds_alone(v, t) : 0);
-    }
-    return sum;
-}
-
-/* At least so many seconds per byte of candidate c: its first maker makes no more than all that it writes. */
-static double remaking_rate(const struct survey *v, const struct candidate *c)
-{
-    const struct task *t = v->task[c->maker];
-    double bytes = 0;
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].mode & ACCESS_WRITE)
-            bytes += (double)t->access[i].tensor->root->bytes;
-    return seconds_alone(v, t) / bytes;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return COMPARE(*x, *y);
-}
-
-/* Tensors move whole: as many as must, if they were the largest, are at least as many bytes as so many of the smallest.
- */
-static double whole_bytes(double over, double *size, size_t n)
-{
-    double large = 0, small = 0;
-    if (n)
-        qsort(size, n, sizeof *size, by_size);
-    for (size_t k = 0; k < n && large < over; k++) {
-        large += size[n - 1 - k];
-        small += size[k];
-    }
-    return fmax(over, small);
-}
-
-static double bound_at(const struct planner *p, const struct device *d, int at, double over, const double *sum)
-{
-    const struct survey *v = p->survey;
-    struct cutting c = {sum[at],  sum[v->n] - sum[at], INFINITY,       INFINITY, over,
-                        INFINITY, v->down[d->index],   v->up[d->index]};
-    double *size = allocate(v->n_gaps + 1, sizeof *size);
-    size_t n = 0;
-    bool any_time = false;
-    for (size_t g = 0; g < v->n_gaps; g++) {
-        const struct gap *gap = &v->gaps[g];
-        const struct candidate *candidate = &v->candidates[gap->candidate];
-        if (gap->tensor->device != d || !crosses(gap, at))
-            continue;
-        any_time |= gap->tensor->persistent || gap->tensor->class != MEM_ACTIVATIONS;
-        size[n++] = (double)gap->tensor->bytes;
-        c.made = fmin(c.made, sum[candidate->maker + 1]);
-        c.needed = fmin(c.needed, sum[v->n] - sum[gap->behind]);
-        if (p->remake && candidate->remakeable)
-            c.remaking = fmin(c.remaking, remaking_rate(v, candidate));
-    }
-    c.remaking = fmin(c.remaking, 1e30);
-    c.over = whole_bytes(over, size, n);
-    free(size);
-    return isfinite(c.made) && !any_time ? bound_of(&c, p->swap) : 0; /* state may leave and come back at any time */
-}
-
-double lower_bound(const struct planner *p, const size_t *budget)
-{
-    const struct survey *v = p->survey;
-    const struct machine *m = v->step->pool->machine;
-    double bound = p->bare;
-    for (int d = 0; d < m->n_devices && p->bare > 0; d++) {
-        int64_t *held = bytes_kept(v, &m->device[d]);
-        double *sum = seconds_before(v, &m->device[d]);
-        for (int i = 0; i < v->n; i++) {
-            double over = (double)held[i] + (double)guard_bytes(&m->device[d]) - (double)budget[d];
-            if (over > 0 && v->task[i]->lane == m->device[d].lane[LANE_COMPUTE])
-                bound = fmax(bound, bound_at(p, &m->device[d], i, over, sum));
-        }
-        free(held), free(sum);
-    }
-    return bound;
 }

@@ -213,6 +213,10 @@ static struct option options[] = {
      CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH, false},
     {"print", 0, OPT_FLAG, &s.print, NULL, 0, 0, LOOKING, "the list of tasks and the memory map (default)", CMD_PLAN,
      false},
+    {"memory", 0, OPT_FLAG, &s.memory, NULL, 0, 0, LOOKING,
+     "a table instead: what each device and the host would hold at the peak, with each kind of --recompute and of "
+     "--zero",
+     CMD_PLAN, false},
     {"after", 0, OPT_TEXT, &s.after, "PASS", 0, 0, LOOKING,
      "the list as it is after that pass, of the passes that are on (default: after all of them)", CMD_PLAN, false},
     {"list", 0, OPT_INPUT, &s.list, "FILE", 0, 0, LOOKING,

@@ -53,7 +53,7 @@ struct settings {
     int64_t vector; /* 0: the device's own */
     bool oversubscribe;
     /* running and looking */
-    bool serial, audit, json, print, verify, simulate, print_list, view;
+    bool serial, audit, json, print, memory, verify, simulate, print_list, view;
     const char *deal, *main_queue;
     int64_t queues, slices; /* of a broadcast */
     const char *recompute, *overlap, *overlap_plan, *swap, *swap_what, *after;

@@ -1,0 +1,108 @@
+/* plan_memory.c - yard plan --memory: what each device, and the host, would hold at the peak, by strategy: with each
+ * kind of recomputation and, where there are several data-parallel ranks, each level of ZeRO, on the mesh as given.
+ * Nothing is refused here: the last column says what fits.
+ */
+#include "../base/table.h"
+#include "../train/train.h"
+#include "cmd.h"
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ZERO_LEVELS = 3 };
+
+struct strategy {
+    struct settings settings;
+    size_t budget, host_budget; /* as asked for; 0: what the devices have */
+    struct trainer *trainer;
+};
+
+static void build(void *strategy)
+{
+    struct strategy *s = strategy;
+    s->trainer = new_trainer(&s->settings, LIST_TRAIN, false, true);
+}
+
+/* A device before this one holds the same, to a MiB. */
+static bool same_as_before(const struct step *s, int d)
+{
+    for (int k = 0; k < d && d < s->pool->machine->n_devices; k++) {
+        bool same = true;
+        for (int class = 0; class < MEM_CLASSES; class ++)
+            same &= s->peak[k][class] >> 20 == s->peak[d][class] >> 20;
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static void add_rows(struct table *t, const struct strategy *s)
+{
+    const struct step *list = s->trainer->train;
+    const struct machine *m = list->pool->machine;
+    size_t *need = placed_bytes(list->pool);
+    char zero[8];
+    snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
+    for (int d = 0; d <= m->n_devices; d++) {
+        const size_t *peak = list->peak[d];
+        const double mib = 1 << 20;
+        size_t wanted = m->device[d].is_host ? s->host_budget : s->budget;
+        size_t budget = wanted ? wanted : m->device[d].memory;
+        if (!s->settings.json && same_as_before(list, d))
+            continue;
+        ROW(t, text_cell(s->settings.recompute), text_cell(s->trainer->mesh.dp > 1 ? zero : "-"),
+            text_cell(m->device[d].id), number_cell((double)peak[MEM_PARAMETERS] / mib),
+            number_cell((double)peak[MEM_GRADIENTS] / mib), number_cell((double)peak[MEM_OPTIMIZER] / mib),
+            number_cell((double)peak[MEM_ACTIVATIONS] / mib), number_cell((double)peak[MEM_WORK] / mib),
+            number_cell((double)list->high[d] / mib), number_cell((double)need[d]), number_cell((double)budget / mib),
+            text_cell(need[d] <= budget ? "yes" : "no"));
+    }
+    free(need);
+}
+
+static void try_strategy(struct table *t, const struct settings *s, const char *recompute, int zero)
+{
+    struct strategy strategy = {*s, s->device_memory, s->host_memory, NULL};
+    strategy.settings.recompute = recompute;
+    strategy.settings.swap = "off";
+    strategy.settings.zero = zero;
+    strategy.settings.device_memory = strategy.settings.host_memory = (size_t)1 << 50;
+    strategy.settings.simulate = strategy.settings.verify = false;
+    struct problem *impossible = attempt(build, &strategy);
+    if (impossible)
+        note("recompute %s, ZeRO %d: %s", recompute, zero, impossible->sentence);
+    else
+        add_rows(t, &strategy), free_trainer(strategy.trainer);
+    free(impossible);
+}
+
+int plan_memory(const struct settings *s)
+{
+    static const struct column columns[] = {
+        {"recompute", "recompute", CELL_TEXT, 9, 0},      {"ZeRO", "zero", CELL_TEXT, 4, 0},
+        {"device", "device", CELL_TEXT, 16, 0},           {"param.", "parameters_mib", CELL_FIXED, 9, 1},
+        {"gradients", "gradients_mib", CELL_FIXED, 9, 1}, {"optim.", "optimizer_mib", CELL_FIXED, 9, 1},
+        {"activ.", "activations_mib", CELL_FIXED, 9, 1},  {"work", "work_mib", CELL_FIXED, 7, 1},
+        {"together", "together_mib", CELL_FIXED, 9, 1},   {NULL, "needs_bytes", CELL_COUNT, 0, 0},
+        {"budget", "budget_mib", CELL_FIXED, 9, 1},       {"fits", "fits", CELL_TEXT, 4, 0}};
+    static const char *const recompute[] = {"off", "selective", "full"};
+    struct table *t = new_table(columns, COUNT(columns));
+    struct strategy shape = {.settings = *s};
+    shape.settings.device_memory = shape.settings.host_memory = (size_t)1 << 50;
+    build(&shape);
+    int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : (int)s->zero;
+    free_trainer(shape.trainer);
+    for (size_t i = 0; i < COUNT(recompute); i++)
+        for (int zero = first; zero < first + levels; zero++)
+            try_strategy(t, s, recompute[i], zero);
+    if (s->json) {
+        print_json(json_pack("{s:o}", "strategies", table_json(t)));
+    } else {
+        printf("MiB at the peak of each class, predicted; devices like one above are left out\n");
+        print_heading(stdout, t);
+        print_rows(stdout, t, 0, t->n);
+    }
+    free_table(t);
+    return EXIT_OK;
+}

@@ -1,0 +1,204 @@
+/* swap_bound.c - what no plan can beat: a step's least time in a budget, and the least budget (see gaps.h).
+ *
+ * The bound: a device's step is cut in two before a task at which its budget is too small.  What is over must have left
+ * before, and comes back behind, or is made again; the two parts follow one another, so their least times add up.  It
+ * is a bound only: of several such tasks it looks at one at a time.
+ */
+#include "gaps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the smallest budget ----------------------------------------------------------------------------------------- */
+
+static const size_t unlimited = (size_t)1 << 50;
+
+/* Whatever the device's tensors can do has the fate, and bytes are held for uses alone. */
+static void try_tight(struct planner *p, struct plan *plan, const struct device *d, enum fate fate)
+{
+    const struct survey *v = p->survey;
+    for (size_t c = 0; c < v->n_candidates; c++)
+        if (v->candidates[c].tensor->device == d)
+            plan->fate[c] = allowed_fate(p, &v->candidates[c], fate);
+    try_plan(p, plan, &(struct way){.tight = true});
+}
+
+/* No plan needs fewer bytes than are in use at a time. */
+static size_t bytes_in_use(struct planner *p, const struct device *d)
+{
+    struct survey *v = p->survey;
+    struct plan plan = new_plan(v);
+    int64_t most = 0;
+    for (size_t c = 0; c < v->n_candidates; c++)
+        plan.fate[c] = allowed_fate(p, &v->candidates[c], SWAP) == KEEP ? KEEP : SWAP;
+    struct edit *e = open_edit(v->step);
+    struct line l = open_line(v, e, &plan);
+    int64_t *held = bytes_along(v, &l, &plan, d);
+    for (int i = 0; i < l.n; i++)
+        most = MAX(most, held[i]);
+    free(held);
+    free_line(&l);
+    undo(e);
+    free_plan(&plan);
+    return (size_t)most + guard_bytes(d);
+}
+
+bool tight_plan(struct planner *p, struct plan *plan, enum fate fate)
+{
+    const struct machine *m = p->survey->step->pool->machine;
+    bool possible = true;
+    for (int d = 0; d < m->n_devices; d++) {
+        try_tight(p, plan, &m->device[d], fate);
+        possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
+    }
+    return possible;
+}
+
+size_t find_smallest(struct planner *p, const struct device *d)
+{
+    const struct survey *v = p->survey;
+    struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
+    struct plan plan = new_plan(v);
+    q.last_work = MOST_WORK / 40;
+    for (int i = 0; i < v->step->pool->machine->n_devices; i++)
+        q.budget[i] = unlimited;
+    try_plan(&q, &plan, NULL);
+    size_t low = bytes_in_use(p, d), high = plan.need[d->index];
+    for (int fate = SWAP; fate <= REMAKE; fate++) {
+        try_tight(&q, &plan, d, (enum fate)fate);
+        if (plan.excess == 0)
+            high = MIN(high, plan.need[d->index]);
+    }
+    free_plan(&plan);
+    for (int i = 0; i < 10 && low < high; i++) {
+        q.work = 0, q.most = MOST_WORK / 10;
+        q.budget[d->index] = i ? low + (high - low) / 2 : high - 1;
+        plan = find_plan(&q);
+        if (plan.excess == 0)
+            high = plan.need[d->index];
+        else
+            low = q.budget[d->index] + 1;
+        free_plan(&plan);
+    }
+    close_planner(&q);
+    return high;
+}
+
+/* ---- the bound --------------------------------------------------------------------------------------------------- */
+
+struct cutting { /* a device's step, cut in two before task `at`: what is over the budget there left, and comes back */
+    double before, behind; /* seconds of what it computes */
+    double made, needed;   /* seconds until the first candidate is made, and from the last one's need on */
+    double over;           /* bytes */
+    double remaking;       /* seconds per byte, at least; INFINITY: nothing can be made again */
+    struct copy_speed down, up;
+};
+
+/* With s bytes swapped, and the others made again. */
+static double bound_with(const struct cutting *c, double s)
+{
+    double again = c->over > s ? (c->over - s) * c->remaking : 0;
+    double out = s > 0 ? c->made + c->down.latency + s * c->down.per_byte : 0;
+    double in = s > 0 ? c->needed + c->up.latency + s * c->up.per_byte : 0;
+    return fmax(c->before, out) + fmax(c->behind + again, in);
+}
+
+/* It is convex in s: its least value lies at an end, or where one of its two terms bends. */
+static double bound_of(const struct cutting *c, bool swap)
+{
+    double bend[] = {0, swap ? c->over : 0, (c->before - c->made - c->down.latency) / c->down.per_byte,
+                     (c->behind - c->needed - c->up.latency) / c->up.per_byte,
+                     (c->behind + c->over * c->remaking - c->needed - c->up.latency) / (c->up.per_byte + c->remaking)};
+    double least = INFINITY;
+    for (size_t i = 0; i < COUNT(bend); i++)
+        if (swap ? bend[i] >= 0 && bend[i] <= c->over : i == 0)
+            least = fmin(least, bound_with(c, bend[i]));
+    return least;
+}
+
+/* Seconds that the device computes before each place of the list, and in all behind the last one. */
+static double *seconds_before(const struct survey *v, const struct device *d)
+{
+    double *sum = allocate((size_t)v->n + 1, sizeof *sum);
+    for (int i = 0; i < v->n; i++) {
+        const struct task *t = v->task[i];
+        sum[i + 1] = sum[i] + (t->lane == d->lane[LANE_COMPUTE] ? seconds_alone(v, t) : 0);
+    }
+    return sum;
+}
+
+/* At least so many seconds per byte of candidate c: its first maker makes no more than all that it writes. */
+static double remaking_rate(const struct survey *v, const struct candidate *c)
+{
+    const struct task *t = v->task[c->maker];
+    double bytes = 0;
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].mode & ACCESS_WRITE)
+            bytes += (double)t->access[i].tensor->root->bytes;
+    return seconds_alone(v, t) / bytes;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return COMPARE(*x, *y);
+}
+
+/* Tensors move whole: as many as must, if they were the largest, are at least as many bytes as so many of the smallest.
+ */
+static double whole_bytes(double over, double *size, size_t n)
+{
+    double large = 0, small = 0;
+    if (n)
+        qsort(size, n, sizeof *size, by_size);
+    for (size_t k = 0; k < n && large < over; k++) {
+        large += size[n - 1 - k];
+        small += size[k];
+    }
+    return fmax(over, small);
+}
+
+static double bound_at(const struct planner *p, const struct device *d, int at, double over, const double *sum)
+{
+    const struct survey *v = p->survey;
+    struct cutting c = {sum[at],  sum[v->n] - sum[at], INFINITY,       INFINITY, over,
+                        INFINITY, v->down[d->index],   v->up[d->index]};
+    double *size = allocate(v->n_gaps + 1, sizeof *size);
+    size_t n = 0;
+    bool any_time = false;
+    for (size_t g = 0; g < v->n_gaps; g++) {
+        const struct gap *gap = &v->gaps[g];
+        const struct candidate *candidate = &v->candidates[gap->candidate];
+        if (gap->tensor->device != d || !crosses(gap, at))
+            continue;
+        any_time |= gap->tensor->persistent || gap->tensor->class != MEM_ACTIVATIONS;
+        size[n++] = (double)gap->tensor->bytes;
+        c.made = fmin(c.made, sum[candidate->maker + 1]);
+        c.needed = fmin(c.needed, sum[v->n] - sum[gap->behind]);
+        if (p->remake && candidate->remakeable)
+            c.remaking = fmin(c.remaking, remaking_rate(v, candidate));
+    }
+    c.remaking = fmin(c.remaking, 1e30);
+    c.over = whole_bytes(over, size, n);
+    free(size);
+    return isfinite(c.made) && !any_time ? bound_of(&c, p->swap) : 0; /* state may leave and come back at any time */
+}
+
+double lower_bound(const struct planner *p, const size_t *budget)
+{
+    const struct survey *v = p->survey;
+    const struct machine *m = v->step->pool->machine;
+    double bound = p->bare;
+    for (int d = 0; d < m->n_devices && p->bare > 0; d++) {
+        int64_t *held = bytes_kept(v, &m->device[d]);
+        double *sum = seconds_before(v, &m->device[d]);
+        for (int i = 0; i < v->n; i++) {
+            double over = (double)held[i] + (double)guard_bytes(&m->device[d]) - (double)budget[d];
+            if (over > 0 && v->task[i]->lane == m->device[d].lane[LANE_COMPUTE])
+                bound = fmax(bound, bound_at(p, &m->device[d], i, over, sum));
+        }
+        free(held), free(sum);
+    }
+    return bound;
+}
