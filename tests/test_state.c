@@ -574,6 +574,47 @@ static void test_the_strategy_is_rescaled(void **state)
     assert_non_null(strstr(r.err, "the nearest that can is --mesh dp=6,pp=1,tp=2 with 12"));
 }
 
+static int count_lines(const char *path, const char *with)
+{
+    size_t size;
+    char *text = read_whole(path, &size);
+    int n = 0;
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        n += strstr(line, with) != NULL;
+    free(text);
+    return n;
+}
+
+/* A run that is stopped and resumed leaves the files and the log of one that was not. */
+static void test_the_command_line_resumes(void **state)
+{
+    (void)state;
+    const char *whole = temp_path("cli-whole"), *broken = temp_path("cli-broken"), *log = temp_path("cli.jsonl");
+    const char *words = "train --model nano --layers 2 --steps 5 --val-batches 1 --sample-tokens 0";
+    struct ran r = run_yard("%s --save '%s'", words, whole);
+    assert_int_equal(r.code, 0);
+    r = run_yard("%s --save '%s' --stop-after 3 --save-every 1 --keep 2 --log '%s'", words, broken, log);
+    assert_int_equal(r.code, 0);
+    char *expected =
+        format_string("yard train --resume %s --save %s --save-every 1 --keep 2 --log %s", broken, broken, log);
+    assert_non_null(strstr(r.err, expected));
+    assert_int_equal(count_files(broken), 2 + 2 + 1); /* ., .., two checkpoints and the model */
+    FILE *f = fopen(log, "a");                        /* as a run that was killed within a line leaves it */
+    assert_true(f && fputs("{\"step\":4,\"lo", f) >= 0 && fclose(f) == 0);
+    r = run_yard("%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
+    assert_int_equal(r.code, 0);
+    char *a = format_string("%s/step-5", whole), *b = format_string("%s/step-5", broken);
+    char *x = format_string("%s/rank-0.safetensors", a), *y = format_string("%s/rank-0.safetensors", b);
+    expect_same_file(x, y);
+    assert_int_equal(count_lines(log, "{\"run\""), 1);
+    assert_int_equal(count_lines(log, "\"norm\""), 5);
+    r = run_yard("ckpt diff '%s' '%s'", a, b);
+    assert_int_equal(r.code, 0);
+    r = run_yard("%s", strstr(expected, "train"));
+    assert_true(r.code == 0 && strstr(r.err, "nothing is left to train"));
+    free(expected), free(a), free(b), free(x), free(y);
+}
+
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
 
 static void expect_yard(const char *words, int code, const char *part)
@@ -659,6 +700,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_newest_is_of_the_last_session),
         cmocka_unit_test(test_the_commands),
         cmocka_unit_test(test_exports_agree),
+        cmocka_unit_test(test_the_command_line_resumes),
         cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
         cmocka_unit_test(test_any_mesh_loads_any_other),
         cmocka_unit_test(test_the_strategy_is_rescaled),

@@ -79,7 +79,7 @@ static void check_hash(const struct sources *s, const struct source_piece *p)
 static void fill_window(struct sources *s, struct source_piece *p)
 {
     if (!p->window)
-        p->window = allocate(WINDOW, 1);
+        p->window = allocate((size_t)MIN(WINDOW, p->bytes), 1);
     p->held = (size_t)MIN(WINDOW, p->bytes - p->done);
     p->at = 0;
     read_at(file_of(s, p->piece->rank), p->window, p->held, p->piece->offset + p->done);
