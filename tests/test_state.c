@@ -566,6 +566,16 @@ static void test_the_strategy_is_rescaled(void **state)
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
     }
+    static const struct {
+        const char *words;
+        int ahead;
+    } batches[] = {{"--batch 24", 1 - HALF}, {"--batch 6", 4 - HALF}, {"--batch 10", 3 - HALF}, {"", 0}};
+    for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
+        t = new_trainer(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN, true, true);
+        assert_int_equal(t->ahead, batches[i].ahead);
+        close_source(&((struct settings *)t->settings)->source);
+        free_trainer(t);
+    }
     struct ran r = run_yard("train --resume '%s' -d 0:0x3", folder);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "the nearest that can is --mesh dp=1,pp=1,tp=2 with 2"));

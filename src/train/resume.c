@@ -65,11 +65,10 @@ json_t *record_training(const struct trainer *t)
 
 struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
 {
-    const struct checkpoint *from = t->settings->resume ? t->settings->source.checkpoint : NULL;
     struct checkpoint *c = allocate(1, sizeof *c);
     c->step = step;
     c->session = t->session;
-    c->samples = from ? from->samples + (int64_t)(step - from->step) * t->batch : (int64_t)step * t->batch;
+    c->samples = ((int64_t)step + t->ahead) * t->batch;
     c->vector = vector_width(t->machine);
     c->tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
     c->options = json_incref(t->record);
@@ -125,6 +124,12 @@ int64_t next_session(const struct settings *s)
 {
     int64_t in_folder = s->save ? last_session(s->save) : 0;
     return 1 + MAX(MAX(in_folder, 0), s->resume ? s->source.checkpoint->session : 0);
+}
+
+int64_t data_ahead(const struct settings *s)
+{
+    const struct checkpoint *c = s->resume ? s->source.checkpoint : NULL;
+    return c ? (int64_t)ceil_div((size_t)c->samples, (size_t)s->batch) - c->step : 0;
 }
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
