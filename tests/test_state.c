@@ -269,8 +269,9 @@ static void test_the_manifest_is_read_strictly(void **state)
         {"\"version\":1", "\"version\":1.0", "\"version\" must be a whole number"},
         {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
         {"\"step\":3", "\"steq\":3", "the field \"step\" is missing"},
-        {"\"step\":3", "\"step\":3,\"more\":1", "expected an object of 12 fields, found 13"},
+        {"\"step\":3", "\"step\":3,\"more\":1", "expected an object of 13 fields, found 14"},
         {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
+        {"\"data\":\"", "\"data\":\"A", "\"data\" must be 16 hexadecimal digits"},
         {"\"tokenizer\":\"bytes\"", "\"tokenizer\":7", "\"tokenizer\" must be a text"},
         {"\"heads\":2", "\"heads\":3", "config: 8 channels cannot be shared by 3 heads"},
         {"\"layers\":1", "\"layers\":99999", "config: \"layers\" must be a whole number from 1 to 1000"},
@@ -621,7 +622,9 @@ static void test_the_command_line_resumes(void **state)
     r = run_yard("ckpt diff '%s' '%s'", a, b);
     assert_int_equal(r.code, 0);
     r = run_yard("%s", strstr(expected, "train"));
-    assert_true(r.code == 0 && strstr(r.err, "nothing is left to train"));
+    assert_true(r.code == 0 && strstr(r.err, "nothing is left to train") && !strstr(r.err, "warning"));
+    r = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
+    assert_true(r.code == 0 && strstr(r.err, "the data are not those that"));
     free(expected), free(a), free(b), free(x), free(y);
 }
 

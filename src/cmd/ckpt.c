@@ -263,6 +263,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const struct mesh
                               .step = from->step,
                               .session = from->session,
                               .samples = from->samples,
+                              .data = from->data,
                               .vector = from->vector,
                               .tokenizer = copy_string(from->tokenizer),
                               .options = json_copy(from->options),

@@ -96,6 +96,7 @@ struct checkpoint {
     uint32_t step;   /* that was the last one */
     int64_t session; /* runs are counted, those that resume too: the newest checkpoint is of the last session */
     int64_t samples; /* sequences trained on: the data position */
+    uint64_t data;   /* XXH64 of the tokens that it was trained on, 0: not known */
     unsigned vector; /* width of the devices' vectors, 0: unlike */
     char *tokenizer;
     json_t *options; /* of the training, by name, as texts; "mesh" is the strategy that the user chose */

@@ -196,6 +196,7 @@ void build_sample(struct trainer *t, enum gemm_engine engine);
 struct mesh resumed_mesh(const struct settings *s, int devices);
 char *mesh_text(const struct mesh *m); /* the caller frees it */
 json_t *record_training(const struct trainer *t);
+void compare_training(const struct trainer *t); /* warns where a resumed run is not as it was */
 /* A checkpoint of the run as it is behind that step, but for its pieces. */
 struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
 /* Refuses to save over a model of other sizes. */
