@@ -475,6 +475,9 @@ static const char *const meshes[] = {
     "-d 0:0x4 --mesh pp=2,tp=2 --stages 1,3 --untied",
     "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 3",
     "-d 0:0 --grad-groups 2 --micro-batch 3",
+    "-d 0:0x3 --zero 3",
+    "-d 0:0x4 --mesh dp=2,tp=2 --zero 3 --micro-batch 3",
+    "-d 0:0x2 --swap layer --swap-what activations,optimizer --recompute selective",
 };
 
 /* Two steps, a break, and two more give the bits of four, with the options and the strategy of the checkpoint alone. */
@@ -506,7 +509,7 @@ static void test_any_mesh_loads_any_other(void **state)
 {
     (void)state;
     need_own_products();
-    static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 2",
+    static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 3",
                                         "-d 0:0x4 --mesh pp=2,tp=2 --zero 0", "-d 0:0x2 --mesh tp=2"};
     const char *folder = temp_path("loaded");
     for (size_t i = 1; i < COUNT(meshes); i += 3) {
