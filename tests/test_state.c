@@ -64,16 +64,16 @@ static void test_attention_is_cut_by_heads(void **state)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-static void expect_wrong(const struct plan *p, const char *what)
+static void expect_wrong(const struct copies *p, const char *what)
 {
-    struct problem *found = prove_plan(p);
+    struct problem *found = prove_copies(p);
     if (!found)
         test_failed("a plan with %s was not refused\n", what);
     free(found);
 }
 
 /* One copy at a time is made wrong. */
-static void sabotage(struct plan *p)
+static void sabotage(struct copies *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         struct copy sound = p->copy[i], *c = &p->copy[i];
@@ -98,7 +98,7 @@ static void sabotage(struct plan *p)
     p->n--;
     expect_wrong(p, "its last copy missing");
     p->n++;
-    assert_null(prove_plan(p));
+    assert_null(prove_copies(p));
 }
 
 static void test_wrong_plans_are_refused(void **state)
@@ -108,7 +108,7 @@ static void test_wrong_plans_are_refused(void **state)
         struct random_case r = random_case(2000 + i);
         struct pieces *from = cut_state(&r.config, &r.from), *to = cut_state(&r.config, &r.to);
         for (size_t t = 0; t < from->n; t += 5) {
-            struct plan p = make_plan(&from->tensor[t], &to->tensor[t], "a test");
+            struct copies p = plan_copies(&from->tensor[t], &to->tensor[t], "a test");
             if (p.n < 200)
                 sabotage(&p);
             free_copies(&p);
@@ -122,14 +122,14 @@ static void plan_with_a_hole(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
     t.n--;
-    make_plan(&t, tensor, "a test");
+    plan_copies(&t, tensor, "a test");
 }
 
 static void plan_with_an_overlap(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
     t.piece[1].begin[0]--;
-    make_plan(&t, &t, "a test");
+    plan_copies(&t, &t, "a test");
 }
 
 static void test_holes_and_overlaps_have_no_plan(void **state)

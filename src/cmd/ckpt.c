@@ -273,7 +273,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const struct mesh
     return to;
 }
 
-static void add_copies(struct table *out, const struct plan *p)
+static void add_copies(struct table *out, const struct copies *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct copy *c = &p->copy[i];
@@ -296,8 +296,8 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
         {"bytes", "bytes", CELL_COUNT, 12, 0}};
     struct table *out = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < from->pieces->n; i++) {
-        struct plan p = make_plan(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
-        must(prove_plan(&p));
+        struct copies p = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
+        must(prove_copies(&p));
         add_copies(out, &p);
         free_copies(&p);
     }
