@@ -283,7 +283,16 @@ refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config
 refuse 2 'would overwrite what --hardware reads' plan --simulate --hardware "$TMP/server" --trace "$TMP/server"
 refuse 2 'would overwrite what --profile reads' plan --simulate --profile "$TMP/server" --trace "$TMP/server"
 refuse 2 'would overwrite what yard trace reads' trace export "$TMP/planned" --chrome "$TMP/planned"
-for option in --save --init --config --data --val-data --pace; do
+refuse 2 '--resume goes on from a checkpoint' train --resume "$TMP/saved" --init "$saved"
+refuse 2 "$TMP/saved has 2 layers, not 4: leave --model and --layers out" train --resume "$TMP/saved" --model nano
+refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
+printf 'resume = x\n' >"$TMP/resume.conf"
+refuse 2 '--resume belongs on the command line' train --config "$TMP/resume.conf"
+refuse 2 'yard ckpt needs a word' ckpt
+refuse 4 'is no folder; expected a checkpoint' ckpt ls "$saved"
+refuse 2 'takes CKPT OUT, 2 paths, but 1 was given' ckpt reshard "$TMP/saved"
+refuse 2 'expected dp=A,pp=B,tp=C' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
+for option in --save --init --resume --config --data --val-data --pace; do
     refuse 2 "$option takes a path, not \"\"" train $option ''
 done
 printf 'log =\n' >"$TMP/empty.conf"

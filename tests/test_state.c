@@ -64,16 +64,16 @@ static void test_attention_is_cut_by_heads(void **state)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-static void expect_wrong(const struct copy_plan *p, const char *what)
+static void expect_wrong(const struct copies *p, const char *what)
 {
-    struct problem *found = prove_plan(p);
+    struct problem *found = prove_copies(p);
     if (!found)
         test_failed("a plan with %s was not refused\n", what);
     free(found);
 }
 
 /* One copy at a time is made wrong. */
-static void sabotage(struct copy_plan *p)
+static void sabotage(struct copies *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         struct copy sound = p->copy[i], *c = &p->copy[i];
@@ -98,7 +98,7 @@ static void sabotage(struct copy_plan *p)
     p->n--;
     expect_wrong(p, "its last copy missing");
     p->n++;
-    assert_null(prove_plan(p));
+    assert_null(prove_copies(p));
 }
 
 static void test_wrong_plans_are_refused(void **state)
@@ -108,7 +108,7 @@ static void test_wrong_plans_are_refused(void **state)
         struct random_case r = random_case(2000 + i);
         struct pieces *from = cut_state(&r.config, &r.from), *to = cut_state(&r.config, &r.to);
         for (size_t t = 0; t < from->n; t += 5) {
-            struct copy_plan p = make_plan(&from->tensor[t], &to->tensor[t], "a test");
+            struct copies p = plan_copies(&from->tensor[t], &to->tensor[t], "a test");
             if (p.n < 200)
                 sabotage(&p);
             free_copies(&p);
@@ -122,14 +122,14 @@ static void plan_with_a_hole(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
     t.n--;
-    make_plan(&t, tensor, "a test");
+    plan_copies(&t, tensor, "a test");
 }
 
 static void plan_with_an_overlap(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
     t.piece[1].begin[0]--;
-    make_plan(&t, &t, "a test");
+    plan_copies(&t, &t, "a test");
 }
 
 static void test_holes_and_overlaps_have_no_plan(void **state)
@@ -269,8 +269,9 @@ static void test_the_manifest_is_read_strictly(void **state)
         {"\"version\":1", "\"version\":1.0", "\"version\" must be a whole number"},
         {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
         {"\"step\":3", "\"steq\":3", "the field \"step\" is missing"},
-        {"\"step\":3", "\"step\":3,\"more\":1", "expected an object of 12 fields, found 13"},
+        {"\"step\":3", "\"step\":3,\"more\":1", "expected an object of 13 fields, found 14"},
         {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
+        {"\"data\":\"", "\"data\":\"A", "\"data\" must be 16 hexadecimal digits"},
         {"\"tokenizer\":\"bytes\"", "\"tokenizer\":7", "\"tokenizer\" must be a text"},
         {"\"heads\":2", "\"heads\":3", "config: 8 channels cannot be shared by 3 heads"},
         {"\"layers\":1", "\"layers\":99999", "config: \"layers\" must be a whole number from 1 to 1000"},
@@ -474,6 +475,9 @@ static const char *const meshes[] = {
     "-d 0:0x4 --mesh pp=2,tp=2 --stages 1,3 --untied",
     "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 3",
     "-d 0:0 --grad-groups 2 --micro-batch 3",
+    "-d 0:0x3 --zero 3",
+    "-d 0:0x4 --mesh dp=2,tp=2 --zero 3 --micro-batch 3",
+    "-d 0:0x2 --swap layer --swap-what activations,optimizer --recompute selective",
 };
 
 /* Two steps, a break, and two more give the bits of four, with the options and the strategy of the checkpoint alone. */
@@ -505,7 +509,7 @@ static void test_any_mesh_loads_any_other(void **state)
 {
     (void)state;
     need_own_products();
-    static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 2",
+    static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 3",
                                         "-d 0:0x4 --mesh pp=2,tp=2 --zero 0", "-d 0:0x2 --mesh tp=2"};
     const char *folder = temp_path("loaded");
     for (size_t i = 1; i < COUNT(meshes); i += 3) {
@@ -566,12 +570,65 @@ static void test_the_strategy_is_rescaled(void **state)
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
     }
+    static const struct {
+        const char *words;
+        int ahead;
+    } batches[] = {{"--batch 24", 1 - HALF}, {"--batch 6", 4 - HALF}, {"--batch 10", 3 - HALF}, {"", 0}};
+    for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
+        t = new_trainer(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN, true, true);
+        assert_int_equal(t->ahead, batches[i].ahead);
+        close_source(&((struct settings *)t->settings)->source);
+        free_trainer(t);
+    }
     struct ran r = run_yard("train --resume '%s' -d 0:0x3", folder);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "the nearest that can is --mesh dp=1,pp=1,tp=2 with 2"));
     r = run_yard("train --resume '%s' -d 0:0x16", folder);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "the nearest that can is --mesh dp=6,pp=1,tp=2 with 12"));
+}
+
+static int count_lines(const char *path, const char *with)
+{
+    size_t size;
+    char *text = read_whole(path, &size);
+    int n = 0;
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        n += strstr(line, with) != NULL;
+    free(text);
+    return n;
+}
+
+/* A run that is stopped and resumed leaves the files and the log of one that was not. */
+static void test_the_command_line_resumes(void **state)
+{
+    (void)state;
+    const char *whole = temp_path("cli-whole"), *broken = temp_path("cli-broken"), *log = temp_path("cli.jsonl");
+    const char *words = "train --model nano --layers 2 --steps 5 --val-batches 1 --sample-tokens 0";
+    struct ran r = run_yard("%s --save '%s'", words, whole);
+    assert_int_equal(r.code, 0);
+    r = run_yard("%s --save '%s' --stop-after 3 --save-every 1 --keep 2 --log '%s'", words, broken, log);
+    assert_int_equal(r.code, 0);
+    char *expected =
+        format_string("yard train --resume %s --save %s --save-every 1 --keep 2 --log %s", broken, broken, log);
+    assert_non_null(strstr(r.err, expected));
+    assert_int_equal(count_files(broken), 2 + 2 + 1); /* ., .., two checkpoints and the model */
+    FILE *f = fopen(log, "a");                        /* as a run that was killed within a line leaves it */
+    assert_true(f && fputs("{\"step\":4,\"lo", f) >= 0 && fclose(f) == 0);
+    r = run_yard("%s --val-batches 1 --sample-tokens 0", strstr(expected, "train"));
+    assert_int_equal(r.code, 0);
+    char *a = format_string("%s/step-5", whole), *b = format_string("%s/step-5", broken);
+    char *x = format_string("%s/rank-0.safetensors", a), *y = format_string("%s/rank-0.safetensors", b);
+    expect_same_file(x, y);
+    assert_int_equal(count_lines(log, "{\"run\""), 1);
+    assert_int_equal(count_lines(log, "\"norm\""), 5);
+    r = run_yard("ckpt diff '%s' '%s'", a, b);
+    assert_int_equal(r.code, 0);
+    r = run_yard("%s", strstr(expected, "train"));
+    assert_true(r.code == 0 && strstr(r.err, "nothing is left to train") && !strstr(r.err, "warning"));
+    r = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
+    assert_true(r.code == 0 && strstr(r.err, "the data are not those that"));
+    free(expected), free(a), free(b), free(x), free(y);
 }
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
@@ -659,6 +716,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_newest_is_of_the_last_session),
         cmocka_unit_test(test_the_commands),
         cmocka_unit_test(test_exports_agree),
+        cmocka_unit_test(test_the_command_line_resumes),
         cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
         cmocka_unit_test(test_any_mesh_loads_any_other),
         cmocka_unit_test(test_the_strategy_is_rescaled),

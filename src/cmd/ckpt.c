@@ -248,7 +248,7 @@ static struct mesh wanted_mesh(const struct checkpoint *c)
         p = cut_layers(&m, c->pieces->config.layers, NULL);
     }
     must(p);
-    must(check_members(&c->pieces->config, &m));
+    must(check_members(&c->pieces->config, m.tp));
     return m;
 }
 
@@ -263,6 +263,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const struct mesh
                               .step = from->step,
                               .session = from->session,
                               .samples = from->samples,
+                              .data = from->data,
                               .vector = from->vector,
                               .tokenizer = copy_string(from->tokenizer),
                               .options = json_copy(from->options),
@@ -272,7 +273,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const struct mesh
     return to;
 }
 
-static void add_copies(struct table *out, const struct copy_plan *p)
+static void add_copies(struct table *out, const struct copies *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct copy *c = &p->copy[i];
@@ -295,8 +296,8 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
         {"bytes", "bytes", CELL_COUNT, 12, 0}};
     struct table *out = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < from->pieces->n; i++) {
-        struct copy_plan p = make_plan(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
-        must(prove_plan(&p));
+        struct copies p = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
+        must(prove_copies(&p));
         add_copies(out, &p);
         free_copies(&p);
     }

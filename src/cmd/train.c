@@ -32,7 +32,7 @@ int cmd_train(int argc, char **argv)
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
     resolve(s, t);
     if (s->resume)
-        load_checkpoint(t->model, s->source.checkpoint);
+        compare_training(t), load_checkpoint(t->model, s->source.checkpoint);
     else if (s->init)
         init_from_source(t->model, &s->source);
     else

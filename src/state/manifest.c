@@ -78,10 +78,12 @@ static json_t *head_json(const struct checkpoint *c)
                                m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
     json_t *mesh = json_pack("{s:i, s:i, s:i, s:i}", "dp", c->pieces->dp, "pp", c->pieces->pp, "tp", c->pieces->tp,
                              "zero", c->pieces->zero);
-    return json_pack("{s:i, s:I, s:I, s:I, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
-                     (json_int_t)c->step, "session", (json_int_t)c->session, "samples", (json_int_t)c->samples,
-                     "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh", mesh, "options",
-                     c->options, "files", files_json(c));
+    char data[20];
+    snprintf(data, sizeof data, "%016llx", (unsigned long long)c->data);
+    return json_pack("{s:i, s:I, s:I, s:I, s:s, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
+                     (json_int_t)c->step, "session", (json_int_t)c->session, "samples", (json_int_t)c->samples, "data",
+                     data, "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh", mesh,
+                     "options", c->options, "files", files_json(c));
 }
 
 /* What is behind the line with the hash; the caller frees it. */
@@ -191,6 +193,14 @@ static json_t *parse(const struct place *at, const char *text, size_t n)
     return all;
 }
 
+static uint64_t need_hash(const struct place *at, const json_t *object, const char *field)
+{
+    const char *text = need_text(at, object, field);
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        REFUSE(at, "\"%s\" must be 16 hexadecimal digits", field);
+    return strtoull(text, NULL, 16);
+}
+
 static struct config read_sizes(struct place *at, const json_t *all)
 {
     const json_t *o = need(at, all, "config"), *tied;
@@ -253,11 +263,12 @@ static void read_files(struct place *at, const json_t *all, struct checkpoint *c
 
 static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
 {
-    expect_fields(at, all, 12);
+    expect_fields(at, all, 13);
     need_number(at, all, "version", VERSION, VERSION);
     c->step = (uint32_t)need_number(at, all, "step", 0, 1000000000);
     c->session = need_number(at, all, "session", 1, INT64_MAX);
     c->samples = need_number(at, all, "samples", 0, INT64_MAX);
+    c->data = need_hash(at, all, "data");
     c->vector = (unsigned)need_number(at, all, "vector", 0, 1024);
     c->tokenizer = copy_string(need_text(at, all, "tokenizer"));
     struct config config = read_sizes(at, all);
@@ -285,14 +296,6 @@ static void read_range(const struct place *at, const json_t *range, int64_t end,
                (long long)p->end[axis], (long long)end);
 }
 
-static void read_hash(const struct place *at, const json_t *piece, struct piece *p)
-{
-    const char *text = need_text(at, piece, "hash");
-    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-        REFUSE(at, "\"hash\" must be 16 hexadecimal digits");
-    p->hash = strtoull(text, NULL, 16);
-}
-
 static void read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
                        const json_t *piece, struct piece *p)
 {
@@ -317,7 +320,7 @@ static void read_piece(const struct place *at, const struct checkpoint *c, const
         REFUSE(at, "it takes %llu bytes, but %s has %llu", (unsigned long long)bytes, file,
                (unsigned long long)in_file);
     p->offset = (uint64_t)need_number(at, piece, "offset", 8, (int64_t)(in_file - bytes));
-    read_hash(at, piece, p);
+    p->hash = need_hash(at, piece, "hash");
 }
 
 static void expect_same(const struct place *at, const struct kept_tensor *t, const json_t *tensor)

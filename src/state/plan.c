@@ -50,9 +50,9 @@ static void expect_all_walked(const struct side *s, const char *where)
             refuse_cover(s->t, where, element_of(s->t, &s->t->piece[k], s->done[k], &run), "more than one has");
 }
 
-struct copy_plan make_plan(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
+struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
 {
-    struct copy_plan plan = {.from = from, .to = to};
+    struct copies plan = {.from = from, .to = to};
     struct side a = {.t = from, .done = allocate(from->n, sizeof *a.done)};
     struct side b = {.t = to, .done = allocate(to->n, sizeof *b.done)};
     for (size_t at = 0, n, m; at < tensor_elements(from); at += n) {
@@ -71,7 +71,7 @@ struct copy_plan make_plan(const struct kept_tensor *from, const struct kept_ten
     return plan;
 }
 
-void free_copies(struct copy_plan *p) { free(p->copy); }
+void free_copies(struct copies *p) { free(p->copy); }
 
 size_t bytes_before(const struct kept_tensor *t, size_t piece)
 {
@@ -90,7 +90,7 @@ static int by_destination(const void *a, const void *b)
 }
 
 /* Does it lie in both pieces, and take each element to where the same one belongs? */
-static bool is_sound(const struct copy_plan *p, const struct copy *c)
+static bool is_sound(const struct copies *p, const struct copy *c)
 {
     size_t run;
     if (c->n == 0 || c->from >= p->from->n || c->to >= p->to->n)
@@ -108,13 +108,13 @@ static bool is_sound(const struct copy_plan *p, const struct copy *c)
     return true;
 }
 
-static struct problem *wrong(const struct copy_plan *p, size_t to, size_t at, const char *what)
+static struct problem *wrong(const struct copies *p, size_t to, size_t at, const char *what)
 {
     return new_problem(EXIT_FAILED, "the copy plan is wrong: %s element %zu of piece %zu of tensor %s, %s", what, at,
                        to, p->to->name, kept_name[p->to->role]);
 }
 
-struct problem *prove_plan(const struct copy_plan *p)
+struct problem *prove_copies(const struct copies *p)
 {
     struct problem *found = NULL;
     size_t *written = allocate(p->to->n, sizeof *written); /* of each piece: its first so many elements */

@@ -74,17 +74,17 @@ struct copy { /* elements, counted from the start of each piece */
     size_t from, to, n;
     size_t from_at, to_at;
 };
-struct copy_plan { /* of one tensor: in its order, so pieces are read and written from start to end */
+struct copies { /* of one tensor: in its order, so pieces are read and written from start to end */
     const struct kept_tensor *from, *to;
     struct copy *copy;
     size_t n, cap;
 };
 /* Fails (EXIT_FAILED), naming `where` the pieces are from, when those of `from` do not cover each element once. */
-struct copy_plan make_plan(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
+struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
 /* Proves it from the copies alone: every element of every destination piece is written exactly once, with the same
  * element of the tensor.  NULL, or what is wrong. */
-struct problem *prove_plan(const struct copy_plan *p);
-void free_copies(struct copy_plan *p);
+struct problem *prove_copies(const struct copies *p);
+void free_copies(struct copies *p);
 /* Bytes of the pieces of the same rank in front of this one: where it begins in what the rank has of the tensor. */
 size_t bytes_before(const struct kept_tensor *t, size_t piece);
 
@@ -96,6 +96,7 @@ struct checkpoint {
     uint32_t step;   /* that was the last one */
     int64_t session; /* runs are counted, those that resume too: the newest checkpoint is of the last session */
     int64_t samples; /* sequences trained on: the data position */
+    uint64_t data;   /* XXH64 of the tokens that it was trained on, 0: not known */
     unsigned vector; /* width of the devices' vectors, 0: unlike */
     char *tokenizer;
     json_t *options; /* of the training, by name, as texts; "mesh" is the strategy that the user chose */

@@ -79,7 +79,7 @@ static void check_hash(const struct sources *s, const struct source_piece *p)
 static void fill_window(struct sources *s, struct source_piece *p)
 {
     if (!p->window)
-        p->window = allocate(WINDOW, 1);
+        p->window = allocate((size_t)MIN(WINDOW, p->bytes), 1);
     p->held = (size_t)MIN(WINDOW, p->bytes - p->done);
     p->at = 0;
     read_at(file_of(s, p->piece->rank), p->window, p->held, p->piece->offset + p->done);
@@ -124,8 +124,8 @@ void read_kept(const struct checkpoint *c, size_t tensor, float *values)
     struct piece whole;
     struct sources s = open_sources(c, tensor);
     struct kept_tensor m = merged(s.t, &whole);
-    struct copy_plan plan = make_plan(s.t, &m, c->path);
-    must(prove_plan(&plan));
+    struct copies plan = plan_copies(s.t, &m, c->path);
+    must(prove_copies(&plan));
     for (size_t i = 0; i < plan.n; i++) {
         char *to = (char *)(values + plan.copy[i].to_at);
         for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, to += n) {
@@ -150,7 +150,7 @@ static void walk_tensor(void *walk)
     struct piece whole;
     struct sources s = open_sources(w->c, w->tensor);
     struct kept_tensor m = merged(s.t, &whole);
-    struct copy_plan plan = make_plan(s.t, &m, w->c->path);
+    struct copies plan = plan_copies(s.t, &m, w->c->path);
     const char *bytes;
     for (size_t i = 0; i < plan.n; i++)
         for (size_t left = ELEMENT_BYTES * plan.copy[i].n; left;)
@@ -197,9 +197,9 @@ static void reshard_tensor(const struct checkpoint *from, struct checkpoint *to,
 {
     struct sources s = open_sources(from, tensor);
     struct kept_tensor *t = &to->pieces->tensor[tensor];
-    struct copy_plan plan = make_plan(s.t, t, from->path);
+    struct copies plan = plan_copies(s.t, t, from->path);
     struct hasher *hash = allocate(t->n, sizeof *hash);
-    must(prove_plan(&plan));
+    must(prove_copies(&plan));
     for (size_t k = 0; k < t->n; k++)
         hash_begin(&hash[k], 0);
     for (size_t i = 0; i < plan.n; i++)
@@ -266,7 +266,7 @@ struct difference compare_tensor(const struct checkpoint *a, const struct checkp
 {
     struct difference d = {0};
     struct sources x = open_sources(a, tensor), y = open_sources(b, tensor);
-    struct copy_plan plan = make_plan(x.t, y.t, a->path);
+    struct copies plan = plan_copies(x.t, y.t, a->path);
     for (size_t i = 0; i < plan.n; i++)
         compare_copy(&d, &x, &y, &plan.copy[i]);
     d.distance = sqrt(d.distance);

@@ -65,7 +65,7 @@ static void fill_window(const struct trainer *t, uint32_t number, int sample, in
         memcpy(targets, t->fixed->targets + at, bytes);
     } else if (t->data)
         dataset_window(t->data, strcmp(t->settings->order, "file") ? ORDER_SHUFFLE : ORDER_FILE,
-                       (uint64_t)t->settings->seed, number - 1, sample, t->batch, t->seq, tokens, targets);
+                       (uint64_t)t->settings->seed, number - 1 + t->ahead, sample, t->batch, t->seq, tokens, targets);
     else
         random_window(t, number, sample, tokens, targets);
 }

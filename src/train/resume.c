@@ -63,13 +63,31 @@ json_t *record_training(const struct trainer *t)
     return options;
 }
 
+static uint64_t hash_data(const struct trainer *t)
+{
+    const struct split *train = t->data ? &t->data->train : NULL;
+    return train ? hash_bytes(train->tokens, train->n * sizeof *train->tokens, 0) : 0;
+}
+
+/* What is not as it was: the run goes on, but not as if there had been no break. */
+void compare_training(const struct trainer *t)
+{
+    const struct checkpoint *c = t->settings->source.checkpoint;
+    unsigned vector = vector_width(t->machine);
+    if (c->data && c->data != hash_data(t))
+        warn("the data are not those that %s was trained on: their tokens have another hash", c->path);
+    if (c->vector && c->vector != vector)
+        warn("%s was trained with vectors of %u floats, now they have %u: the last bits will differ", c->path,
+             c->vector, vector);
+}
+
 struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
 {
-    const struct checkpoint *from = t->settings->resume ? t->settings->source.checkpoint : NULL;
     struct checkpoint *c = allocate(1, sizeof *c);
     c->step = step;
     c->session = t->session;
-    c->samples = from ? from->samples + (int64_t)(step - from->step) * t->batch : (int64_t)step * t->batch;
+    c->samples = ((int64_t)step + t->ahead) * t->batch;
+    c->data = hash_data(t);
     c->vector = vector_width(t->machine);
     c->tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
     c->options = json_incref(t->record);
@@ -125,6 +143,12 @@ int64_t next_session(const struct settings *s)
 {
     int64_t in_folder = s->save ? last_session(s->save) : 0;
     return 1 + MAX(MAX(in_folder, 0), s->resume ? s->source.checkpoint->session : 0);
+}
+
+int64_t data_ahead(const struct settings *s)
+{
+    const struct checkpoint *c = s->resume ? s->source.checkpoint : NULL;
+    return c ? (int64_t)ceil_div((size_t)c->samples, (size_t)s->batch) - c->step : 0;
 }
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */

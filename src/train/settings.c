@@ -618,7 +618,10 @@ static void claim_files(enum command command)
         if (o->type == OPT_INPUT)
             claim_input(who, *(const char **)o->value);
         else
-            claim_output(who, *(const char **)o->value, o->value == &s.save ? "--resume" : NULL);
+            claim_output(who, *(const char **)o->value,
+                         o->value != &s.save        ? NULL
+                         : s.overwrite && !s.resume ? "--init"
+                                                    : "--resume");
         free(who);
     }
     if (s.save) {

@@ -124,6 +124,7 @@ struct trainer {
     struct rate rate;
     json_t *record;  /* of the training: what checkpoints say of it */
     int64_t session; /* that they are of */
+    int64_t ahead;   /* so many batches the data are ahead of the step: resumed with another --batch */
     struct mesh mesh;
     enum pipeline pipeline;
     int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
@@ -196,11 +197,13 @@ void build_sample(struct trainer *t, enum gemm_engine engine);
 struct mesh resumed_mesh(const struct settings *s, int devices);
 char *mesh_text(const struct mesh *m); /* the caller frees it */
 json_t *record_training(const struct trainer *t);
+void compare_training(const struct trainer *t); /* warns where a resumed run is not as it was */
 /* A checkpoint of the run as it is behind that step, but for its pieces. */
 struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
 /* Refuses to save over a model of other sizes. */
 void check_saved(const struct settings *s, const struct config *ours);
 int64_t next_session(const struct settings *s); /* of checkpoints in --save */
+int64_t data_ahead(const struct settings *s);   /* of the step's number, in batches: none is trained on twice */
 /* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
 void save_training(struct trainer *t, uint32_t step, bool first);
 void export_training(struct trainer *t, uint32_t step); /* the model alone, for other programs */

@@ -459,6 +459,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         set_rate(t);
         t->record = record_training(t);
         t->session = next_session(s);
+        t->ahead = data_ahead(s);
     }
     if (t->costs && t->machine->device[0].cl)
         check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
