@@ -41,13 +41,12 @@ static void add_rows(struct table *t, const struct strategy *s)
 {
     const struct step *list = s->trainer->train;
     const struct machine *m = list->pool->machine;
-    size_t *need = placed_bytes(list->pool);
     char zero[8];
     snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
     for (int d = 0; d <= m->n_devices; d++) {
         const size_t *peak = list->peak[d];
         const double mib = 1 << 20;
-        size_t wanted = m->device[d].is_host ? s->host_budget : s->budget;
+        size_t need = m->device[d].placed, wanted = m->device[d].is_host ? s->host_budget : s->budget;
         size_t budget = wanted ? wanted : m->device[d].memory;
         if (!s->settings.json && same_as_before(list, d))
             continue;
@@ -55,10 +54,9 @@ static void add_rows(struct table *t, const struct strategy *s)
             text_cell(m->device[d].id), number_cell((double)peak[MEM_PARAMETERS] / mib),
             number_cell((double)peak[MEM_GRADIENTS] / mib), number_cell((double)peak[MEM_OPTIMIZER] / mib),
             number_cell((double)peak[MEM_ACTIVATIONS] / mib), number_cell((double)peak[MEM_WORK] / mib),
-            number_cell((double)list->high[d] / mib), number_cell((double)need[d]), number_cell((double)budget / mib),
-            text_cell(need[d] <= budget ? "yes" : "no"));
+            number_cell((double)list->high[d] / mib), number_cell((double)need), number_cell((double)budget / mib),
+            text_cell(need <= budget ? "yes" : "no"));
     }
-    free(need);
 }
 
 static void try_strategy(struct table *t, const struct settings *s, const char *recompute, int zero)
