@@ -49,7 +49,7 @@ static struct tensor *bring(struct offloads *o, struct edit *e, struct task *t, 
     char *name = format_string("host.%s", x->name);
     struct tensor *here = new_bytes_tensor(s->pool, s->pool->machine->host, x->class, name, x->bytes);
     int maker = find_maker(s, position, x);
-    here->alone = true;
+    here->apart = APART_ALWAYS;
     if (o->alone && !x->root->persistent)
         set_alone(e, x);
     if (maker == NOWHERE)

@@ -188,7 +188,7 @@ void let_go(struct edit *e, struct tensor *x)
             CHANGE(e, p->tensors[i]->persistent, false);
 }
 
-void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->root->alone, true); }
+void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->root->apart, APART_ALWAYS); }
 
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d)
 {
