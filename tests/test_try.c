@@ -27,7 +27,7 @@ static struct step *random_step(struct paper *p, uint64_t seed, const char *name
     uint64_t count = 0;
     for (int i = 0; i < TENSORS; i++) {
         x[i] = new_bytes(p, p->device, "x", 1 + (int64_t)draw(seed, &count, 2000), i % 12 == 0);
-        x[i]->alone = i % 12 == 1;
+        x[i]->apart = i % 12 == 1 ? APART_ALWAYS : APART_NOT;
         written[i] = x[i]->persistent;
     }
     for (int i = 0; i < TASKS; i++) {
