@@ -268,12 +268,19 @@ static int turn_of(const struct broadcast *b, const struct parcel *p, const stru
     return to->is_host ? 0 : (to->index + n - p->source->device->index % n) % n;
 }
 
+static struct tensor *new_part(const struct broadcast *b, struct tensor *of, const struct slice *s)
+{
+    char name[sizeof of->name];
+    snprintf(name, sizeof name, "%.36s.%d", of->name, s->number);
+    return new_range(b->step->pool, of, name, s->begin, s->end);
+}
+
 static void send_on(const struct broadcast *b, const struct slice *s, int parent, struct tensor *from);
 
 static void send_hop(const struct broadcast *b, const struct slice *s, const struct hop *h, struct tensor *from)
 {
     struct tensor *whole = h->copy->access[0].tensor;
-    struct tensor *to = new_range(b->step->pool, whole, whole->name, s->begin, s->end);
+    struct tensor *to = new_part(b, whole, s);
     struct task *t = add_copy(b->step, queue_lane(b, h->copy, s->queue), h->copy->name, to, from);
     t->origin = h->copy->origin;
     t->when = h->copy->when;
@@ -306,7 +313,7 @@ static void send_slice(const struct broadcast *b, const struct parcel *p, int k)
         return;
     s->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
     struct slice slice = {p, k, s->queue[k], begin - p->begin, end - p->begin};
-    send_on(b, &slice, SOURCE, new_range(b->step->pool, p->source, p->source->name, slice.begin, slice.end));
+    send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
 }
 
 static void send_parcel(const struct broadcast *b, struct edit *e, const struct parcel *p)
@@ -443,15 +450,14 @@ static char *describe(const struct broadcast *b, const struct periods *p)
     for (size_t i = 0; i < b->n_shards; i++)
         slices += b->shards[i].slices;
     char *what =
-        format_string("%d slices of %zu shards, dealt %s to %d queue%s (the main one %s), %s%s", slices, b->n_shards,
+        format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s", slices, b->n_shards,
                       b->wishes->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
-                      b->wishes->main_sends ? "too" : "only computes", p->staged ? "through the host" : "directly",
+                      b->wishes->main_sends ? "with" : "beside", p->staged ? "through the host" : "directly",
                       b->by_use ? ", in the order of the next forward" : "");
     if (isnan(p->sliced))
         return what;
-    char *bound = isnan(p->bound) ? copy_string("no link is described")
-                                  : format_string("the fullest link needs %.3f ms for them", 1e3 * p->bound);
-    char *all = format_string("%s; with one queue a step takes %.3f ms, and %s", what, 1e3 * p->one_queue, bound);
+    char *bound = isnan(p->bound) ? copy_string("") : format_string("; the fullest link: %.3f ms", 1e3 * p->bound);
+    char *all = format_string("%s; one queue: a step of %.3f ms%s", what, 1e3 * p->one_queue, bound);
     free(what), free(bound);
     return all;
 }
