@@ -64,24 +64,32 @@ static const char *const ways[] = {"--broadcast-queues 3 --broadcast-main comput
                                    "--broadcast-queues 2 --broadcast-deal random --broadcast-slices 5",
                                    "--broadcast-queues 5 --broadcast-slices 9"};
 
+static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
+{
+    size_t bare, sliced;
+    struct state expected = train(mesh, "--serial", &bare);
+    for (size_t n = first; n < first + rounds; n++) {
+        char *how = format_string("%s --delay-seed %zu", ways[n % COUNT(ways)], n);
+        struct state found = train(mesh, how, &sliced);
+        assert_int_equal(found.n, expected.n);
+        expect_same_bits(mesh, found.values, expected.values, found.n);
+        if (sliced < 3 * bare || bare == 0)
+            test_failed("%s: %zu copies became %zu slices\n", mesh, bare, sliced);
+        free(found.values), free(how);
+    }
+    free(expected.values);
+}
+
 /* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each fifth of them. */
 static void test_meshes_keep_their_bits(void **state)
 {
     (void)state;
     need_own_products();
+    const char *rounds = getenv("BROADCAST_ROUNDS"); /* more ways and delays for each */
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
-        for (size_t i = 0; i < COUNT(meshes); i += apart ? 5 : 1) {
-            size_t bare, sliced;
-            char *how = format_string("%s --delay-seed %zu", ways[(i + (size_t)apart) % COUNT(ways)], i);
-            struct state expected = train(meshes[i], "--serial", &bare);
-            struct state found = train(meshes[i], how, &sliced);
-            assert_int_equal(found.n, expected.n);
-            expect_same_bits(meshes[i], found.values, expected.values, found.n);
-            if (sliced < 3 * bare || bare == 0)
-                test_failed("%s: %zu copies became %zu slices\n", meshes[i], bare, sliced);
-            free(expected.values), free(found.values), free(how);
-        }
+        for (size_t i = 0; i < COUNT(meshes); i += apart ? 5 : 1)
+            expect_same_mesh(meshes[i], i + (size_t)apart, rounds ? (size_t)atoi(rounds) : 1);
     }
     contexts_apart(false);
 }
