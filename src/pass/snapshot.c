@@ -249,12 +249,14 @@ static char *describe(const struct storing *v, size_t dropped)
                                v->updates, v->wishes->slots, v->wishes->file);
     if (!v->outcomes)
         return what;
-    struct outcome first = v->outcomes[v->wishes->every - 1];
-    char *all =
-        format_string("%s; the disk needs %.3f ms for them, iteration %d can be recovered after %.3f ms, after "
-                      "a power cut from %.3f ms on; %zu of %d iterations dropped, none with --snapshot-every %d",
-                      what, 1e3 * v->disk, v->wishes->every, 1e3 * first.written, 1e3 * first.durable, dropped,
-                      v->wishes->iterations / v->wishes->every, dropped ? find_every(v) : v->wishes->every);
+    struct outcome first = outcome_at(v, v->wishes->every);
+    char *disk = v->disk > 0 ? format_string("the disk needs %.3f ms for them", 1e3 * v->disk)
+                             : copy_string("no disk is described, and they take it no time");
+    char *all = format_string("%s; %s; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on; "
+                              "%zu of %d iterations dropped, none with --snapshot-every %d",
+                              what, disk, v->wishes->every, 1e3 * first.written, 1e3 * first.durable, dropped,
+                              v->wishes->iterations / v->wishes->every, dropped ? find_every(v) : v->wishes->every);
+    free(disk);
     free(what);
     return all;
 }
