@@ -76,7 +76,7 @@ static void close_puzzle(struct puzzle *z)
 }
 
 /* Every place of every copy, of the gaps from g on. */
-static double best_spots(struct puzzle *z, struct plan *plan, size_t g, double best)
+static double best_spots(struct puzzle *z, struct swap_plan *plan, size_t g, double best)
 {
     struct survey *v = z->survey;
     while (g < v->n_gaps && plan->fate[v->gaps[g].candidate] != SWAP)
@@ -106,7 +106,7 @@ static double best_of_all(struct puzzle *z, bool all_spots)
     struct survey *v = z->survey;
     double best = INFINITY;
     size_t n = 1;
-    struct plan plan = new_plan(v);
+    struct swap_plan plan = new_plan(v);
     for (size_t i = 0; i < v->n_candidates; i++)
         n *= v->candidates[i].remakeable ? 3 : 2;
     for (size_t k = 0; k < n; k++) {
@@ -137,7 +137,7 @@ static void compare_with_all(uint64_t seed, int n, bool all_spots, struct gaps_f
 {
     char *text = random_chain(seed, n);
     struct puzzle z = open_puzzle(text);
-    struct plan plan = find_plan(&z.planner);
+    struct swap_plan plan = find_plan(&z.planner);
     double best = best_of_all(&z, all_spots), bound = lower_bound(&z.planner, z.planner.budget);
     double gap = plan.excess > 0 ? (isfinite(best) ? INFINITY : 0) : plan.period / best - 1;
     found->cases++;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ZERO_LEVELS = 3 };
+enum { ZERO_LEVELS = 4 };
 
 struct strategy {
     struct settings settings;

@@ -235,7 +235,7 @@ void free_survey(struct survey *v)
 struct remaking {
     const struct survey *v;
     struct edit *edit;
-    const struct plan *plan;
+    const struct swap_plan *plan;
     struct line *line;
     struct tensor **twin;  /* by tensor: made again, or NULL */
     struct task **made[2]; /* by tensor: the first and the last task of that */
@@ -359,7 +359,7 @@ static void note_remade(struct line *l, const struct remaking *r)
     }
 }
 
-struct line open_line(const struct survey *v, struct edit *e, const struct plan *p)
+struct line open_line(const struct survey *v, struct edit *e, const struct swap_plan *p)
 {
     struct line l = {.early = allocate(v->n_gaps, sizeof *l.early), .deeds = allocate(v->n_gaps, sizeof *l.deeds)};
     struct remaking r = {.v = v, .edit = e, .plan = p, .line = &l};
@@ -403,7 +403,7 @@ bool is_copied(const struct survey *v, size_t gap)
     return is_written_between(v, g->tensor, g[-1].behind - 1, g->before + 1);
 }
 
-bool leaves(const struct survey *v, const struct plan *p, size_t gap)
+bool leaves(const struct survey *v, const struct swap_plan *p, size_t gap)
 {
     return p->fate[v->gaps[gap].candidate] == SWAP;
 }
@@ -434,7 +434,7 @@ static int by_place(const void *a, const void *b)
     return x->order != y->order ? COMPARE(x->order, y->order) : COMPARE(x->gap, y->gap);
 }
 
-static struct event *list_events(const struct survey *v, const struct line *l, const struct plan *p, size_t *n)
+static struct event *list_events(const struct survey *v, const struct line *l, const struct swap_plan *p, size_t *n)
 {
     struct event *events = allocate(2 * v->n_gaps + 1, sizeof *events);
     *n = 0;
@@ -504,7 +504,7 @@ static void follow(struct swapping *w, struct task *t)
 }
 
 /* State that leaves lives on the host from the start. */
-static void move_homes(struct swapping *w, const struct plan *p, bool before)
+static void move_homes(struct swapping *w, const struct swap_plan *p, bool before)
 {
     for (size_t i = 0; i < w->v->n_candidates; i++) {
         struct tensor *x = w->v->candidates[i].tensor;
@@ -515,7 +515,7 @@ static void move_homes(struct swapping *w, const struct plan *p, bool before)
     }
 }
 
-void insert_copies(const struct survey *v, struct edit *e, struct line *l, const struct plan *p)
+void insert_copies(const struct survey *v, struct edit *e, struct line *l, const struct swap_plan *p)
 {
     size_t n, k = 0;
     struct event *events = list_events(v, l, p, &n);

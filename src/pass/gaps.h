@@ -61,7 +61,7 @@ double seconds_alone(const struct survey *v, const struct task *t);
 struct spot { /* in the line: the bytes are held through `out` and again from `in` on */
     int out, in;
 };
-struct plan {
+struct swap_plan {
     enum fate *fate;   /* by candidate */
     struct spot *spot; /* by gap */
     double excess;     /* bytes over budgets, summed over devices; INFINITY: it cannot be placed at all */
@@ -84,13 +84,13 @@ struct line {
 };
 
 /* Makes again what the plan says; spots are chosen on what comes out ... */
-struct line open_line(const struct survey *v, struct edit *e, const struct plan *p);
+struct line open_line(const struct survey *v, struct edit *e, const struct swap_plan *p);
 /* ... and this puts the copies in. */
-void insert_copies(const struct survey *v, struct edit *e, struct line *l, const struct plan *p);
+void insert_copies(const struct survey *v, struct edit *e, struct line *l, const struct swap_plan *p);
 void free_line(struct line *l);
-int gap_begins(const struct survey *v, const struct line *l, size_t gap); /* in the line: -1 or its last use before */
-int gap_ends(const struct survey *v, const struct line *l, size_t gap);   /* its next use, or the line's length */
-bool leaves(const struct survey *v, const struct plan *p, size_t gap);    /* it is swapped */
+int gap_begins(const struct survey *v, const struct line *l, size_t gap);   /* in the line: -1 or its last use before */
+int gap_ends(const struct survey *v, const struct line *l, size_t gap);     /* its next use, or the line's length */
+bool leaves(const struct survey *v, const struct swap_plan *p, size_t gap); /* it is swapped */
 bool is_copied(const struct survey *v, size_t gap); /* to the host: not so state that was only read */
 bool crosses(const struct gap *g, int position);    /* of the list */
 
@@ -102,11 +102,11 @@ struct way {       /* how spots are chosen */
     double lead;   /* so many times as long as a copy takes is it held for it */
     double margin; /* share of the budget that stays free: addresses leave holes */
 };
-void choose_spots(const struct survey *v, const struct line *l, struct plan *p, const size_t *budget,
+void choose_spots(const struct survey *v, const struct line *l, struct swap_plan *p, const size_t *budget,
                   const struct way *way);
 /* [l->n] bytes that the device holds at each place, when what leaves is held for its uses alone.  The caller frees it.
  */
-int64_t *bytes_along(const struct survey *v, const struct line *l, const struct plan *p, const struct device *d);
+int64_t *bytes_along(const struct survey *v, const struct line *l, const struct swap_plan *p, const struct device *d);
 
 /* ---- swap_plan.c ------------------------------------------------------------------------------------------------- */
 
@@ -120,13 +120,13 @@ struct planner {
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
 void close_planner(struct planner *p); /* not the survey */
-struct plan new_plan(const struct survey *v);
-void free_plan(struct plan *p);
-void copy_plan(const struct survey *v, struct plan *to, const struct plan *from);
+struct swap_plan new_plan(const struct survey *v);
+void free_plan(struct swap_plan *p);
+void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from);
 /* Sets the plan's spots, unless `way` is NULL, and what comes of it. */
-void try_plan(struct planner *p, struct plan *plan, const struct way *way);
+void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
 /* The best plan that is found for the budgets. */
-struct plan find_plan(struct planner *p);
+struct swap_plan find_plan(struct planner *p);
 /* A fate that the candidate may have: the one wished for, or else another than KEEP. */
 enum fate allowed_fate(const struct planner *p, const struct candidate *c, enum fate wish);
 extern const double MOST_WORK; /* tasks of all plans that are tried: a few seconds */
@@ -138,7 +138,7 @@ int64_t *bytes_kept(const struct survey *v, const struct device *d);
 
 /* All that may leave does, and nothing is held but for its uses.  false: even so, more bytes are in use at a time than
  * a device has. */
-bool tight_plan(struct planner *p, struct plan *plan, enum fate fate);
+bool tight_plan(struct planner *p, struct swap_plan *plan, enum fate fate);
 /* The smallest budget of a device for which a plan is found, when the others have as much as they like. */
 size_t find_smallest(struct planner *p, const struct device *d);
 /* Seconds that a step takes at least in these budgets. */

@@ -27,7 +27,7 @@ struct swapper {
     struct planner planner;
     struct forecast before; /* the list as it was */
     size_t *budget, *most;  /* by device: what the machine had before budgets were lifted */
-    struct plan plan;
+    struct swap_plan plan;
     size_t *smallest; /* by device: budget */
     double bound;
 };

@@ -15,7 +15,7 @@
 static const size_t unlimited = (size_t)1 << 50;
 
 /* Whatever the device's tensors can do has the fate, and bytes are held for uses alone. */
-static void try_tight(struct planner *p, struct plan *plan, const struct device *d, enum fate fate)
+static void try_tight(struct planner *p, struct swap_plan *plan, const struct device *d, enum fate fate)
 {
     const struct survey *v = p->survey;
     for (size_t c = 0; c < v->n_candidates; c++)
@@ -28,7 +28,7 @@ static void try_tight(struct planner *p, struct plan *plan, const struct device 
 static size_t bytes_in_use(struct planner *p, const struct device *d)
 {
     struct survey *v = p->survey;
-    struct plan plan = new_plan(v);
+    struct swap_plan plan = new_plan(v);
     int64_t most = 0;
     for (size_t c = 0; c < v->n_candidates; c++)
         plan.fate[c] = allowed_fate(p, &v->candidates[c], SWAP) == KEEP ? KEEP : SWAP;
@@ -44,7 +44,7 @@ static size_t bytes_in_use(struct planner *p, const struct device *d)
     return (size_t)most + guard_bytes(d);
 }
 
-bool tight_plan(struct planner *p, struct plan *plan, enum fate fate)
+bool tight_plan(struct planner *p, struct swap_plan *plan, enum fate fate)
 {
     const struct machine *m = p->survey->step->pool->machine;
     bool possible = true;
@@ -59,7 +59,7 @@ size_t find_smallest(struct planner *p, const struct device *d)
 {
     const struct survey *v = p->survey;
     struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
-    struct plan plan = new_plan(v);
+    struct swap_plan plan = new_plan(v);
     q.last_work = MOST_WORK / 40;
     for (int i = 0; i < v->step->pool->machine->n_devices; i++)
         q.budget[i] = unlimited;

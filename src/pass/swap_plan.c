@@ -34,19 +34,19 @@ static const struct way more_ways[] = {
 
 static size_t n_devices(const struct survey *v) { return (size_t)v->step->pool->machine->n_devices + 1; }
 
-struct plan new_plan(const struct survey *v)
+struct swap_plan new_plan(const struct survey *v)
 {
-    return (struct plan){.fate = allocate(v->n_candidates + 1, sizeof(enum fate)),
-                         .spot = allocate(v->n_gaps + 1, sizeof(struct spot)),
-                         .need = allocate(n_devices(v), sizeof(size_t)),
-                         .excess = INFINITY};
+    return (struct swap_plan){.fate = allocate(v->n_candidates + 1, sizeof(enum fate)),
+                              .spot = allocate(v->n_gaps + 1, sizeof(struct spot)),
+                              .need = allocate(n_devices(v), sizeof(size_t)),
+                              .excess = INFINITY};
 }
 
-void free_plan(struct plan *p) { free(p->fate), free(p->spot), free(p->need); }
+void free_plan(struct swap_plan *p) { free(p->fate), free(p->spot), free(p->need); }
 
-void copy_plan(const struct survey *v, struct plan *to, const struct plan *from)
+void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from)
 {
-    struct plan old = *to;
+    struct swap_plan old = *to;
     *to = *from;
     to->fate = old.fate, to->spot = old.spot, to->need = old.need;
     memcpy(to->fate, from->fate, v->n_candidates * sizeof *to->fate);
@@ -56,7 +56,7 @@ void copy_plan(const struct survey *v, struct plan *to, const struct plan *from)
 
 static bool is_less(double a, double b) { return a < b - 1e-9 * fabs(b); }
 
-static bool is_better(const struct plan *a, const struct plan *b)
+static bool is_better(const struct swap_plan *a, const struct swap_plan *b)
 {
     if (a->excess != b->excess)
         return a->excess < b->excess;
@@ -67,7 +67,7 @@ static bool is_better(const struct plan *a, const struct plan *b)
 
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
-static void judge(const struct planner *p, struct plan *plan, const struct forecast *f)
+static void judge(const struct planner *p, struct swap_plan *plan, const struct forecast *f)
 {
     plan->excess = f->why_not ? INFINITY : 0;
     plan->period = isnan(f->period) ? 0 : f->period;
@@ -88,7 +88,7 @@ static double copied_bytes(const struct survey *v, const struct line *l)
     return sum;
 }
 
-void try_plan(struct planner *p, struct plan *plan, const struct way *way)
+void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way)
 {
     struct survey *v = p->survey;
     struct edit *e = open_edit(v->step);
@@ -108,9 +108,9 @@ void try_plan(struct planner *p, struct plan *plan, const struct way *way)
 bool is_spent(const struct planner *p) { return p->work > p->most; }
 
 /* The same fates in several ways; the plan becomes the best of them. */
-static void try_ways(struct planner *p, struct plan *plan, const struct way *list, size_t n)
+static void try_ways(struct planner *p, struct swap_plan *plan, const struct way *list, size_t n)
 {
-    struct plan other = new_plan(p->survey);
+    struct swap_plan other = new_plan(p->survey);
     for (size_t i = 0; i < n; i++) {
         copy_plan(p->survey, &other, plan);
         try_plan(p, &other, &list[i]);
@@ -122,7 +122,7 @@ static void try_ways(struct planner *p, struct plan *plan, const struct way *lis
     free_plan(&other);
 }
 
-static void try_fates(struct planner *p, struct plan *plan)
+static void try_fates(struct planner *p, struct swap_plan *plan)
 {
     plan->excess = INFINITY;
     try_ways(p, plan, ways, COUNT(ways));
@@ -162,7 +162,7 @@ static double merit(const struct planner *p, const struct gap *g, enum fate wish
 }
 
 /* The best one to leave of the gaps around `position`, of candidates that are kept. */
-static const struct gap *best_to_leave(const struct planner *p, const struct plan *plan, const struct device *d,
+static const struct gap *best_to_leave(const struct planner *p, const struct swap_plan *plan, const struct device *d,
                                        int position, enum fate wish, bool by_cost)
 {
     const struct survey *v = p->survey;
@@ -180,7 +180,7 @@ static const struct gap *best_to_leave(const struct planner *p, const struct pla
     return best;
 }
 
-static void change_fate(const struct survey *v, struct plan *plan, size_t candidate, enum fate fate, int64_t *held)
+static void change_fate(const struct survey *v, struct swap_plan *plan, size_t candidate, enum fate fate, int64_t *held)
 {
     const struct candidate *c = &v->candidates[candidate];
     plan->fate[candidate] = fate;
@@ -191,7 +191,7 @@ static void change_fate(const struct survey *v, struct plan *plan, size_t candid
 
 int64_t *bytes_kept(const struct survey *v, const struct device *d)
 {
-    struct plan none = new_plan(v);
+    struct swap_plan none = new_plan(v);
     struct edit *e = open_edit(v->step);
     struct line l = open_line(v, e, &none);
     int64_t *held = bytes_along(v, &l, &none, d);
@@ -201,7 +201,7 @@ int64_t *bytes_kept(const struct survey *v, const struct device *d)
     return held;
 }
 
-static void evict(const struct planner *p, struct plan *plan, double spare, enum fate wish, bool by_cost)
+static void evict(const struct planner *p, struct swap_plan *plan, double spare, enum fate wish, bool by_cost)
 {
     const struct survey *v = p->survey;
     const struct machine *m = v->step->pool->machine;
@@ -247,10 +247,10 @@ struct search {
     struct planner *p;
     size_t *list, n; /* candidates that are concerned */
     double largest;  /* bytes of one */
-    struct plan best[BEST];
+    struct swap_plan best[BEST];
 };
 
-static void keep_if_good(struct search *s, const struct plan *plan)
+static void keep_if_good(struct search *s, const struct swap_plan *plan)
 {
     const struct survey *v = s->p->survey;
     for (int i = 0; i < BEST; i++)
@@ -260,7 +260,7 @@ static void keep_if_good(struct search *s, const struct plan *plan)
     for (int i = 0; i < BEST; i++) {
         if (!is_better(plan, &s->best[i]))
             continue;
-        struct plan last = s->best[BEST - 1];
+        struct swap_plan last = s->best[BEST - 1];
         memmove(&s->best[i + 1], &s->best[i], (size_t)(BEST - 1 - i) * sizeof last);
         s->best[i] = last;
         copy_plan(v, &s->best[i], plan);
@@ -272,7 +272,7 @@ static void start_with(struct search *s, size_t first, size_t end, enum fate wis
 {
     if (is_spent(s->p))
         return;
-    struct plan plan = new_plan(s->p->survey);
+    struct swap_plan plan = new_plan(s->p->survey);
     for (size_t i = first; i < end; i++)
         plan.fate[s->list[i]] = allowed_fate(s->p, &s->p->survey->candidates[s->list[i]], wish);
     try_fates(s->p, &plan);
@@ -285,7 +285,7 @@ static void start_by_rule(struct search *s)
     static const double spare[] = {0, 1, 2, 4, 8};
     for (int wish = SWAP; wish <= REMAKE; wish++) {
         for (size_t i = 0; i < 2 * COUNT(spare) && !is_spent(s->p); i++) {
-            struct plan plan = new_plan(s->p->survey);
+            struct swap_plan plan = new_plan(s->p->survey);
             evict(s->p, &plan, spare[i / 2] * s->largest, (enum fate)wish, i % 2 == 1);
             try_fates(s->p, &plan);
             keep_if_good(s, &plan);
@@ -301,11 +301,11 @@ static void start_by_rule(struct search *s)
 /* ---- other fates ------------------------------------------------------------------------------------------------- */
 
 /* Gives each of the n listed candidates the fate, tries, and keeps that if it is better. */
-static bool flip(struct search *s, struct plan *plan, const size_t *list, const enum fate *fates, size_t n)
+static bool flip(struct search *s, struct swap_plan *plan, const size_t *list, const enum fate *fates, size_t n)
 {
     const struct survey *v = s->p->survey;
     bool differs = false;
-    struct plan other = new_plan(v);
+    struct swap_plan other = new_plan(v);
     copy_plan(v, &other, plan);
     for (size_t i = 0; i < n; i++) {
         enum fate fate = may(s->p, &v->candidates[list[i]], fates[i]) ? fates[i] : plan->fate[list[i]];
@@ -321,7 +321,7 @@ static bool flip(struct search *s, struct plan *plan, const size_t *list, const 
     return differs;
 }
 
-static bool flip_singles(struct search *s, struct plan *plan)
+static bool flip_singles(struct search *s, struct swap_plan *plan)
 {
     bool better = false;
     for (size_t i = 0; i < s->n && !is_spent(s->p); i++)
@@ -331,7 +331,7 @@ static bool flip_singles(struct search *s, struct plan *plan)
 }
 
 /* All that have the name of this one: the same tensor of other layers and micro-batches. */
-static bool flip_family(struct search *s, struct plan *plan, size_t of, size_t *family, enum fate *fates)
+static bool flip_family(struct search *s, struct swap_plan *plan, size_t of, size_t *family, enum fate *fates)
 {
     const struct survey *v = s->p->survey;
     size_t n = 0;
@@ -351,7 +351,7 @@ static bool flip_family(struct search *s, struct plan *plan, size_t of, size_t *
     return better;
 }
 
-static bool flip_families(struct search *s, struct plan *plan)
+static bool flip_families(struct search *s, struct swap_plan *plan)
 {
     bool better = false;
     size_t *family = allocate(s->n + 1, sizeof *family);
@@ -362,7 +362,7 @@ static bool flip_families(struct search *s, struct plan *plan)
     return better;
 }
 
-static bool flip_pairs(struct search *s, struct plan *plan)
+static bool flip_pairs(struct search *s, struct swap_plan *plan)
 {
     bool better = false;
     for (size_t i = 0; i < s->n; i++)
@@ -377,12 +377,12 @@ static bool flip_pairs(struct search *s, struct plan *plan)
 }
 
 /* Of many, what is good enough stays as it is, though some bytes more are copied than must be. */
-static bool is_good(const struct search *s, const struct plan *plan)
+static bool is_good(const struct search *s, const struct swap_plan *plan)
 {
     return s->n > FEW && plan->excess == 0 && plan->period <= s->p->bare * (1 + 1e-5);
 }
 
-static void improve(struct search *s, struct plan *plan)
+static void improve(struct search *s, struct swap_plan *plan)
 {
     bool better = true;
     if (is_good(s, plan))
@@ -404,7 +404,7 @@ static bool try_all(struct search *s)
     if (n > ALL_TRIED)
         return false;
     for (size_t k = 0; k < n; k++) {
-        struct plan plan = new_plan(s->p->survey);
+        struct swap_plan plan = new_plan(s->p->survey);
         size_t rest = k;
         for (size_t i = 0; i < s->n; i++) {
             const struct candidate *c = &s->p->survey->candidates[s->list[i]];
@@ -421,10 +421,10 @@ static bool try_all(struct search *s)
 
 /* ---- other spots ------------------------------------------------------------------------------------------------- */
 
-static bool shift(struct planner *p, struct plan *plan, size_t gap, int out, int in)
+static bool shift(struct planner *p, struct swap_plan *plan, size_t gap, int out, int in)
 {
     const struct survey *v = p->survey;
-    struct plan other = new_plan(v);
+    struct swap_plan other = new_plan(v);
     copy_plan(v, &other, plan);
     other.spot[gap] = (struct spot){plan->spot[gap].out + out, plan->spot[gap].in + in};
     try_plan(p, &other, NULL);
@@ -440,7 +440,7 @@ struct reach { /* how far a gap's copies may be moved, and the line's length */
 };
 
 /* Of each gap that is swapped; in the line of these fates. */
-static struct reach *list_reaches(const struct planner *p, const struct plan *plan)
+static struct reach *list_reaches(const struct planner *p, const struct swap_plan *plan)
 {
     struct survey *v = p->survey;
     struct reach *reach = allocate(v->n_gaps + 1, sizeof *reach);
@@ -453,7 +453,7 @@ static struct reach *list_reaches(const struct planner *p, const struct plan *pl
     return reach;
 }
 
-static bool shift_within(struct planner *p, struct plan *plan, size_t g, const struct reach *r, int out, int in)
+static bool shift_within(struct planner *p, struct swap_plan *plan, size_t g, const struct reach *r, int out, int in)
 {
     struct spot s = {plan->spot[g].out + out, plan->spot[g].in + in};
     if (s.out < r->begin || s.in > r->end || s.out >= s.in)
@@ -461,7 +461,7 @@ static bool shift_within(struct planner *p, struct plan *plan, size_t g, const s
     return shift(p, plan, g, out, in);
 }
 
-static bool shift_all(struct planner *p, struct plan *plan, const struct reach *reach, int by)
+static bool shift_all(struct planner *p, struct swap_plan *plan, const struct reach *reach, int by)
 {
     bool better = false;
     for (size_t g = 0; g < p->survey->n_gaps && !is_spent(p); g++)
@@ -477,10 +477,10 @@ static bool shift_all(struct planner *p, struct plan *plan, const struct reach *
 }
 
 /* What comes back later, as late as the period stays: the last needed first. */
-static void delay_ins(struct planner *p, struct plan *plan, const struct reach *reach)
+static void delay_ins(struct planner *p, struct swap_plan *plan, const struct reach *reach)
 {
     struct survey *v = p->survey;
-    struct plan other = new_plan(v);
+    struct swap_plan other = new_plan(v);
     for (size_t g = v->n_gaps; g-- > 0 && !is_spent(p);) {
         if (!leaves(v, plan, g) || v->gaps[g].behind == v->n)
             continue;
@@ -499,7 +499,7 @@ static void delay_ins(struct planner *p, struct plan *plan, const struct reach *
     free_plan(&other);
 }
 
-static void polish(struct planner *p, struct plan *plan)
+static void polish(struct planner *p, struct swap_plan *plan)
 {
     bool better = plan->excess > 0 || is_less(p->bare, plan->period);
     struct reach *reach;
@@ -524,7 +524,7 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
     struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK, .last_work = MOST_WORK / 2};
     p.budget = allocate(n_devices(v), sizeof *p.budget);
     memcpy(p.budget, budget, n_devices(v) * sizeof *budget);
-    struct plan none = new_plan(v);
+    struct swap_plan none = new_plan(v);
     try_plan(&p, &none, NULL);
     p.bare = none.period;
     free_plan(&none);
@@ -534,9 +534,9 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
 void close_planner(struct planner *p) { free(p->budget); }
 
 /* Where addresses leave holes, what holds the least at a time may fit when nothing else does. */
-static void fall_back(struct planner *p, struct plan *plan)
+static void fall_back(struct planner *p, struct swap_plan *plan)
 {
-    struct plan tight = new_plan(p->survey);
+    struct swap_plan tight = new_plan(p->survey);
     for (int fate = SWAP; fate <= REMAKE && plan->excess > 0; fate++) {
         tight_plan(p, &tight, (enum fate)fate);
         if (is_better(&tight, plan))
@@ -545,7 +545,7 @@ static void fall_back(struct planner *p, struct plan *plan)
     free_plan(&tight);
 }
 
-struct plan find_plan(struct planner *p)
+struct swap_plan find_plan(struct planner *p)
 {
     const struct survey *v = p->survey;
     struct search s = {.p = p, .list = allocate(v->n_candidates + 1, sizeof *s.list)};
@@ -556,7 +556,7 @@ struct plan find_plan(struct planner *p)
         s.best[i] = new_plan(v);
     if (!try_all(&s)) {
         start_by_rule(&s);
-        struct plan found = new_plan(v);
+        struct swap_plan found = new_plan(v);
         for (int i = 0; i < (s.n <= SOME ? BEST : 1); i++) {
             improve(&s, &s.best[i]);
             if (is_better(&s.best[i], &found))

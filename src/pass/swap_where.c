@@ -61,7 +61,7 @@ static void add_lives(const struct survey *v, const struct line *l, const struct
     free(first), free(last);
 }
 
-int64_t *bytes_along(const struct survey *v, const struct line *l, const struct plan *p, const struct device *d)
+int64_t *bytes_along(const struct survey *v, const struct line *l, const struct swap_plan *p, const struct device *d)
 {
     int64_t *held = allocate((size_t)l->n + 1, sizeof *held);
     add_lives(v, l, d, held);
@@ -127,7 +127,7 @@ static void hold_from_to(struct ground *g, int from, int to, int64_t bytes)
 }
 
 /* Along the line: what has left by then, what must leave because it is needed again, what must because of others. */
-static void place_outs(struct ground *g, struct plan *p)
+static void place_outs(struct ground *g, struct swap_plan *p)
 {
     bool *gone = allocate(g->n_out + 1, sizeof *gone);
     size_t oldest = 0, next = 0;
@@ -155,7 +155,7 @@ static void place_outs(struct ground *g, struct plan *p)
     free(gone);
 }
 
-static void place_ins(struct ground *g, struct plan *p)
+static void place_ins(struct ground *g, struct swap_plan *p)
 {
     int before = 0;
     for (size_t i = 0; i < g->n_in; i++) {
@@ -185,7 +185,7 @@ static int by_end(const void *a, const void *b)
 }
 
 /* Both lists of stretches; each gap is first held for its uses alone. */
-static void list_stretches(struct ground *g, struct plan *p)
+static void list_stretches(struct ground *g, struct swap_plan *p)
 {
     const struct survey *v = g->v;
     g->out = allocate(v->n_gaps + 1, sizeof *g->out), g->in = allocate(v->n_gaps + 1, sizeof *g->in);
@@ -214,7 +214,7 @@ static void list_beats(struct ground *g)
         }
 }
 
-static void choose_on(struct ground *g, struct plan *p, const struct way *way)
+static void choose_on(struct ground *g, struct swap_plan *p, const struct way *way)
 {
     list_stretches(g, p);
     if (way->tight || !(g->n_out + g->n_in)) {
@@ -232,7 +232,7 @@ static void choose_on(struct ground *g, struct plan *p, const struct way *way)
     free(g->out), free(g->in), free(g->beat), free(g->held);
 }
 
-void choose_spots(const struct survey *v, const struct line *l, struct plan *p, const size_t *budget,
+void choose_spots(const struct survey *v, const struct line *l, struct swap_plan *p, const size_t *budget,
                   const struct way *way)
 {
     const struct machine *m = v->step->pool->machine;
