@@ -7,13 +7,13 @@
 
 const struct pass passes[] = {
     {"overlap", wants_overlap, run_overlap, {"--overlap all-cpu"}},
+    {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
+    {"gather", wants_gather, run_gather, {"--zero 3", "--zero 3 --gather-ahead 0"}}, /* for the repeated tasks too */
     {"broadcast",
      wants_broadcast,
      run_broadcast,
      {"--broadcast-queues 3 --broadcast-main compute",
       "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"}},
-    {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
-    {"gather", wants_gather, run_gather, {"--zero 3", "--zero 3 --gather-ahead 0"}}, /* for the repeated tasks too */
     {"swap", wants_swap, run_swap, {"--swap layer"}},
     {"snapshot", wants_snapshot, run_snapshot, {NULL}},
 };
