@@ -56,7 +56,7 @@ static const struct {
     uint64_t hash;
 } pictures[] = {
     {"1f1b", 1280, 720, 1, "pagedown", 0x06a39daf353a474f},
-    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0xb7483c83222e2854},
+    {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x858ebb24c9242c53},
     {"1f1b", 1280, 720, 2, "pagedown b c down", 0x747be4464e923cbb},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0x73d2bf32983126c3},
     {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x6655c7bdff1584c6},
