@@ -133,6 +133,30 @@ static void test_insertion_stays_when_a_task_moves(void **state)
     end_paper(&d.paper);
 }
 
+/* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
+static void test_what_stands_in_the_way_of_a_move(void **state)
+{
+    (void)state;
+    struct paper p = new_paper(1, &slow_speeds);
+    struct lane *lane = p.device->lane[LANE_COMPUTE];
+    struct tensor *x = new_bytes(&p, p.device, "x", 1024, true);
+    struct task *a = add_paper(&p, lane, "a", new_range(p.pool, x, "x[0:512]", 0, 512), NULL, NULL);
+    struct task *b = add_paper(&p, lane, "b", new_range(p.pool, x, "x[512:1024]", 512, 1024), NULL, NULL);
+    struct task *update = add_paper(&p, lane, "update", NULL, NULL, NULL);
+    b->role = ROLE_BACKWARD;
+    update->gated = true;
+    struct edit *e = open_edit(p.step);
+    assert_null(sink(e, a, b));
+    assert_null(hoist(e, a, b));
+    char *why = hoist(e, update, b);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "update cannot pass task b: it is held until the norm is known"));
+    free(why);
+    commit(e);
+    expect_order(p.step, "a b update");
+    end_paper(&p);
+}
+
 static void test_undo_leaves_nothing(void **state)
 {
     (void)state;
@@ -329,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_moves_stop_at_data_edges),
         cmocka_unit_test(test_insertion_stays_when_a_task_is_cut),
         cmocka_unit_test(test_insertion_stays_when_a_task_moves),
+        cmocka_unit_test(test_what_stands_in_the_way_of_a_move),
         cmocka_unit_test(test_undo_leaves_nothing),
         cmocka_unit_test(test_views_are_repointed_with_their_tensor),
         cmocka_unit_test(test_ranges_are_repointed_to_the_byte),

@@ -457,6 +457,41 @@ static void test_verify_sees_an_update_that_is_not_gated(void **state)
     free_list(s);
 }
 
+/* What a step leaves in a tensor that is not kept is gone in the next one, though the bytes may still be there. */
+#define EARLY "device gpu memory=1G\ntensor x gpu 8 work\ntask a gpu.compute 1 reads=x\ntask b gpu.compute 1 writes=x\n"
+static void test_verify_sees_a_read_before_the_write(void **state)
+{
+    (void)state;
+    struct step *s = read_list(write_file("list.txt", EARLY, strlen(EARLY)));
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    char *wrong = verify(s, NULL);
+    assert_non_null(wrong);
+    assert_non_null(strstr(wrong, "reads tensor x before anything is written to it"));
+    free(wrong);
+    free_list(s);
+}
+
+/* The host takes a second for each of three short tasks. */
+static void test_the_host_issues_in_list_order(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text("device host memory=1G issue=1\ndevice gpu memory=1G\n"
+                                           "task a gpu.compute 0.1\ntask b gpu.compute 0.1\ntask c gpu.compute 0.1\n");
+    expect_number("period", sim->period, 3);
+    end_simulation(sim);
+}
+
+/* All compute lanes of a device count: the fast one is at most two steps ahead of the slow one. */
+static void test_a_step_waits_for_all_compute_lanes(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text("device gpu memory=1G\nlane gpu.compute1\n"
+                                           "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
+    expect_number("third start", sim->moments[2 * 2].start, 10);
+    end_simulation(sim);
+}
+
 /* In step 5 the reader runs and the writer does not, though both run in step 1. */
 static void test_verify_looks_at_all_sets_that_run_together(void **state)
 {
@@ -712,6 +747,9 @@ int main(void)
         cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
         cmocka_unit_test(test_a_gate_that_is_skipped_hides_no_other),
         cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
+        cmocka_unit_test(test_verify_sees_a_read_before_the_write),
+        cmocka_unit_test(test_the_host_issues_in_list_order),
+        cmocka_unit_test(test_a_step_waits_for_all_compute_lanes),
         cmocka_unit_test(test_the_shipped_lists),
         cmocka_unit_test(test_a_models_list_and_back),
         cmocka_unit_test(test_a_profiles_list_and_back),
