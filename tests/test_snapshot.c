@@ -94,7 +94,7 @@ static struct scene random_scene(uint32_t seed)
         s.backward[u] = 1 + DRAW(9);
     for (int u = 0; u < UNITS; u++)
         s.bytes[u] = 1000 * (1 + DRAW(20));
-    s.slots = 2 + DRAW(3);
+    s.slots = 1 + DRAW(4);
     s.every = 1 + DRAW(3);
     s.latency = DRAW(4);
     s.rate = 100 * (1 + DRAW(40));
@@ -226,7 +226,7 @@ static void test_refused(void **state)
     assert_int_equal(ran.code, EXIT_USAGE);
     ran = run_yard("plan --list data/steps/snapshot.txt --snapshot x --print-list");
     assert_int_equal(ran.code, EXIT_USAGE);
-    ran = run_yard("plan --list data/steps/chain.txt --snapshot x --snapshot-slots 1");
+    ran = run_yard("plan --list data/steps/chain.txt --snapshot x --snapshot-slots 0");
     assert_int_equal(ran.code, EXIT_USAGE);
     ran = run_yard("plan --model tiny --hardware data/hardware/server.txt --snapshot x --host-mem 512K --simulate");
     assert_int_equal(ran.code, EXIT_USAGE);

@@ -242,6 +242,17 @@ static void report_outcomes(const struct storing *v, json_t *commits, json_t *dr
     }
 }
 
+/* What is dropped, and what would spare it. */
+static char *describe_dropped(const struct storing *v, size_t dropped)
+{
+    char *what = format_string("%zu of %d iterations dropped", dropped, v->wishes->iterations / v->wishes->every);
+    char *all = !dropped                ? copy_string(what)
+                : v->wishes->slots == 1 ? format_string("%s: the newest commit holds the only slot", what)
+                                        : format_string("%s, none with --snapshot-every %d", what, find_every(v));
+    free(what);
+    return all;
+}
+
 static char *describe(const struct storing *v, size_t dropped)
 {
     char bytes[32];
@@ -252,12 +263,11 @@ static char *describe(const struct storing *v, size_t dropped)
     struct outcome first = outcome_at(v, v->wishes->every);
     char *disk = v->disk > 0 ? format_string("the disk needs %.3f ms for them", 1e3 * v->disk)
                              : copy_string("no disk is described, and they take it no time");
-    char *all = format_string("%s; %s; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on; "
-                              "%zu of %d iterations dropped, none with --snapshot-every %d",
-                              what, disk, v->wishes->every, 1e3 * first.written, 1e3 * first.durable, dropped,
-                              v->wishes->iterations / v->wishes->every, dropped ? find_every(v) : v->wishes->every);
-    free(disk);
-    free(what);
+    char *lost = describe_dropped(v, dropped);
+    char *all =
+        format_string("%s; %s; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on; %s",
+                      what, disk, v->wishes->every, 1e3 * first.written, 1e3 * first.durable, lost);
+    free(what), free(disk), free(lost);
     return all;
 }
 

@@ -174,7 +174,7 @@ static struct option options[] = {
      CMD_PLAN, false},
     {"snapshot-every", 0, OPT_INT, &s.snapshot_every, "K", 1, 1000, PASSES, "store iterations divisible by K", CMD_PLAN,
      false},
-    {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "S", 2, 16, PASSES,
+    {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "S", 1, 16, PASSES,
      "iterations for which the file has room; one that finds no slot free is dropped", CMD_PLAN, false},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
