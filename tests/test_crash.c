@@ -59,7 +59,7 @@ static int behind(int result)
 
 static void note_call(const char *what, const char *path, const char *other, const void *bytes, size_t n);
 static const char *path_of(int fd);
-static const char *watched; /* the folder, from the root on; other files are not ours */
+static char *watched; /* the folder, from the root on; other files are not ours */
 
 int open(const char *path, int flags, ...)
 {
@@ -156,6 +156,7 @@ static const char *watch_folder(const char *name)
 {
     const char *path = temp_path(name);
     make_folder(path);
+    free(watched);
     watched = realpath(path, NULL);
     return watched;
 }

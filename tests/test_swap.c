@@ -195,9 +195,10 @@ static void write_turn(FILE *f, const struct stages *p, int stage, int micro, bo
     int next = backward ? stage - 1 : stage + 1;
     bool sends = next >= 0 && next < p->stages, receives = backward ? stage < p->stages - 1 : stage > 0;
     char *more = receives ? format_string(",%s%d.%d", backward ? "gin" : "in", stage, micro) : copy_string("");
+    char *sum = micro ? format_string(",g%d", stage) : copy_string("");
     if (backward)
-        fprintf(f, "task backward s%d.compute 2 layer=%d micro=%d role=backward reads=a%d.%d%s%s%s writes=g%d", stage,
-                stage, micro, stage, micro, more, micro ? ",g" : "", micro ? format_string("%d", stage) : "", stage);
+        fprintf(f, "task backward s%d.compute 2 layer=%d micro=%d role=backward reads=a%d.%d%s%s writes=g%d", stage,
+                stage, micro, stage, micro, more, sum, stage);
     else
         fprintf(f, "task forward s%d.compute 1 layer=%d micro=%d role=forward reads=w%d%s writes=a%d.%d", stage, stage,
                 micro, stage, more, stage, micro);

@@ -129,12 +129,13 @@ static void take_records(struct trace_follow *f, uint64_t next)
 static size_t merge_new(struct trace *t, size_t old)
 {
     size_t n = t->n_records, first = old, at;
+    if (old == n)
+        return n;
     for (size_t i = old; i < n; i++)
         first = by_start(&t->records[i], &t->records[first]) < 0 ? i : first;
     FIND_FIRST(at, old, by_start(&t->records[at], &t->records[first]) <= 0);
-    if (old < n)
-        qsort(t->records + at, n - at, sizeof *t->records, by_start);
-    return old < n ? at : n;
+    qsort(t->records + at, n - at, sizeof *t->records, by_start);
+    return at;
 }
 
 /* A step is whole when none of its records is unfinished, and a later one has begun or the trace is closed. */
