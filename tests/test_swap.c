@@ -202,7 +202,7 @@ static void write_turn(FILE *f, const struct stages *p, int stage, int micro, bo
     else
         fprintf(f, "task forward s%d.compute 1 layer=%d micro=%d role=forward reads=w%d%s writes=a%d.%d", stage, stage,
                 micro, stage, more, stage, micro);
-    free(more);
+    free(more), free(sum);
     if (sends)
         fprintf(f, ",%s%d.%d\ncopy send %s%d.%d %s%d.%d lane=s%d.download%s layer=%d micro=%d role=send", word, stage,
                 micro, backward ? "gin" : "in", next, micro, word, stage, micro, stage, backward ? "1" : "", stage,
