@@ -16,7 +16,7 @@ static const char profile_text[] = "# made by hand\n"
                                    "memory work = 4096\n"
                                    "task small compute = 1000 100 400\n"
                                    "task small compute = 5000 900 4000\n"
-                                   "task small compute layer=2 = 7000 100 400\n"
+                                   "task small compute layer=0 = 7000 100 400\n"
                                    "task move upload = 3000 0 800\n"
                                    "task read cpu = 2000 0 100\n";
 
@@ -31,7 +31,7 @@ static void test_a_profile_is_read(void **state)
     assert_string_equal(c->shape, "small");
     assert_true(c->link[LANE_UPLOAD].bytes_per_s == 1e9 && c->link[LANE_DOWNLOAD].latency == 2e-6);
     assert_true(c->peak_memory[MEM_WORK] == 4096);
-    assert_true(c->tasks[2].layer == 2 && c->tasks[1].layer == -1);
+    assert_true(c->tasks[2].layer == 0 && c->tasks[1].layer == -1);
     assert_true(c->tasks[1].ns == 5000 && c->tasks[1].flops == 900 && c->tasks[1].lane == LANE_COMPUTE);
     const char *again = temp_path("again.txt");
     write_profile(again, c, c->shape);
@@ -151,12 +151,12 @@ static void expect_cost(const struct costs *c, const struct task *t, double ns, 
 
 static struct task paper_task(struct lane *lane, const char *name, double flops, size_t bytes)
 {
-    struct task t = {.lane = lane, .flops = flops, .bytes = bytes};
+    struct task t = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes};
     snprintf(t.name, sizeof t.name, "%s", name);
     return t;
 }
 
-/* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000, and in layer 2 7000; the lane as a whole: 13000 ns
+/* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000, and in layer 0 7000; the lane as a whole: 13000 ns
  * for 4800 bytes. */
 static void test_costs_of_a_profile(void **state)
 {
@@ -174,7 +174,7 @@ static void test_costs_of_a_profile(void **state)
     expect_cost(c, &near_large, 2500, COST_SCALED);
     expect_cost(c, &unseen, 26000, COST_SCALED);
     expect_cost(c, &host, 4000, COST_SCALED); /* by bytes + 1 */
-    same.layer = 2;
+    same.layer = 0;
     expect_cost(c, &same, 7000, COST_MEASURED);
     same.layer = 1;
     expect_cost(c, &same, 1000, COST_MEASURED);

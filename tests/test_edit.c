@@ -148,6 +148,8 @@ static void test_what_stands_in_the_way_of_a_move(void **state)
     struct edit *e = open_edit(p.step);
     assert_null(sink(e, a, b));
     assert_null(hoist(e, a, b));
+    assert_null(hoist(e, b, a));
+    assert_null(sink(e, b, a));
     char *why = hoist(e, update, b);
     assert_non_null(why);
     assert_non_null(strstr(why, "update cannot pass task b: it is held until the norm is known"));
