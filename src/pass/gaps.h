@@ -127,6 +127,12 @@ void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_p
 void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
 /* The best plan that is found for the budgets. */
 struct swap_plan find_plan(struct planner *p);
+/* Of one device: whatever its tensors can do has the fate, and bytes are held for uses alone. */
+void try_tight(struct planner *p, struct swap_plan *plan, const struct device *d, enum fate fate);
+/* The same of all devices.  false: even so, more bytes are in use at a time than a device has. */
+bool tight_plan(struct planner *p, struct swap_plan *plan, enum fate fate);
+/* No plan needs fewer bytes than are in use at a time. */
+size_t bytes_in_use(struct planner *p, const struct device *d);
 /* A fate that the candidate may have: the one wished for, or else another than KEEP. */
 enum fate allowed_fate(const struct planner *p, const struct candidate *c, enum fate wish);
 extern const double MOST_WORK; /* tasks of all plans that are tried: a few seconds */
@@ -136,9 +142,6 @@ int64_t *bytes_kept(const struct survey *v, const struct device *d);
 
 /* ---- swap_bound.c ------------------------------------------------------------------------------------------------ */
 
-/* All that may leave does, and nothing is held but for its uses.  false: even so, more bytes are in use at a time than
- * a device has. */
-bool tight_plan(struct planner *p, struct swap_plan *plan, enum fate fate);
 /* The smallest budget of a device for which a plan is found, when the others have as much as they like. */
 size_t find_smallest(struct planner *p, const struct device *d);
 /* Seconds that a step takes at least in these budgets. */

@@ -14,47 +14,6 @@
 
 static const size_t unlimited = (size_t)1 << 50;
 
-/* Whatever the device's tensors can do has the fate, and bytes are held for uses alone. */
-static void try_tight(struct planner *p, struct swap_plan *plan, const struct device *d, enum fate fate)
-{
-    const struct survey *v = p->survey;
-    for (size_t c = 0; c < v->n_candidates; c++)
-        if (v->candidates[c].tensor->device == d)
-            plan->fate[c] = allowed_fate(p, &v->candidates[c], fate);
-    try_plan(p, plan, &(struct way){.tight = true});
-}
-
-/* No plan needs fewer bytes than are in use at a time. */
-static size_t bytes_in_use(struct planner *p, const struct device *d)
-{
-    struct survey *v = p->survey;
-    struct swap_plan plan = new_plan(v);
-    int64_t most = 0;
-    for (size_t c = 0; c < v->n_candidates; c++)
-        plan.fate[c] = allowed_fate(p, &v->candidates[c], SWAP) == KEEP ? KEEP : SWAP;
-    struct edit *e = open_edit(v->step);
-    struct line l = open_line(v, e, &plan);
-    int64_t *held = bytes_along(v, &l, &plan, d);
-    for (int i = 0; i < l.n; i++)
-        most = MAX(most, held[i]);
-    free(held);
-    free_line(&l);
-    undo(e);
-    free_plan(&plan);
-    return (size_t)most + guard_bytes(d);
-}
-
-bool tight_plan(struct planner *p, struct swap_plan *plan, enum fate fate)
-{
-    const struct machine *m = p->survey->step->pool->machine;
-    bool possible = true;
-    for (int d = 0; d < m->n_devices; d++) {
-        try_tight(p, plan, &m->device[d], fate);
-        possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
-    }
-    return possible;
-}
-
 size_t find_smallest(struct planner *p, const struct device *d)
 {
     const struct survey *v = p->survey;

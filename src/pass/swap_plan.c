@@ -531,6 +531,45 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
     return p;
 }
 
+void try_tight(struct planner *p, struct swap_plan *plan, const struct device *d, enum fate fate)
+{
+    const struct survey *v = p->survey;
+    for (size_t c = 0; c < v->n_candidates; c++)
+        if (v->candidates[c].tensor->device == d)
+            plan->fate[c] = allowed_fate(p, &v->candidates[c], fate);
+    try_plan(p, plan, &(struct way){.tight = true});
+}
+
+size_t bytes_in_use(struct planner *p, const struct device *d)
+{
+    struct survey *v = p->survey;
+    struct swap_plan plan = new_plan(v);
+    int64_t most = 0;
+    for (size_t c = 0; c < v->n_candidates; c++)
+        plan.fate[c] = allowed_fate(p, &v->candidates[c], SWAP) == KEEP ? KEEP : SWAP;
+    struct edit *e = open_edit(v->step);
+    struct line l = open_line(v, e, &plan);
+    int64_t *held = bytes_along(v, &l, &plan, d);
+    for (int i = 0; i < l.n; i++)
+        most = MAX(most, held[i]);
+    free(held);
+    free_line(&l);
+    undo(e);
+    free_plan(&plan);
+    return (size_t)most + guard_bytes(d);
+}
+
+bool tight_plan(struct planner *p, struct swap_plan *plan, enum fate fate)
+{
+    const struct machine *m = p->survey->step->pool->machine;
+    bool possible = true;
+    for (int d = 0; d < m->n_devices; d++) {
+        try_tight(p, plan, &m->device[d], fate);
+        possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
+    }
+    return possible;
+}
+
 void close_planner(struct planner *p) { free(p->budget); }
 
 /* Where addresses leave holes, what holds the least at a time may fit when nothing else does. */
