@@ -2,6 +2,7 @@
 #include "../base/table.h"
 #include "../state/state.h"
 #include "cmd.h"
+#include "words.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -381,13 +382,7 @@ static int run_export(char **words)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static const struct word {
-    const char *name, *paths, *what;
-    int n_paths;
-    unsigned bit;
-    int (*run)(char **paths);
-    const char *help;
-} words[] = {
+static const struct word words[] = {
     {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
      "Of each tensor (a parameter's value, or Adam's m or v of it; weights are (out, in)): its shape, the axis\n"
      "that tensor parallelism cuts it along, and the pieces: boxes [rows, columns], or ranges of its elements.\n"},
@@ -403,62 +398,21 @@ static const struct word {
      "Whole parameters, without Adam's state, from whatever mesh.\n"},
 };
 
-static void print_overview(void)
-{
-    printf("usage: yard ckpt WORD PATH... [options]\n\n"
-           "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N, or DIR for the\n"
-           "newest complete one. No device is needed.\n\n");
-    for (size_t i = 0; i < COUNT(words); i++)
-        printf("  %-8s %-9s  %s\n", words[i].name, words[i].paths, words[i].what);
-    printf("\n'yard ckpt WORD --help' says more.\n");
-}
+static void reset(void) { memset(&given, 0, sizeof given); }
 
-static void print_word(const struct word *w)
-{
-    printf("usage: yard ckpt %s %s [options]\n\n%s: %s.\n\n%s", w->name, w->paths, w->name, w->what, w->help);
-    print_options(stdout, &table, w->bit);
-}
+static const struct words ckpt_words = {
+    .command = "ckpt",
+    .about =
+        "usage: yard ckpt WORD PATH... [options]\n\n"
+        "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N, or DIR for the\n"
+        "newest complete one. No device is needed.\n",
+    .list = "ls, verify, diff, reshard or export",
+    .thing = "path",
+    .inputs = 1,
+    .word = words,
+    .n = COUNT(words),
+    .table = &table,
+    .help = &given.help,
+    .reset = reset};
 
-static int run_word(const struct word *w, int argc, char **argv)
-{
-    char **paths;
-    int n, code = EXIT_OK;
-    char *full_name = format_string("ckpt %s", w->name);
-    memset(&given, 0, sizeof given);
-    for (size_t i = 0; i < COUNT(options); i++)
-        options[i].given = false;
-    parse_options(&table, w->bit, full_name, argc, argv, &paths, &n);
-    begin_claims();
-    if (given.help)
-        print_word(w);
-    else if (n != w->n_paths)
-        fail(EXIT_USAGE, "yard %s takes %s, %d path%s, but %d %s given; 'yard %s --help' says more", full_name,
-             w->paths, w->n_paths, w->n_paths == 1 ? "" : "s", n, n == 1 ? "was" : "were", full_name);
-    else {
-        claim_input("yard ckpt", paths[0]);
-        code = w->run(paths);
-    }
-    free(paths);
-    free(full_name);
-    return code;
-}
-
-int cmd_ckpt(int argc, char **argv)
-{
-    if (argc == 0)
-        fail(EXIT_USAGE, "yard ckpt needs a word: ls, verify, diff, reshard or export; 'yard ckpt --help' says more");
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
-        print_overview();
-        return EXIT_OK;
-    }
-    const struct word *nearest = &words[0];
-    for (size_t i = 0; i < COUNT(words); i++) {
-        if (strcmp(argv[0], words[i].name) == 0)
-            return run_word(&words[i], argc - 1, argv + 1);
-        if (edit_distance(argv[0], words[i].name) < edit_distance(argv[0], nearest->name))
-            nearest = &words[i];
-    }
-    if (edit_distance(argv[0], nearest->name) <= 2)
-        fail(EXIT_USAGE, "yard ckpt has no word \"%s\"; did you mean yard ckpt %s?", argv[0], nearest->name);
-    fail(EXIT_USAGE, "yard ckpt has no word \"%s\"; it takes ls, verify, diff, reshard or export", argv[0]);
-}
+int cmd_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }

@@ -1,6 +1,7 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
 #include "../file/file.h"
 #include "trace_cmd.h"
+#include "words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -76,13 +77,7 @@ static int run_export(char **files)
 
 static int run_diff(char **files) { return trace_diff(files[0], files[1], given.list, given.json); }
 
-static const struct word {
-    const char *name, *files, *what;
-    int n_files;
-    unsigned bit;
-    int (*run)(char **files);
-    const char *help;
-} words[] = {
+static const struct word words[] = {
     {"summary", "FILE", "where the time went: lanes, overlap, tasks, critical path", 1, SUMMARY, run_summary,
      "The first step warms up (kernels are compiled, caches are cold): it is left out when there are more,\n"
      "and so is a last step that has not ended.\n"
@@ -110,62 +105,24 @@ static const struct word {
      "Exit code 0 whatever the difference, 1 when the traces have no task in common.\n"},
 };
 
-static void print_overview(void)
+static void reset(void)
 {
-    printf("usage: yard trace WORD FILE... [options]\n\n"
-           "Reads the traces that yard train --trace FILE and yard plan --trace FILE write, also while the run\n"
-           "goes on.  Times of a paced trace are modelled ones.\n\n");
-    for (size_t i = 0; i < COUNT(words); i++)
-        printf("  %-8s %-5s  %s\n", words[i].name, words[i].files, words[i].what);
-    printf("\n'yard trace WORD --help' says more.\n");
-}
-
-static void print_word(const struct word *w)
-{
-    printf("usage: yard trace %s %s [options]\n\n%s: %s.\n\n%s", w->name, w->files, w->name, w->what, w->help);
-    print_options(stdout, &table, w->bit);
-}
-
-static int run_word(const struct word *w, int argc, char **argv)
-{
-    char **files;
-    int n;
-    char *full_name = format_string("trace %s", w->name);
     memset(&given, 0, sizeof given);
     given.top = 12;
-    parse_options(&table, w->bit, full_name, argc, argv, &files, &n);
-    int code = EXIT_OK;
-    begin_claims();
-    for (int i = 0; i < n; i++)
-        claim_input("yard trace", files[i]);
-    if (given.help)
-        print_word(w);
-    else if (n != w->n_files)
-        fail(EXIT_USAGE, "yard %s takes %s, %d file%s, but %d %s given; 'yard %s --help' says more", full_name,
-             w->files, w->n_files, w->n_files == 1 ? "" : "s", n, n == 1 ? "was" : "were", full_name);
-    else
-        code = w->run(files);
-    free(files);
-    free(full_name);
-    return code;
 }
 
-int cmd_trace(int argc, char **argv)
-{
-    if (argc == 0)
-        fail(EXIT_USAGE, "yard trace needs a word: summary, export or diff; 'yard trace --help' says more");
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
-        print_overview();
-        return EXIT_OK;
-    }
-    const struct word *nearest = &words[0];
-    for (size_t i = 0; i < COUNT(words); i++) {
-        if (strcmp(argv[0], words[i].name) == 0)
-            return run_word(&words[i], argc - 1, argv + 1);
-        if (edit_distance(argv[0], words[i].name) < edit_distance(argv[0], nearest->name))
-            nearest = &words[i];
-    }
-    if (edit_distance(argv[0], nearest->name) <= 2)
-        fail(EXIT_USAGE, "yard trace has no word \"%s\"; did you mean yard trace %s?", argv[0], nearest->name);
-    fail(EXIT_USAGE, "yard trace has no word \"%s\"; it takes summary, export or diff", argv[0]);
-}
+static const struct words trace_words = {
+    .command = "trace",
+    .about = "usage: yard trace WORD FILE... [options]\n\n"
+             "Reads the traces that yard train --trace FILE and yard plan --trace FILE write, also while the run\n"
+             "goes on.  Times of a paced trace are modelled ones.\n",
+    .list = "summary, export or diff",
+    .thing = "file",
+    .inputs = 2,
+    .word = words,
+    .n = COUNT(words),
+    .table = &table,
+    .help = &given.help,
+    .reset = reset};
+
+int cmd_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }

@@ -152,6 +152,7 @@ struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *m);
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
+int count_lanes(const struct device *d, enum lane_kind kind);
 /* The same, and it is made where there is none yet: before the lists are finished that use it. */
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the

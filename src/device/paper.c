@@ -24,6 +24,14 @@ struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth)
     return lane;
 }
 
+int count_lanes(const struct device *d, enum lane_kind kind)
+{
+    int n = 0;
+    for (const struct lane *l = d->lane[kind]; l; l = l->more)
+        n++;
+    return n;
+}
+
 struct lane *add_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth)
 {
     size_t n = (size_t)m->n_lanes++;

@@ -137,11 +137,9 @@ static void add_to_shard(struct broadcast *b, struct parcel *p)
 
 static bool brings(const struct parcel *p, const struct tensor *x)
 {
-    for (size_t h = 0; h < p->n; h++) {
-        const struct tensor *to = p->hops[h].copy->access[0].tensor;
-        if (x->root == to->root && x->offset < to->offset + to->bytes && to->offset < x->offset + x->bytes)
+    for (size_t h = 0; h < p->n; h++)
+        if (share_bytes(p->hops[h].copy->access[0].tensor, x))
             return true;
-    }
     return false;
 }
 
@@ -229,9 +227,7 @@ static void deal(const struct broadcast *b, struct shard *s)
 static void check_link(const struct broadcast *b, const struct lane *l)
 {
     const struct link *link = l->device->link[l->kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
-    int n = 0;
-    for (const struct lane *x = l->device->lane[l->kind]; x; x = x->more)
-        n++;
+    int n = count_lanes(l->device, l->kind);
     if (link && link->queues && n > link->queues)
         fail(EXIT_USAGE, "--broadcast-queues %d: device %s would have %d %s lanes, and its link takes %d: use %d",
              b->queues, l->device->id, n, lane_kind_name[l->kind], link->queues, b->queues - (n - link->queues));

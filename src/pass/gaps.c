@@ -142,14 +142,6 @@ static void find_gaps_of(struct survey *v, struct tensor *x)
 
 double copy_seconds(const struct copy_speed *s, size_t bytes) { return s->latency + s->per_byte * (double)bytes; }
 
-double seconds_alone(const struct survey *v, const struct task *t)
-{
-    enum cost_source source;
-    if (v->costs)
-        return task_seconds(v->costs, t, &source);
-    return t->seconds < 0 && !t->copy ? 0 : given_seconds(t);
-}
-
 static struct copy_speed speed_of(const struct survey *v, struct device *d, struct lane *lane, bool down)
 {
     enum { SMALL = 4096, LARGE = 1 << 26 };
@@ -159,7 +151,7 @@ static struct copy_speed speed_of(const struct survey *v, struct device *d, stru
         size_t bytes = i ? LARGE : SMALL;
         struct tensor *here = new_bytes_tensor(v->step->pool, d, MEM_WORK, "swap", bytes),
                       *there = new_bytes_tensor(v->step->pool, v->step->pool->machine->host, MEM_WORK, "swap", bytes);
-        seconds[i] = seconds_alone(v, add_copy(v->step, lane, "swap", down ? there : here, down ? here : there));
+        seconds[i] = seconds_alone(v->costs, add_copy(v->step, lane, "swap", down ? there : here, down ? here : there));
     }
     undo(e);
     double per_byte = fmax((seconds[1] - seconds[0]) / (LARGE - SMALL), 0);
@@ -345,7 +337,7 @@ static void time_line(struct line *l, const struct remaking *r)
         int d = t->lane->device->index, base = before[t->index] ? before[t->index] - 1 : (int)t->index;
         l->start[i] = v->start[base] + later[d];
         if (before[t->index])
-            later[d] += seconds_alone(v, t);
+            later[d] += seconds_alone(v->costs, t);
     }
     free(later), free(before);
 }

@@ -56,7 +56,6 @@ struct use {
 struct survey *look_for_gaps(struct step *s, const struct costs *c, const struct forecast *f, unsigned classes);
 void free_survey(struct survey *v);
 double copy_seconds(const struct copy_speed *s, size_t bytes);
-double seconds_alone(const struct survey *v, const struct task *t);
 
 struct spot { /* in the line: the bytes are held through `out` and again from `in` on */
     int out, in;

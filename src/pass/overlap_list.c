@@ -72,12 +72,6 @@ struct clock { /* of a device's compute lane in list order, updates that can mov
     bool *moves;   /* by position */
 };
 
-static double seconds_of(const struct costs *c, const struct task *t)
-{
-    enum cost_source source;
-    return c ? task_seconds(c, t, &source) : given_seconds(t);
-}
-
 static struct clock read_clock(const struct offloads *o, const struct costs *c, const struct group *group)
 {
     const struct step *s = o->step;
@@ -88,7 +82,7 @@ static struct clock read_clock(const struct offloads *o, const struct costs *c, 
             k.moves[o->group[g].task[i]] = true;
     for (size_t i = 0; i < s->n; i++) {
         if (s->task[i]->lane == k.lane && !k.moves[i])
-            now += seconds_of(c, s->task[i]);
+            now += seconds_alone(c, s->task[i]);
         k.after[i] = now;
     }
     return k;
@@ -131,7 +125,7 @@ static void read_update(const struct offloads *o, const struct clock *k, const s
     const struct task *t = o->step->task[i];
     int gate = find_gate(o->step, i);
     u->gate = fmax(u->gate, gate == NOWHERE ? 0 : k->after[gate]);
-    u->device += t->lane == k->lane ? seconds_of(c, t) : 0;
+    u->device += t->lane == k->lane ? seconds_alone(c, t) : 0;
     for (int a = 0; a < t->n_access; a++) {
         const struct access *x = &t->access[a];
         int maker = is_on_device(x, MEM_GRADIENTS) ? find_maker(o->step, i, x->tensor) : NOWHERE;
@@ -158,7 +152,7 @@ static void read_moved(struct offloads *o, const struct costs *c, size_t group, 
     for (size_t i = before; i < s->n; i++) {
         const struct task *t = s->task[i];
         double *part = !t->copy ? &u->host : t->access[0].tensor->device->is_host ? &u->down : &u->up;
-        *part += seconds_of(c, t);
+        *part += seconds_alone(c, t);
     }
     u->host /= o->lanes;
     for (size_t i = tensors; i < s->pool->n; i++)
@@ -181,15 +175,6 @@ static double room(struct offloads *o, const struct costs *c, const struct devic
     free_forecast(&f);
     free(on_cpu);
     return left;
-}
-
-static bool are_times_known(const struct offloads *o, const struct costs *c)
-{
-    const struct step *s = o->step;
-    for (size_t i = 0; i < s->n && !c; i++)
-        if (s->task[i]->seconds < 0 && !s->task[i]->copy)
-            return false;
-    return o->n > 0;
 }
 
 /* Is it one device that all of them concern first? */
@@ -251,7 +236,7 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
     o->lanes = MAX((int)spare_cores(s->pool->machine), 1);
     find_groups(o);
     o->timing = (struct timing){allocate(o->n, sizeof(struct offload)), o->n, 0, 0, 0};
-    o->timed = are_times_known(o, c);
+    o->timed = o->n > 0 && has_times(s, c);
     o->one_lane = are_on_one_lane(o);
     if (o->timed)
         read_times(o, c);
@@ -275,7 +260,7 @@ double serial_seconds(struct offloads *o, const struct costs *c)
     struct edit *e = open_edit(s);
     move_updates(o, e, on_cpu, ORDER_RELEASE, false);
     for (const struct task *t = s->head->behind; t != s->head; t = t->behind)
-        sum += seconds_of(c, t) / t->when.every;
+        sum += seconds_alone(c, t) / t->when.every;
     undo(e);
     free(on_cpu);
     return sum;

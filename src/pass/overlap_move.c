@@ -6,15 +6,10 @@
 
 /* ---- what a task touches ----------------------------------------------------------------------------------------- */
 
-static bool meets(const struct tensor *a, const struct tensor *b)
-{
-    return a->root == b->root && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
-}
-
 bool touches(const struct task *t, const struct tensor *x, enum access_mode mode)
 {
     for (int i = 0; i < t->n_access; i++)
-        if ((t->access[i].mode & mode) && meets(t->access[i].tensor, x))
+        if ((t->access[i].mode & mode) && share_bytes(t->access[i].tensor, x))
             return true;
     return false;
 }

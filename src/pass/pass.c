@@ -62,17 +62,17 @@ static char *describe_gain(const struct machine *m, const struct forecast *befor
     return both;
 }
 
+/* now: what the list is forecast to do, before the pass and then behind it. */
 static void run_pass(const struct pass *p, struct step *s, const struct costs *c, const struct wishes *w,
-                     struct pass_report *r)
+                     struct forecast *now, struct pass_report *r)
 {
-    struct forecast before = try_step(s, c), after;
     r->pass = p;
     r->declined = !p->run(s, c, w, r);
-    if (!r->declined) {
-        after = try_step(s, c);
-        r->gain = describe_gain(s->pool->machine, &before, &after);
-        free_forecast(&after);
-    }
+    if (r->declined)
+        return;
+    struct forecast before = *now;
+    *now = try_step(s, c);
+    r->gain = describe_gain(s->pool->machine, &before, now);
     free_forecast(&before);
 }
 
@@ -80,14 +80,20 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
                                size_t *n)
 {
     struct pass_report *reports = allocate(n_passes, sizeof *reports);
+    struct forecast now;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *p = &passes[i];
-        if (p->wanted(w))
-            run_pass(p, s, c, w, &reports[(*n)++]);
+        if (p->wanted(w)) {
+            if (*n == 0)
+                now = try_step(s, c);
+            run_pass(p, s, c, w, &now, &reports[(*n)++]);
+        }
         if (after && strcmp(p->name, after) == 0)
             break;
     }
+    if (*n)
+        free_forecast(&now);
     return reports;
 }
 

@@ -54,9 +54,8 @@ static bool is_state(const struct access *a)
 static bool was_sent(const struct step *s, const struct task *t, const struct tensor *x)
 {
     for (size_t i = 0; i < t->index; i++) {
-        const struct tensor *to = s->task[i]->access ? s->task[i]->access[0].tensor : NULL;
-        if (s->task[i]->copy && s->task[i]->role == ROLE_BROADCAST && to->root == x->root &&
-            to->offset < x->offset + x->bytes && x->offset < to->offset + to->bytes)
+        const struct task *send = s->task[i];
+        if (send->copy && send->role == ROLE_BROADCAST && share_bytes(send->access[0].tensor, x))
             return true;
     }
     return false;
@@ -78,11 +77,9 @@ static size_t bytes_to_store(const struct step *s, const struct task *t)
 /* A download lane that nothing else uses, unless the link takes no more. */
 static struct lane *snapshot_lane(const struct storing *v, struct device *d)
 {
-    int n = 0;
     if (d->is_host)
         return d->lane[LANE_CPU];
-    for (const struct lane *l = d->lane[LANE_DOWNLOAD]; l; l = l->more)
-        n++;
+    int n = count_lanes(d, LANE_DOWNLOAD);
     const struct link *link = d->link[LINK_DOWN];
     struct lane **lane = &v->lane[d->index];
     if (!*lane)

@@ -82,7 +82,7 @@ static double *seconds_before(const struct survey *v, const struct device *d)
     double *sum = allocate((size_t)v->n + 1, sizeof *sum);
     for (int i = 0; i < v->n; i++) {
         const struct task *t = v->task[i];
-        sum[i + 1] = sum[i] + (t->lane == d->lane[LANE_COMPUTE] ? seconds_alone(v, t) : 0);
+        sum[i + 1] = sum[i] + (t->lane == d->lane[LANE_COMPUTE] ? seconds_alone(v->costs, t) : 0);
     }
     return sum;
 }
@@ -95,7 +95,7 @@ static double remaking_rate(const struct survey *v, const struct candidate *c)
     for (int i = 0; i < t->n_access; i++)
         if (t->access[i].mode & ACCESS_WRITE)
             bytes += (double)t->access[i].tensor->root->bytes;
-    return seconds_alone(v, t) / bytes;
+    return seconds_alone(v->costs, t) / bytes;
 }
 
 static int by_size(const void *a, const void *b)

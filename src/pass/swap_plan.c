@@ -157,7 +157,7 @@ static double merit(const struct planner *p, const struct gap *g, enum fate wish
         return (double)g->tensor->bytes;
     double seconds = 0;
     for (const struct use *u = &v->use[v->first_use[g->tensor->id]]; u->task >= 0; u++)
-        seconds += u->mode & ACCESS_WRITE ? seconds_alone(v, v->task[u->task]) : 0;
+        seconds += u->mode & ACCESS_WRITE ? seconds_alone(v->costs, v->task[u->task]) : 0;
     return (double)g->tensor->bytes / fmax(seconds, 1e-12);
 }
 

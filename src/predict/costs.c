@@ -339,6 +339,22 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     return c->measured ? profiled(c, t, source) : roofline(c, t);
 }
 
+bool has_times(const struct step *s, const struct costs *c)
+{
+    for (size_t i = 0; i < s->n && !c; i++)
+        if (s->task[i]->seconds < 0 && !s->task[i]->copy)
+            return false;
+    return true;
+}
+
+double seconds_alone(const struct costs *c, const struct task *t)
+{
+    enum cost_source source;
+    if (c)
+        return task_seconds(c, t, &source);
+    return t->seconds < 0 && !t->copy ? 0 : given_seconds(t);
+}
+
 /* ---- what if --------------------------------------------------------------------------------------------------- */
 
 static void set_budgets(struct machine *m, size_t bytes)

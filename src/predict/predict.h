@@ -67,6 +67,9 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text);
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
 /* Seconds that the task takes alone. */
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
+/* The same; c NULL: a step file, which has its times, or a list of which nobody knows any (then 0, but for copies). */
+double seconds_alone(const struct costs *c, const struct task *t);
+bool has_times(const struct step *s, const struct costs *c); /* are they known, of all tasks? */
 /* Writes a profile; `shape` describes the configuration. */
 void write_profile(const char *path, const struct costs *c, const char *shape);
 /* A machine as the description says, without OpenCL: for plans only (paper.c). */

@@ -37,14 +37,6 @@ static void restore_spots(const struct pool *p, struct spot *spots)
     free(spots);
 }
 
-static bool has_times(const struct step *s, const struct costs *c)
-{
-    for (size_t i = 0; i < s->n && !c; i++)
-        if (s->task[i]->seconds < 0 && !s->task[i]->copy)
-            return false;
-    return true;
-}
-
 static void note_memory(struct forecast *f, struct step *draft)
 {
     f->n_devices = (size_t)draft->pool->machine->n_devices + 1;

@@ -104,18 +104,13 @@ static void insert_at(struct edit *e, struct task *cursor, const struct task *li
 void insert_before(struct edit *e, struct task *t) { insert_at(e, t->before, t); }
 void insert_behind(struct edit *e, struct task *t) { insert_at(e, t, t); }
 
-static bool overlap(const struct tensor *a, const struct tensor *b)
-{
-    return a->root == b->root && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
-}
-
 /* A tensor that both touch and one writes; NULL: none. */
 static const struct tensor *conflict(const struct task *a, const struct task *b)
 {
     for (int i = 0; i < a->n_access; i++)
         for (int k = 0; k < b->n_access; k++)
             if (((a->access[i].mode | b->access[k].mode) & ACCESS_WRITE) &&
-                overlap(a->access[i].tensor, b->access[k].tensor))
+                share_bytes(a->access[i].tensor, b->access[k].tensor))
                 return a->access[i].tensor;
     return NULL;
 }

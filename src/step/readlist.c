@@ -166,9 +166,7 @@ static void check_queues(const struct reading *r, const char *word, const struct
     static const enum lane_kind kind[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct link *link = d->link[direction];
-        int n = 0;
-        for (const struct lane *l = d->lane[kind[direction]]; l; l = l->more)
-            n++;
+        int n = count_lanes(d, kind[direction]);
         if (link && link->queues && n > link->queues) {
             char *expected =
                 format_string("at most %d %s lane%s of %s, as queues= of its link says, not %d", link->queues,
@@ -303,7 +301,7 @@ static void copy_line(struct reading *r)
                                        from->name, from->bytes);
         fail_word(&r->line, given, expected);
     }
-    if (to->root == from->root && to->offset < from->offset + from->bytes && from->offset < to->offset + to->bytes)
+    if (share_bytes(to, from))
         fail_word(&r->line, given, "other bytes than those it copies");
     struct task *t = add_copy(r->step, lane ? read_lane(r, lane) : default_lane(r, name, to, from), name, to, from);
     t->seconds = time_option(&r->line, "time", -1);

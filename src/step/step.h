@@ -88,6 +88,7 @@ void drop_tensors(struct pool *p, size_t n); /* all but the first n: no list may
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes);
 struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
+bool share_bytes(const struct tensor *a, const struct tensor *b); /* parts of one tensor that overlap */
 size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* after place: the sub-buffer of an OpenCL device's tensor */
 void *tensor_memory(const struct tensor *t); /* after place: the bytes of a host tensor */

@@ -119,6 +119,11 @@ struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, si
     return t;
 }
 
+bool share_bytes(const struct tensor *a, const struct tensor *b)
+{
+    return a->root == b->root && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
 size_t count_elements(const struct tensor *t) { return t->bytes / ELEMENT_BYTES; }
 
 static const struct slab *slab_of(const struct tensor *t)

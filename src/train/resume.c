@@ -63,10 +63,18 @@ json_t *record_training(const struct trainer *t)
     return options;
 }
 
+/* XXH64 of the tokens, which are many: once in a run. */
 static uint64_t hash_data(const struct trainer *t)
 {
-    const struct split *train = t->data ? &t->data->train : NULL;
-    return train ? hash_bytes(train->tokens, train->n * sizeof *train->tokens, 0) : 0;
+    struct split *train = t->data ? &t->data->train : NULL;
+    if (train && !train->hash)
+        train->hash = hash_bytes(train->tokens, train->n * sizeof *train->tokens, 0);
+    return train ? train->hash : 0;
+}
+
+static char *describe_tokenizer(const struct trainer *t)
+{
+    return t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
 }
 
 /* What is not as it was: the run goes on, but not as if there had been no break. */
@@ -89,7 +97,7 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
     c->samples = ((int64_t)step + t->ahead) * t->batch;
     c->data = hash_data(t);
     c->vector = vector_width(t->machine);
-    c->tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
+    c->tokenizer = describe_tokenizer(t);
     c->options = json_incref(t->record);
     return c;
 }
@@ -168,7 +176,7 @@ void save_training(struct trainer *t, uint32_t step, bool first)
 void export_training(struct trainer *t, uint32_t step)
 {
     char *path = saved_model(t->settings);
-    char *tokenizer = t->data ? tokenizer_to_text(&t->data->tokenizer) : copy_string("bytes");
+    char *tokenizer = describe_tokenizer(t);
     save_model(t->model, path, tokenizer, step);
     free(path);
     free(tokenizer);
