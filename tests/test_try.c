@@ -137,7 +137,7 @@ static bool *all_paths(const struct step *s)
     return before;
 }
 
-static bool share_bytes(const struct access *a, const struct access *b)
+static bool collide(const struct access *a, const struct access *b)
 {
     const struct tensor *x = a->tensor, *y = b->tensor;
     return ((a->mode | b->mode) & ACCESS_WRITE) && x->device == y->device && x->slab == y->slab &&
@@ -148,7 +148,7 @@ static bool conflict(const struct task *a, const struct task *b)
 {
     for (int i = 0; i < a->n_access; i++)
         for (int k = 0; k < b->n_access; k++)
-            if (share_bytes(&a->access[i], &b->access[k]))
+            if (collide(&a->access[i], &b->access[k]))
                 return true;
     return false;
 }
