@@ -92,11 +92,21 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("--mesh dp=0", "expected dp=A,pp=B,tp=C");
     expect_refused("--mesh ep=2", "expected dp=A,pp=B,tp=C");
     expect_refused("--mesh dp=4294967297", "expected dp=A,pp=B,tp=C");
-    expect_refused("--mesh dp=2", "--mesh dp=2 needs 2 devices, -d gives 1");
+    expect_refused("--mesh dp=2",
+                   "--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2");
+    expect_refused("--mesh dp=4096,pp=2", "asks for 8192 devices, the product of its numbers; the most are 4096");
+    expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=128", "asks for 2147483648 devices");
+    expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices");
     expect_refused("-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2");
     expect_refused("-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
-                   "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved", "wants a multiple of pp=2 micro-batches");
+                   "with 2 stages per device wants at least 4 layers, the model has 2: use pp=2 with --chunks 1");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 7 --pipeline interleaved --chunks 4", "use pp=2 with --chunks 3");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved --chunks 2", "use pp=1 without --chunks");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
+                   "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved --batch 12 --grad-groups 3",
+                   "wants a multiple of 6 micro-batches, not 1: try --batch 12 --micro-batch 2");
+    expect_refused("-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1");
     expect_refused("-d 0:0x3 --mesh tp=3",
                    "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2");
     expect_refused("-d 0:0x3 --mesh tp=3 --tp-exact", "tp=3 cuts the model by heads, of which it has 2: use tp=2");
@@ -106,9 +116,12 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,0", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,1,1", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2");
-    expect_refused("--batch 8 --grad-groups 3", "not a multiple of --grad-groups 3: the nearest that works is 9");
-    expect_refused("--batch 9 --grad-groups 3", "try --micro-batch 3");
+    expect_refused("--batch 8 --grad-groups 3",
+                   "wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3");
+    expect_refused("--batch 4 --micro-batch 2 --grad-groups 3", "not 2: try --batch 3 --micro-batch 1");
     expect_refused("-d 0:0x2 --grad-groups 2", "leave it out with dp=2");
+    expect_refused("--hardware data/hardware/server.txt --mesh dp=2 --device-mem 40959",
+                   "at least 40960 B are needed, the budget is 40959 B");
     expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
 }
 
@@ -151,6 +164,11 @@ static void test_stages_take_equally_long(void **state)
                 assert_true(slowest(&m, head, speeds[i]) < 1.000001 * least);
                 free_mesh(&m);
             }
+    struct mesh m = {.dp = 2, .pp = 2, .tp = 2, .chunks = 1}; /* of a stage the slowest of four devices counts */
+    must(cut_layers(&m, 12, NULL));
+    balance_layers(&m, 0, (double[]){9, 9, 2, 9, 9, 4, 9, 9});
+    assert_int_equal(m.first_layer[1], 8);
+    free_mesh(&m);
     struct ran r = run_yard("plan --model tiny --vocab 4096 --layers 6 -d 0:0x2 --mesh pp=2 --batch 2 --stages auto");
     assert_non_null(strstr(r.err, "--stages auto: 5,1"));
 }
@@ -550,6 +568,21 @@ static void test_zero_shares_the_state_out(void **state)
         }
 }
 
+/* They have gradients of their own, and the parameters of their rank: also a tied head's behind the first stage. */
+static void test_groups_share_their_parameters(void **state)
+{
+    (void)state;
+    size_t bytes[2];
+    for (int groups = 1; groups <= 2; groups++) {
+        char words[96];
+        snprintf(words, sizeof words, "--model tiny --micro-batch 1 -d 0:0x2 --mesh pp=2 --grad-groups %d", groups);
+        struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+        bytes[groups - 1] = persistent_bytes(t, 0, MEM_PARAMETERS) + persistent_bytes(t, 1, MEM_PARAMETERS);
+        free_trainer(t);
+    }
+    assert_int_equal(bytes[0], bytes[1]);
+}
+
 /* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
 
 /* Gathers come so many windows ahead: between the copies that fill a tensor and its first reader, other gathered ones
@@ -648,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_a_wrong_shard_is_found),        cmocka_unit_test(test_only_shards_are_kept),
         cmocka_unit_test(test_the_norm_has_one_order),        cmocka_unit_test(test_evaluation_and_sampling_are_close),
         cmocka_unit_test(test_stages_take_equally_long),      cmocka_unit_test(test_no_list_waits_longer),
+        cmocka_unit_test(test_groups_share_their_parameters),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

@@ -46,7 +46,12 @@ static struct problem *read_axes(const char *text, int *axis[3])
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
 {
     *m = (struct mesh){.dp = text ? 1 : ranks, .pp = 1, .tp = 1, .chunks = 1};
-    return text ? read_axes(text, (int *[]){&m->dp, &m->pp, &m->tp}) : NULL;
+    struct problem *p = text ? read_axes(text, (int *[]){&m->dp, &m->pp, &m->tp}) : NULL;
+    double devices = (double)m->dp * m->pp * m->tp;
+    if (!p && devices > MAX_RANKS)
+        return new_problem(EXIT_USAGE, "--mesh %s asks for %.0f devices, the product of its numbers; the most are %d",
+                           text, devices, MAX_RANKS);
+    return p;
 }
 
 size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
@@ -70,14 +75,26 @@ static struct problem *read_stages(struct mesh *m, int layers, const char *text)
     return NULL;
 }
 
+/* Fewer stages per device would do, or fewer devices. */
+static struct problem *too_few_layers(const struct mesh *m, int layers)
+{
+    int pp = MIN(m->pp, layers);
+    char *chunks = m->chunks == 1 ? copy_string("")
+                   : pp == 1      ? copy_string(" without --chunks")
+                                  : format_string(" with --chunks %d", layers / pp);
+    struct problem *p = new_problem(
+        EXIT_USAGE, "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d%s", m->pp,
+        m->chunks, m->chunks == 1 ? "" : "s", n_stages(m), layers, pp, chunks);
+    free(chunks);
+    return p;
+}
+
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
 {
     int n = n_stages(m);
     m->first_layer = allocate((size_t)n + 1, sizeof *m->first_layer);
     if (layers < n)
-        return new_problem(EXIT_USAGE,
-                           "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d",
-                           m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1));
+        return too_few_layers(m, layers);
     if (stages)
         return read_stages(m, layers, stages);
     for (int s = 0; s <= n; s++)
@@ -98,23 +115,35 @@ static bool is_better(const struct balance *a, const struct balance *b)
     return a->slowest < b->slowest || (a->slowest == b->slowest && a->squares < b->squares);
 }
 
-void balance_layers(struct mesh *m, double head, const double *speed)
+/* A stage is as fast as its slowest device. */
+static double rate_of_stage(const struct mesh *m, const double *rate, int stage)
+{
+    double least = INFINITY;
+    for (int rank = 0; rank < n_ranks(m); rank++)
+        if (has_stage(m, rank, stage))
+            least = fmin(least, rate[rank]);
+    return least;
+}
+
+void balance_layers(struct mesh *m, double head, const double *rate)
 {
     int n = n_stages(m), layers = m->first_layer[n], width = layers + 1;
     struct balance *best = allocate((size_t)((n + 1) * width), sizeof *best); /* [stages][layers] */
     for (int l = 1; l <= layers; l++)
         best[l].slowest = INFINITY;
-    for (int s = 1; s <= n; s++)
+    for (int s = 1; s <= n; s++) {
+        double speed = rate_of_stage(m, rate, s - 1);
         for (int l = 0; l <= layers; l++) {
             best[s * width + l].slowest = INFINITY;
             for (int k = s - 1; k < l; k++) {
                 const struct balance *others = &best[(s - 1) * width + k];
-                double time = (l - k + (s == n ? head : 0)) / speed[(s - 1) % m->pp];
+                double time = (l - k + (s == n ? head : 0)) / speed;
                 struct balance b = {fmax(others->slowest, time), others->squares + time * time, k};
                 if (is_better(&b, &best[s * width + l]))
                     best[s * width + l] = b;
             }
         }
+    }
     for (int s = n; s > 0; s--)
         m->first_layer[s - 1] = best[s * width + m->first_layer[s]].before;
     free(best);

@@ -31,8 +31,8 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *m);
 /* Which layers each stage has: as many each as can be, or those that "3,5,4" says. */
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages);
 /* Cuts anew so that stages take equally long, as far as whole layers allow: the head takes as long as `head` layers,
- * and a device with pipeline coordinate p does speed[p] layers in the time in which others do other numbers. */
-void balance_layers(struct mesh *m, double head, const double *speed);
+ * and a device does rate[rank] layers in the time in which others do other numbers. */
+void balance_layers(struct mesh *m, double head, const double *rate);
 void free_mesh(struct mesh *m);
 int n_ranks(const struct mesh *m);
 int n_stages(const struct mesh *m);

@@ -150,6 +150,18 @@ static struct tensor *tied_tensor(struct model *m, const struct replica *r, enum
     return t;
 }
 
+/* A group of sequences has its rank's. */
+static struct tensor *head_value(struct model *m, const struct replica *r)
+{
+    struct tensor *value = r->other[HEAD].value;
+    if (value)
+        return value;
+    value = tied_tensor(m, r, MEM_PARAMETERS, "param.head");
+    value->alike = first_of(m, r, 0);
+    value->alike_begin = params_of(m, r->rank)->param[0].offset * ELEMENT_BYTES;
+    return value;
+}
+
 static void make_tied_head(struct model *m, struct replica *r, struct gradients kept)
 {
     const struct param *wte = &params_of(m, r->rank)->param[0];
@@ -158,13 +170,9 @@ static void make_tied_head(struct model *m, struct replica *r, struct gradients 
         r->lookup_grad = tied_tensor(m, r, MEM_GRADIENTS, "grad.wte.lookup");
     if (first && last)
         r->other[HEAD] = r->other[WTE];
-    else if (last) {
-        struct tensor *value = tied_tensor(m, r, MEM_PARAMETERS, "param.head");
-        value->alike = first_of(m, r, 0);
-        value->alike_begin = wte->offset * ELEMENT_BYTES;
-        r->other[HEAD] = (struct weight){value, m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL,
-                                         wte->cut, wte->first};
-    }
+    else if (last)
+        r->other[HEAD] = (struct weight){
+            head_value(m, r), m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL, wte->cut, wte->first};
     if (r->lookup_grad)
         r->lookup_grad->persistent = !kept.dropped;
     if (last && !first && m->training)
@@ -194,10 +202,8 @@ static struct replica *make_group(struct model *m, const struct replica *r, stru
         if ((g->value[u] = r->value[u]))
             g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(r->value[u]));
     make_views(m, g);
-    if (m->params->config.tied) {
+    if (m->params->config.tied)
         make_tied_head(m, g, kept);
-        g->other[HEAD].value = r->other[HEAD].value;
-    }
     return g;
 }
 

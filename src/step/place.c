@@ -180,13 +180,15 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
                                        task->micro, t->step->name)
                        : copy_string("the state that is kept from step to step");
+    format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget);
+    if (strcmp(need, have) == 0) /* rounded */
+        snprintf(need, sizeof need, "%zu B", arena_bytes(a)), snprintf(have, sizeof have, "%zu B", a->device->budget);
     const char *larger = a->device->by_hand ? "memory=" : a->device->is_host ? "--host-mem" : "--device-mem";
     struct problem *p = new_problem(
         EXIT_USAGE,
         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
         "larger %s",
-        a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes),
-        format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget),
+        a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes), need, have,
         advise(a->device, t->step, task), larger);
     free(where);
     return p;

@@ -96,7 +96,7 @@ static struct option options[] = {
      "ones (default: the first GPU, else the first device)",
      RUN_ALL, false},
     {"mesh", 0, OPT_TEXT, &s.mesh, "dp=A,pp=B,tp=C", 0, 0, DEVICES,
-     "arrange the devices: A data-parallel groups of pipelines of B stages, each stage's layers cut by heads, columns "
+     "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns "
      "and words for C tensor-parallel devices (default: dp = all devices)",
      BUILD_ALL, false},
     {"tp-exact", 0, OPT_FLAG, &s.tp_exact, NULL, 0, 0, DEVICES,
@@ -113,11 +113,13 @@ static struct option options[] = {
      "and the speed of unlike devices",
      BUILD_ALL, false},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b|gpipe|interleaved", 0, 0, DEVICES,
-     "order of micro-batches in a pipeline; interleaved: --chunks stages per device", BUILD_ALL, false},
+     "order of micro-batches in a pipeline; interleaved: --chunks stages per device, and a multiple of B micro-batches",
+     BUILD_ALL, false},
     {"chunks", 0, OPT_INT, &s.chunks, "N", 0, MAX_CHUNKS, DEVICES,
      "stages per device of an interleaved pipeline (0: two)", BUILD_ALL, false},
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "G", 1, MAX_RANKS, DEVICES,
-     "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit; needs G micro-batches or more",
+     "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit; needs a multiple of G "
+     "micro-batches",
      BUILD_ALL, false},
     {"device-mem", 0, OPT_BYTES, &s.device_memory, "BYTES", 0, 0, DEVICES,
      "budget per device, with K, M or G; what does not fit is refused before the first step (0: the device's memory; "

@@ -75,22 +75,20 @@ static bool are_alike(const struct machine *m)
     return true;
 }
 
-/* --stages auto: by FLOPs, on unlike devices by their measured rates too.  A stage is as fast as its slowest device. */
+/* --stages auto: by FLOPs, on unlike devices by their measured rates too. */
 static void set_equal_stages(struct trainer *t)
 {
     struct mesh *m = &t->mesh;
     struct machine *machine = t->machine;
     struct params *p = new_params(&t->config, &one_rank, 0);
-    double *speed = allocate((size_t)m->pp, sizeof *speed), head = 6.0 * t->config.vocab * t->config.channels;
+    double *rate = allocate((size_t)n_ranks(m), sizeof *rate), head = 6.0 * t->config.vocab * t->config.channels;
     bool alike = are_alike(machine);
     if (!alike)
         measure_peaks(machine);
-    for (int rank = 0; rank < n_ranks(m); rank++) {
-        double *of_stage = &speed[rank / m->tp % m->pp], rate = alike ? 1 : machine->device[rank].flops_per_s;
-        *of_stage = *of_stage > 0 ? fmin(*of_stage, rate) : rate;
-    }
+    for (int rank = 0; rank < n_ranks(m); rank++)
+        rate[rank] = alike ? 1 : machine->device[rank].flops_per_s;
     head /= (flops_per_token(p, (int)t->settings->seq_len) - head) / t->config.layers;
-    balance_layers(m, head, speed);
+    balance_layers(m, head, rate);
     char *text = format_string("--stages auto: %d", m->first_layer[1]);
     for (int s = 1; s < n_stages(m); s++) {
         char *more = format_string("%s,%d", text, m->first_layer[s + 1] - m->first_layer[s]);
@@ -98,7 +96,7 @@ static void set_equal_stages(struct trainer *t)
         text = more;
     }
     note("%s", text);
-    free(text), free(speed), free_params(p);
+    free(text), free(rate), free_params(p);
 }
 
 /* As they are asked for, balanced, or as a checkpoint records them, unless that is of another pipeline. */
@@ -125,32 +123,25 @@ static void set_mesh(struct trainer *t)
     t->mesh = wanted_mesh(s, n);
     t->pipeline = pipeline_of(s);
     if (n_ranks(&t->mesh) != n) /* a mesh was given */
-        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d", s->mesh, n_ranks(&t->mesh), n);
+        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
+             s->mesh, n_ranks(&t->mesh), n, n_ranks(&t->mesh), n_ranks(&t->mesh), n_ranks(&t->mesh));
     set_stages(t);
     must(check_members(&t->config, &t->mesh));
 }
 
-/* Interleaved pipelines take the micro-batches in rounds of a whole pipeline. */
-static void check_rounds(const struct trainer *t)
+/* Micro-batches come in rounds of an interleaved pipeline and in groups of the gradient. */
+static void check_micros(const struct trainer *t)
 {
-    if (t->mesh.chunks > 1 && t->micros % t->mesh.pp)
-        fail(EXIT_USAGE,
-             "--pipeline interleaved wants a multiple of pp=%d micro-batches, not %d: change --batch or --micro-batch",
-             t->mesh.pp, t->micros);
-}
-
-static void check_groups(const struct trainer *t)
-{
-    int groups = (int)t->settings->grad_groups;
+    int groups = (int)t->settings->grad_groups, round = t->mesh.chunks > 1 ? t->mesh.pp : 1, together = round;
     if (groups > 1 && t->mesh.dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for the groups of dp=%d on one device: leave it out with dp=%d",
              groups, groups, t->mesh.dp);
-    if (t->batch % groups)
-        fail(EXIT_USAGE, "--batch %d is not a multiple of --grad-groups %d: the nearest that works is %d", t->batch,
-             groups, MAX((t->batch + groups / 2) / groups, 1) * groups);
-    if (t->micros % groups)
-        fail(EXIT_USAGE, "--grad-groups %d wants a multiple of %d micro-batches, not %d: try --micro-batch %d", groups,
-             groups, t->micros, t->batch / groups);
+    while (together % groups)
+        together += round;
+    int unit = t->mesh.dp * together, near = MAX((t->batch + unit / 2) / unit, 1) * unit;
+    if (t->micros % together)
+        fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: try --batch %d --micro-batch %d",
+             groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, t->micros, near, near / unit);
 }
 
 /* A list that only samples has one sequence, whatever the devices are. */
@@ -163,8 +154,8 @@ static void set_batch(struct trainer *t, bool samples_only)
         unit = t->mesh.dp * micro;
     if (t->batch % unit) {
         int near = MAX((t->batch + unit / 2) / unit, 1) * unit;
-        fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is %d",
-             t->batch, t->mesh.dp, micro, near);
+        fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, t->mesh.dp, micro,
+             near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
     }
     t->micro_batch = micro;
     t->micros = t->batch / unit;
@@ -173,8 +164,7 @@ static void set_batch(struct trainer *t, bool samples_only)
              "--batch %d in micro-batches of %d, for %d layers, is a list of millions of tasks: use a larger "
              "--micro-batch",
              t->batch, micro, t->config.layers);
-    check_rounds(t);
-    check_groups(t);
+    check_micros(t);
     if ((double)micro * t->seq * MAX(4 * t->config.channels, t->config.vocab) > 2e9 ||
         (double)micro * t->config.heads * t->seq * t->seq > 2e9)
         fail(EXIT_USAGE, "--micro-batch %d with --seq-len %d makes a tensor of more than 2^31 elements: use a %s",
