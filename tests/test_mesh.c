@@ -125,8 +125,7 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
 }
 
-/* ---- equal stages -------------------------------------------------------------------------------------------------
- */
+/* ---- equal stages ------------------------------------------------------------------------------------------------ */
 
 static double slowest(const struct mesh *m, double head, const double *speed)
 {
@@ -367,6 +366,89 @@ static void test_sums_are_in_rank_order(void **state)
     contexts_apart(false);
 }
 
+/* The device of the nth task on lanes of that kind. */
+static int device_of_nth(const struct step *s, enum lane_kind kind, size_t nth)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->task[i]->lane->kind == kind && nth-- == 0)
+            return s->task[i]->lane->device->index;
+    return -1;
+}
+
+/* The n tasks on lanes of that kind from the first one on are of n devices. */
+static void expect_spread(const struct step *s, enum lane_kind kind, size_t first, size_t n)
+{
+    unsigned seen = 0;
+    for (size_t i = 0; i < n; i++)
+        seen |= 1u << device_of_nth(s, kind, first + i);
+    assert_int_equal(seen, (1u << n) - 1);
+}
+
+/* Of n parts on n devices: in each turn all send and all receive, so none is waited for by all others. */
+static void test_no_device_gets_everything_at_once(void **state)
+{
+    (void)state;
+    enum { N = 4 };
+    struct paper p = new_paper(N, &slow_speeds);
+    struct tensor *x[N];
+    for (int k = 0; k < N; k++)
+        x[k] = new_bytes(&p, &p.machine->device[k], "x", N * 128, true);
+    add_all_reduce(p.step, "sum", x, N);
+    for (size_t turn = 0; turn < N - 1; turn++) { /* through the host */
+        expect_spread(p.step, LANE_DOWNLOAD, turn * N, N);
+        expect_spread(p.step, LANE_UPLOAD, turn * N, N);
+    }
+    expect_spread(p.step, LANE_DOWNLOAD, (N - 1) * N, N); /* sums come down once each, and go up to all others */
+    for (size_t k = 0, first = (N - 1) * N; k < N; k++, first += N - 1)
+        assert_int_equal(device_of_nth(p.step, LANE_UPLOAD, first), (k + 1) % N);
+    end_paper(&p);
+}
+
+static bool has_name(const struct task *t, const char *name) { return strncmp(t->name, name, strlen(name)) == 0; }
+
+/* A lane takes its tasks in order, so copies that wait for different things have lanes of their own: a gather for an
+ * update, a batch for nothing.  And a gather's first receiver is another one for each shard. */
+static void test_gathers_wait_for_nothing_else(void **state)
+{
+    (void)state;
+    contexts_apart(true);
+    struct trainer *t = new_trainer(settings_of("--model tiny --untied -d 0:0x4 --zero 3"), LIST_TRAIN, false, true);
+    size_t seen = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *a = t->train->task[i], *next = t->train->task[MIN(i + 1, t->train->n - 1)];
+        for (size_t k = 0; k < i; k++) {
+            const struct task *b = t->train->task[k];
+            assert_true(a->lane != b->lane || has_name(a, "gather") == has_name(b, "gather"));
+            assert_true(a->lane != b->lane || a->lane->kind != LANE_UPLOAD ||
+                        (a->role == ROLE_FEED) == (b->role == ROLE_FEED));
+        }
+        if (has_name(a, "gather") && a->lane->kind == LANE_DOWNLOAD && a->access[0].tensor->device->is_host) {
+            assert_int_equal(next->lane->device->index, (a->lane->device->index + 1) % 4);
+            seen++;
+        }
+    }
+    assert_true(seen > 8);
+    free_trainer(t);
+    contexts_apart(false);
+}
+
+/* Of layer 1 there are moves, layer 0's backward, and only then the sums. */
+static void test_moves_hide_behind_the_next_layer(void **state)
+{
+    (void)state;
+    struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x2"), LIST_TRAIN, false, true);
+    int moved = 0, went_on = 0, added = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *task = t->train->task[i];
+        moved += task->layer == 1 && strcmp(task->name, "reduce.move") == 0;
+        went_on += moved && task->layer == 0 && task->role == ROLE_BACKWARD;
+        added += task->layer == 1 && strcmp(task->name, "reduce.add") == 0;
+        assert_true(!added || went_on);
+    }
+    assert_true(moved == 2 && added == 2);
+    free_trainer(t);
+}
+
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static struct state train(const char *words)
@@ -456,12 +538,25 @@ static void test_meshes_give_the_same_bits(void **state)
 
 /* ---- evaluation and sampling ------------------------------------------------------------------------------------- */
 
+/* Biases begin at zero, which would hide one that is added twice. */
+static void init_with_biases(struct model *m)
+{
+    init_random(m, 1337);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &m->params->param[i];
+        float *values = random_floats((size_t)(p->shape[0] * p->shape[1]), (uint64_t)i);
+        if (p->init == INIT_ZERO)
+            write_param(m, i, values);
+        free(values);
+    }
+}
+
 /* The validation loss, and the logits of a sampled token. */
 static double look(const char *words, float *logits, int vocab)
 {
     struct trainer *t = new_trainer(settings_of(words), LIST_EVAL | LIST_SAMPLE, true, false);
     assert_int_equal(t->config.vocab, vocab);
-    init_random(t->model, 1337);
+    init_with_biases(t->model);
     double loss = evaluate(t, 2, NULL, NULL);
     for (int i = 0; i < t->seq; i++)
         t->sample_tokens[i] = i;
@@ -681,7 +776,8 @@ int main(void)
         cmocka_unit_test(test_a_wrong_shard_is_found),        cmocka_unit_test(test_only_shards_are_kept),
         cmocka_unit_test(test_the_norm_has_one_order),        cmocka_unit_test(test_evaluation_and_sampling_are_close),
         cmocka_unit_test(test_stages_take_equally_long),      cmocka_unit_test(test_no_list_waits_longer),
-        cmocka_unit_test(test_groups_share_their_parameters),
+        cmocka_unit_test(test_groups_share_their_parameters), cmocka_unit_test(test_no_device_gets_everything_at_once),
+        cmocka_unit_test(test_gathers_wait_for_nothing_else), cmocka_unit_test(test_moves_hide_behind_the_next_layer),
     };
     return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

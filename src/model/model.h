@@ -341,8 +341,7 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
 void backward_unit(struct build *b, struct tape *tape, int unit);
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
 
-/* ---- optimizer.c, adamw_host.c
- * ----------------------------------------------------------------------------------------------- */
+/* ---- optimizer.c, adamw_host.c --------------------------------------------------------------------------------- */
 
 /* AdamW of a task on the host, of the kernel's accesses and args (adamw_host.c). */
 host_function adamw_on_host;

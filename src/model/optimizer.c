@@ -12,9 +12,8 @@
  *
  * Without ZeRO the sums travel instead, and every rank updates all of the unit.  Members of a tensor-parallel group
  * have other parts of a unit, so all this is done by the first members of all groups, by the second ones, and so on;
- * what members have alike has the same gradient on each, and counts once in the norm.  The sum over ranks is (g0 + g1)
- * + g2
- * ..., whoever owns the shard: the bits depend on the number of data-parallel ranks only.
+ * what members have alike has the same gradient on each, and counts once in the norm.  The sum is in rank order,
+ * ((g0 + g1) + g2) ..., whoever owns the shard: the bits depend on the number of data-parallel ranks only.
  */
 #include "model.h"
 
