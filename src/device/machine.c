@@ -383,13 +383,24 @@ struct machine *open_machine(const struct machine_options *options)
     return m;
 }
 
+/* PoCL's threads look at the queue of an event for a moment after they have told that it ended.  So a closed machine's
+ * queues, which hold the rest of it, are released when the next one is closed. */
+static void release_queues(const struct machine *m)
+{
+    static cl_command_queue *queues;
+    static size_t n, cap;
+    while (n > 0)
+        CL(clReleaseCommandQueue(queues[--n]));
+    for (int i = 0; i < m->n_lanes; i++)
+        if (m->lane[i]->queue)
+            *APPEND(queues, n, cap) = m->lane[i]->queue;
+}
+
 void close_machine(struct machine *m)
 {
     for (int i = 0; i <= m->n_devices; i++)
         free_slabs(m, &m->device[i]);
-    for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->queue)
-            CL(clReleaseCommandQueue(m->lane[i]->queue));
+    release_queues(m);
     for (int i = 0; i < m->n_contexts; i++) {
         struct context *c = &m->context[i];
         for (size_t k = 0; k < c->n_programs; k++) {
