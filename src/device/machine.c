@@ -383,34 +383,24 @@ struct machine *open_machine(const struct machine_options *options)
     return m;
 }
 
-/* PoCL's threads look at the queue of an event for a moment after they have told that it ended.  So a closed machine's
- * queues, which hold the rest of it, are released when the next one is closed. */
-static void release_queues(const struct machine *m)
+static void free_context(struct context *c)
 {
-    static cl_command_queue *queues;
-    static size_t n, cap;
-    while (n > 0)
-        CL(clReleaseCommandQueue(queues[--n]));
-    for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->queue)
-            *APPEND(queues, n, cap) = m->lane[i]->queue;
+    for (size_t k = 0; k < c->n_programs; k++) {
+        CL(clReleaseProgram(c->programs[k].cl));
+        free(c->programs[k].file);
+    }
+    free(c->programs);
+    if (c->cl) /* none on a machine on paper */
+        CL(clReleaseContext(c->cl));
 }
 
-void close_machine(struct machine *m)
+static void free_machine(struct machine *m)
 {
-    for (int i = 0; i <= m->n_devices; i++)
-        free_slabs(m, &m->device[i]);
-    release_queues(m);
-    for (int i = 0; i < m->n_contexts; i++) {
-        struct context *c = &m->context[i];
-        for (size_t k = 0; k < c->n_programs; k++) {
-            CL(clReleaseProgram(c->programs[k].cl));
-            free(c->programs[k].file);
-        }
-        free(c->programs);
-        if (c->cl) /* none on a machine on paper */
-            CL(clReleaseContext(c->cl));
-    }
+    for (int i = 0; i < m->n_lanes; i++)
+        if (m->lane[i]->queue)
+            CL(clReleaseCommandQueue(m->lane[i]->queue));
+    for (int i = 0; i < m->n_contexts; i++)
+        free_context(&m->context[i]);
     for (int i = 0; i < m->n_devices; i++)
         if (m->device[i].cl && m->device[i].cl != m->device[i].root)
             CL(clReleaseDevice(m->device[i].cl));
@@ -419,6 +409,18 @@ void close_machine(struct machine *m)
         free(m->lane[i]);
     free(m->link), free(m->device), free(m->lane), free(m->context);
     free(m);
+}
+
+/* PoCL's threads look at an event's queue and device for a moment after they have told that it ended.  So all but the
+ * memory of a closed machine is released when the next one is closed. */
+void close_machine(struct machine *m)
+{
+    static struct machine *closed;
+    for (int i = 0; i <= m->n_devices; i++)
+        free_slabs(m, &m->device[i]);
+    if (closed)
+        free_machine(closed);
+    closed = m;
 }
 
 /* Cores that are used by CPU devices, each counted once. */
