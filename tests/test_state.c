@@ -268,6 +268,8 @@ static void test_the_manifest_is_read_strictly(void **state)
         {"\"version\":1", "\"version\":2", "\"version\" must be a whole number from 1 to 1"},
         {"\"version\":1", "\"version\":1.0", "\"version\" must be a whole number"},
         {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
+        {"\"session\":1", "\"session\":9223372036854775807", "\"session\" must be a whole number from 1"},
+        {"\"samples\":0", "\"samples\":9223372036854775807", "\"samples\" must be a whole number from 0"},
         {"\"step\":3", "\"steq\":3", "the field \"step\" is missing"},
         {"\"step\":3", "\"step\":3,\"more\":1", "expected an object of 13 fields, found 14"},
         {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
@@ -289,6 +291,8 @@ static void test_the_manifest_is_read_strictly(void **state)
         {"[[0,4],[0,8]]", "[[4,4],[0,8]]", "the range [4, 4) is empty"},
         {"[[0,4],[0,8]]", "[[0,4,5],[0,8]]", "a range must be a list of two whole numbers"},
         {"[[0,4],[0,8]]", "[[0,4]]", "\"box\" must be a list of 2 to 2"},
+        {"[[0,4],[0,8]]", "[[0,8],[0,4]]", "32 elements of F32; the file has not"},
+        {"\"pieces\":[", "\"pieces\":[1,2,3,4,5,", "\"pieces\" must be a list of 1 to 6"},
         {"\"hash\":\"", "\"hash\":\"x", "\"hash\" must be 16 hexadecimal digits"},
         {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
         {"\"offset\":", "\"offset\":-", "\"offset\" must be a whole number from 8"},
@@ -344,9 +348,11 @@ static void test_flipped_bits_are_found(void **state)
 {
     (void)state;
     char *folder = small_state("flips");
+    int open = count_files("/proc/self/fd");
     expect_flips_found(folder, MANIFEST, 61);
     expect_flips_found(folder, "rank-0.safetensors", 67);
     expect_flips_found(folder, "rank-1.safetensors", 127);
+    assert_int_equal(count_files("/proc/self/fd"), open); /* nor do files stay open that were found damaged */
     free(folder);
 }
 
@@ -410,6 +416,29 @@ static void test_the_newest_is_of_the_last_session(void **state)
     prune_checkpoints(folder, 2, 0);
     assert_int_equal(count_files(folder), 2 + 3); /* what is damaged is not ours to remove */
     free(old), free(damaged);
+}
+
+/* What a link leads to is not ours: neither its files nor the folder. */
+static void test_links_are_not_followed(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("links");
+    char *elsewhere = small_state("elsewhere"), *link = format_string("%s/step-1", folder);
+    int files = count_files(elsewhere);
+    make_folder(folder);
+    assert_int_equal(symlink(elsewhere, link), 0);
+    expect_newest(folder, "step-1");
+    add_state(folder, 2, 1);
+    prune_checkpoints(folder, 0, 1); /* step 3 of the same session is the newest */
+    expect_newest(folder, "step-1");
+    add_state(folder, 4, 1);
+    prune_checkpoints(folder, 0, 1);
+    expect_newest(folder, "step-4");
+    assert_int_equal(symlink(elsewhere, link), 0);
+    add_state(folder, 1, 2); /* in the link's place */
+    assert_int_equal(count_files(elsewhere), files);
+    assert_int_equal(count_files(folder), 2 + 2);
+    free(elsewhere), free(link);
 }
 
 /* ---- runs that go on -------------------------------------------------------------------------------------------- */
@@ -631,6 +660,26 @@ static void test_the_command_line_resumes(void **state)
     free(expected), free(a), free(b), free(x), free(y);
 }
 
+/* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
+static void test_a_folder_is_one_run_s(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("it's mine"),
+               *words = "train --model tiny --steps 2 --val-share 0 --sample-tokens 0";
+    make_folder(folder);
+    int lock = lock_folder("a test", folder);
+    struct ran r = run_yard("%s --save \"%s\"", words, folder);
+    assert_true(r.code == 2 && strstr(r.err, "another run is writing there"));
+    assert_int_equal(count_files(folder), 2);
+    close(lock);
+    r = run_yard("%s --save \"%s\" --stop-after 1", words, folder);
+    const char *resumes = strstr(r.err, "train --resume '");
+    assert_true(r.code == 0 && resumes);
+    r = run_yard("%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
+    assert_int_equal(r.code, 0);
+    expect_newest(folder, "step-2");
+}
+
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
 
 static void expect_yard(const char *words, int code, const char *part)
@@ -674,6 +723,34 @@ static void test_the_commands(void **state)
     free(bytes), free(file), free(a), free(b), free(bin), free(hf);
 }
 
+/* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
+static void test_nothing_else_is_replaced(void **state)
+{
+    (void)state;
+    char *a = small_state("kept"), *file = format_string("%s-file", a), *bin = format_string("%s.bin", a);
+    char *shard = format_string("%s/rank-0.safetensors", a), *within = format_string("%s/x", a);
+    char *odd = format_string("%s-\377", a), *slash = format_string("%s-slash/", a);
+    write_text(file, "precious", 8);
+    expect_ckpt("ckpt reshard '%s' '%s'", a, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export '%s' '%s'", a, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export --format llmc '%s' '%s'", a, file, 2, "is a file of another kind");
+    expect_ckpt("ckpt export --format llmc '%s' '%s'", a, shard, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt export '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt reshard '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("train --model tiny --overwrite --save '%s'%s", a, "", 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s-hf/'", a, a, 0, "Hugging");
+    make_folder(slash);
+    expect_ckpt("ckpt reshard '%s' '%s'", a, slash, 0, "written, in");
+    expect_ckpt("ckpt reshard --json '%s' '%s'", a, odd, 0, "kept-?\"");
+    struct outcome o = run_child(open_it, a);
+    size_t n;
+    char *text = read_whole(file, &n);
+    assert_true(o.code == 0 && strcmp(text, "precious") == 0);
+    free(text), free(a), free(file), free(bin), free(shard), free(within), free(odd), free(slash);
+}
+
 /* llm.c's file and Hugging Face's have the same parameters, from whatever mesh. */
 static void test_exports_agree(void **state)
 {
@@ -714,9 +791,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_flipped_bits_are_found),
         cmocka_unit_test(test_other_lengths_are_found),
         cmocka_unit_test(test_the_newest_is_of_the_last_session),
+        cmocka_unit_test(test_links_are_not_followed),
         cmocka_unit_test(test_the_commands),
+        cmocka_unit_test(test_nothing_else_is_replaced),
         cmocka_unit_test(test_exports_agree),
         cmocka_unit_test(test_the_command_line_resumes),
+        cmocka_unit_test(test_a_folder_is_one_run_s),
         cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
         cmocka_unit_test(test_any_mesh_loads_any_other),
         cmocka_unit_test(test_the_strategy_is_rescaled),
