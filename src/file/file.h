@@ -55,8 +55,8 @@ void abandon(struct writer *w); /* remove the temporary; frees w */
 void make_folder(const char *path);
 /* The same, and a file can be written there: better to learn that now than after the training. */
 void try_folder(const char *path);
-/* A second process that wants the folder fails.  Until the descriptor is closed, or the process ends; 0: the file system
- * has no such locks (some NFS). */
+/* A second process that wants the folder fails.  Until the descriptor is closed, or the process ends; 0: the file
+ * system has no such locks (some NFS). */
 int lock_folder(const char *who, const char *path);
 /* A folder that appears whole: its files are written, each by a writer, into `<path>.tmp-<pid>`, which publishing
  * renames.  A folder of that name is replaced: the two change places in one go where the system can do that, else the
