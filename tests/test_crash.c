@@ -1,7 +1,8 @@
 /* test_crash.c - saving while calls fail, the process is killed, or the power goes.
  *
  * This program has open, write, fsync, rename and the like of its own, which stand before the system's: they count the
- * calls of a save, and spoil one of them, for every one there is.
+ * calls of a save (all of those that strace shows, but for stat and the reading of folders), and spoil one of them, for
+ * every one there is.
  *
  *     faults   the Nth call fails (EIO once, or a full disk from then on), is cut short, or is the last one (SIGKILL)
  *     power    all calls are recorded.  At each moment the disk may have any of what was not synced: of a file's end
@@ -67,13 +68,22 @@ int open(const char *path, int flags, ...)
     va_start(rest, flags);
     mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
-    bool makes = flags & O_CREAT;
-    if (makes && spoil(true))
+    bool makes = flags & O_CREAT, ours = watched && strncmp(path, watched, strlen(watched)) == 0;
+    if (ours && spoil(makes))
         return -1;
     int fd = REAL(open)(path, flags, mode);
     if (makes && fd >= 0)
         note_call("create", path, NULL, NULL, 0);
-    return makes ? behind(fd) : fd;
+    return ours ? behind(fd) : fd;
+}
+
+int close(int fd)
+{
+    bool ours = path_of(fd), bad = ours && spoil(false);
+    int result = REAL(close)(fd);
+    if (bad)
+        errno = EIO;
+    return bad ? -1 : ours ? behind(result) : result;
 }
 
 ssize_t write(int fd, const void *bytes, size_t n)

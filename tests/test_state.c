@@ -125,6 +125,22 @@ static void plan_with_a_hole(void *tensor)
     plan_copies(&t, tensor, "a test");
 }
 
+static void plan_with_a_replica(void *tensor)
+{
+    struct kept_tensor t = *(struct kept_tensor *)tensor;
+    struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
+    t.piece = pieces, t.n = 3;
+    plan_copies(&t, tensor, "a test");
+}
+
+static void plan_to_a_replica(void *tensor)
+{
+    struct kept_tensor t = *(struct kept_tensor *)tensor;
+    struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
+    t.piece = pieces, t.n = 3;
+    plan_copies(tensor, &t, "a test");
+}
+
 static void plan_with_an_overlap(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
@@ -139,6 +155,8 @@ static void test_holes_and_overlaps_have_no_plan(void **state)
     struct mesh m = mesh_of(&c, 1, 1, 2, 0);
     struct pieces *p = cut_state(&c, &m);
     expect_refusal(plan_with_a_hole, &p->tensor[0], 1, "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_a_replica, &p->tensor[0], 1, "a test: the pieces of tensor wte.weight, value, do not");
+    expect_refusal(plan_to_a_replica, &p->tensor[0], 1, "more than one has element 0 of 72");
     expect_refusal(plan_with_an_overlap, &p->tensor[0], 1, "do not cover it once");
     free_pieces(p);
     free_mesh(&m);
@@ -316,6 +334,34 @@ static void test_the_manifest_is_read_strictly(void **state)
     write_text(path, text, n);
     assert_int_equal(run_child(open_it, folder).code, 0);
     free(text), free(path), free(folder);
+}
+
+/* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
+static void test_large_tensors_are_streamed(void **state)
+{
+    (void)state;
+    struct config c = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
+    const char *k = temp_path("large"), *n = temp_path("cut");
+    struct mesh from = mesh_of(&c, 1, 1, 3, 0), to = mesh_of(&c, 2, 1, 2, 3);
+    write_random_state(k, &c, &from, 1, 1, 9);
+    struct moved m = reshard_to(k, n, &c, &to);
+    assert_true(m.read == m.written && m.read > 5000000);
+    struct checkpoint *cut = open_checkpoint(n), *whole = open_checkpoint(k);
+    expect_state(cut, 9);
+    for (size_t i = 0; i < cut->pieces->n; i++)
+        assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
+    const struct piece *p = &cut->pieces->tensor[0].piece[0];
+    assert_true(4 * piece_elements(p) > 600000); /* more than two windows */
+    char *file = rank_file(cut, p->rank);
+    size_t size;
+    char *bytes = read_whole(file, &size);
+    bytes[p->offset + 4 * piece_elements(p) - 1] ^= 1;
+    write_text(file, bytes, size);
+    struct problem *found = verify_tensor(cut, 0, &m.read);
+    assert_true(found && strstr(found->sentence, "is damaged: tensor wte.weight"));
+    free(found), free(bytes), free(file);
+    free_checkpoint(cut), free_checkpoint(whole);
+    free_mesh(&from), free_mesh(&to);
 }
 
 /* A flipped bit is found wherever it is; or it is one of the spaces behind a header, which say nothing. */
@@ -606,6 +652,9 @@ static void test_the_strategy_is_rescaled(void **state)
     for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
         t = new_trainer(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN, true, true);
         assert_int_equal(t->ahead, batches[i].ahead);
+        struct checkpoint *c = describe_training(t, HALF + 1); /* whole batches, and one more */
+        assert_int_equal(c->samples, (int64_t)round_up(24, (size_t)t->batch) + t->batch);
+        free_checkpoint(c);
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
     }
@@ -655,6 +704,14 @@ static void test_the_command_line_resumes(void **state)
     assert_int_equal(r.code, 0);
     r = run_yard("%s", strstr(expected, "train"));
     assert_true(r.code == 0 && strstr(r.err, "nothing is left to train") && !strstr(r.err, "warning"));
+    size_t n;
+    char *manifest = format_string("%s/step-5/" MANIFEST, broken), *text = read_whole(manifest, &n);
+    char *vector = strndup(strstr(text, "\"vector\":"), strcspn(strstr(text, "\"vector\":"), ","));
+    char *step = format_string("%s/step-5", broken);
+    change_manifest(step, text, vector, "\"vector\":3");
+    r = run_yard("%s", strstr(expected, "train"));
+    assert_true(r.code == 0 && strstr(r.err, "was trained with vectors of 3 floats"));
+    free(manifest), free(text), free(vector), free(step);
     r = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
     assert_true(r.code == 0 && strstr(r.err, "the data are not those that"));
     free(expected), free(a), free(b), free(x), free(y);
@@ -672,12 +729,21 @@ static void test_a_folder_is_one_run_s(void **state)
     assert_true(r.code == 2 && strstr(r.err, "another run is writing there"));
     assert_int_equal(count_files(folder), 2);
     close(lock);
+    char *stray = format_string("%s/step-7.tmp-2147483647", folder);
+    make_folder(stray); /* as a run leaves it that was killed */
     r = run_yard("%s --save \"%s\" --stop-after 1", words, folder);
+    assert_int_not_equal(access(stray, F_OK), 0);
     const char *resumes = strstr(r.err, "train --resume '");
     assert_true(r.code == 0 && resumes);
     r = run_yard("%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
     assert_int_equal(r.code, 0);
     expect_newest(folder, "step-2");
+    static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
+        assert_true(r.code == 2 && strstr(r.err, "is another model"));
+    }
+    free(stray);
 }
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
@@ -773,6 +839,14 @@ static void test_exports_agree(void **state)
     for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
         assert_true(theirs[i] == state_value(5, 6, i));
     assert_true(read_config(file).heads == 2 && read_config(bin).vocab == 9);
+    char *about = format_string("%s/config.json", hf), *text = read_whole(about, &n);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_embd")), 8);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_layer")), 1);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_positions")), 4);
+    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
+    json_decref(json), free(about), free(text);
     close_llmc_model(m), close_safetensors(st), free_checkpoint(c);
     free(theirs), free(ours), free(turned), free(file), free(a), free(bin), free(hf);
 }
@@ -787,6 +861,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_wrong_plans_are_refused),
         cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
         cmocka_unit_test(test_resharded_and_back_is_the_same),
+        cmocka_unit_test(test_large_tensors_are_streamed),
         cmocka_unit_test(test_the_manifest_is_read_strictly),
         cmocka_unit_test(test_flipped_bits_are_found),
         cmocka_unit_test(test_other_lengths_are_found),

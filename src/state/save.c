@@ -1,6 +1,6 @@
 /* save.c - from the devices to a checkpoint and back, and what --init and --from take.
  *
- * Each rank's state is read from where it lies, a unit at a time, and written as that rank's pieces: nothing is
+ * Each rank's state is read from where it lies, a window at a time, and written as that rank's pieces: nothing is
  * gathered.  Loading puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by
  * the model for every rank that keeps a part of it.
  */
@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { WINDOW = 1 << 20 }; /* bytes */
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
@@ -19,33 +21,30 @@ static struct tensor *tensor_of(const struct replica *r, int unit, enum kept rol
     return role == KEPT_VALUE ? value : role == KEPT_M ? r->m[unit] : r->v[unit];
 }
 
-/* The rank's pieces of the tensors [first, end), which are one unit's of one role. */
-static void write_unit(const struct replica *r, struct kept_tensor *first, const struct kept_tensor *end,
-                       struct st_writer *out)
+/* Through a small window: read, hashed and written while it is in the cache. */
+static void write_piece(struct tensor *held, struct piece *p, struct st_writer *out, char *window)
 {
-    struct tensor *held = tensor_of(r, first->unit, first->role);
-    float *values = NULL;
-    for (struct kept_tensor *t = first; t < end; t++)
-        for (size_t k = 0; k < t->n; k++) {
-            struct piece *p = &t->piece[k];
-            if (p->rank != r->rank)
-                continue;
-            if (!values) {
-                values = allocate(count_elements(held), sizeof *values);
-                read_tensor(held, values);
-            }
-            p->hash = hash_bytes(values + p->at, ELEMENT_BYTES * piece_elements(p), 0);
-            st_write(out, values + p->at, ELEMENT_BYTES * piece_elements(p));
-        }
-    free(values);
+    struct hasher hash;
+    size_t end = ELEMENT_BYTES * (p->at + piece_elements(p));
+    hash_begin(&hash, 0);
+    for (size_t at = ELEMENT_BYTES * p->at, n; at < end; at += n) {
+        n = MIN(WINDOW, end - at);
+        read_bytes_of(held, at, n, window);
+        hash_add(&hash, window, n);
+        st_write(out, window, n);
+    }
+    p->hash = hash_end(&hash);
 }
 
-static size_t end_of_unit(const struct pieces *p, size_t first)
+/* In the order of the rank's file. */
+static void write_rank(const struct replica *r, struct pieces *s, struct st_writer *out)
 {
-    size_t i = first;
-    while (i < p->n && p->tensor[i].unit == p->tensor[first].unit && p->tensor[i].role == p->tensor[first].role)
-        i++;
-    return i;
+    char *window = allocate(WINDOW, 1);
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < s->tensor[i].n; k++)
+            if (s->tensor[i].piece[k].rank == r->rank)
+                write_piece(tensor_of(r, s->tensor[i].unit, s->tensor[i].role), &s->tensor[i].piece[k], out, window);
+    free(window);
 }
 
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
@@ -55,10 +54,7 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
     remove_stray_folders(folder, "step-");
     struct ranks_written w = open_ranks(c);
     for (int r = 0; r < n_ranks(m->mesh); r++)
-        for (size_t i = 0, end; i < c->pieces->n; i = end) {
-            end = end_of_unit(c->pieces, i);
-            write_unit(&m->replica[r], &c->pieces->tensor[i], &c->pieces->tensor[end], w.file[r]);
-        }
+        write_rank(&m->replica[r], c->pieces, w.file[r]);
     publish_ranks(&w, c);
 }
 
@@ -71,6 +67,14 @@ static void load_values(struct model *m, const struct checkpoint *c, size_t tens
     read_kept(c, tensor, values);
     write_param(m, t->param, values);
     free(values);
+}
+
+static size_t end_of_unit(const struct pieces *p, size_t first)
+{
+    size_t i = first;
+    while (i < p->n && p->tensor[i].unit == p->tensor[first].unit && p->tensor[i].role == p->tensor[first].role)
+        i++;
+    return i;
 }
 
 static void load_moments(struct model *m, const struct checkpoint *c, size_t first, size_t end)
