@@ -738,6 +738,14 @@ static void test_a_folder_is_one_run_s(void **state)
     r = run_yard("%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
     assert_int_equal(r.code, 0);
     expect_newest(folder, "step-2");
+    char *first = format_string("%s/step-1", folder), *other = format_string("%s-other", folder);
+    assert_int_equal(access(first, F_OK), 0); /* it is the same run that goes on */
+    r = run_yard("train --resume \"%s\" --save \"%s\" --steps 3 --val-share 0 --sample-tokens 0", folder, other);
+    assert_true(r.code == 0 && last_session(folder) == 2 && last_session(other) == 3);
+    r = run_yard("%s --save \"%s\"", words, folder);
+    assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
+    assert_true(r.code == 0 && last_session(folder) == 3);
+    free(first), free(other);
     static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
     for (size_t i = 0; i < COUNT(others); i++) {
         r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);

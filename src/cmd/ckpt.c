@@ -180,9 +180,7 @@ static int run_verify(char **words)
 
 static void expect_same_model(const struct checkpoint *a, const struct checkpoint *b)
 {
-    const struct config *x = &a->pieces->config, *y = &b->pieces->config;
-    if (x->layers != y->layers || x->heads != y->heads || x->channels != y->channels || x->seq_len != y->seq_len ||
-        x->vocab != y->vocab || x->tied != y->tied)
+    if (!same_sizes(&a->pieces->config, &b->pieces->config))
         fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
 }
 

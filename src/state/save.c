@@ -60,13 +60,19 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-static void load_values(struct model *m, const struct checkpoint *c, size_t tensor)
+/* Room for any unit, once: fresh pages cost more than hashing what goes into them. */
+static float *new_room(const struct params *all)
 {
-    const struct kept_tensor *t = &c->pieces->tensor[tensor];
-    float *values = allocate(tensor_elements(t), sizeof *values);
-    read_kept(c, tensor, values);
-    write_param(m, t->param, values);
-    free(values);
+    size_t most = 0;
+    for (int u = 0; u < all->n_units; u++)
+        most = MAX(most, all->unit[u].elements);
+    return allocate(most, sizeof(float));
+}
+
+static void load_values(struct model *m, const struct checkpoint *c, size_t tensor, float *room)
+{
+    read_kept(c, tensor, room);
+    write_param(m, c->pieces->tensor[tensor].param, room);
 }
 
 static size_t end_of_unit(const struct pieces *p, size_t first)
@@ -77,25 +83,24 @@ static size_t end_of_unit(const struct pieces *p, size_t first)
     return i;
 }
 
-static void load_moments(struct model *m, const struct checkpoint *c, size_t first, size_t end)
+static void load_moments(struct model *m, const struct checkpoint *c, size_t first, size_t end, float *room)
 {
-    int unit = c->pieces->tensor[first].unit;
-    float *values = allocate(m->params->unit[unit].elements, sizeof *values);
     for (size_t i = first; i < end; i++)
-        read_kept(c, i, values + m->params->param[c->pieces->tensor[i].param].offset);
-    write_moment(m, unit, c->pieces->tensor[first].role == KEPT_V, values);
-    free(values);
+        read_kept(c, i, room + m->params->param[c->pieces->tensor[i].param].offset);
+    write_moment(m, c->pieces->tensor[first].unit, c->pieces->tensor[first].role == KEPT_V, room);
 }
 
 void load_checkpoint(struct model *m, const struct checkpoint *c)
 {
+    float *room = new_room(m->params);
     for (size_t i = 0, end; i < c->pieces->n; i = end) {
         end = end_of_unit(c->pieces, i);
         if (c->pieces->tensor[i].role != KEPT_VALUE && m->training)
-            load_moments(m, c, i, end);
+            load_moments(m, c, i, end, room);
         for (size_t k = i; k < end && c->pieces->tensor[i].role == KEPT_VALUE; k++)
-            load_values(m, c, k);
+            load_values(m, c, k, room);
     }
+    free(room);
 }
 
 static void read_value(void *checkpoint, int param, float *values)
@@ -145,9 +150,11 @@ struct config source_config(const struct source *s)
 void init_from_source(struct model *m, const struct source *s)
 {
     const struct pieces *p = s->checkpoint ? s->checkpoint->pieces : NULL;
+    float *room = p ? new_room(m->params) : NULL;
     if (!p)
         init_from_file(m, s->path);
     for (size_t i = 0; p && i < p->n; i++)
         if (p->tensor[i].role == KEPT_VALUE)
-            load_values(m, s->checkpoint, i);
+            load_values(m, s->checkpoint, i, room);
+    free(room);
 }

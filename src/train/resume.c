@@ -127,8 +127,7 @@ static void check_sizes(const char *path, bool file, const struct config *ours)
         fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
     must(p); /* no file, or one that may not be read: --overwrite is of no use */
     struct config c = old.config;
-    if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
-        c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
+    if (!same_sizes(&c, ours))
         fail(EXIT_USAGE,
              "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
              "another folder, or add --overwrite",
