@@ -859,30 +859,43 @@ static void test_exports_agree(void **state)
     free(theirs), free(ours), free(turned), free(file), free(a), free(bin), free(hf);
 }
 
+static void export_it(void *checkpoint) { export_llmc(checkpoint, temp_path("untied.bin")); }
+
+static void test_a_head_of_its_own_is_exported(void **state)
+{
+    (void)state;
+    struct config c = small;
+    c.tied = false;
+    struct mesh m = mesh_of(&c, 1, 1, 2, 0);
+    const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
+    write_random_state(path, &c, &m, 3, 1, 5);
+    struct checkpoint *k = open_checkpoint(path);
+    export_huggingface(k, hf);
+    char *file = format_string("%s/model.safetensors", hf), *about = format_string("%s/config.json", hf);
+    size_t n;
+    char *text = read_whole(about, &n);
+    assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
+    assert_false(read_config(file).tied);
+    expect_refusal(export_it, k, 2, "which llm.c's format has no place for");
+    free_checkpoint(k), free_mesh(&m);
+    free(file), free(about), free(text);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
     this_test = argv[0];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_cover_each_tensor_once),
-        cmocka_unit_test(test_attention_is_cut_by_heads),
-        cmocka_unit_test(test_wrong_plans_are_refused),
-        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
-        cmocka_unit_test(test_resharded_and_back_is_the_same),
-        cmocka_unit_test(test_large_tensors_are_streamed),
-        cmocka_unit_test(test_the_manifest_is_read_strictly),
-        cmocka_unit_test(test_flipped_bits_are_found),
-        cmocka_unit_test(test_other_lengths_are_found),
-        cmocka_unit_test(test_the_newest_is_of_the_last_session),
-        cmocka_unit_test(test_links_are_not_followed),
-        cmocka_unit_test(test_the_commands),
-        cmocka_unit_test(test_nothing_else_is_replaced),
-        cmocka_unit_test(test_exports_agree),
-        cmocka_unit_test(test_the_command_line_resumes),
-        cmocka_unit_test(test_a_folder_is_one_run_s),
-        cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
-        cmocka_unit_test(test_any_mesh_loads_any_other),
-        cmocka_unit_test(test_the_strategy_is_rescaled),
+        cmocka_unit_test(test_pieces_cover_each_tensor_once),  cmocka_unit_test(test_attention_is_cut_by_heads),
+        cmocka_unit_test(test_wrong_plans_are_refused),        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
+        cmocka_unit_test(test_resharded_and_back_is_the_same), cmocka_unit_test(test_large_tensors_are_streamed),
+        cmocka_unit_test(test_the_manifest_is_read_strictly),  cmocka_unit_test(test_flipped_bits_are_found),
+        cmocka_unit_test(test_other_lengths_are_found),        cmocka_unit_test(test_the_newest_is_of_the_last_session),
+        cmocka_unit_test(test_links_are_not_followed),         cmocka_unit_test(test_the_commands),
+        cmocka_unit_test(test_nothing_else_is_replaced),       cmocka_unit_test(test_exports_agree),
+        cmocka_unit_test(test_a_head_of_its_own_is_exported),  cmocka_unit_test(test_the_command_line_resumes),
+        cmocka_unit_test(test_a_folder_is_one_run_s),          cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
+        cmocka_unit_test(test_any_mesh_loads_any_other),       cmocka_unit_test(test_the_strategy_is_rescaled),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
 }
