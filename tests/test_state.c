@@ -6,6 +6,7 @@
 #include "support_state.h"
 
 #include <dirent.h>
+#include <math.h>
 
 static int n_pairs(void)
 {
@@ -350,6 +351,16 @@ static void test_large_tensors_are_streamed(void **state)
     expect_state(cut, 9);
     for (size_t i = 0; i < cut->pieces->n; i++)
         assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
+    write_random_state(temp_path("b"), &c, &from, 1, 1, 10);
+    struct checkpoint *b = open_checkpoint(temp_path("b"));
+    struct difference d = compare_tensor(cut, b, 3);
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < tensor_elements(&b->pieces->tensor[3]); i++) {
+        distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
+        norm += pow((double)state_value(10, 3, i), 2);
+    }
+    assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9 && fabs(d.norm / sqrt(norm) - 1) < 1e-9);
+    free_checkpoint(b);
     const struct piece *p = &cut->pieces->tensor[0].piece[0];
     assert_true(4 * piece_elements(p) > 600000); /* more than two windows */
     char *file = rank_file(cut, p->rank);
