@@ -26,18 +26,7 @@ enum { HANG_SECONDS = 30, MOST_WORDS = 16, START = 2048 };
 static int read_tensors(int n, char **words)
 {
     (void)n;
-    struct safetensors *st = open_safetensors(words[0]);
-    for (size_t i = 0; i < st->n; i++) {
-        const struct st_tensor *t = &st->tensors[i];
-        bool whole = t->dtype == DTYPE_I32 || t->dtype == DTYPE_I64 || t->dtype == DTYPE_U8 || t->dtype == DTYPE_U16;
-        void *values = allocate(st_elements(t), 4);
-        if (whole)
-            read_ints(st, t, values);
-        else if (t->dtype != DTYPE_OTHER)
-            read_floats(st, t, values);
-        free(values);
-    }
-    close_safetensors(st);
+    read_all_tensors(words[0]);
     return 0;
 }
 

@@ -16,6 +16,8 @@ float state_value(uint64_t seed, size_t tensor, size_t i);
 /* A checkpoint of such values at `path`, whose parent exists. */
 void write_random_state(const char *path, const struct config *c, const struct mesh *m, uint32_t step, int64_t session,
                         uint64_t seed);
+/* All values of a safetensors file, of whatever dtype. */
+void read_all_tensors(const char *path);
 /* Fails the test unless all tensors of the checkpoint have the values of that seed. */
 void expect_state(const struct checkpoint *c, uint64_t seed);
 /* The same as an answer. */

@@ -6,6 +6,7 @@
 #include "support_state.h"
 
 #include <dirent.h>
+#include <math.h>
 
 static int n_pairs(void)
 {
@@ -125,6 +126,22 @@ static void plan_with_a_hole(void *tensor)
     plan_copies(&t, tensor, "a test");
 }
 
+static void plan_with_a_replica(void *tensor)
+{
+    struct kept_tensor t = *(struct kept_tensor *)tensor;
+    struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
+    t.piece = pieces, t.n = 3;
+    plan_copies(&t, tensor, "a test");
+}
+
+static void plan_to_a_replica(void *tensor)
+{
+    struct kept_tensor t = *(struct kept_tensor *)tensor;
+    struct piece pieces[] = {t.piece[0], t.piece[1], t.piece[0]};
+    t.piece = pieces, t.n = 3;
+    plan_copies(tensor, &t, "a test");
+}
+
 static void plan_with_an_overlap(void *tensor)
 {
     struct kept_tensor t = *(struct kept_tensor *)tensor;
@@ -139,6 +156,8 @@ static void test_holes_and_overlaps_have_no_plan(void **state)
     struct mesh m = mesh_of(&c, 1, 1, 2, 0);
     struct pieces *p = cut_state(&c, &m);
     expect_refusal(plan_with_a_hole, &p->tensor[0], 1, "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_a_replica, &p->tensor[0], 1, "a test: the pieces of tensor wte.weight, value, do not");
+    expect_refusal(plan_to_a_replica, &p->tensor[0], 1, "more than one has element 0 of 72");
     expect_refusal(plan_with_an_overlap, &p->tensor[0], 1, "do not cover it once");
     free_pieces(p);
     free_mesh(&m);
@@ -268,6 +287,8 @@ static void test_the_manifest_is_read_strictly(void **state)
         {"\"version\":1", "\"version\":2", "\"version\" must be a whole number from 1 to 1"},
         {"\"version\":1", "\"version\":1.0", "\"version\" must be a whole number"},
         {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
+        {"\"session\":1", "\"session\":9223372036854775807", "\"session\" must be a whole number from 1"},
+        {"\"samples\":0", "\"samples\":9223372036854775807", "\"samples\" must be a whole number from 0"},
         {"\"step\":3", "\"steq\":3", "the field \"step\" is missing"},
         {"\"step\":3", "\"step\":3,\"more\":1", "expected an object of 13 fields, found 14"},
         {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
@@ -289,6 +310,8 @@ static void test_the_manifest_is_read_strictly(void **state)
         {"[[0,4],[0,8]]", "[[4,4],[0,8]]", "the range [4, 4) is empty"},
         {"[[0,4],[0,8]]", "[[0,4,5],[0,8]]", "a range must be a list of two whole numbers"},
         {"[[0,4],[0,8]]", "[[0,4]]", "\"box\" must be a list of 2 to 2"},
+        {"[[0,4],[0,8]]", "[[0,8],[0,4]]", "32 elements of F32; the file has not"},
+        {"\"pieces\":[", "\"pieces\":[1,2,3,4,5,", "\"pieces\" must be a list of 1 to 6"},
         {"\"hash\":\"", "\"hash\":\"x", "\"hash\" must be 16 hexadecimal digits"},
         {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
         {"\"offset\":", "\"offset\":-", "\"offset\" must be a whole number from 8"},
@@ -312,6 +335,44 @@ static void test_the_manifest_is_read_strictly(void **state)
     write_text(path, text, n);
     assert_int_equal(run_child(open_it, folder).code, 0);
     free(text), free(path), free(folder);
+}
+
+/* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
+static void test_large_tensors_are_streamed(void **state)
+{
+    (void)state;
+    struct config c = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
+    const char *k = temp_path("large"), *n = temp_path("cut");
+    struct mesh from = mesh_of(&c, 1, 1, 3, 0), to = mesh_of(&c, 2, 1, 2, 3);
+    write_random_state(k, &c, &from, 1, 1, 9);
+    struct moved m = reshard_to(k, n, &c, &to);
+    assert_true(m.read == m.written && m.read > 5000000);
+    struct checkpoint *cut = open_checkpoint(n), *whole = open_checkpoint(k);
+    expect_state(cut, 9);
+    for (size_t i = 0; i < cut->pieces->n; i++)
+        assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
+    write_random_state(temp_path("b"), &c, &from, 1, 1, 10);
+    struct checkpoint *b = open_checkpoint(temp_path("b"));
+    struct difference d = compare_tensor(cut, b, 3);
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < tensor_elements(&b->pieces->tensor[3]); i++) {
+        distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
+        norm += pow((double)state_value(10, 3, i), 2);
+    }
+    assert_true(fabs(d.distance / sqrt(distance) - 1) < 1e-9 && fabs(d.norm / sqrt(norm) - 1) < 1e-9);
+    free_checkpoint(b);
+    const struct piece *p = &cut->pieces->tensor[0].piece[0];
+    assert_true(4 * piece_elements(p) > 600000); /* more than two windows */
+    char *file = rank_file(cut, p->rank);
+    size_t size;
+    char *bytes = read_whole(file, &size);
+    bytes[p->offset + 4 * piece_elements(p) - 1] ^= 1;
+    write_text(file, bytes, size);
+    struct problem *found = verify_tensor(cut, 0, &m.read);
+    assert_true(found && strstr(found->sentence, "is damaged: tensor wte.weight"));
+    free(found), free(bytes), free(file);
+    free_checkpoint(cut), free_checkpoint(whole);
+    free_mesh(&from), free_mesh(&to);
 }
 
 /* A flipped bit is found wherever it is; or it is one of the spaces behind a header, which say nothing. */
@@ -344,9 +405,11 @@ static void test_flipped_bits_are_found(void **state)
 {
     (void)state;
     char *folder = small_state("flips");
+    int open = count_files("/proc/self/fd");
     expect_flips_found(folder, MANIFEST, 61);
     expect_flips_found(folder, "rank-0.safetensors", 67);
     expect_flips_found(folder, "rank-1.safetensors", 127);
+    assert_int_equal(count_files("/proc/self/fd"), open); /* nor do files stay open that were found damaged */
     free(folder);
 }
 
@@ -410,6 +473,29 @@ static void test_the_newest_is_of_the_last_session(void **state)
     prune_checkpoints(folder, 2, 0);
     assert_int_equal(count_files(folder), 2 + 3); /* what is damaged is not ours to remove */
     free(old), free(damaged);
+}
+
+/* What a link leads to is not ours: neither its files nor the folder. */
+static void test_links_are_not_followed(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("links");
+    char *elsewhere = small_state("elsewhere"), *link = format_string("%s/step-1", folder);
+    int files = count_files(elsewhere);
+    make_folder(folder);
+    assert_int_equal(symlink(elsewhere, link), 0);
+    expect_newest(folder, "step-1");
+    add_state(folder, 2, 1);
+    prune_checkpoints(folder, 0, 1); /* step 3 of the same session is the newest */
+    expect_newest(folder, "step-1");
+    add_state(folder, 4, 1);
+    prune_checkpoints(folder, 0, 1);
+    expect_newest(folder, "step-4");
+    assert_int_equal(symlink(elsewhere, link), 0);
+    add_state(folder, 1, 2); /* in the link's place */
+    assert_int_equal(count_files(elsewhere), files);
+    assert_int_equal(count_files(folder), 2 + 2);
+    free(elsewhere), free(link);
 }
 
 /* ---- runs that go on -------------------------------------------------------------------------------------------- */
@@ -577,6 +663,9 @@ static void test_the_strategy_is_rescaled(void **state)
     for (size_t i = 0; i < COUNT(batches); i++) { /* 24 sequences were trained on */
         t = new_trainer(settings_of(resume_words(folder, batches[i].words)), LIST_TRAIN, true, true);
         assert_int_equal(t->ahead, batches[i].ahead);
+        struct checkpoint *c = describe_training(t, HALF + 1); /* whole batches, and one more */
+        assert_int_equal(c->samples, (int64_t)round_up(24, (size_t)t->batch) + t->batch);
+        free_checkpoint(c);
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
     }
@@ -626,9 +715,54 @@ static void test_the_command_line_resumes(void **state)
     assert_int_equal(r.code, 0);
     r = run_yard("%s", strstr(expected, "train"));
     assert_true(r.code == 0 && strstr(r.err, "nothing is left to train") && !strstr(r.err, "warning"));
+    size_t n;
+    char *manifest = format_string("%s/step-5/" MANIFEST, broken), *text = read_whole(manifest, &n);
+    char *vector = strndup(strstr(text, "\"vector\":"), strcspn(strstr(text, "\"vector\":"), ","));
+    char *step = format_string("%s/step-5", broken);
+    change_manifest(step, text, vector, "\"vector\":3");
+    r = run_yard("%s", strstr(expected, "train"));
+    assert_true(r.code == 0 && strstr(r.err, "was trained with vectors of 3 floats"));
+    free(manifest), free(text), free(vector), free(step);
     r = run_yard("train --resume '%s' --data LICENSE --val-batches 1 --sample-tokens 0", broken);
     assert_true(r.code == 0 && strstr(r.err, "the data are not those that"));
     free(expected), free(a), free(b), free(x), free(y);
+}
+
+/* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
+static void test_a_folder_is_one_run_s(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("it's mine"),
+               *words = "train --model tiny --steps 2 --val-share 0 --sample-tokens 0";
+    make_folder(folder);
+    int lock = lock_folder("a test", folder);
+    struct ran r = run_yard("%s --save \"%s\"", words, folder);
+    assert_true(r.code == 2 && strstr(r.err, "another run is writing there"));
+    assert_int_equal(count_files(folder), 2);
+    close(lock);
+    char *stray = format_string("%s/step-7.tmp-2147483647", folder);
+    make_folder(stray); /* as a run leaves it that was killed */
+    r = run_yard("%s --save \"%s\" --stop-after 1", words, folder);
+    assert_int_not_equal(access(stray, F_OK), 0);
+    const char *resumes = strstr(r.err, "train --resume '");
+    assert_true(r.code == 0 && resumes);
+    r = run_yard("%.*s --val-share 0 --sample-tokens 0", (int)strcspn(resumes, "\n"), resumes);
+    assert_int_equal(r.code, 0);
+    expect_newest(folder, "step-2");
+    char *first = format_string("%s/step-1", folder), *other = format_string("%s-other", folder);
+    assert_int_equal(access(first, F_OK), 0); /* it is the same run that goes on */
+    r = run_yard("train --resume \"%s\" --save \"%s\" --steps 3 --val-share 0 --sample-tokens 0", folder, other);
+    assert_true(r.code == 0 && last_session(folder) == 2 && last_session(other) == 3);
+    r = run_yard("%s --save \"%s\"", words, folder);
+    assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
+    assert_true(r.code == 0 && last_session(folder) == 3);
+    free(first), free(other);
+    static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
+        assert_true(r.code == 2 && strstr(r.err, "is another model"));
+    }
+    free(stray);
 }
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
@@ -674,6 +808,34 @@ static void test_the_commands(void **state)
     free(bytes), free(file), free(a), free(b), free(bin), free(hf);
 }
 
+/* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
+static void test_nothing_else_is_replaced(void **state)
+{
+    (void)state;
+    char *a = small_state("kept"), *file = format_string("%s-file", a), *bin = format_string("%s.bin", a);
+    char *shard = format_string("%s/rank-0.safetensors", a), *within = format_string("%s/x", a);
+    char *odd = format_string("%s-\377", a), *slash = format_string("%s-slash/", a);
+    write_text(file, "precious", 8);
+    expect_ckpt("ckpt reshard '%s' '%s'", a, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export '%s' '%s'", a, file, 4, "a file of that name is in the way");
+    expect_ckpt("ckpt export --format llmc '%s' '%s'", a, file, 2, "is a file of another kind");
+    expect_ckpt("ckpt export --format llmc '%s' '%s'", a, shard, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt export '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt reshard '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("train --model tiny --overwrite --save '%s'%s", a, "", 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
+    expect_ckpt("ckpt export '%s' '%s-hf/'", a, a, 0, "Hugging");
+    make_folder(slash);
+    expect_ckpt("ckpt reshard '%s' '%s'", a, slash, 0, "written, in");
+    expect_ckpt("ckpt reshard --json '%s' '%s'", a, odd, 0, "kept-?\"");
+    struct outcome o = run_child(open_it, a);
+    size_t n;
+    char *text = read_whole(file, &n);
+    assert_true(o.code == 0 && strcmp(text, "precious") == 0);
+    free(text), free(a), free(file), free(bin), free(shard), free(within), free(odd), free(slash);
+}
+
 /* llm.c's file and Hugging Face's have the same parameters, from whatever mesh. */
 static void test_exports_agree(void **state)
 {
@@ -696,8 +858,38 @@ static void test_exports_agree(void **state)
     for (size_t i = 0; i < n; i++) /* tensor 6 of the checkpoint */
         assert_true(theirs[i] == state_value(5, 6, i));
     assert_true(read_config(file).heads == 2 && read_config(bin).vocab == 9);
+    char *about = format_string("%s/config.json", hf), *text = read_whole(about, &n);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_head")), 2);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_embd")), 8);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_layer")), 1);
+    assert_int_equal(json_integer_value(json_object_get(json, "n_positions")), 4);
+    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
+    json_decref(json), free(about), free(text);
     close_llmc_model(m), close_safetensors(st), free_checkpoint(c);
     free(theirs), free(ours), free(turned), free(file), free(a), free(bin), free(hf);
+}
+
+static void export_it(void *checkpoint) { export_llmc(checkpoint, temp_path("untied.bin")); }
+
+static void test_a_head_of_its_own_is_exported(void **state)
+{
+    (void)state;
+    struct config c = small;
+    c.tied = false;
+    struct mesh m = mesh_of(&c, 1, 1, 2, 0);
+    const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
+    write_random_state(path, &c, &m, 3, 1, 5);
+    struct checkpoint *k = open_checkpoint(path);
+    export_huggingface(k, hf);
+    char *file = format_string("%s/model.safetensors", hf), *about = format_string("%s/config.json", hf);
+    size_t n;
+    char *text = read_whole(about, &n);
+    assert_non_null(strstr(text, "\"tie_word_embeddings\": false"));
+    assert_false(read_config(file).tied);
+    expect_refusal(export_it, k, 2, "which llm.c's format has no place for");
+    free_checkpoint(k), free_mesh(&m);
+    free(file), free(about), free(text);
 }
 
 int main(int argc, char **argv)
@@ -705,21 +897,16 @@ int main(int argc, char **argv)
     (void)argc;
     this_test = argv[0];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_cover_each_tensor_once),
-        cmocka_unit_test(test_attention_is_cut_by_heads),
-        cmocka_unit_test(test_wrong_plans_are_refused),
-        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
-        cmocka_unit_test(test_resharded_and_back_is_the_same),
-        cmocka_unit_test(test_the_manifest_is_read_strictly),
-        cmocka_unit_test(test_flipped_bits_are_found),
-        cmocka_unit_test(test_other_lengths_are_found),
-        cmocka_unit_test(test_the_newest_is_of_the_last_session),
-        cmocka_unit_test(test_the_commands),
-        cmocka_unit_test(test_exports_agree),
-        cmocka_unit_test(test_the_command_line_resumes),
-        cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
-        cmocka_unit_test(test_any_mesh_loads_any_other),
-        cmocka_unit_test(test_the_strategy_is_rescaled),
+        cmocka_unit_test(test_pieces_cover_each_tensor_once),  cmocka_unit_test(test_attention_is_cut_by_heads),
+        cmocka_unit_test(test_wrong_plans_are_refused),        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
+        cmocka_unit_test(test_resharded_and_back_is_the_same), cmocka_unit_test(test_large_tensors_are_streamed),
+        cmocka_unit_test(test_the_manifest_is_read_strictly),  cmocka_unit_test(test_flipped_bits_are_found),
+        cmocka_unit_test(test_other_lengths_are_found),        cmocka_unit_test(test_the_newest_is_of_the_last_session),
+        cmocka_unit_test(test_links_are_not_followed),         cmocka_unit_test(test_the_commands),
+        cmocka_unit_test(test_nothing_else_is_replaced),       cmocka_unit_test(test_exports_agree),
+        cmocka_unit_test(test_a_head_of_its_own_is_exported),  cmocka_unit_test(test_the_command_line_resumes),
+        cmocka_unit_test(test_a_folder_is_one_run_s),          cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
+        cmocka_unit_test(test_any_mesh_loads_any_other),       cmocka_unit_test(test_the_strategy_is_rescaled),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
 }

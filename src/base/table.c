@@ -113,8 +113,19 @@ json_t *table_json(const struct table *t)
     return rows;
 }
 
+json_t *text_json(const char *text)
+{
+    json_t *value = text ? json_string(text) : json_null();
+    char *copy = value ? NULL : make_printable(copy_string(text), true);
+    if (copy)
+        value = json_string(copy);
+    free(copy);
+    return value;
+}
+
 void print_json(json_t *object)
 {
+    CHECK(object, "no JSON%s", "");
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     putchar('\n');
     json_decref(object);

@@ -51,6 +51,8 @@ void print_heading(FILE *out, const struct table *t);
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
+/* A string, or null for NULL.  JSON is UTF-8, a path need not be: what is none becomes '?'. */
+json_t *text_json(const char *text);
 /* The object on stdout with a new line behind it; it is released. */
 void print_json(json_t *object);
 

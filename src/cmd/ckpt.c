@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* ---- the words ------------------------------------------------------------------------------------------------- */
 
@@ -94,7 +95,7 @@ static int run_ls(char **words)
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     struct checkpoint *c = open_checkpoint(words[0]);
     if (given.json) {
-        print_json(json_pack("{s:s, s:i, s:o, s:o}", "checkpoint", c->path, "step", (int)c->step, "mesh",
+        print_json(json_pack("{s:o, s:i, s:o, s:o}", "checkpoint", text_json(c->path), "step", (int)c->step, "mesh",
                              mesh_json(c->pieces), "tensors", tensors_json(c->pieces, true)));
     } else {
         struct table *out = new_table(columns, COUNT(columns));
@@ -146,11 +147,9 @@ static void print_verified(const char *path, const struct checkpoint *c, uint64_
     char text[32];
     json_t *entry;
     json_array_foreach(damaged, i, entry) print_line(stdout, "%s", json_string_value(json_object_get(entry, "reason")));
-    if (c)
-        print_line(stdout, "%s: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
-                   format_bytes(text, (double)bytes));
     if (!json_array_size(damaged))
-        print_line(stdout, "%s: sound", path);
+        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
+                   format_bytes(text, (double)bytes));
 }
 
 static int run_verify(char **words)
@@ -166,8 +165,8 @@ static int run_verify(char **words)
     uint64_t bytes = c ? verify_all(c, damaged) : 0;
     size_t n = json_array_size(damaged);
     if (given.json)
-        print_json(json_pack("{s:s, s:i, s:I, s:b, s:O}", "checkpoint", path, "step", c ? (int)c->step : -1, "bytes",
-                             (json_int_t)bytes, "sound", n == 0, "damaged", damaged));
+        print_json(json_pack("{s:o, s:i, s:I, s:b, s:O}", "checkpoint", text_json(path), "step", c ? (int)c->step : -1,
+                             "bytes", (json_int_t)bytes, "sound", n == 0, "damaged", damaged));
     else
         print_verified(path, c, bytes, damaged);
     if (n)
@@ -181,9 +180,7 @@ static int run_verify(char **words)
 
 static void expect_same_model(const struct checkpoint *a, const struct checkpoint *b)
 {
-    const struct config *x = &a->pieces->config, *y = &b->pieces->config;
-    if (x->layers != y->layers || x->heads != y->heads || x->channels != y->channels || x->seq_len != y->seq_len ||
-        x->vocab != y->vocab || x->tied != y->tied)
+    if (!same_sizes(&a->pieces->config, &b->pieces->config))
         fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
 }
 
@@ -323,14 +320,16 @@ static void expect_free(const char *path)
         closedir(d);
     if (n > 2)
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
+    expect_outside("yard ckpt", path);
 }
 
 static void show_moved(const struct checkpoint *to, struct moved moved, double seconds)
 {
     char read[32], written[32];
     if (given.json)
-        print_json(json_pack("{s:s, s:o, s:I, s:I, s:f}", "checkpoint", to->path, "mesh", mesh_json(to->pieces), "read",
-                             (json_int_t)moved.read, "written", (json_int_t)moved.written, "seconds", seconds));
+        print_json(json_pack("{s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
+                             mesh_json(to->pieces), "read", (json_int_t)moved.read, "written",
+                             (json_int_t)moved.written, "seconds", seconds));
     else
         print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, to->pieces->dp,
                    to->pieces->pp, to->pieces->tp, to->pieces->zero, format_bytes(read, (double)moved.read),
@@ -358,6 +357,15 @@ static int run_reshard(char **words)
 
 /* ---- export ---------------------------------------------------------------------------------------------------- */
 
+/* A file of llm.c's may take the place of another one, of nothing else. */
+static void expect_llmc(const char *path)
+{
+    struct stat status;
+    expect_outside("yard ckpt export", path);
+    if (stat(path, &status) == 0 && status.st_size && !has_magic(path, LLMC_MODEL_MAGIC))
+        fail(EXIT_USAGE, "%s is a file of another kind: choose another name", path);
+}
+
 static int run_export(char **words)
 {
     size_t n = strlen(words[1]);
@@ -366,14 +374,15 @@ static int run_export(char **words)
     struct checkpoint *c = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc) {
+        expect_llmc(words[1]);
         export_llmc(c, words[1]);
     } else {
         expect_free(words[1]);
         export_huggingface(c, words[1]);
     }
     if (given.json)
-        print_json(
-            json_pack("{s:s, s:s, s:i}", "file", words[1], "format", llmc ? "llmc" : "hf", "step", (int)c->step));
+        print_json(json_pack("{s:o, s:s, s:i}", "file", text_json(words[1]), "format", llmc ? "llmc" : "hf", "step",
+                             (int)c->step));
     else
         print_line(stdout, "%s: step %u in %s form", words[1], c->step, llmc ? "llm.c's" : "Hugging Face's");
     free_checkpoint(c);
@@ -386,7 +395,7 @@ static const struct word words[] = {
     {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
      "Of each tensor (a parameter's value, or Adam's m or v of it; weights are (out, in)): its shape, the axis\n"
      "that tensor parallelism cuts it along, and the pieces: boxes [rows, columns], or ranges of its elements.\n"},
-    {"verify", "CKPT", "is every byte as it was written?", 1, VERIFY, run_verify,
+    {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
      "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
      "hash of each piece. Exit code 1 when something is damaged.\n"},
     {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,

@@ -25,6 +25,8 @@ static void check_regular(const char *path, mode_t mode)
                               : "device");
 }
 
+static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd); }
+
 /* What is no regular file is not opened at all: that alone can wait for a writer or wind a tape back.  O_NONBLOCK:
  * should one come between, nothing waits. */
 struct reader *open_reader(const char *path)
@@ -40,6 +42,8 @@ struct reader *open_reader(const char *path)
     check_regular(path, status.st_mode);
     struct reader *r = allocate(1, sizeof *r);
     *r = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
+    r->cleanup = (struct cleanup){close_descriptor, r, NULL};
+    on_fail(&r->cleanup);
     return r;
 }
 
@@ -65,6 +69,7 @@ void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset)
 
 void close_reader(struct reader *r)
 {
+    cancel_on_fail(&r->cleanup);
     close(r->fd);
     free((char *)r->path);
     free(r);

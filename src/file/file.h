@@ -16,6 +16,7 @@ struct reader {
     const char *path; /* copied, owned */
     int fd;
     uint64_t size;
+    struct cleanup cleanup; /* closes it when an attempt() fails */
 };
 struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
@@ -54,9 +55,12 @@ void abandon(struct writer *w); /* remove the temporary; frees w */
 void make_folder(const char *path);
 /* The same, and a file can be written there: better to learn that now than after the training. */
 void try_folder(const char *path);
+/* A second process that wants the folder fails.  Until the descriptor is closed, or the process ends; 0: the file
+ * system has no such locks (some NFS). */
+int lock_folder(const char *who, const char *path);
 /* A folder that appears whole: its files are written, each by a writer, into `<path>.tmp-<pid>`, which publishing
- * renames.  A folder of that name is replaced: the two change places in one go where the system can do that (Linux),
- * else the old one is moved aside first. */
+ * renames.  A folder of that name is replaced: the two change places in one go where the system can do that, else the
+ * new one is whole as `<path>.new` before the old one goes. */
 struct folder {
     char *path, *temporary;
     char **files; /* that were announced: a clean-up removes them */
@@ -66,7 +70,8 @@ struct folder {
 struct folder *open_folder(const char *path, size_t most_files);
 const char *file_in(struct folder *f, const char *name); /* its path, to be written */
 void publish_folder(struct folder *f);                   /* frees f */
-/* It is gone at once, by a rename; then its files are removed, one by one.  It has no folders in it. */
+/* It is gone at once, by a rename; then its files are removed, one by one.  It has no folders in it.  Of a link to one
+ * the link goes. */
 void remove_folder(const char *path);
 /* Remove the folders `<prefix>*.tmp-<pid>` in `parent` of processes that are no more. */
 void remove_stray_folders(const char *parent, const char *prefix);

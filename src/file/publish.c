@@ -17,10 +17,12 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define TEMPORARY ".tmp-"
+#define BESIDE ".new"
 
 /* The folder that holds `path`.  The caller frees it. */
 static char *folder_of(const char *path)
@@ -211,6 +213,17 @@ void try_folder(const char *path)
     free(file);
 }
 
+int lock_folder(const char *who, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return MAX(fd, 0);
+    if (errno == EWOULDBLOCK)
+        fail(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another folder", who, path);
+    close(fd);
+    return 0;
+}
+
 /* ---- folders --------------------------------------------------------------------------------------------------- */
 
 /* In a signal handler too. */
@@ -222,9 +235,14 @@ static void remove_folder_written(void *folder)
     rmdir(f->temporary);
 }
 
-/* Files of a folder without folders, and it. */
+/* Files of a folder without folders, and it.  What a link leads to is somebody else's: only the link goes. */
 static void remove_files(const char *path)
 {
+    struct stat status;
+    if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
+        unlink(path);
+        return;
+    }
     DIR *entries = opendir(path);
     for (const struct dirent *e; entries && (e = readdir(entries));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
@@ -236,7 +254,7 @@ static void remove_files(const char *path)
 
 void remove_folder(const char *path)
 {
-    char *aside = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
+    char *aside = format_string("%s.old" TEMPORARY "%ld", path, (long)getpid());
     if (rename(path, aside) == 0)
         remove_files(aside);
     free(aside);
@@ -255,11 +273,22 @@ void remove_stray_folders(const char *parent, const char *prefix)
         closedir(entries);
 }
 
+/* That, or nothing, is at the path. */
+static void expect_folder(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
+        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", path);
+}
+
 struct folder *open_folder(const char *path, size_t most_files)
 {
     struct folder *f = allocate(1, sizeof *f);
     f->path = copy_string(path);
-    f->temporary = format_string("%s" TEMPORARY "%ld", path, (long)getpid());
+    for (size_t n = strlen(path); n > 1 && f->path[n - 1] == '/'; n--)
+        f->path[n - 1] = '\0';
+    expect_folder(f->path);
+    f->temporary = format_string("%s" TEMPORARY "%ld", f->path, (long)getpid());
     f->cap = most_files;
     f->files = allocate(most_files, sizeof *f->files);
     remove_files(f->temporary); /* of an attempt of ours that failed */
@@ -277,15 +306,23 @@ const char *file_in(struct folder *f, const char *name)
     return f->files[f->n++];
 }
 
-/* Exchanges two names, or moves the old one out of the way. */
-static int replace_folder(const char *new, const char *old)
+/* The folder that waits beside, for sure, takes the other's place. */
+static int take_place(const char *beside, const char *path)
+{
+    sync_folder_of(beside);
+    remove_folder(path);
+    return rename(beside, path);
+}
+
+/* Two folders change their names.  Where the system cannot do that (NFS), the new one first waits beside, whole: at
+ * each moment one of the two has a name that counts. */
+static int replace_folder(const char *new, const char *old, const char *beside)
 {
 #ifdef RENAME_EXCHANGE
     if (renameat2(AT_FDCWD, new, AT_FDCWD, old, RENAME_EXCHANGE) == 0)
         return 0;
 #endif
-    remove_folder(old);
-    return rename(new, old);
+    return rename(new, beside) != 0 ? -1 : take_place(beside, old);
 }
 
 static void free_folder(struct folder *f)
@@ -297,14 +334,24 @@ static void free_folder(struct folder *f)
     free(f);
 }
 
+static bool is_there(const char *path) /* a link that leads nowhere is */
+{
+    struct stat status;
+    return lstat(path, &status) == 0;
+}
+
 void publish_folder(struct folder *f)
 {
+    char *beside = format_string("%s" BESIDE, f->path);
     sync_folder(f->temporary, f->temporary);
-    bool there = access(f->path, F_OK) == 0;
-    if ((there ? replace_folder(f->temporary, f->path) : rename(f->temporary, f->path)) != 0)
+    if (is_there(beside)) /* of a process that was killed */
+        take_place(beside, f->path);
+    bool there = is_there(f->path);
+    if ((there ? replace_folder(f->temporary, f->path, beside) : rename(f->temporary, f->path)) != 0)
         fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", f->temporary, f->path, strerror(errno));
     sync_folder_of(f->path);
     if (there)
         remove_files(f->temporary);
+    free(beside);
     free_folder(f);
 }

@@ -23,6 +23,7 @@ struct config {
 };
 enum { MAX_LAYERS = 1000 };
 void check_config(const struct config *c); /* refuses impossible sizes */
+bool same_sizes(const struct config *a, const struct config *b);
 
 enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 

@@ -56,6 +56,12 @@ static int nearest_divisor(int n, int wanted)
     return best;
 }
 
+bool same_sizes(const struct config *a, const struct config *b)
+{
+    return a->layers == b->layers && a->heads == b->heads && a->channels == b->channels && a->seq_len == b->seq_len &&
+           a->vocab == b->vocab && a->tied == b->tied;
+}
+
 void check_config(const struct config *c)
 {
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)

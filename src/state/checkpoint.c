@@ -1,6 +1,7 @@
 /* checkpoint.c - the folder that --save fills: which checkpoint is the newest, whether it is complete, which go.
  *
  *     DIR/step-20/  DIR/step-30/          complete, or damaged since
+ *     DIR/step-30.new/                    complete; it waits for the place of the old step-30
  *     DIR/step-40.tmp-1234/               being written, or left by a process that was killed
  *
  * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
@@ -9,6 +10,7 @@
 #include "state.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -20,7 +22,7 @@ static bool is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-static bool has_manifest(const char *folder)
+static bool is_checkpoint(const char *folder)
 {
     struct stat s;
     char *path = format_string("%s/" MANIFEST, folder);
@@ -29,13 +31,33 @@ static bool has_manifest(const char *folder)
     return has;
 }
 
+void expect_outside(const char *who, const char *path)
+{
+    char *at = behind_links(path);
+    for (char *end = at + strlen(at); end; end = strrchr(at, '/')) {
+        *end = '\0';
+        if (is_checkpoint(at))
+            fail(EXIT_USAGE, "%s %s: the folder %s is a checkpoint, which takes nothing more: choose one outside of it",
+                 who, path, at);
+    }
+    free(at);
+}
+
+static bool has_shape(const struct st_tensor *found, const struct kept_tensor *t, const struct piece *p)
+{
+    bool same = found->rank == (p->flat ? 1 : t->rank);
+    for (int i = 0; same && i < found->rank; i++)
+        same = found->shape[i] == p->end[i] - p->begin[i];
+    return same;
+}
+
 static void check_piece(const struct safetensors *st, const struct kept_tensor *t, size_t i)
 {
     char name[96];
     const struct piece *p = &t->piece[i];
     const struct st_tensor *found = find_tensor(st, piece_name(name, t, i));
     if (!found || found->dtype != DTYPE_F32 || found->offset != p->offset ||
-        found->bytes != ELEMENT_BYTES * piece_elements(p))
+        found->bytes != ELEMENT_BYTES * piece_elements(p) || !has_shape(found, t, p))
         fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
              st->file->path, name, (unsigned long long)p->offset, piece_elements(p));
 }
@@ -103,10 +125,11 @@ static void look_at(void *entry)
     free_checkpoint(c);
 }
 
-/* "step-" and digits. */
+/* "step-" and digits; with ".new" it is one that takes another's place (publish_folder()). */
 static bool is_name(const char *name)
 {
-    return strncmp(name, "step-", 5) == 0 && name[5] && name[5 + strspn(name + 5, "0123456789")] == '\0';
+    const char *digits = strncmp(name, "step-", 5) == 0 ? name + 5 : "", *rest = digits + strspn(digits, "0123456789");
+    return rest > digits && (!*rest || strcmp(rest, ".new") == 0);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -119,6 +142,8 @@ static struct entries list_checkpoints(const char *folder)
 {
     struct entries all = {0};
     DIR *d = opendir(folder);
+    if (!d && errno != ENOENT && errno != ENOTDIR)
+        fail(EXIT_IO, "cannot list the folder %s: %s", folder, strerror(errno));
     for (const struct dirent *e; d && (e = readdir(d));)
         if (is_name(e->d_name)) {
             struct entry *x = APPEND(all.entry, all.n, all.cap);
@@ -143,7 +168,7 @@ static void free_entries(struct entries *all)
 char *find_checkpoint(const char *path)
 {
     char *found = NULL;
-    if (has_manifest(path))
+    if (is_checkpoint(path))
         return copy_string(path);
     struct entries all = list_checkpoints(path);
     for (size_t i = 0; i < all.n; i++)
@@ -155,13 +180,22 @@ char *find_checkpoint(const char *path)
     return found;
 }
 
+/* Of a folder without a complete one. */
+static enum exit_code why_none(const char *folder)
+{
+    struct entries all = list_checkpoints(folder);
+    enum exit_code code = all.n ? all.entry[0].problem->code : EXIT_IO;
+    free_entries(&all);
+    return code;
+}
+
 struct checkpoint *open_checkpoint(const char *path)
 {
     char *folder = find_checkpoint(path);
     if (!folder && !is_folder(path))
         fail(EXIT_IO, "%s is no folder; expected a checkpoint, or the folder of several that --save wrote", path);
     if (!folder)
-        fail(last_session(path) < 0 ? EXIT_FAILED : EXIT_IO,
+        fail(why_none(path),
              "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",
              path);
     struct checkpoint *c = read_checkpoint(folder);
@@ -172,7 +206,7 @@ struct checkpoint *open_checkpoint(const char *path)
 int64_t last_session(const char *folder)
 {
     struct entries all = list_checkpoints(folder);
-    int64_t last = !all.n ? 0 : all.entry[0].problem ? -1 : all.entry[0].session;
+    int64_t last = all.n ? all.entry[0].session : 0;
     free_entries(&all);
     return last;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { VERSION = 1, MAX_MANIFEST = 256 << 20, HASH_LINE = 28 };
+static const int64_t MOST = 1000000000000000; /* of what is counted: a billion steps of a million sequences */
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
@@ -266,8 +267,8 @@ static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
     expect_fields(at, all, 13);
     need_number(at, all, "version", VERSION, VERSION);
     c->step = (uint32_t)need_number(at, all, "step", 0, 1000000000);
-    c->session = need_number(at, all, "session", 1, INT64_MAX);
-    c->samples = need_number(at, all, "samples", 0, INT64_MAX);
+    c->session = need_number(at, all, "session", 1, MOST);
+    c->samples = need_number(at, all, "samples", 0, MOST);
     c->data = need_hash(at, all, "data");
     c->vector = (unsigned)need_number(at, all, "vector", 0, 1024);
     c->tokenizer = copy_string(need_text(at, all, "tokenizer"));
@@ -334,6 +335,12 @@ static void expect_same(const struct place *at, const struct kept_tensor *t, con
     json_decref(expected), json_decref(found);
 }
 
+/* A rank has one of each section, or a ragged row, whole rows and a ragged row. */
+static size_t most_pieces(const struct pieces *s, const struct kept_tensor *t)
+{
+    return MIN((size_t)most_ranks(s) * 3, tensor_elements(t));
+}
+
 static void read_tensors(struct place *at, const json_t *all, const struct checkpoint *c)
 {
     struct pieces *s = c->pieces;
@@ -344,7 +351,7 @@ static void read_tensors(struct place *at, const json_t *all, const struct check
         snprintf(at->what, sizeof at->what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
         expect_fields(at, tensor, 6);
         expect_same(at, t, tensor);
-        pieces = need_list(at, tensor, "pieces", 1, tensor_elements(t));
+        pieces = need_list(at, tensor, "pieces", 1, most_pieces(s, t));
         t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
         for (; t->n < json_array_size(pieces); t->n++) {
             snprintf(at->what, sizeof at->what, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], t->n);

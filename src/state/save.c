@@ -1,6 +1,6 @@
 /* save.c - from the devices to a checkpoint and back, and what --init and --from take.
  *
- * Each rank's state is read from where it lies, a unit at a time, and written as that rank's pieces: nothing is
+ * Each rank's state is read from where it lies, a window at a time, and written as that rank's pieces: nothing is
  * gathered.  Loading puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by
  * the model for every rank that keeps a part of it.
  */
@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { WINDOW = 1 << 20 }; /* bytes */
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
@@ -19,25 +21,58 @@ static struct tensor *tensor_of(const struct replica *r, int unit, enum kept rol
     return role == KEPT_VALUE ? value : role == KEPT_M ? r->m[unit] : r->v[unit];
 }
 
-/* The rank's pieces of the tensors [first, end), which are one unit's of one role. */
-static void write_unit(const struct replica *r, struct kept_tensor *first, const struct kept_tensor *end,
-                       struct st_writer *out)
+/* Through a small window: read, hashed and written while it is in the cache. */
+static void write_piece(struct tensor *held, struct piece *p, struct st_writer *out, char *window)
 {
-    struct tensor *held = tensor_of(r, first->unit, first->role);
-    float *values = NULL;
-    for (struct kept_tensor *t = first; t < end; t++)
-        for (size_t k = 0; k < t->n; k++) {
-            struct piece *p = &t->piece[k];
-            if (p->rank != r->rank)
-                continue;
-            if (!values) {
-                values = allocate(count_elements(held), sizeof *values);
-                read_tensor(held, values);
-            }
-            p->hash = hash_bytes(values + p->at, ELEMENT_BYTES * piece_elements(p), 0);
-            st_write(out, values + p->at, ELEMENT_BYTES * piece_elements(p));
-        }
-    free(values);
+    struct hasher hash;
+    size_t end = ELEMENT_BYTES * (p->at + piece_elements(p));
+    hash_begin(&hash, 0);
+    for (size_t at = ELEMENT_BYTES * p->at, n; at < end; at += n) {
+        n = MIN(WINDOW, end - at);
+        read_bytes_of(held, at, n, window);
+        hash_add(&hash, window, n);
+        st_write(out, window, n);
+    }
+    p->hash = hash_end(&hash);
+}
+
+/* In the order of the rank's file. */
+static void write_rank(const struct replica *r, struct pieces *s, struct st_writer *out)
+{
+    char *window = allocate(WINDOW, 1);
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < s->tensor[i].n; k++)
+            if (s->tensor[i].piece[k].rank == r->rank)
+                write_piece(tensor_of(r, s->tensor[i].unit, s->tensor[i].role), &s->tensor[i].piece[k], out, window);
+    free(window);
+}
+
+void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
+{
+    c->path = format_string("%s/step-%u", folder, c->step);
+    c->pieces = cut_state(&m->params->config, m->mesh);
+    remove_stray_folders(folder, "step-");
+    struct ranks_written w = open_ranks(c);
+    for (int r = 0; r < n_ranks(m->mesh); r++)
+        write_rank(&m->replica[r], c->pieces, w.file[r]);
+    publish_ranks(&w, c);
+}
+
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
+
+/* Room for any unit, once: fresh pages cost more than hashing what goes into them. */
+static float *new_room(const struct params *all)
+{
+    size_t most = 0;
+    for (int u = 0; u < all->n_units; u++)
+        most = MAX(most, all->unit[u].elements);
+    return allocate(most, sizeof(float));
+}
+
+static void load_values(struct model *m, const struct checkpoint *c, size_t tensor, float *room)
+{
+    read_kept(c, tensor, room);
+    write_param(m, c->pieces->tensor[tensor].param, room);
 }
 
 static size_t end_of_unit(const struct pieces *p, size_t first)
@@ -48,50 +83,24 @@ static size_t end_of_unit(const struct pieces *p, size_t first)
     return i;
 }
 
-void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
+static void load_moments(struct model *m, const struct checkpoint *c, size_t first, size_t end, float *room)
 {
-    c->path = format_string("%s/step-%u", folder, c->step);
-    c->pieces = cut_state(&m->params->config, m->mesh);
-    remove_stray_folders(folder, "step-");
-    struct ranks_written w = open_ranks(c);
-    for (int r = 0; r < n_ranks(m->mesh); r++)
-        for (size_t i = 0, end; i < c->pieces->n; i = end) {
-            end = end_of_unit(c->pieces, i);
-            write_unit(&m->replica[r], &c->pieces->tensor[i], &c->pieces->tensor[end], w.file[r]);
-        }
-    publish_ranks(&w, c);
-}
-
-/* ---- loading ---------------------------------------------------------------------------------------------------- */
-
-static void load_values(struct model *m, const struct checkpoint *c, size_t tensor)
-{
-    const struct kept_tensor *t = &c->pieces->tensor[tensor];
-    float *values = allocate(tensor_elements(t), sizeof *values);
-    read_kept(c, tensor, values);
-    write_param(m, t->param, values);
-    free(values);
-}
-
-static void load_moments(struct model *m, const struct checkpoint *c, size_t first, size_t end)
-{
-    int unit = c->pieces->tensor[first].unit;
-    float *values = allocate(m->params->unit[unit].elements, sizeof *values);
     for (size_t i = first; i < end; i++)
-        read_kept(c, i, values + m->params->param[c->pieces->tensor[i].param].offset);
-    write_moment(m, unit, c->pieces->tensor[first].role == KEPT_V, values);
-    free(values);
+        read_kept(c, i, room + m->params->param[c->pieces->tensor[i].param].offset);
+    write_moment(m, c->pieces->tensor[first].unit, c->pieces->tensor[first].role == KEPT_V, room);
 }
 
 void load_checkpoint(struct model *m, const struct checkpoint *c)
 {
+    float *room = new_room(m->params);
     for (size_t i = 0, end; i < c->pieces->n; i = end) {
         end = end_of_unit(c->pieces, i);
         if (c->pieces->tensor[i].role != KEPT_VALUE && m->training)
-            load_moments(m, c, i, end);
+            load_moments(m, c, i, end, room);
         for (size_t k = i; k < end && c->pieces->tensor[i].role == KEPT_VALUE; k++)
-            load_values(m, c, k);
+            load_values(m, c, k, room);
     }
+    free(room);
 }
 
 static void read_value(void *checkpoint, int param, float *values)
@@ -141,9 +150,11 @@ struct config source_config(const struct source *s)
 void init_from_source(struct model *m, const struct source *s)
 {
     const struct pieces *p = s->checkpoint ? s->checkpoint->pieces : NULL;
+    float *room = p ? new_room(m->params) : NULL;
     if (!p)
         init_from_file(m, s->path);
     for (size_t i = 0; p && i < p->n; i++)
         if (p->tensor[i].role == KEPT_VALUE)
-            load_values(m, s->checkpoint, i);
+            load_values(m, s->checkpoint, i, room);
+    free(room);
 }

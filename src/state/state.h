@@ -115,7 +115,9 @@ json_t *tensors_json(const struct pieces *p, bool hashes);
 char *find_checkpoint(const char *path);
 /* It, its manifest read and its files compared with that by size and header.  Fails when there is none. */
 struct checkpoint *open_checkpoint(const char *path);
-int64_t last_session(const char *folder); /* of the checkpoints in it; 0: there are none, -1: none is complete */
+int64_t last_session(const char *folder); /* of the complete checkpoints in it; 0: there are none */
+/* Fails when the path is a checkpoint, or lies in one: nothing else is written there. */
+void expect_outside(const char *who, const char *path);
 /* Removes checkpoints of sessions before `session`, then all but the `keep` newest (0: all are kept). */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 

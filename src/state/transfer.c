@@ -69,8 +69,9 @@ static void check_hash(const struct sources *s, const struct source_piece *p)
     char *path = rank_file(s->of, p->piece->rank);
     if (hash != p->piece->hash)
         fail(EXIT_FAILED,
-             "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, the manifest says %016llx", path,
-             s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
+             "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, the manifest says %016llx; "
+             "take another checkpoint",
+             path, s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
              (unsigned long long)(p->piece->offset + p->bytes), (unsigned long long)hash,
              (unsigned long long)p->piece->hash);
     free(path);
@@ -119,50 +120,46 @@ static struct kept_tensor merged(const struct kept_tensor *t, struct piece *whol
     return m;
 }
 
-void read_kept(const struct checkpoint *c, size_t tensor, float *values)
-{
-    struct piece whole;
-    struct sources s = open_sources(c, tensor);
-    struct kept_tensor m = merged(s.t, &whole);
-    struct copies plan = plan_copies(s.t, &m, c->path);
-    must(prove_copies(&plan));
-    for (size_t i = 0; i < plan.n; i++) {
-        char *to = (char *)(values + plan.copy[i].to_at);
-        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, to += n) {
-            const char *bytes;
-            n = take(&s, plan.copy[i].from, left, &bytes);
-            memcpy(to, bytes, n);
-        }
-    }
-    free_copies(&plan);
-    close_sources(&s);
-}
-
 struct walk { /* of attempt() */
     const struct checkpoint *c;
     size_t tensor;
-    uint64_t *bytes;
+    float *values; /* NULL: they are looked at only */
+    uint64_t bytes;
 };
 
 static void walk_tensor(void *walk)
 {
-    const struct walk *w = walk;
+    struct walk *w = walk;
     struct piece whole;
     struct sources s = open_sources(w->c, w->tensor);
     struct kept_tensor m = merged(s.t, &whole);
     struct copies plan = plan_copies(s.t, &m, w->c->path);
-    const char *bytes;
-    for (size_t i = 0; i < plan.n; i++)
-        for (size_t left = ELEMENT_BYTES * plan.copy[i].n; left;)
-            left -= take(&s, plan.copy[i].from, left, &bytes);
-    *w->bytes += s.bytes;
+    must(prove_copies(&plan));
+    for (size_t i = 0; i < plan.n; i++) {
+        size_t to = ELEMENT_BYTES * plan.copy[i].to_at;
+        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, to += n) {
+            const char *bytes;
+            n = take(&s, plan.copy[i].from, left, &bytes);
+            if (w->values)
+                memcpy((char *)w->values + to, bytes, n);
+        }
+    }
+    w->bytes = s.bytes;
     free_copies(&plan);
     close_sources(&s);
 }
 
+void read_kept(const struct checkpoint *c, size_t tensor, float *values)
+{
+    walk_tensor(&(struct walk){c, tensor, values, 0});
+}
+
 struct problem *verify_tensor(const struct checkpoint *c, size_t tensor, uint64_t *bytes)
 {
-    return attempt(walk_tensor, &(struct walk){c, tensor, bytes});
+    struct walk w = {c, tensor, NULL, 0};
+    struct problem *p = attempt(walk_tensor, &w);
+    *bytes += w.bytes;
+    return p;
 }
 
 /* ---- into other files ------------------------------------------------------------------------------------------- */
@@ -182,7 +179,7 @@ static void flush_target(struct target *t)
 
 static void put(struct target *t, const char *bytes, size_t n)
 {
-    if (n >= WINDOW || t->held + n > WINDOW)
+    if (t->held + n > WINDOW)
         flush_target(t);
     if (n >= WINDOW) {
         st_write(t->writer, bytes, n);

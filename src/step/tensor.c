@@ -167,11 +167,13 @@ void write_tensor(struct tensor *t, const void *from)
         write_buffer(t->device, tensor_buffer(t), from, t->bytes);
 }
 
-void read_tensor(struct tensor *t, void *into)
+void read_bytes_of(struct tensor *t, size_t begin, size_t n, void *into)
 {
     if (t->device->is_host)
-        memcpy(into, tensor_memory(t), t->bytes);
+        memcpy(into, (char *)tensor_memory(t) + begin, n);
     else
-        CL(clEnqueueReadBuffer(t->device->lane[LANE_DOWNLOAD]->queue, tensor_buffer(t), CL_TRUE, 0, t->bytes, into, 0,
+        CL(clEnqueueReadBuffer(t->device->lane[LANE_DOWNLOAD]->queue, tensor_buffer(t), CL_TRUE, begin, n, into, 0,
                                NULL, NULL));
 }
+
+void read_tensor(struct tensor *t, void *into) { read_bytes_of(t, 0, t->bytes, into); }

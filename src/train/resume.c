@@ -127,8 +127,7 @@ static void check_sizes(const char *path, bool file, const struct config *ours)
         fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
     must(p); /* no file, or one that may not be read: --overwrite is of no use */
     struct config c = old.config;
-    if (c.layers != ours->layers || c.heads != ours->heads || c.channels != ours->channels ||
-        c.seq_len != ours->seq_len || c.vocab != ours->vocab || c.tied != ours->tied)
+    if (!same_sizes(&c, ours))
         fail(EXIT_USAGE,
              "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
              "another folder, or add --overwrite",
@@ -137,6 +136,8 @@ static void check_sizes(const char *path, bool file, const struct config *ours)
 
 void check_saved(const struct settings *s, const struct config *ours)
 {
+    if (s->save)
+        expect_outside("--save", s->save);
     if (!s->save || s->overwrite)
         return;
     char *newest = find_checkpoint(s->save), *model = saved_model(s);
@@ -150,7 +151,7 @@ void check_saved(const struct settings *s, const struct config *ours)
 int64_t next_session(const struct settings *s)
 {
     int64_t in_folder = s->save ? last_session(s->save) : 0;
-    return 1 + MAX(MAX(in_folder, 0), s->resume ? s->source.checkpoint->session : 0);
+    return 1 + MAX(in_folder, s->resume ? s->source.checkpoint->session : 0);
 }
 
 int64_t data_ahead(const struct settings *s)
@@ -182,11 +183,25 @@ void export_training(struct trainer *t, uint32_t step)
     free(tokenizer);
 }
 
+/* As a shell reads it.  The caller frees it. */
+static char *shell_word(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
+    if (text[strspn(text, plain)] == '\0')
+        return copy_string(text);
+    char *word = allocate(4 * strlen(text) + 3, 1), *end = stpcpy(word, "'");
+    for (; *text; text++)
+        end = stpcpy(end, *text == '\'' ? "'\\''" : (char[]){*text, '\0'});
+    stpcpy(end, "'");
+    return word;
+}
+
 void tell_resume(const struct settings *s)
 {
-    char *log = s->log ? format_string(" --log %s", s->log) : copy_string("");
+    char *save = shell_word(s->save), *file = shell_word(s->log ? s->log : "");
+    char *log = s->log ? format_string(" --log %s", file) : copy_string("");
     char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
     char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
-    note("it goes on with: yard train --resume %s --save %s%s%s%s", s->save, s->save, every, keep, log);
-    free(log), free(every), free(keep);
+    note("it goes on with: yard train --resume %s --save %s%s%s%s", save, save, every, keep, log);
+    free(save), free(file), free(log), free(every), free(keep);
 }

@@ -1,4 +1,5 @@
 /* settings.c - the one table of options: parsing, --help, presets, config file and the log's record follow from it. */
+#include "../base/table.h"
 #include "train.h"
 
 #include <float.h>
@@ -449,7 +450,7 @@ json_t *training_options(void)
     for (size_t i = 0; i < COUNT(options); i++) {
         char *text = is_recorded(&options[i]) ? option_text(&options[i]) : copy_string("");
         if (*text)
-            json_object_set_new(all, options[i].name, json_string(text));
+            json_object_set_new(all, options[i].name, text_json(text));
         free(text);
     }
     return all;
@@ -669,18 +670,6 @@ struct settings *parse_settings(enum command command, int argc, char **argv, cha
 }
 
 /* ---- the log's record ------------------------------------------------------------------------------------------ */
-
-/* JSON is UTF-8; a path need not be. */
-static json_t *text_json(const char *text)
-{
-    json_t *value = text ? json_string(text) : json_null();
-    if (value)
-        return value;
-    char *copy = make_printable(copy_string(text), false);
-    value = json_string(copy);
-    free(copy);
-    return value;
-}
 
 static json_t *value_json(const struct option *o)
 {

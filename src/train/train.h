@@ -124,6 +124,7 @@ struct trainer {
     struct rate rate;
     json_t *record;  /* of the training: what checkpoints say of it */
     int64_t session; /* that they are of */
+    int lock;        /* of --save's folder */
     int64_t ahead;   /* so many batches the data are ahead of the step: resumed with another --batch */
     struct mesh mesh;
     enum pipeline pipeline;

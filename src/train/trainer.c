@@ -425,8 +425,11 @@ static void dress_training(struct trainer *t, struct step **all, size_t n)
         pace_training(t);
     if (s->delay_seed >= 0)
         start_delays(t->train, (uint64_t)s->delay_seed);
-    if (s->save) /* --trace and --log may lie in it */
+    if (s->save) { /* --trace and --log may lie in it */
         try_folder(s->save);
+        t->lock = lock_folder("--save", s->save);
+    }
+    t->session = next_session(s);
     if (s->trace || s->view)
         trace_training(t, all, n);
 }
@@ -448,7 +451,6 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     if (lists & LIST_TRAIN) {
         set_rate(t);
         t->record = record_training(t);
-        t->session = next_session(s);
         t->ahead = data_ahead(s);
     }
     if (t->costs && t->machine->device[0].cl)
@@ -500,6 +502,8 @@ void free_trainer(struct trainer *t)
     if (t->costs)
         free_costs(t->costs);
     json_decref(t->record);
+    if (t->lock)
+        close(t->lock);
     if (t->data)
         close_dataset(t->data);
     free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
