@@ -87,11 +87,13 @@ static double best_spots(struct puzzle *z, struct swap_plan *plan, size_t g, dou
     }
     struct edit *e = open_edit(v->step);
     struct line l = open_line(v, e, plan);
-    int begin = gap_begins(v, &l, g), end = gap_ends(v, &l, g);
+    struct stretch s = {0};
+    for (size_t k = 0; k < l.n_stretches; k++)
+        s = l.out[k].gap == g ? l.out[k] : s;
     free_line(&l);
     undo(e);
-    for (int out = begin; out < end; out++)
-        for (int in = out + 1; in <= end; in++) {
+    for (int out = s.begin; out < s.end; out++)
+        for (int in = out + 1; in <= s.end; in++) {
             plan->spot[g] = (struct spot){out, in};
             best = best_spots(z, plan, g + 1, best);
         }
@@ -102,7 +104,7 @@ static double best_spots(struct puzzle *z, struct swap_plan *plan, size_t g, dou
 static double best_of_all(struct puzzle *z, bool all_spots)
 {
     static const struct way ways[] = {
-        {.lead = 1}, {.lead = 1, .in_first = true}, {.tight = true}, {.lead = 2}, {.lead = 1e6}};
+        {.lead = 1}, {.lead = 1, .in_first = true}, {.lead = 0}, {.lead = 2}, {.lead = 1e6}};
     struct survey *v = z->survey;
     double best = INFINITY;
     size_t n = 1;
