@@ -184,6 +184,38 @@ static void test_as_good_as_all_spots(void **state)
     expect_mostly_equal(&found);
 }
 
+/* Six layers of which four are held for their uses alone: what takes their bytes waits for each copy out, and each
+ * backward for its fetch.  Only the latter is a matter of lead. */
+static void test_late_fetches_get_more_lead(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    fprintf(f, "device gpu memory=500\nlink gpu down 100\nlink gpu up 100\n");
+    for (int i = 0; i < 6; i++)
+        fprintf(f, "tensor a%d gpu 100 activations\n", i);
+    for (int i = 0; i < 6; i++)
+        fprintf(f, "task forward gpu.compute 2 layer=%d role=forward writes=a%d\n", i, i);
+    for (int i = 6; i-- > 0;)
+        fprintf(f, "task backward gpu.compute 2 layer=%d role=backward reads=a%d\n", i, i);
+    fclose(f);
+    struct puzzle z = open_puzzle(text);
+    struct swap_plan plan = new_plan(z.survey);
+    for (size_t i = 0; i < 4; i++)
+        plan.fate[i] = SWAP;
+    try_plan(&z.planner, &plan, &(struct way){.lead = 0});
+    expect_number("period", plan.period, 24 + 4 + 4);
+    int rounds = 0;
+    while (lead_more(&z.planner, &plan))
+        rounds++;
+    assert_true(rounds > 0);
+    expect_number("period", plan.period, 24 + 4);
+    free_plan(&plan);
+    close_puzzle(&z);
+    free(text);
+}
+
 /* ---- pipelines --------------------------------------------------------------------------------------------------- */
 
 struct stages {
@@ -413,6 +445,29 @@ static void test_the_hosts_memory_counts(void **state)
     json_decref(p);
 }
 
+/* One tensor that is read again and again, and room for little else. */
+static void test_thrash_is_named(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    fprintf(f, "device gpu memory=100M\nlink gpu down 32e9\nlink gpu up 32e9\ntensor a gpu 64M activations\n");
+    fprintf(f, "task make gpu.compute 1 layer=0 role=forward writes=a\n");
+    for (int i = 1; i <= 3; i++)
+        fprintf(f,
+                "tensor big%d gpu 90M activations\ntask fill gpu.compute 9 layer=%d role=forward writes=big%d\n"
+                "task read gpu.compute 9 layer=%d role=backward reads=a\n",
+                i, 10 + i, i, 20 + i);
+    fclose(f);
+    json_t *p = plan_file(text, AUTO, EXIT_OK);
+    const char *reason = json_string_value(json_object_get(p, "reason"));
+    if (!strstr(reason, "thrash: these come back more than once: a 3 times"))
+        test_failed("%s\n", reason);
+    json_decref(p);
+    free(text);
+}
+
 /* A copy takes the link's latency and its bytes' time; one more lane is used only where the link has one. */
 static void test_lanes_and_latency(void **state)
 {
@@ -552,6 +607,21 @@ static void test_training_in_less_memory(void **state)
     expect_same_training("-d 0:0x2 --mesh pp=2 --micro-batch 1", AUTO, 0.3, 3);
 }
 
+/* Where no file says how long tasks take, a short trial does: the plan knows its stall. */
+static void test_a_trial_comes_first(void **state)
+{
+    (void)state;
+    need_own_products();
+    size_t budget[2];
+    ask_budgets(TINY AUTO, budget);
+    char *words = format_string("train --steps 1 --sample-tokens 0 " TINY AUTO " --device-mem %zu", budget[1]);
+    struct ran ran = run_yard("%s", words);
+    assert_int_equal(ran.code, EXIT_OK);
+    if (!strstr(ran.out, "stall"))
+        test_failed("%s: %s\n", words, ran.out);
+    free(words);
+}
+
 /* SWAP_RUNS=N: so many meshes, orders, classes and budgets at random. */
 static void test_training_at_random(void **state)
 {
@@ -585,14 +655,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_good_as_all_fates),
         cmocka_unit_test(test_as_good_as_all_spots),
+        cmocka_unit_test(test_late_fetches_get_more_lead),
         cmocka_unit_test(test_pipelines_are_near_the_bound),
         cmocka_unit_test(test_budgets_around_the_peak),
         cmocka_unit_test(test_transfers_hide),
         cmocka_unit_test(test_the_hosts_memory_counts),
+        cmocka_unit_test(test_thrash_is_named),
         cmocka_unit_test(test_lanes_and_latency),
         cmocka_unit_test(test_by_layer),
         cmocka_unit_test(test_by_micro_batch),
         cmocka_unit_test(test_training_in_less_memory),
+        cmocka_unit_test(test_a_trial_comes_first),
         cmocka_unit_test(test_training_at_random),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);

@@ -105,6 +105,7 @@ struct line {
 struct line open_line(const struct survey *v, struct edit *e, const struct swap_plan *p);
 /* ... and this puts the copies in. */
 void insert_copies(const struct survey *v, struct edit *e, struct line *l, const struct swap_plan *p);
+struct line follow_plan(const struct survey *v, struct edit *e, const struct swap_plan *p); /* both, on its own spots */
 void free_line(struct line *l);
 
 /* ---- swap_where.c ------------------------------------------------------------------------------------------------ */
@@ -136,6 +137,8 @@ struct swap_plan new_plan(const struct survey *v);
 void free_plan(struct swap_plan *p);
 /* Sets the plan's spots, unless `way` is NULL, and what comes of it. */
 void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
+/* What its reader waits for comes earlier, by as long as that waited (Capuchin's rule); false: that is no better. */
+bool lead_more(struct planner *p, struct swap_plan *plan);
 /* The best plan that is found for the budgets. */
 struct swap_plan find_plan(struct planner *p);
 /* No plan needs fewer bytes than are in use at a time. */

@@ -150,44 +150,50 @@ static json_t *fields_of(struct swapper *w, const struct forecast *after, const 
 
 /* ---- making a plan true ------------------------------------------------------------------------------------------ */
 
-static char *name_smallest(const struct swapper *w)
+/* What comes back several times a step, though it is no state, moves in vain: there is too little room. */
+static void name_thrash(FILE *out, const struct swapper *w, const struct deed *deeds)
 {
-    const struct machine *m = w->step->pool->machine;
-    char *text = copy_string(m->n_devices == 1 ? "smallest budget" : "smallest budgets"), bytes[32];
-    for (int d = 0; d < m->n_devices; d++) {
-        char *more = format_string("%s%s %s", text, d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
-        free(text);
-        text = more;
+    const struct survey *v = w->survey;
+    size_t first = 0, fetches = 0, named = 0;
+    for (size_t g = 0; g <= v->n_gaps; g++) {
+        if (g == v->n_gaps || v->gaps[g].tensor != v->gaps[first].tensor) {
+            if (fetches > 1 && !v->gaps[first].tensor->persistent && named++ < 3)
+                fprintf(out, "%s %s %zu times", named == 1 ? "\n    thrash: these come back more than once:" : ",",
+                        v->gaps[first].tensor->name, fetches);
+            first = g, fetches = 0;
+        }
+        fetches += g < v->n_gaps && deeds[g].in && deeds[g].in->copy;
     }
-    return text;
 }
 
 static char *describe(const struct swapper *w, const struct forecast *after, const struct deed *deeds)
 {
-    size_t swapped = 0, remade = 0;
-    char bytes[32], *smallest = name_smallest(w);
+    const struct machine *m = w->step->pool->machine;
+    size_t swapped = 0, remade = 0, size;
+    char bytes[32], *text = NULL;
+    FILE *out = open_memstream(&text, &size);
     for (size_t g = 0; g < w->survey->n_gaps; g++) {
         swapped += deeds[g].in && deeds[g].in->copy;
         remade += deeds[g].in && !deeds[g].in->copy;
     }
-    char *what = format_string("%zu swapped, %zu made again, %s copied; %s", swapped, remade,
-                               format_bytes(bytes, w->plan.moved), smallest);
-    free(smallest);
-    if (isnan(after->period))
-        return what;
-    char *all = format_string("%s\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)", what,
-                              1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
-                              100 * fmax(after->period / w->bound - 1, 0));
-    free(what);
-    return all;
+    fprintf(out, "%zu swapped, %zu made again, %s copied; smallest budget%s", swapped, remade,
+            format_bytes(bytes, w->plan.moved), m->n_devices == 1 ? "" : "s");
+    for (int d = 0; d < m->n_devices; d++)
+        fprintf(out, "%s %s", d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
+    if (!isnan(after->period))
+        fprintf(out, "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)",
+                1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
+                100 * fmax(after->period / w->bound - 1, 0));
+    name_thrash(out, w, deeds);
+    fclose(out);
+    return text;
 }
 
 /* The list becomes what the plan says.  Budgets are the machine's again. */
 static void carry_out(struct swapper *w, struct pass_report *r)
 {
     struct edit *e = open_edit(w->step);
-    struct line l = open_line(w->survey, e, &w->plan);
-    insert_copies(w->survey, e, &l, &w->plan);
+    struct line l = follow_plan(w->survey, e, &w->plan);
     commit(e);
     restore_budgets(w);
     struct forecast after = try_step(w->step, w->costs);
@@ -214,8 +220,7 @@ _Noreturn static void refuse(struct swapper *w, const char *option)
     while (d < m->n_devices && w->plan.need[d] <= w->budget[d])
         d++;
     struct edit *e = open_edit(w->step);
-    struct line l = open_line(w->survey, e, &w->plan);
-    insert_copies(w->survey, e, &l, &w->plan);
+    follow_plan(w->survey, e, &w->plan);
     struct forecast f = try_step(w->step, w->costs);
     const struct task *t = f.task[f.at[d]];
     size_t smallest = d < m->n_devices ? w->smallest[d] : w->plan.need[d];

@@ -274,3 +274,10 @@ void insert_copies(const struct survey *v, struct edit *e, struct line *l, const
     follow_line(v, e, l, moves);
     free(moves);
 }
+
+struct line follow_plan(const struct survey *v, struct edit *e, const struct swap_plan *p)
+{
+    struct line l = open_line(v, e, p);
+    insert_copies(v, e, &l, p);
+    return l;
+}

@@ -3,7 +3,8 @@
  * Every answer comes from trying: the plan is made true in an edit, placed and simulated.  First come plans by rule:
  * whatever is over the budget leaves, the tensor with the furthest next use first (Belady) or what is cheapest to have
  * again, with some bytes to spare or none; and all.  From the best of them on, single tensors get another fate, and
- * pairs where these are few, while it helps; few choices are tried all.  In the end the copies themselves are moved.
+ * pairs where these are few, while it helps; few choices are tried all.  In the end what comes too late gets more lead,
+ * and the copies themselves are moved.
  *
  * A plan is better when it needs fewer bytes beyond the budgets, then when the step is shorter, then when it copies
  * less.
@@ -395,13 +396,59 @@ static struct line peek_line(const struct survey *v, const struct swap_plan *pla
     return l;
 }
 
+/* How long each reader waits for what comes back, by gap; 0 where it does not.  Its device could have gone on. */
+static double *list_waits(const struct survey *v, const struct line *l, const struct forecast *f)
+{
+    size_t *at = allocate(v->step->n, sizeof *at);
+    double *waits = allocate(v->n_gaps + 1, sizeof *waits);
+    for (size_t i = 0; i < f->n; i++)
+        at[f->task[i]->index] = i;
+    for (size_t k = 0; k < l->n_stretches && f->span; k++) {
+        const struct deed *d = &l->deeds[l->in[k].gap];
+        double before = 0;
+        for (size_t i = d->in ? at[d->reader->index] : 0; i-- > 0 && before == 0;)
+            before = f->task[i]->lane == d->reader->lane ? f->span[i].end : 0;
+        if (d->in)
+            waits[l->in[k].gap] = fmin(f->span[at[d->in->index]].end, f->span[at[d->reader->index]].start) - before;
+    }
+    free(at);
+    return waits;
+}
+
+bool lead_more(struct planner *p, struct swap_plan *plan)
+{
+    struct survey *v = p->survey;
+    struct swap_plan other = new_plan(v);
+    struct edit *e = open_edit(v->step);
+    struct line l = follow_plan(v, e, plan);
+    struct forecast f = try_step(v->step, v->costs);
+    double *waits = list_waits(v, &l, &f);
+    undo(e);
+    copy_plan(v, &other, plan);
+    for (size_t k = 0; k < l.n_stretches; k++) {
+        struct spot *spot = &other.spot[l.in[k].gap];
+        double from = spot->in < l.n ? l.start[spot->in] - waits[l.in[k].gap] : 0;
+        for (bool late = waits[l.in[k].gap] > 1e-9 * plan->period; late && spot->in - 1 > spot->out; spot->in--)
+            late = l.start[spot->in - 1] > from;
+    }
+    free(waits);
+    free_forecast(&f);
+    free_line(&l);
+    try_plan(p, &other, NULL);
+    bool better = is_better(&other, plan);
+    if (better)
+        copy_plan(v, plan, &other);
+    free_plan(&other);
+    return better;
+}
+
 static void polish(struct planner *p, struct swap_plan *plan)
 {
     p->most = p->work + p->most / 2;
     try_ways(p, plan, more_ways, COUNT(more_ways));
     struct line l = peek_line(p->survey, plan);
     for (bool better = true; better && p->work < p->most && !is_perfect(p, plan);) {
-        better = false;
+        better = lead_more(p, plan);
         for (int by = 8; by > 0; by /= 2)
             better |= shift_all(p, plan, &l, by);
     }
