@@ -128,7 +128,8 @@ struct planner {
     size_t *budget;    /* by device; those of the machine are lifted while plans are tried */
     bool swap, remake; /* fates that are allowed */
     bool any;          /* whatever fits will do */
-    double bare;       /* period, when all is kept */
+    double bare;       /* when all is kept: the period ... */
+    size_t *holes;     /* ... and by device what it takes beyond the most bytes held */
     double work, most; /* tasks tried, and how many may be */
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);

@@ -144,9 +144,10 @@ struct search {
 
 static bool is_over(const struct search *s) { return s->p->work > s->p->most || (s->p->any && s->best[0].excess == 0); }
 
+/* With the holes between addresses as they are when all is kept. */
 static double most_held(const struct planner *p, const struct device *d)
 {
-    return (double)p->budget[d->index] - (double)guard_bytes(d);
+    return (double)p->budget[d->index] - (double)p->holes[d->index];
 }
 
 /* Those around a place that is over the budget. */
@@ -244,11 +245,32 @@ static void evict(const struct planner *p, struct swap_plan *plan, const struct 
     free(gone);
 }
 
+/* No other layer touches it. */
+static bool is_of_one_layer(const struct survey *v, const struct candidate *c)
+{
+    const struct uses *u = &v->uses[c->tensor->id];
+    bool same = v->task[c->maker]->layer >= 0;
+    for (size_t i = 0; i < u->n; i++)
+        same &= v->task[u->use[i].task]->layer == v->task[c->maker]->layer;
+    return same;
+}
+
+/* Between layers all is kept, within them nothing: Chen et al. 2016. */
+static void start_by_layer(struct search *s, enum fate wish)
+{
+    struct swap_plan plan = new_plan(s->p->survey);
+    for (size_t i = 0; i < s->n; i++)
+        if (is_of_one_layer(s->p->survey, &s->p->survey->candidates[s->list[i]]))
+            plan.fate[s->list[i]] = allowed_fate(s->p, s->list[i], wish);
+    enter(s, &plan);
+}
+
 static void start_by_rule(struct search *s)
 {
     static const double spare[] = {0, 1, 2, 4, 8, 1e30};
     const struct machine *m = s->p->survey->step->pool->machine;
-    for (int wish = SWAP; wish <= REMAKE; wish++)
+    for (int wish = SWAP; wish <= REMAKE && !is_over(s); wish++) {
+        start_by_layer(s, (enum fate)wish);
         for (size_t i = 0; i < 2 * COUNT(spare) && !is_over(s); i++) {
             struct swap_plan plan = new_plan(s->p->survey);
             for (int d = 0; d < m->n_devices; d++)
@@ -256,6 +278,7 @@ static void start_by_rule(struct search *s)
                       (enum fate)wish, i % 2 == 1);
             enter(s, &plan);
         }
+    }
 }
 
 /* All combinations of fates, where these are few. */
@@ -465,11 +488,18 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
     struct swap_plan none = new_plan(v);
     try_plan(&p, &none, NULL);
     p.bare = none.period;
+    p.holes = allocate(n_devices(v), sizeof *p.holes);
+    for (int d = 0; d < v->step->pool->machine->n_devices; d++) {
+        size_t most = 0;
+        for (int i = 0; i < v->n; i++)
+            most = MAX(most, v->held[d][i]);
+        p.holes[d] = none.need[d] - most;
+    }
     free_plan(&none);
     return p;
 }
 
-void close_planner(struct planner *p) { free(p->budget); }
+void close_planner(struct planner *p) { free(p->budget), free(p->holes); }
 
 size_t bytes_in_use(const struct planner *p, const struct device *d)
 {
@@ -502,7 +532,7 @@ struct swap_plan find_plan(struct planner *p)
     list_concerned(&s);
     for (int i = 0; i < BEST; i++)
         s.best[i] = new_plan(v);
-    if (!try_all(&s)) {
+    if (!try_all(&s) || s.best[0].excess > 0) {
         start_by_rule(&s);
         for (int i = 0; i < (s.n <= SOME ? BEST : 1); i++)
             improve(&s, &s.best[i]), promote(&s, i);
