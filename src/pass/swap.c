@@ -76,7 +76,7 @@ static struct swapper *open_swapper(struct step *s, const struct costs *c, const
     r->survey = look_for_gaps(s, c, &r->before, classes);
     r->planner = open_planner(r->survey, r->budget, swap, remake);
     r->plan = new_plan(r->survey);
-    r->bound = r->planner.bare;
+    r->bound = lower_bound(&r->planner, r->budget);
     return r;
 }
 
@@ -251,7 +251,6 @@ static bool run_planner(struct swapper *w, const char *option, bool must_fit, st
     find_smallest_budgets(w);
     if (fits(w, w->before.need))
         return decline(w, r, "all fits");
-    w->bound = lower_bound(&w->planner, w->budget);
     free_plan(&w->plan);
     w->plan = find_plan(&w->planner);
     if (w->plan.excess > 0 && must_fit)

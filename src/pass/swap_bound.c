@@ -2,7 +2,8 @@
  *
  * The bound: a device's step is cut in two before a task at which its budget is too small.  What is over must have left
  * before, and comes back behind, or is made again; the two parts follow one another, so their least times add up.  It
- * is a bound only: of several such tasks it looks at one at a time.
+ * is a bound only: of several such tasks it looks at one at a time.  Nor is a step shorter than its data edges let it
+ * be.
  */
 #include "gaps.h"
 
@@ -130,11 +131,27 @@ static double bound_at(const struct planner *p, const struct device *d, int at, 
     return isfinite(c.made) && !any_time ? bound_of(&c, p->swap) : 0; /* state may leave and come back at any time */
 }
 
+/* What the list takes by itself, in any memory: no task waits for bytes. */
+static double period_of_data(const struct survey *v)
+{
+    struct task **tasks;
+    struct simulation *sim = NULL;
+    struct step *draft = draft_of(v->step, &tasks);
+    depend(draft, false);
+    free(simulate(draft, v->costs, &sim));
+    double period = sim ? sim->period : 0;
+    if (sim)
+        free_simulation(sim);
+    free_draft(draft);
+    free(tasks);
+    return period;
+}
+
 double lower_bound(const struct planner *p, const size_t *budget)
 {
     const struct survey *v = p->survey;
     const struct machine *m = v->step->pool->machine;
-    double bound = p->bare;
+    double bound = p->bare > 0 ? period_of_data(v) : 0;
     for (int d = 0; d < m->n_devices && p->bare > 0; d++) {
         double *sum = seconds_before(v, &m->device[d]);
         for (int i = 0; i < v->n; i++) {
