@@ -434,6 +434,7 @@ static void test_the_hosts_memory_counts(void **state)
     assert_true(number_of(json_object_get(json_object_get(p, "peak_bytes"), "host"), "after") <= 64 * MIB);
     json_decref(p);
     p = plan_six(240 * MIB, "device host memory=1\n", AUTO, EXIT_OK); /* all is made again */
+    assert_int_equal(number_of(json_object_get(p, "smallest_budget"), "gpu"), 224 * MIB);
     json_t *move;
     size_t i;
     json_array_foreach(json_object_get(p, "moves"), i, move)

@@ -17,17 +17,20 @@ size_t find_smallest(const struct planner *p, const struct device *d)
 {
     const struct survey *v = p->survey;
     struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
-    size_t low = bytes_in_use(p, d), high = 0;
+    struct swap_plan plan = new_plan(v);
+    try_plan(&q, &plan, NULL);
+    size_t low = bytes_in_use(p, d), high = plan.need[d->index];
+    free_plan(&plan);
     q.any = true;
     for (int i = 0; i < v->step->pool->machine->n_devices; i++)
         q.budget[i] = (size_t)1 << 50;
-    for (int i = 0; i < 10 && (!high || low < high); i++) {
+    for (int i = 0; i < 10 && low < high; i++) {
         q.work = 0, q.most = MOST_WORK / 10;
         q.budget[d->index] = i ? low + (high - low) / 2 : low;
-        struct swap_plan plan = find_plan(&q);
-        if (plan.excess == 0 || !high)
+        plan = find_plan(&q);
+        if (plan.excess == 0)
             high = plan.need[d->index];
-        if (plan.excess > 0)
+        else
             low = q.budget[d->index] + 1;
         free_plan(&plan);
     }
