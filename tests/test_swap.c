@@ -87,11 +87,13 @@ static double best_spots(struct puzzle *z, struct swap_plan *plan, size_t g, dou
     }
     struct edit *e = open_edit(v->step);
     struct line l = open_line(v, e, plan);
-    int begin = gap_begins(v, &l, g), end = gap_ends(v, &l, g);
+    struct stretch s = {0};
+    for (size_t k = 0; k < l.n_stretches; k++)
+        s = l.out[k].gap == g ? l.out[k] : s;
     free_line(&l);
     undo(e);
-    for (int out = begin; out < end; out++)
-        for (int in = out + 1; in <= end; in++) {
+    for (int out = s.begin; out < s.end; out++)
+        for (int in = out + 1; in <= s.end; in++) {
             plan->spot[g] = (struct spot){out, in};
             best = best_spots(z, plan, g + 1, best);
         }
@@ -102,7 +104,7 @@ static double best_spots(struct puzzle *z, struct swap_plan *plan, size_t g, dou
 static double best_of_all(struct puzzle *z, bool all_spots)
 {
     static const struct way ways[] = {
-        {.lead = 1}, {.lead = 1, .in_first = true}, {.tight = true}, {.lead = 2}, {.lead = 1e6}};
+        {.lead = 1}, {.lead = 1, .in_first = true}, {.lead = 0}, {.lead = 2}, {.lead = 1e6}};
     struct survey *v = z->survey;
     double best = INFINITY;
     size_t n = 1;
@@ -180,6 +182,38 @@ static void test_as_good_as_all_spots(void **state)
     for (int i = 0; i < number_from("SWAP_CASES", 6); i++)
         compare_with_all((uint64_t)i + 1000, 4, true, &found);
     expect_mostly_equal(&found);
+}
+
+/* Six layers of which four are held for their uses alone: what takes their bytes waits for each copy out, and each
+ * backward for its fetch.  Only the latter is a matter of lead. */
+static void test_late_fetches_get_more_lead(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    fprintf(f, "device gpu memory=500\nlink gpu down 100\nlink gpu up 100\n");
+    for (int i = 0; i < 6; i++)
+        fprintf(f, "tensor a%d gpu 100 activations\n", i);
+    for (int i = 0; i < 6; i++)
+        fprintf(f, "task forward gpu.compute 2 layer=%d role=forward writes=a%d\n", i, i);
+    for (int i = 6; i-- > 0;)
+        fprintf(f, "task backward gpu.compute 2 layer=%d role=backward reads=a%d\n", i, i);
+    fclose(f);
+    struct puzzle z = open_puzzle(text);
+    struct swap_plan plan = new_plan(z.survey);
+    for (size_t i = 0; i < 4; i++)
+        plan.fate[i] = SWAP;
+    try_plan(&z.planner, &plan, &(struct way){.lead = 0});
+    expect_number("period", plan.period, 24 + 4 + 4);
+    int rounds = 0;
+    while (lead_more(&z.planner, &plan))
+        rounds++;
+    assert_true(rounds > 0);
+    expect_number("period", plan.period, 24 + 4);
+    free_plan(&plan);
+    close_puzzle(&z);
+    free(text);
 }
 
 /* ---- pipelines --------------------------------------------------------------------------------------------------- */
@@ -400,6 +434,7 @@ static void test_the_hosts_memory_counts(void **state)
     assert_true(number_of(json_object_get(json_object_get(p, "peak_bytes"), "host"), "after") <= 64 * MIB);
     json_decref(p);
     p = plan_six(240 * MIB, "device host memory=1\n", AUTO, EXIT_OK); /* all is made again */
+    assert_int_equal(number_of(json_object_get(p, "smallest_budget"), "gpu"), 224 * MIB);
     json_t *move;
     size_t i;
     json_array_foreach(json_object_get(p, "moves"), i, move)
@@ -409,6 +444,29 @@ static void test_the_hosts_memory_counts(void **state)
     p = plan_six(240 * MIB, "", "--recompute auto", EXIT_OK);
     assert_true(number_of(p, "stall_ms") > 1);
     json_decref(p);
+}
+
+/* One tensor that is read again and again, and room for little else. */
+static void test_thrash_is_named(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    fprintf(f, "device gpu memory=100M\nlink gpu down 32e9\nlink gpu up 32e9\ntensor a gpu 64M activations\n");
+    fprintf(f, "task make gpu.compute 1 layer=0 role=forward writes=a\n");
+    for (int i = 1; i <= 3; i++)
+        fprintf(f,
+                "tensor big%d gpu 90M activations\ntask fill gpu.compute 9 layer=%d role=forward writes=big%d\n"
+                "task read gpu.compute 9 layer=%d role=backward reads=a\n",
+                i, 10 + i, i, 20 + i);
+    fclose(f);
+    json_t *p = plan_file(text, AUTO, EXIT_OK);
+    const char *reason = json_string_value(json_object_get(p, "reason"));
+    if (!strstr(reason, "thrash: these come back more than once: a 3 times"))
+        test_failed("%s\n", reason);
+    json_decref(p);
+    free(text);
 }
 
 /* A copy takes the link's latency and its bytes' time; one more lane is used only where the link has one. */
@@ -550,6 +608,21 @@ static void test_training_in_less_memory(void **state)
     expect_same_training("-d 0:0x2 --mesh pp=2 --micro-batch 1", AUTO, 0.3, 3);
 }
 
+/* Where no file says how long tasks take, a short trial does: the plan knows its stall. */
+static void test_a_trial_comes_first(void **state)
+{
+    (void)state;
+    need_own_products();
+    size_t budget[2];
+    ask_budgets(TINY AUTO, budget);
+    char *words = format_string("train --steps 1 --sample-tokens 0 " TINY AUTO " --device-mem %zu", budget[1]);
+    struct ran ran = run_yard("%s", words);
+    assert_int_equal(ran.code, EXIT_OK);
+    if (!strstr(ran.out, "stall"))
+        test_failed("%s: %s\n", words, ran.out);
+    free(words);
+}
+
 /* SWAP_RUNS=N: so many meshes, orders, classes and budgets at random. */
 static void test_training_at_random(void **state)
 {
@@ -583,14 +656,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_good_as_all_fates),
         cmocka_unit_test(test_as_good_as_all_spots),
+        cmocka_unit_test(test_late_fetches_get_more_lead),
         cmocka_unit_test(test_pipelines_are_near_the_bound),
         cmocka_unit_test(test_budgets_around_the_peak),
         cmocka_unit_test(test_transfers_hide),
         cmocka_unit_test(test_the_hosts_memory_counts),
+        cmocka_unit_test(test_thrash_is_named),
         cmocka_unit_test(test_lanes_and_latency),
         cmocka_unit_test(test_by_layer),
         cmocka_unit_test(test_by_micro_batch),
         cmocka_unit_test(test_training_in_less_memory),
+        cmocka_unit_test(test_a_trial_comes_first),
         cmocka_unit_test(test_training_at_random),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);

@@ -1,10 +1,10 @@
 /* swap.c - training in less memory than the step would hold: data leaves for the host and comes back in time.
  *
- *     auto         only where a device's budget is too small, and so that the step is as short as it can be: what to
- *                  keep, to swap and to make again is found by trying plans (swap_plan.c)
- *     layer        while the forward of layer k + 1 runs, layer k's data leaves; while the backward of layer k + 1
- * runs, it comes back microbatch   after the forward of a micro-batch its data leaves; during a backward the data of
- * the next backward comes back
+ *     auto          only where a device's budget is too small, and so that the step is as short as it can be: what to
+ *                   keep, to swap and to make again is found by trying plans (swap_plan.c)
+ *     layer         layer k's data leaves while the next layer's forward runs, and comes back while the backward before
+ *                   its own does
+ *     microbatch    the same for the data of a whole micro-batch
  *
  * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget.  What moves
  * is chosen by class (--swap-what).  State lives on the host, and is on the device while it is used.
@@ -76,7 +76,7 @@ static struct swapper *open_swapper(struct step *s, const struct costs *c, const
     r->survey = look_for_gaps(s, c, &r->before, classes);
     r->planner = open_planner(r->survey, r->budget, swap, remake);
     r->plan = new_plan(r->survey);
-    r->bound = r->planner.bare;
+    r->bound = lower_bound(&r->planner, r->budget);
     return r;
 }
 
@@ -150,44 +150,50 @@ static json_t *fields_of(struct swapper *w, const struct forecast *after, const 
 
 /* ---- making a plan true ------------------------------------------------------------------------------------------ */
 
-static char *name_smallest(const struct swapper *w)
+/* What comes back several times a step, though it is no state, moves in vain: there is too little room. */
+static void name_thrash(FILE *out, const struct swapper *w, const struct deed *deeds)
 {
-    const struct machine *m = w->step->pool->machine;
-    char *text = copy_string(m->n_devices == 1 ? "smallest budget" : "smallest budgets"), bytes[32];
-    for (int d = 0; d < m->n_devices; d++) {
-        char *more = format_string("%s%s %s", text, d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
-        free(text);
-        text = more;
+    const struct survey *v = w->survey;
+    size_t first = 0, fetches = 0, named = 0;
+    for (size_t g = 0; g <= v->n_gaps; g++) {
+        if (g == v->n_gaps || v->gaps[g].tensor != v->gaps[first].tensor) {
+            if (fetches > 1 && !v->gaps[first].tensor->persistent && named++ < 3)
+                fprintf(out, "%s %s %zu times", named == 1 ? "\n    thrash: these come back more than once:" : ",",
+                        v->gaps[first].tensor->name, fetches);
+            first = g, fetches = 0;
+        }
+        fetches += g < v->n_gaps && deeds[g].in && deeds[g].in->copy;
     }
-    return text;
 }
 
 static char *describe(const struct swapper *w, const struct forecast *after, const struct deed *deeds)
 {
-    size_t swapped = 0, remade = 0;
-    char bytes[32], *smallest = name_smallest(w);
+    const struct machine *m = w->step->pool->machine;
+    size_t swapped = 0, remade = 0, size;
+    char bytes[32], *text = NULL;
+    FILE *out = open_memstream(&text, &size);
     for (size_t g = 0; g < w->survey->n_gaps; g++) {
         swapped += deeds[g].in && deeds[g].in->copy;
         remade += deeds[g].in && !deeds[g].in->copy;
     }
-    char *what = format_string("%zu swapped, %zu made again, %s copied; %s", swapped, remade,
-                               format_bytes(bytes, w->plan.moved), smallest);
-    free(smallest);
-    if (isnan(after->period))
-        return what;
-    char *all = format_string("%s\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)", what,
-                              1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
-                              100 * fmax(after->period / w->bound - 1, 0));
-    free(what);
-    return all;
+    fprintf(out, "%zu swapped, %zu made again, %s copied; smallest budget%s", swapped, remade,
+            format_bytes(bytes, w->plan.moved), m->n_devices == 1 ? "" : "s");
+    for (int d = 0; d < m->n_devices; d++)
+        fprintf(out, "%s %s", d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
+    if (!isnan(after->period))
+        fprintf(out, "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)",
+                1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
+                100 * fmax(after->period / w->bound - 1, 0));
+    name_thrash(out, w, deeds);
+    fclose(out);
+    return text;
 }
 
 /* The list becomes what the plan says.  Budgets are the machine's again. */
 static void carry_out(struct swapper *w, struct pass_report *r)
 {
     struct edit *e = open_edit(w->step);
-    struct line l = open_line(w->survey, e, &w->plan);
-    insert_copies(w->survey, e, &l, &w->plan);
+    struct line l = follow_plan(w->survey, e, &w->plan);
     commit(e);
     restore_budgets(w);
     struct forecast after = try_step(w->step, w->costs);
@@ -214,8 +220,7 @@ _Noreturn static void refuse(struct swapper *w, const char *option)
     while (d < m->n_devices && w->plan.need[d] <= w->budget[d])
         d++;
     struct edit *e = open_edit(w->step);
-    struct line l = open_line(w->survey, e, &w->plan);
-    insert_copies(w->survey, e, &l, &w->plan);
+    follow_plan(w->survey, e, &w->plan);
     struct forecast f = try_step(w->step, w->costs);
     const struct task *t = f.task[f.at[d]];
     size_t smallest = d < m->n_devices ? w->smallest[d] : w->plan.need[d];
@@ -246,9 +251,6 @@ static bool run_planner(struct swapper *w, const char *option, bool must_fit, st
     find_smallest_budgets(w);
     if (fits(w, w->before.need))
         return decline(w, r, "all fits");
-    if (!tight_plan(&w->planner, &w->plan, SWAP) && must_fit)
-        refuse(w, option);
-    w->bound = lower_bound(&w->planner, w->budget);
     free_plan(&w->plan);
     w->plan = find_plan(&w->planner);
     if (w->plan.excess > 0 && must_fit)
@@ -271,84 +273,56 @@ bool run_recompute_auto(struct step *s, const struct costs *c, const struct wish
 
 /* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
 
-/* The first or last task of that role, layer and micro-batch, of a device or (NULL) of all; -1: none. */
-static int find_task(const struct survey *v, const struct task *like, enum role role, int layer, bool last,
-                     const struct device *d)
+/* A turn is what a device computes of one micro-batch, or of one layer of it, one way. */
+static bool is_in_turn(const struct swapper *w, int i, const struct device *d)
 {
-    int found = -1;
-    for (int i = 0; i < v->n && (last || found < 0); i++) {
-        const struct task *t = v->task[i];
-        if (t->role == role && t->micro == like->micro && t->layer == layer && (!d || t->lane->device == d))
-            found = i;
-    }
-    return found;
+    const struct task *t = w->survey->task[i];
+    return t->lane == d->lane[LANE_COMPUTE] && (w->wishes->swap == SWAP_LAYER ? t->layer : t->micro) >= 0;
 }
 
-/* Layer k's data leaves during the next layer's forward, and comes back during its backward, wherever that runs. */
-static bool place_by_layer(const struct survey *v, const struct candidate *c, struct spot *spot)
+static bool same_turn(const struct swapper *w, const struct task *a, const struct task *b)
 {
-    const struct task *maker = v->task[c->maker];
-    if (maker->role != ROLE_FORWARD || maker->layer < 0)
-        return false;
-    for (const struct device *d = c->device;; d = NULL) {
-        spot->out = find_task(v, maker, ROLE_FORWARD, maker->layer + 1, true, d);
-        spot->in = find_task(v, maker, ROLE_BACKWARD, maker->layer + 1, false, d);
-        if ((spot->out >= 0 && spot->in >= 0) || !d)
-            return spot->out >= 0 && spot->in >= 0;
-    }
+    return a->micro == b->micro && a->role == b->role && (w->wishes->swap != SWAP_LAYER || a->layer == b->layer);
 }
 
-/* The turn of a device: what it computes of one micro-batch, one way, from task `i` on; its end. */
-static int end_of_turn(const struct survey *v, int i, const struct device *d)
+static int end_of_turn(const struct swapper *w, int i, const struct device *d)
 {
-    const struct task *t = v->task[i];
     int end = i;
-    for (int k = i + 1; k < v->n; k++) {
-        const struct task *next = v->task[k];
-        if (next->lane != d->lane[LANE_COMPUTE] || next->micro < 0)
+    for (int k = i + 1; k < w->survey->n; k++) {
+        if (!is_in_turn(w, k, d))
             continue;
-        if (next->micro != t->micro || next->role != t->role)
+        if (!same_turn(w, w->survey->task[i], w->survey->task[k]))
             break;
         end = k;
     }
     return end;
 }
 
-static bool begins_turn(const struct survey *v, int i, const struct device *d, int *before)
+/* What a forward has made leaves during the turn behind it, and comes back during the last backward before its own;
+ * where there is none between, during the turn before. */
+static bool place_by_turn(const struct swapper *w, const struct candidate *c, struct spot *spot)
 {
-    const struct task *t = v->task[i];
-    if (t->lane != d->lane[LANE_COMPUTE] || t->micro < 0)
-        return false;
-    bool begins = *before < 0 || v->task[*before]->micro != t->micro || v->task[*before]->role != t->role;
-    *before = i;
-    return begins;
-}
-
-/* A micro-batch's data leaves during the turn behind its forward, and comes back during the last backward before its
- * own; where there is none between, during the turn before. */
-static bool place_by_micro(const struct survey *v, const struct candidate *c, struct spot *spot)
-{
-    const struct task *maker = v->task[c->maker];
-    const struct gap *g = &v->gaps[c->first];
-    int before = -1, turn = -1, forward_end = end_of_turn(v, c->maker, c->device);
-    if (maker->role != ROLE_FORWARD || maker->micro < 0)
-        return false;
-    spot->out = spot->in = -1;
+    const struct task *maker = w->survey->task[c->maker];
+    const struct gap *g = &w->survey->gaps[c->first];
     bool backward = false;
-    for (int i = 0; i < g->behind; i++) {
-        if (!begins_turn(v, i, c->device, &before) || i <= forward_end)
+    *spot = (struct spot){-1, -1};
+    if (maker->role != ROLE_FORWARD || !is_in_turn(w, c->maker, c->device))
+        return false;
+    for (int i = end_of_turn(w, c->maker, c->device) + 1, end; i < g->behind; i = end + 1) {
+        const struct task *t = w->survey->task[i];
+        end = i;
+        if (!is_in_turn(w, i, c->device))
             continue;
-        const struct task *t = v->task[i];
-        if (t->micro == maker->micro && t->role == ROLE_BACKWARD)
+        end = end_of_turn(w, i, c->device);
+        bool is_backward = t->role == ROLE_BACKWARD;
+        if (is_backward && t->micro == maker->micro && (w->wishes->swap != SWAP_LAYER || t->layer == maker->layer))
             break; /* its own */
-        if (spot->out < 0)
-            spot->out = end_of_turn(v, i, c->device);
-        if (t->role == ROLE_BACKWARD || !backward)
-            turn = i;
-        backward |= t->role == ROLE_BACKWARD;
+        spot->out = spot->out < 0 ? end : spot->out;
+        spot->in = is_backward || !backward ? i : spot->in;
+        backward |= is_backward;
     }
-    spot->in = turn;
-    return spot->out >= 0 && spot->in > spot->out;
+    spot->out = MAX(spot->out, g->before), spot->in = MIN(spot->in, g->behind);
+    return spot->in > spot->out;
 }
 
 /* State comes right before it is used, during what is computed before that; and leaves when it has been. */
@@ -364,37 +338,28 @@ static void place_state(const struct survey *v, const struct candidate *c, struc
                     break;
                 in = i;
             }
-        spots[g] = (struct spot){MAX(gap->before, -1), gap->behind == v->n ? v->n : in};
+        spots[g] = (struct spot){gap->before, gap->behind == v->n ? v->n : in};
     }
 }
 
-static void choose_fixed(struct swapper *w)
+static bool choose_fixed(struct swapper *w)
 {
     const struct survey *v = w->survey;
+    bool any = false;
     for (size_t i = 0; i < v->n_candidates; i++) {
         const struct candidate *c = &v->candidates[i];
-        struct spot *spot = &w->plan.spot[c->first];
-        const struct gap *gap = &v->gaps[c->first];
-        if (c->tensor->persistent) {
+        if (c->tensor->persistent)
             place_state(v, c, w->plan.spot);
-            w->plan.fate[i] = SWAP;
-            continue;
-        }
-        bool moves = w->wishes->swap == SWAP_LAYER ? place_by_layer(v, c, spot) : place_by_micro(v, c, spot);
-        spot->out = MAX(spot->out, gap->before), spot->in = MIN(spot->in, gap->behind);
-        if (moves && spot->out < spot->in)
-            w->plan.fate[i] = SWAP;
+        if (c->tensor->persistent || place_by_turn(w, c, &w->plan.spot[c->first]))
+            w->plan.fate[i] = SWAP, any = true;
     }
+    return any;
 }
 
 static bool run_fixed(struct swapper *w, struct pass_report *r)
 {
-    bool any = false;
-    choose_fixed(w);
-    for (size_t i = 0; i < w->survey->n_candidates; i++)
-        any |= w->plan.fate[i] == SWAP;
     find_smallest_budgets(w);
-    if (!any)
+    if (!choose_fixed(w))
         return decline(w, r, "no data of that class waits for another layer or micro-batch");
     try_plan(&w->planner, &w->plan, NULL);
     for (int d = 0; d < w->step->pool->machine->n_devices; d++)

@@ -2,7 +2,8 @@
  *
  * The bound: a device's step is cut in two before a task at which its budget is too small.  What is over must have left
  * before, and comes back behind, or is made again; the two parts follow one another, so their least times add up.  It
- * is a bound only: of several such tasks it looks at one at a time.
+ * is a bound only: of several such tasks it looks at one at a time.  Nor is a step shorter than its data edges let it
+ * be.
  */
 #include "gaps.h"
 
@@ -12,27 +13,20 @@
 
 /* ---- the smallest budget ----------------------------------------------------------------------------------------- */
 
-static const size_t unlimited = (size_t)1 << 50;
-
-size_t find_smallest(struct planner *p, const struct device *d)
+size_t find_smallest(const struct planner *p, const struct device *d)
 {
     const struct survey *v = p->survey;
     struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
     struct swap_plan plan = new_plan(v);
-    q.last_work = MOST_WORK / 40;
-    for (int i = 0; i < v->step->pool->machine->n_devices; i++)
-        q.budget[i] = unlimited;
     try_plan(&q, &plan, NULL);
     size_t low = bytes_in_use(p, d), high = plan.need[d->index];
-    for (int fate = SWAP; fate <= REMAKE; fate++) {
-        try_tight(&q, &plan, d, (enum fate)fate);
-        if (plan.excess == 0)
-            high = MIN(high, plan.need[d->index]);
-    }
     free_plan(&plan);
+    q.any = true;
+    for (int i = 0; i < v->step->pool->machine->n_devices; i++)
+        q.budget[i] = (size_t)1 << 50;
     for (int i = 0; i < 10 && low < high; i++) {
         q.work = 0, q.most = MOST_WORK / 10;
-        q.budget[d->index] = i ? low + (high - low) / 2 : high - 1;
+        q.budget[d->index] = i ? low + (high - low) / 2 : low;
         plan = find_plan(&q);
         if (plan.excess == 0)
             high = plan.need[d->index];
@@ -50,25 +44,22 @@ struct cutting { /* a device's step, cut in two before task `at`: what is over t
     double before, behind; /* seconds of what it computes */
     double made, needed;   /* seconds until the first candidate is made, and from the last one's need on */
     double over;           /* bytes */
-    double remaking;       /* seconds per byte, at least; INFINITY: nothing can be made again */
-    struct copy_speed down, up;
+    double again, out, in; /* seconds per byte, at least: made again, copied; INFINITY: nothing can be */
 };
 
 /* With s bytes swapped, and the others made again. */
 static double bound_with(const struct cutting *c, double s)
 {
-    double again = c->over > s ? (c->over - s) * c->remaking : 0;
-    double out = s > 0 ? c->made + c->down.latency + s * c->down.per_byte : 0;
-    double in = s > 0 ? c->needed + c->up.latency + s * c->up.per_byte : 0;
+    double again = c->over > s ? (c->over - s) * c->again : 0;
+    double out = s > 0 ? c->made + s * c->out : 0, in = s > 0 ? c->needed + s * c->in : 0;
     return fmax(c->before, out) + fmax(c->behind + again, in);
 }
 
 /* It is convex in s: its least value lies at an end, or where one of its two terms bends. */
 static double bound_of(const struct cutting *c, bool swap)
 {
-    double bend[] = {0, swap ? c->over : 0, (c->before - c->made - c->down.latency) / c->down.per_byte,
-                     (c->behind - c->needed - c->up.latency) / c->up.per_byte,
-                     (c->behind + c->over * c->remaking - c->needed - c->up.latency) / (c->up.per_byte + c->remaking)};
+    double bend[] = {0, swap ? c->over : 0, (c->before - c->made) / c->out, (c->behind - c->needed) / c->in,
+                     (c->behind + c->over * c->again - c->needed) / (c->in + c->again)};
     double least = INFINITY;
     for (size_t i = 0; i < COUNT(bend); i++)
         if (swap ? bend[i] >= 0 && bend[i] <= c->over : i == 0)
@@ -109,8 +100,7 @@ static int by_size(const void *a, const void *b)
 static double whole_bytes(double over, double *size, size_t n)
 {
     double large = 0, small = 0;
-    if (n)
-        qsort(size, n, sizeof *size, by_size);
+    qsort(size, n, sizeof *size, by_size);
     for (size_t k = 0; k < n && large < over; k++) {
         large += size[n - 1 - k];
         small += size[k];
@@ -121,43 +111,58 @@ static double whole_bytes(double over, double *size, size_t n)
 static double bound_at(const struct planner *p, const struct device *d, int at, double over, const double *sum)
 {
     const struct survey *v = p->survey;
-    struct cutting c = {sum[at],  sum[v->n] - sum[at], INFINITY,       INFINITY, over,
-                        INFINITY, v->down[d->index],   v->up[d->index]};
+    struct cutting c = {sum[at], sum[v->n] - sum[at], INFINITY, INFINITY, over, 1e30, INFINITY, INFINITY};
     double *size = allocate(v->n_gaps + 1, sizeof *size);
     size_t n = 0;
     bool any_time = false;
     for (size_t g = 0; g < v->n_gaps; g++) {
         const struct gap *gap = &v->gaps[g];
         const struct candidate *candidate = &v->candidates[gap->candidate];
+        double bytes = (double)gap->tensor->bytes;
         if (gap->tensor->device != d || !crosses(gap, at))
             continue;
         any_time |= gap->tensor->persistent || gap->tensor->class != MEM_ACTIVATIONS;
-        size[n++] = (double)gap->tensor->bytes;
+        size[n++] = bytes;
         c.made = fmin(c.made, sum[candidate->maker + 1]);
         c.needed = fmin(c.needed, sum[v->n] - sum[gap->behind]);
+        c.out = fmin(c.out, candidate->out / bytes), c.in = fmin(c.in, candidate->in / bytes);
         if (p->remake && candidate->remakeable)
-            c.remaking = fmin(c.remaking, remaking_rate(v, candidate));
+            c.again = fmin(c.again, remaking_rate(v, candidate));
     }
-    c.remaking = fmin(c.remaking, 1e30);
     c.over = whole_bytes(over, size, n);
     free(size);
     return isfinite(c.made) && !any_time ? bound_of(&c, p->swap) : 0; /* state may leave and come back at any time */
+}
+
+/* What the list takes by itself, in any memory: no task waits for bytes. */
+static double period_of_data(const struct survey *v)
+{
+    struct task **tasks;
+    struct simulation *sim = NULL;
+    struct step *draft = draft_of(v->step, &tasks);
+    depend(draft, false);
+    free(simulate(draft, v->costs, &sim));
+    double period = sim ? sim->period : 0;
+    if (sim)
+        free_simulation(sim);
+    free_draft(draft);
+    free(tasks);
+    return period;
 }
 
 double lower_bound(const struct planner *p, const size_t *budget)
 {
     const struct survey *v = p->survey;
     const struct machine *m = v->step->pool->machine;
-    double bound = p->bare;
+    double bound = p->bare > 0 ? period_of_data(v) : 0;
     for (int d = 0; d < m->n_devices && p->bare > 0; d++) {
-        int64_t *held = bytes_kept(v, &m->device[d]);
         double *sum = seconds_before(v, &m->device[d]);
         for (int i = 0; i < v->n; i++) {
-            double over = (double)held[i] + (double)guard_bytes(&m->device[d]) - (double)budget[d];
+            double over = (double)v->held[d][i] + (double)guard_bytes(&m->device[d]) - (double)budget[d];
             if (over > 0 && v->task[i]->lane == m->device[d].lane[LANE_COMPUTE])
                 bound = fmax(bound, bound_at(p, &m->device[d], i, over, sum));
         }
-        free(held), free(sum);
+        free(sum);
     }
     return bound;
 }

@@ -1,10 +1,10 @@
 /* swap_plan.c - what to keep, to swap and to make again.
  *
  * Every answer comes from trying: the plan is made true in an edit, placed and simulated.  First come plans by rule:
- * whatever is over the budget leaves, the tensor with the furthest next use first (Belady), with some bytes to spare or
- * none; the first k of all; all.  From the best of them on, single tensors get another fate, and pairs where these are
- * few, while it helps; few choices are tried all.  In the end the copies themselves are moved: earlier where something
- * waits for one, else what comes back as late as nothing waits.
+ * whatever is over the budget leaves, the tensor with the furthest next use first (Belady) or what is cheapest to have
+ * again, with some bytes to spare or none; and all.  From the best of them on, single tensors get another fate, and
+ * pairs where these are few, while it helps; few choices are tried all.  In the end what comes too late gets more lead,
+ * and the copies themselves are moved.
  *
  * A plan is better when it needs fewer bytes beyond the budgets, then when the step is shorter, then when it copies
  * less.
@@ -20,7 +20,7 @@ const double MOST_WORK = 6e5;
 
 static const struct way ways[] = {{.lead = 1}, {.lead = 1, .in_first = true}};
 static const struct way more_ways[] = {
-    {.tight = true},
+    {.lead = 0},
     {.lead = 2},
     {.lead = 2, .in_first = true},
     {.lead = 1e6},
@@ -44,7 +44,7 @@ struct swap_plan new_plan(const struct survey *v)
 
 void free_plan(struct swap_plan *p) { free(p->fate), free(p->spot), free(p->need); }
 
-void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from)
+static void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from)
 {
     struct swap_plan old = *to;
     *to = *from;
@@ -67,25 +67,19 @@ static bool is_better(const struct swap_plan *a, const struct swap_plan *b)
 
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
-static void judge(const struct planner *p, struct swap_plan *plan, const struct forecast *f)
+static void judge(const struct planner *p, struct swap_plan *plan, const struct line *l, const struct forecast *f)
 {
     plan->excess = f->why_not ? INFINITY : 0;
     plan->period = isnan(f->period) ? 0 : f->period;
+    plan->moved = 0;
     for (size_t d = 0; d < f->n_devices; d++) {
         plan->need[d] = f->need[d];
         if (f->need[d] > p->budget[d])
             plan->excess += (double)(f->need[d] - p->budget[d]);
     }
-}
-
-static double copied_bytes(const struct survey *v, const struct line *l)
-{
-    double sum = 0;
-    for (size_t g = 0; g < v->n_gaps; g++) {
-        const struct deed *d = &l->deeds[g];
-        sum += (double)v->gaps[g].tensor->bytes * ((d->out != NULL) + (d->in && d->in == d->ready && d->in->copy));
-    }
-    return sum;
+    for (size_t g = 0; g < p->survey->n_gaps; g++)
+        plan->moved += (double)p->survey->gaps[g].tensor->bytes *
+                       ((l->deeds[g].out != NULL) + (l->deeds[g].in && l->deeds[g].in->copy));
 }
 
 void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way)
@@ -97,27 +91,27 @@ void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way)
         choose_spots(v, &l, plan, p->budget, way);
     insert_copies(v, e, &l, plan);
     struct forecast f = try_step(v->step, v->costs);
-    judge(p, plan, &f);
-    plan->moved = copied_bytes(v, &l);
+    judge(p, plan, &l, &f);
     p->work += (double)f.n;
     free_forecast(&f);
     free_line(&l);
     undo(e);
 }
 
-bool is_spent(const struct planner *p) { return p->work > p->most; }
+static bool is_perfect(const struct planner *p, const struct swap_plan *plan)
+{
+    return plan->excess == 0 && (p->any || !is_less(p->bare, plan->period));
+}
 
 /* The same fates in several ways; the plan becomes the best of them. */
 static void try_ways(struct planner *p, struct swap_plan *plan, const struct way *list, size_t n)
 {
     struct swap_plan other = new_plan(p->survey);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !is_perfect(p, plan); i++) {
         copy_plan(p->survey, &other, plan);
         try_plan(p, &other, &list[i]);
         if (is_better(&other, plan))
             copy_plan(p->survey, plan, &other);
-        if (plan->excess == 0 && !is_less(p->bare, plan->period))
-            break;
     }
     free_plan(&other);
 }
@@ -130,34 +124,86 @@ static void try_fates(struct planner *p, struct swap_plan *plan)
         try_ways(p, plan, more_ways, COUNT(more_ways));
 }
 
-/* ---- plans by rule ----------------------------------------------------------------------------------------------- */
-
-enum fate allowed_fate(const struct planner *p, const struct candidate *c, enum fate wish)
+/* A fate that the candidate may have: the one wished for, or else another than KEEP. */
+static enum fate allowed_fate(const struct planner *p, size_t candidate, enum fate wish)
 {
-    bool remake = p->remake && c->remakeable;
-    if (wish == REMAKE)
+    bool remake = p->remake && p->survey->candidates[candidate].remakeable;
+    if (wish == REMAKE || !p->swap)
         return remake ? REMAKE : p->swap ? SWAP : KEEP;
-    return p->swap ? SWAP : remake ? REMAKE : KEEP;
+    return SWAP;
 }
 
-static bool may(const struct planner *p, const struct candidate *c, enum fate fate)
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+struct search {
+    struct planner *p;
+    size_t *list, n; /* candidates that are concerned */
+    double largest;  /* bytes of one */
+    struct swap_plan best[BEST];
+};
+
+static bool is_over(const struct search *s) { return s->p->work > s->p->most || (s->p->any && s->best[0].excess == 0); }
+
+/* With the holes between addresses as they are when all is kept. */
+static double most_held(const struct planner *p, const struct device *d)
 {
-    return fate == KEEP || allowed_fate(p, c, fate) == fate;
+    return (double)p->budget[d->index] - (double)p->holes[d->index];
 }
+
+/* Those around a place that is over the budget. */
+static void list_concerned(struct search *s)
+{
+    const struct survey *v = s->p->survey;
+    s->list = allocate(v->n_candidates + 1, sizeof *s->list);
+    for (size_t c = 0; c < v->n_candidates; c++) {
+        const struct candidate *candidate = &v->candidates[c];
+        bool around = false;
+        for (size_t g = candidate->first; g < candidate->first + candidate->n; g++)
+            for (int i = v->gaps[g].before + 1; i < v->gaps[g].behind; i++)
+                around |= (double)v->held[candidate->device->index][i] > most_held(s->p, candidate->device);
+        if (!around || allowed_fate(s->p, c, SWAP) == KEEP)
+            continue;
+        s->list[s->n++] = c;
+        s->largest = fmax(s->largest, (double)candidate->tensor->bytes);
+    }
+}
+
+/* Tries the plan's fates, and keeps it among the best.  Frees it. */
+static void enter(struct search *s, struct swap_plan *plan)
+{
+    const struct survey *v = s->p->survey;
+    int at = BEST;
+    try_fates(s->p, plan);
+    for (int i = BEST; i-- > 0;) {
+        if (s->best[i].excess == plan->excess &&
+            memcmp(s->best[i].fate, plan->fate, v->n_candidates * sizeof *plan->fate) == 0)
+            at = BEST + 1;
+        at = at <= BEST && is_better(plan, &s->best[i]) ? i : at;
+    }
+    if (at < BEST) {
+        struct swap_plan last = s->best[BEST - 1];
+        memmove(&s->best[at + 1], &s->best[at], (size_t)(BEST - 1 - at) * sizeof last);
+        s->best[at] = *plan;
+        *plan = last;
+    }
+    free_plan(plan);
+}
+
+/* ---- plans by rule ----------------------------------------------------------------------------------------------- */
 
 /* How good it is that this gap's tensor leaves: when it is needed again; or how many bytes a second of work buys, or,
  * where nothing is made again, how many bytes a copy does. */
-static double merit(const struct planner *p, const struct gap *g, enum fate wish, bool by_cost)
+static double merit(const struct planner *p, const struct gap *g, enum fate fate, bool by_cost)
 {
     const struct survey *v = p->survey;
-    const struct candidate *c = &v->candidates[g->candidate];
+    const struct uses *u = &v->uses[g->tensor->id];
+    double seconds = 0;
     if (!by_cost)
         return g->behind;
-    if (allowed_fate(p, c, wish) == SWAP)
+    if (fate == SWAP)
         return (double)g->tensor->bytes;
-    double seconds = 0;
-    for (const struct use *u = &v->use[v->first_use[g->tensor->id]]; u->task >= 0; u++)
-        seconds += u->mode & ACCESS_WRITE ? seconds_alone(v->costs, v->task[u->task]) : 0;
+    for (size_t i = 0; i < u->n; i++)
+        seconds += u->use[i].mode & ACCESS_WRITE ? seconds_alone(v->costs, v->task[u->use[i].task]) : 0;
     return (double)g->tensor->bytes / fmax(seconds, 1e-12);
 }
 
@@ -170,132 +216,89 @@ static const struct gap *best_to_leave(const struct planner *p, const struct swa
     double most = -INFINITY;
     for (size_t g = 0; g < v->n_gaps; g++) {
         const struct gap *gap = &v->gaps[g];
-        if (gap->tensor->device != d || !crosses(gap, position) || plan->fate[gap->candidate] != KEEP ||
-            allowed_fate(p, &v->candidates[gap->candidate], wish) == KEEP)
+        enum fate fate = allowed_fate(p, gap->candidate, wish);
+        if (gap->tensor->device != d || !crosses(gap, position) || plan->fate[gap->candidate] != KEEP || fate == KEEP)
             continue;
-        double now = merit(p, gap, wish, by_cost);
+        double now = merit(p, gap, fate, by_cost);
         if (now > most)
             best = gap, most = now;
     }
     return best;
 }
 
-static void change_fate(const struct survey *v, struct swap_plan *plan, size_t candidate, enum fate fate, int64_t *held)
-{
-    const struct candidate *c = &v->candidates[candidate];
-    plan->fate[candidate] = fate;
-    for (size_t g = c->first; g < c->first + c->n; g++)
-        for (int i = v->gaps[g].before + 1; i < v->gaps[g].behind; i++)
-            held[i] -= (int64_t)c->tensor->bytes;
-}
-
-int64_t *bytes_kept(const struct survey *v, const struct device *d)
-{
-    struct swap_plan none = new_plan(v);
-    struct edit *e = open_edit(v->step);
-    struct line l = open_line(v, e, &none);
-    int64_t *held = bytes_along(v, &l, &none, d);
-    free_line(&l);
-    undo(e);
-    free_plan(&none);
-    return held;
-}
-
-static void evict(const struct planner *p, struct swap_plan *plan, double spare, enum fate wish, bool by_cost)
+static void evict(const struct planner *p, struct swap_plan *plan, const struct device *d, double most, enum fate wish,
+                  bool by_cost)
 {
     const struct survey *v = p->survey;
-    const struct machine *m = v->step->pool->machine;
-    for (int d = 0; d < m->n_devices; d++) {
-        int64_t *held = bytes_kept(v, &m->device[d]);
-        double most = (double)p->budget[d] - (double)guard_bytes(&m->device[d]) - spare;
-        for (int i = 0; i < v->n; i++)
-            for (const struct gap *g; (double)held[i] > most;) {
-                if (!(g = best_to_leave(p, plan, &m->device[d], i, wish, by_cost)))
-                    break;
-                change_fate(v, plan, g->candidate, allowed_fate(p, &v->candidates[g->candidate], wish), held);
-            }
-        free(held);
-    }
+    double *gone = allocate((size_t)v->n, sizeof *gone);
+    for (int i = 0; i < v->n; i++)
+        while ((double)v->held[d->index][i] - gone[i] > most) {
+            const struct gap *best = best_to_leave(p, plan, d, i, wish, by_cost);
+            if (!best)
+                break;
+            const struct candidate *c = &v->candidates[best->candidate];
+            plan->fate[best->candidate] = allowed_fate(p, best->candidate, wish);
+            for (size_t g = c->first; g < c->first + c->n; g++)
+                for (int k = v->gaps[g].before + 1; k < v->gaps[g].behind; k++)
+                    gone[k] += (double)c->tensor->bytes;
+        }
+    free(gone);
 }
 
-/* Which candidates lie around a place that is over the budget; how many. */
-static size_t list_concerned(const struct planner *p, size_t *list)
+/* No other layer touches it. */
+static bool is_of_one_layer(const struct survey *v, const struct candidate *c)
 {
-    const struct survey *v = p->survey;
-    size_t n = 0;
-    const struct machine *m = v->step->pool->machine;
-    int64_t **held = allocate(n_devices(v), sizeof *held);
-    for (int d = 0; d < m->n_devices; d++)
-        held[d] = bytes_kept(v, &m->device[d]);
-    for (size_t c = 0; c < v->n_candidates; c++) {
-        bool around = false;
-        int d = v->candidates[c].tensor->device->index;
-        double most = (double)p->budget[d] - (double)guard_bytes(&m->device[d]);
-        for (size_t g = v->candidates[c].first; g < v->candidates[c].first + v->candidates[c].n; g++)
-            for (int i = v->gaps[g].before + 1; i < v->gaps[g].behind && !around; i++)
-                around = (double)held[d][i] > most;
-        if (around && allowed_fate(p, &v->candidates[c], SWAP) != KEEP)
-            list[n++] = c;
-    }
-    for (int d = 0; d < m->n_devices; d++)
-        free(held[d]);
-    free(held);
-    return n;
+    const struct uses *u = &v->uses[c->tensor->id];
+    bool same = v->task[c->maker]->layer >= 0;
+    for (size_t i = 0; i < u->n; i++)
+        same &= v->task[u->use[i].task]->layer == v->task[c->maker]->layer;
+    return same;
 }
 
-struct search {
-    struct planner *p;
-    size_t *list, n; /* candidates that are concerned */
-    double largest;  /* bytes of one */
-    struct swap_plan best[BEST];
-};
-
-static void keep_if_good(struct search *s, const struct swap_plan *plan)
+/* Between layers all is kept, within them nothing: Chen et al. 2016. */
+static void start_by_layer(struct search *s, enum fate wish)
 {
-    const struct survey *v = s->p->survey;
-    for (int i = 0; i < BEST; i++)
-        if (s->best[i].excess == plan->excess &&
-            memcmp(s->best[i].fate, plan->fate, v->n_candidates * sizeof *plan->fate) == 0)
-            return;
-    for (int i = 0; i < BEST; i++) {
-        if (!is_better(plan, &s->best[i]))
-            continue;
-        struct swap_plan last = s->best[BEST - 1];
-        memmove(&s->best[i + 1], &s->best[i], (size_t)(BEST - 1 - i) * sizeof last);
-        s->best[i] = last;
-        copy_plan(v, &s->best[i], plan);
-        return;
-    }
-}
-
-static void start_with(struct search *s, size_t first, size_t end, enum fate wish)
-{
-    if (is_spent(s->p))
-        return;
     struct swap_plan plan = new_plan(s->p->survey);
-    for (size_t i = first; i < end; i++)
-        plan.fate[s->list[i]] = allowed_fate(s->p, &s->p->survey->candidates[s->list[i]], wish);
-    try_fates(s->p, &plan);
-    keep_if_good(s, &plan);
-    free_plan(&plan);
+    for (size_t i = 0; i < s->n; i++)
+        if (is_of_one_layer(s->p->survey, &s->p->survey->candidates[s->list[i]]))
+            plan.fate[s->list[i]] = allowed_fate(s->p, s->list[i], wish);
+    enter(s, &plan);
 }
 
 static void start_by_rule(struct search *s)
 {
-    static const double spare[] = {0, 1, 2, 4, 8};
-    for (int wish = SWAP; wish <= REMAKE; wish++) {
-        for (size_t i = 0; i < 2 * COUNT(spare) && !is_spent(s->p); i++) {
+    static const double spare[] = {0, 1, 2, 4, 8, 1e30};
+    const struct machine *m = s->p->survey->step->pool->machine;
+    for (int wish = SWAP; wish <= REMAKE && !is_over(s); wish++) {
+        start_by_layer(s, (enum fate)wish);
+        for (size_t i = 0; i < 2 * COUNT(spare) && !is_over(s); i++) {
             struct swap_plan plan = new_plan(s->p->survey);
-            evict(s->p, &plan, spare[i / 2] * s->largest, (enum fate)wish, i % 2 == 1);
-            try_fates(s->p, &plan);
-            keep_if_good(s, &plan);
-            free_plan(&plan);
-        }
-        for (size_t part = 1; part <= 4; part++) {
-            start_with(s, 0, s->n * part / 4, (enum fate)wish);
-            start_with(s, s->n - s->n * part / 4, s->n, (enum fate)wish);
+            for (int d = 0; d < m->n_devices; d++)
+                evict(s->p, &plan, &m->device[d], most_held(s->p, &m->device[d]) - spare[i / 2] * s->largest,
+                      (enum fate)wish, i % 2 == 1);
+            enter(s, &plan);
         }
     }
+}
+
+/* All combinations of fates, where these are few. */
+static bool try_all(struct search *s)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < s->n && n <= ALL_TRIED; i++)
+        n *= allowed_fate(s->p, s->list[i], SWAP) != allowed_fate(s->p, s->list[i], REMAKE) ? 3 : 2;
+    for (size_t k = 0; k < n && n <= ALL_TRIED; k++) {
+        struct swap_plan plan = new_plan(s->p->survey);
+        size_t rest = k;
+        for (size_t i = 0; i < s->n; i++) {
+            enum fate fates[] = {KEEP, allowed_fate(s->p, s->list[i], SWAP), allowed_fate(s->p, s->list[i], REMAKE)};
+            size_t of = fates[1] != fates[2] ? 3 : 2;
+            plan.fate[s->list[i]] = fates[rest % of];
+            rest /= of;
+        }
+        enter(s, &plan);
+    }
+    return n <= ALL_TRIED;
 }
 
 /* ---- other fates ------------------------------------------------------------------------------------------------- */
@@ -305,13 +308,15 @@ static bool flip(struct search *s, struct swap_plan *plan, const size_t *list, c
 {
     const struct survey *v = s->p->survey;
     bool differs = false;
+    if (is_over(s))
+        return false;
     struct swap_plan other = new_plan(v);
     copy_plan(v, &other, plan);
-    for (size_t i = 0; i < n; i++) {
-        enum fate fate = may(s->p, &v->candidates[list[i]], fates[i]) ? fates[i] : plan->fate[list[i]];
-        differs |= other.fate[list[i]] != fate;
-        other.fate[list[i]] = fate;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (fates[i] == KEEP || allowed_fate(s->p, list[i], fates[i]) == fates[i]) {
+            differs |= other.fate[list[i]] != fates[i];
+            other.fate[list[i]] = fates[i];
+        }
     if (differs)
         try_fates(s->p, &other);
     differs = differs && is_better(&other, plan);
@@ -324,41 +329,35 @@ static bool flip(struct search *s, struct swap_plan *plan, const size_t *list, c
 static bool flip_singles(struct search *s, struct swap_plan *plan)
 {
     bool better = false;
-    for (size_t i = 0; i < s->n && !is_spent(s->p); i++)
+    for (size_t i = 0; i < s->n; i++)
         for (int fate = KEEP; fate <= REMAKE; fate++)
             better |= flip(s, plan, &s->list[i], &(enum fate){(enum fate)fate}, 1);
     return better;
 }
 
-/* All that have the name of this one: the same tensor of other layers and micro-batches. */
-static bool flip_family(struct search *s, struct swap_plan *plan, size_t of, size_t *family, enum fate *fates)
+static const char *name_of(const struct search *s, size_t i)
 {
-    const struct survey *v = s->p->survey;
-    size_t n = 0;
-    bool better = false;
-    for (size_t i = 0; i < s->n; i++) {
-        bool same = strcmp(v->candidates[s->list[i]].tensor->name, v->candidates[s->list[of]].tensor->name) == 0;
-        if (same && i < of)
-            return false; /* has had its turn */
-        if (same)
-            family[n++] = s->list[i];
-    }
-    for (int fate = KEEP; fate <= REMAKE && n > 1; fate++) {
-        for (size_t i = 0; i < n; i++)
-            fates[i] = (enum fate)fate;
-        better |= flip(s, plan, family, fates, n);
-    }
-    return better;
+    return s->p->survey->candidates[s->list[i]].tensor->name;
 }
 
+/* All of one name: the same tensor of other layers and micro-batches. */
 static bool flip_families(struct search *s, struct swap_plan *plan)
 {
-    bool better = false;
+    bool better = false, *had = allocate(s->n + 1, sizeof *had);
     size_t *family = allocate(s->n + 1, sizeof *family);
     enum fate *fates = allocate(s->n + 1, sizeof *fates);
-    for (size_t i = 0; i < s->n && !is_spent(s->p); i++)
-        better |= flip_family(s, plan, i, family, fates);
-    free(family), free(fates);
+    for (size_t of = 0; of < s->n; of++) {
+        size_t n = 0;
+        for (size_t i = of; i < s->n && !had[of]; i++)
+            if (strcmp(name_of(s, i), name_of(s, of)) == 0)
+                family[n++] = s->list[i], had[i] = i > of;
+        for (int fate = KEEP; fate <= REMAKE && n > 1; fate++) {
+            for (size_t i = 0; i < n; i++)
+                fates[i] = (enum fate)fate;
+            better |= flip(s, plan, family, fates, n);
+        }
+    }
+    free(had), free(family), free(fates);
     return better;
 }
 
@@ -366,7 +365,7 @@ static bool flip_pairs(struct search *s, struct swap_plan *plan)
 {
     bool better = false;
     for (size_t i = 0; i < s->n; i++)
-        for (size_t k = i + 1; k < s->n && !is_spent(s->p); k++)
+        for (size_t k = i + 1; k < s->n; k++)
             for (int fates = 0; fates < 9; fates++) {
                 enum fate both[] = {(enum fate)(fates / 3), (enum fate)(fates % 3)};
                 size_t pair[] = {s->list[i], s->list[k]};
@@ -377,17 +376,10 @@ static bool flip_pairs(struct search *s, struct swap_plan *plan)
 }
 
 /* Of many, what is good enough stays as it is, though some bytes more are copied than must be. */
-static bool is_good(const struct search *s, const struct swap_plan *plan)
-{
-    return s->n > FEW && plan->excess == 0 && plan->period <= s->p->bare * (1 + 1e-5);
-}
-
 static void improve(struct search *s, struct swap_plan *plan)
 {
-    bool better = true;
-    if (is_good(s, plan))
-        flip_families(s, plan);
-    while (better && !is_spent(s->p) && !is_good(s, plan)) {
+    bool better = flip_families(s, plan) || true;
+    while (better && !is_over(s) && !(s->n > FEW && plan->excess == 0 && plan->period <= s->p->bare * (1 + 1e-5))) {
         better = s->n > FEW && flip_families(s, plan);
         better |= flip_singles(s, plan);
         if (!better && s->n <= FEW)
@@ -395,38 +387,76 @@ static void improve(struct search *s, struct swap_plan *plan)
     }
 }
 
-/* All combinations of fates, where these are few. */
-static bool try_all(struct search *s)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < s->n && n <= ALL_TRIED; i++)
-        n *= s->p->swap && s->p->remake && s->p->survey->candidates[s->list[i]].remakeable ? 3 : 2;
-    if (n > ALL_TRIED)
-        return false;
-    for (size_t k = 0; k < n; k++) {
-        struct swap_plan plan = new_plan(s->p->survey);
-        size_t rest = k;
-        for (size_t i = 0; i < s->n; i++) {
-            const struct candidate *c = &s->p->survey->candidates[s->list[i]];
-            bool three = s->p->swap && s->p->remake && c->remakeable;
-            plan.fate[s->list[i]] = three ? (enum fate)(rest % 3) : rest % 2 ? allowed_fate(s->p, c, SWAP) : KEEP;
-            rest /= three ? 3 : 2;
-        }
-        try_fates(s->p, &plan);
-        keep_if_good(s, &plan);
-        free_plan(&plan);
-    }
-    return true;
-}
-
 /* ---- other spots ------------------------------------------------------------------------------------------------- */
 
-static bool shift(struct planner *p, struct swap_plan *plan, size_t gap, int out, int in)
+/* Each copy earlier or later by so many places. */
+static bool shift_all(struct planner *p, struct swap_plan *plan, const struct line *l, int by)
 {
     const struct survey *v = p->survey;
+    bool better = false;
     struct swap_plan other = new_plan(v);
+    for (size_t i = 0; i < 4 * l->n_stretches && p->work < p->most && !is_perfect(p, plan); i++) {
+        const struct stretch *s = &l->out[i / 4];
+        copy_plan(v, &other, plan);
+        struct spot *spot = &other.spot[s->gap];
+        *(i % 4 < 2 ? &spot->out : &spot->in) += i % 4 == 1 || i % 4 == 2 ? -by : by;
+        if (spot->out < s->begin || spot->in > s->end || spot->out >= spot->in)
+            continue;
+        try_plan(p, &other, NULL);
+        if (is_better(&other, plan))
+            copy_plan(v, plan, &other), better = true;
+    }
+    free_plan(&other);
+    return better;
+}
+
+/* A line that is no longer edited: its places only. */
+static struct line peek_line(const struct survey *v, const struct swap_plan *plan)
+{
+    struct edit *e = open_edit(v->step);
+    struct line l = open_line(v, e, plan);
+    undo(e);
+    return l;
+}
+
+/* How long each reader waits for what comes back, by gap; 0 where it does not.  Its device could have gone on. */
+static double *list_waits(const struct survey *v, const struct line *l, const struct forecast *f)
+{
+    size_t *at = allocate(v->step->n, sizeof *at);
+    double *waits = allocate(v->n_gaps + 1, sizeof *waits);
+    for (size_t i = 0; i < f->n; i++)
+        at[f->task[i]->index] = i;
+    for (size_t k = 0; k < l->n_stretches && f->span; k++) {
+        const struct deed *d = &l->deeds[l->in[k].gap];
+        double before = 0;
+        for (size_t i = d->in ? at[d->reader->index] : 0; i-- > 0 && before == 0;)
+            before = f->task[i]->lane == d->reader->lane ? f->span[i].end : 0;
+        if (d->in)
+            waits[l->in[k].gap] = fmin(f->span[at[d->in->index]].end, f->span[at[d->reader->index]].start) - before;
+    }
+    free(at);
+    return waits;
+}
+
+bool lead_more(struct planner *p, struct swap_plan *plan)
+{
+    struct survey *v = p->survey;
+    struct swap_plan other = new_plan(v);
+    struct edit *e = open_edit(v->step);
+    struct line l = follow_plan(v, e, plan);
+    struct forecast f = try_step(v->step, v->costs);
+    double *waits = list_waits(v, &l, &f);
+    undo(e);
     copy_plan(v, &other, plan);
-    other.spot[gap] = (struct spot){plan->spot[gap].out + out, plan->spot[gap].in + in};
+    for (size_t k = 0; k < l.n_stretches; k++) {
+        struct spot *spot = &other.spot[l.in[k].gap];
+        double from = spot->in < l.n ? l.start[spot->in] - waits[l.in[k].gap] : 0;
+        for (bool late = waits[l.in[k].gap] > 1e-9 * plan->period; late && spot->in - 1 > spot->out; spot->in--)
+            late = l.start[spot->in - 1] > from;
+    }
+    free(waits);
+    free_forecast(&f);
+    free_line(&l);
     try_plan(p, &other, NULL);
     bool better = is_better(&other, plan);
     if (better)
@@ -435,181 +465,80 @@ static bool shift(struct planner *p, struct swap_plan *plan, size_t gap, int out
     return better;
 }
 
-struct reach { /* how far a gap's copies may be moved, and the line's length */
-    int begin, end;
-};
-
-/* Of each gap that is swapped; in the line of these fates. */
-static struct reach *list_reaches(const struct planner *p, const struct swap_plan *plan)
-{
-    struct survey *v = p->survey;
-    struct reach *reach = allocate(v->n_gaps + 1, sizeof *reach);
-    struct edit *e = open_edit(v->step);
-    struct line l = open_line(v, e, plan);
-    for (size_t g = 0; g < v->n_gaps; g++)
-        reach[g] = (struct reach){gap_begins(v, &l, g), gap_ends(v, &l, g)};
-    free_line(&l);
-    undo(e);
-    return reach;
-}
-
-static bool shift_within(struct planner *p, struct swap_plan *plan, size_t g, const struct reach *r, int out, int in)
-{
-    struct spot s = {plan->spot[g].out + out, plan->spot[g].in + in};
-    if (s.out < r->begin || s.in > r->end || s.out >= s.in)
-        return false;
-    return shift(p, plan, g, out, in);
-}
-
-static bool shift_all(struct planner *p, struct swap_plan *plan, const struct reach *reach, int by)
-{
-    bool better = false;
-    for (size_t g = 0; g < p->survey->n_gaps && !is_spent(p); g++)
-        for (int way = 0; way < 4 && leaves(p->survey, plan, g); way++)
-            better |= shift_within(p, plan, g, &reach[g],
-                                   way == 0   ? by
-                                   : way == 1 ? -by
-                                              : 0,
-                                   way == 2   ? -by
-                                   : way == 3 ? by
-                                              : 0);
-    return better;
-}
-
-/* What comes back later, as late as the period stays: the last needed first. */
-static void delay_ins(struct planner *p, struct swap_plan *plan, const struct reach *reach)
-{
-    struct survey *v = p->survey;
-    struct swap_plan other = new_plan(v);
-    for (size_t g = v->n_gaps; g-- > 0 && !is_spent(p);) {
-        if (!leaves(v, plan, g) || v->gaps[g].behind == v->n)
-            continue;
-        int low = plan->spot[g].in, high = reach[g].end;
-        while (low < high && !is_spent(p)) {
-            int middle = (low + high + 1) / 2;
-            copy_plan(v, &other, plan);
-            other.spot[g].in = middle;
-            try_plan(p, &other, NULL);
-            if (other.excess > plan->excess || is_less(plan->period, other.period))
-                high = middle - 1;
-            else
-                copy_plan(v, plan, &other), low = middle;
-        }
-    }
-    free_plan(&other);
-}
-
 static void polish(struct planner *p, struct swap_plan *plan)
 {
-    bool better = plan->excess > 0 || is_less(p->bare, plan->period);
-    struct reach *reach;
-    p->most += p->last_work;
-    if (better)
-        try_ways(p, plan, more_ways, COUNT(more_ways));
-    reach = list_reaches(p, plan);
-    while (better && (plan->excess > 0 || is_less(p->bare, plan->period)) && !is_spent(p)) {
-        better = false;
+    p->most = p->work + p->most / 2;
+    try_ways(p, plan, more_ways, COUNT(more_ways));
+    struct line l = peek_line(p->survey, plan);
+    for (bool better = true; better && p->work < p->most && !is_perfect(p, plan);) {
+        better = lead_more(p, plan);
         for (int by = 8; by > 0; by /= 2)
-            better |= shift_all(p, plan, reach, by);
+            better |= shift_all(p, plan, &l, by);
     }
-    if (plan->excess == 0)
-        delay_ins(p, plan, reach);
-    free(reach);
+    free_line(&l);
 }
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
 
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake)
 {
-    struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK, .last_work = MOST_WORK / 2};
+    struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK};
     p.budget = allocate(n_devices(v), sizeof *p.budget);
     memcpy(p.budget, budget, n_devices(v) * sizeof *budget);
     struct swap_plan none = new_plan(v);
     try_plan(&p, &none, NULL);
     p.bare = none.period;
+    p.holes = allocate(n_devices(v), sizeof *p.holes);
+    for (int d = 0; d < v->step->pool->machine->n_devices; d++) {
+        size_t most = 0;
+        for (int i = 0; i < v->n; i++)
+            most = MAX(most, v->held[d][i]);
+        p.holes[d] = none.need[d] - most;
+    }
     free_plan(&none);
     return p;
 }
 
-void try_tight(struct planner *p, struct swap_plan *plan, const struct device *d, enum fate fate)
+void close_planner(struct planner *p) { free(p->budget), free(p->holes); }
+
+size_t bytes_in_use(const struct planner *p, const struct device *d)
 {
     const struct survey *v = p->survey;
-    for (size_t c = 0; c < v->n_candidates; c++)
-        if (v->candidates[c].tensor->device == d)
-            plan->fate[c] = allowed_fate(p, &v->candidates[c], fate);
-    try_plan(p, plan, &(struct way){.tight = true});
-}
-
-size_t bytes_in_use(struct planner *p, const struct device *d)
-{
-    struct survey *v = p->survey;
     struct swap_plan plan = new_plan(v);
     int64_t most = 0;
     for (size_t c = 0; c < v->n_candidates; c++)
-        plan.fate[c] = allowed_fate(p, &v->candidates[c], SWAP) == KEEP ? KEEP : SWAP;
-    struct edit *e = open_edit(v->step);
-    struct line l = open_line(v, e, &plan);
-    int64_t *held = bytes_along(v, &l, &plan, d);
+        plan.fate[c] = allowed_fate(p, c, SWAP) == KEEP ? KEEP : SWAP;
+    struct line l = peek_line(v, &plan);
+    int64_t *held = bytes_along(v, &l, d);
     for (int i = 0; i < l.n; i++)
         most = MAX(most, held[i]);
     free(held);
     free_line(&l);
-    undo(e);
     free_plan(&plan);
     return (size_t)most + guard_bytes(d);
 }
 
-bool tight_plan(struct planner *p, struct swap_plan *plan, enum fate fate)
+static void promote(struct search *s, int i)
 {
-    const struct machine *m = p->survey->step->pool->machine;
-    bool possible = true;
-    for (int d = 0; d < m->n_devices; d++) {
-        try_tight(p, plan, &m->device[d], fate);
-        possible &= p->budget[d] >= bytes_in_use(p, &m->device[d]);
-    }
-    return possible;
-}
-
-void close_planner(struct planner *p) { free(p->budget); }
-
-/* Where addresses leave holes, what holds the least at a time may fit when nothing else does. */
-static void fall_back(struct planner *p, struct swap_plan *plan)
-{
-    struct swap_plan tight = new_plan(p->survey);
-    for (int fate = SWAP; fate <= REMAKE && plan->excess > 0; fate++) {
-        tight_plan(p, &tight, (enum fate)fate);
-        if (is_better(&tight, plan))
-            copy_plan(p->survey, plan, &tight);
-    }
-    free_plan(&tight);
+    struct swap_plan first = s->best[0];
+    if (is_better(&s->best[i], &first))
+        s->best[0] = s->best[i], s->best[i] = first;
 }
 
 struct swap_plan find_plan(struct planner *p)
 {
     const struct survey *v = p->survey;
-    struct search s = {.p = p, .list = allocate(v->n_candidates + 1, sizeof *s.list)};
-    s.n = list_concerned(p, s.list);
-    for (size_t i = 0; i < s.n; i++)
-        s.largest = fmax(s.largest, (double)v->candidates[s.list[i]].tensor->bytes);
+    struct search s = {.p = p};
+    list_concerned(&s);
     for (int i = 0; i < BEST; i++)
         s.best[i] = new_plan(v);
-    if (!try_all(&s)) {
+    if (!try_all(&s) || s.best[0].excess > 0) {
         start_by_rule(&s);
-        struct swap_plan found = new_plan(v);
-        for (int i = 0; i < (s.n <= SOME ? BEST : 1); i++) {
-            improve(&s, &s.best[i]);
-            if (is_better(&s.best[i], &found))
-                copy_plan(v, &found, &s.best[i]);
-        }
-        copy_plan(v, &s.best[0], &found);
-        free_plan(&found);
+        for (int i = 0; i < (s.n <= SOME ? BEST : 1); i++)
+            improve(&s, &s.best[i]), promote(&s, i);
     }
-    for (int i = 0; i < BEST && (i == 0 || s.best[0].excess > 0); i++) {
-        polish(p, &s.best[i]);
-        if (i > 0 && is_better(&s.best[i], &s.best[0]))
-            copy_plan(v, &s.best[0], &s.best[i]);
-    }
-    fall_back(p, &s.best[0]);
+    for (int i = 0; i < BEST && (i == 0 || s.n <= SOME || s.best[0].excess > 0); i++)
+        polish(p, &s.best[i]), promote(&s, i);
     for (int i = 1; i < BEST; i++)
         free_plan(&s.best[i]);
     free(s.list);

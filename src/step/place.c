@@ -3,8 +3,9 @@
  * List position decides how long bytes are held: a tensor lives from the first task that touches it to the last one.
  * Two tensors of one list may share bytes when these spans do not meet; tensors of different lists always may, since
  * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order
- * they were made; then the others, largest first, each at the lowest address that is free for its whole life.  (Offline
- * "greedy by size": within a few percent of the most bytes ever live at once, which is the lower bound.)
+ * they were made; then the others, largest first, of equal ones the earliest, each at the lowest address that is free
+ * for its whole life. (Offline "greedy by size": within a few percent of the most bytes ever live at once, which is the
+ * lower bound.)
  *
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
  *
@@ -219,6 +220,8 @@ static int by_turn(const void *a, const void *b)
         return y->persistent - x->persistent;
     if (!x->persistent && x->bytes != y->bytes)
         return COMPARE(y->bytes, x->bytes);
+    if (!x->persistent && x->first != y->first)
+        return x->first - y->first;
     return x->id - y->id;
 }
 

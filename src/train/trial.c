@@ -190,18 +190,32 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-/* A plan is asked for, and no file says how long tasks take, or what the plan is. */
-static bool needs_trial(const struct settings *s)
+static bool plans_overlap(const struct settings *s)
 {
     enum overlap o = wishes_of(s).overlap;
     bool plans = o == OVERLAP_PLAN || o == OVERLAP_LOCAL || o == OVERLAP_SLACK;
-    return plans && !s->profile && !s->pace && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
+    return plans && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
+}
+
+/* The planner of swaps had something to do: without times its plan only fits. */
+static bool has_swapped(const struct trainer *t)
+{
+    struct wishes w = wishes_of(t->settings);
+    bool swapped = false;
+    for (size_t i = 0; i < t->n_passes; i++) {
+        bool planned = (strcmp(t->passes[i].pass->name, "swap") == 0 && w.swap == SWAP_AUTO) ||
+                       (strcmp(t->passes[i].pass->name, "recompute") == 0 && w.recompute == RECOMPUTE_AUTO);
+        swapped |= planned && !t->passes[i].declined;
+    }
+    return swapped;
 }
 
 void run_trial_for(struct settings *s)
 {
+    struct wishes w = wishes_of(s);
     struct settings plain = *s;
-    if (!needs_trial(s))
+    bool swaps = w.swap == SWAP_AUTO || w.recompute == RECOMPUTE_AUTO;
+    if (s->profile || s->pace || !(swaps || plans_overlap(s)))
         return;
     plain.overlap = "off";
     plain.overlap_plan = plain.trace = plain.log = plain.save = NULL;
@@ -209,6 +223,7 @@ void run_trial_for(struct settings *s)
     plain.delay_seed = -1;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
-    s->costs = measure_costs(t);
+    if (plans_overlap(s) || has_swapped(t))
+        s->costs = measure_costs(t);
     free_trainer(t);
 }
