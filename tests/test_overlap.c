@@ -441,6 +441,43 @@ static struct state train(const char *words, bool serial, int64_t delay_seed)
     return all;
 }
 
+/* Where the first such task stands; the list's end: nowhere. */
+static size_t find_role(const struct step *s, enum role role, int layer, int micro)
+{
+    size_t i = 0;
+    while (i < s->n && (s->task[i]->role != role || s->task[i]->layer != layer || s->task[i]->micro != micro))
+        i++;
+    return i;
+}
+
+/* Without clipping each layer is updated right behind its last backward, at the latest behind the next layer's where
+ * gradients are summed, and no update follows from the norm. */
+static void test_updates_wait_for_nothing(void **state)
+{
+    (void)state;
+    need_own_products();
+    static const char *const mesh[] = {"-d 0:0", "-d 0:0 --micro-batch 2", "-d 0:0x2", "-d 0:0x2 --zero 3",
+                                       "-d 0:0x2 --mesh tp=2"};
+    for (size_t i = 0; i < COUNT(mesh); i++)
+        for (int clip = 0; clip < 2; clip++) {
+            char *words = format_string("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
+            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, true, false);
+            const struct step *s = t->train;
+            size_t norm = 0;
+            for (size_t k = 0; k < s->n; k++)
+                norm = strcmp(s->task[k]->name, "norm.finish") == 0 ? k : norm;
+            for (int layer = 0; layer < 4; layer++) {
+                size_t first = find_role(s, ROLE_UPDATE, layer, -1);
+                size_t next = find_role(s, ROLE_BACKWARD, layer - 1 - (t->mesh.dp > 1), t->micros - 1);
+                if ((first < norm) != (clip == 0) || (clip == 0 && layer > 1 && first > next))
+                    test_failed("%s, layer %d: update at %zu, norm at %zu, next backward at %zu\n", words, layer, first,
+                                norm, next);
+            }
+            free_trainer(t);
+            free(words);
+        }
+}
+
 static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
 
 /* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
@@ -479,13 +516,10 @@ static void test_what_cannot_be_planned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_choice),
-        cmocka_unit_test(test_no_list_is_better),
-        cmocka_unit_test(test_the_example),
-        cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_plans_as_text),
-        cmocka_unit_test(test_bits_on_meshes),
-        cmocka_unit_test(test_what_cannot_be_planned),
+        cmocka_unit_test(test_best_choice),    cmocka_unit_test(test_no_list_is_better),
+        cmocka_unit_test(test_the_example),    cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_plans_as_text),  cmocka_unit_test(test_updates_wait_for_nothing),
+        cmocka_unit_test(test_bits_on_meshes), cmocka_unit_test(test_what_cannot_be_planned),
     };
     return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);
 }
