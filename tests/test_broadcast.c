@@ -300,7 +300,9 @@ static void test_refused(void **state)
     assert_true(json_is_null(json_object_get(r, "period_ms")) || number_of(r, "period_ms") > 0);
     json_decref(all);
     free(words);
-    struct ran ran = run_yard("plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
+    struct ran ran = run_yard("plan --model tiny --batch 4 -d 0:0x2 --zero 3 --broadcast-queues 2");
+    assert_non_null(strstr(ran.out, "pass broadcast declines: with --zero 3 nothing is sent behind updates"));
+    ran = run_yard("plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
     assert_int_equal(ran.code, EXIT_USAGE);
     assert_non_null(strstr(ran.err, "no queue is left"));
     path = write_file("shape.txt", shapes[0].text, strlen(shapes[0].text));

@@ -513,13 +513,26 @@ static void test_what_cannot_be_planned(void **state)
     assert_non_null(strstr(ran.err, "is the plan of --overlap plan"));
 }
 
+/* A plan needs times: bench takes them by a trial, as train does. */
+static void test_bench_makes_a_plan(void **state)
+{
+    (void)state;
+    struct ran ran = run_yard("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap slack");
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *bench = json_load_file(ran.stdout_path, 0, NULL), *train = json_object_get(bench, "train");
+    assert_true(json_number_value(json_object_get(train, "tokens_per_s")) > 0);
+    assert_true(json_is_real(json_object_get(json_array_get(json_object_get(train, "passes"), 0), "slack_ms")));
+    json_decref(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_choice),    cmocka_unit_test(test_no_list_is_better),
-        cmocka_unit_test(test_the_example),    cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_plans_as_text),  cmocka_unit_test(test_updates_wait_for_nothing),
-        cmocka_unit_test(test_bits_on_meshes), cmocka_unit_test(test_what_cannot_be_planned),
+        cmocka_unit_test(test_best_choice),        cmocka_unit_test(test_no_list_is_better),
+        cmocka_unit_test(test_the_example),        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_plans_as_text),      cmocka_unit_test(test_updates_wait_for_nothing),
+        cmocka_unit_test(test_bits_on_meshes),     cmocka_unit_test(test_what_cannot_be_planned),
+        cmocka_unit_test(test_bench_makes_a_plan),
     };
     return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);
 }

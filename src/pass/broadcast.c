@@ -472,7 +472,10 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w
     if (any && b.wishes->slices < b.queues - first_sender(&b))
         warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.wishes->slices,
              b.queues - first_sender(&b));
-    r->reason = any ? describe(&b, &p) : copy_string("the list has no copy of role broadcast between devices");
+    r->reason = any         ? describe(&b, &p)
+                : w->gather ? copy_string("with --zero 3 nothing is sent behind updates: parameters are gathered from "
+                                          "their shards when they are used")
+                            : copy_string("the list has no copy of role broadcast between devices");
     r->fields = json_pack("{s:o, s:o, s:s, s:o, s:o}", "queues", queues_json(&b), "bound_ms", milliseconds(p.bound),
                           "bound", p.staged ? "staged" : "direct", "one_queue_ms", milliseconds(p.one_queue),
                           "period_ms", milliseconds(p.sliced));

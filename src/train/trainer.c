@@ -497,7 +497,7 @@ void free_trainer(struct trainer *t)
     free_mesh(&t->mesh);
     free_pool(t->pool);
     close_machine(t->machine);
-    if (t->costs)
+    if (t->costs && t->costs != t->settings->costs)
         free_costs(t->costs);
     json_decref(t->record);
     if (t->data)

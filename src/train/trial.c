@@ -195,7 +195,7 @@ static bool needs_trial(const struct settings *s)
 {
     enum overlap o = wishes_of(s).overlap;
     bool plans = o == OVERLAP_PLAN || o == OVERLAP_LOCAL || o == OVERLAP_SLACK;
-    return plans && !s->profile && !s->pace && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
+    return plans && !s->profile && !s->hardware && !s->pace && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
 }
 
 void run_trial_for(struct settings *s)
