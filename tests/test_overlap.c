@@ -478,6 +478,25 @@ static void test_updates_wait_for_nothing(void **state)
         }
 }
 
+/* Pieces of a gradient come down in the order in which the CPU takes them. */
+static void test_pieces_come_in_order(void **state)
+{
+    (void)state;
+    struct ran ran = run_yard("plan --model char --vocab 50257 --clip 0 --hardware data/hardware/workstation.txt "
+                              "--overlap all-cpu --print-list");
+    assert_int_equal(ran.code, EXIT_OK);
+    char *list = read_text(ran.stdout_path);
+    unsigned long end = 0, n = 0, first;
+    for (const char *at = list; (at = strstr(at, "copy overlap.down host.grad.0")); at++) {
+        assert_int_equal(sscanf(strstr(at, " grad.0["), " grad.0[%lu:", &first), 1);
+        assert_int_equal(first, end);
+        assert_int_equal(sscanf(strchr(strstr(at, " grad.0["), ':'), ":%lu", &end), 1);
+        n++;
+    }
+    assert_true(n > 2);
+    free(list);
+}
+
 static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
 
 /* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
@@ -528,10 +547,15 @@ static void test_bench_makes_a_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_choice),        cmocka_unit_test(test_no_list_is_better),
-        cmocka_unit_test(test_the_example),        cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_plans_as_text),      cmocka_unit_test(test_updates_wait_for_nothing),
-        cmocka_unit_test(test_bits_on_meshes),     cmocka_unit_test(test_what_cannot_be_planned),
+        cmocka_unit_test(test_best_choice),
+        cmocka_unit_test(test_no_list_is_better),
+        cmocka_unit_test(test_the_example),
+        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_plans_as_text),
+        cmocka_unit_test(test_updates_wait_for_nothing),
+        cmocka_unit_test(test_pieces_come_in_order),
+        cmocka_unit_test(test_bits_on_meshes),
+        cmocka_unit_test(test_what_cannot_be_planned),
         cmocka_unit_test(test_bench_makes_a_plan),
     };
     return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);

@@ -13,6 +13,7 @@ struct mover {
     size_t position;         /* of the task that moves, in the list as it was ... */
     struct task *task;       /* ... it, or a piece of it */
     struct tensor **on_host; /* by tensor: its copy on the host, for reading */
+    struct task **copied;    /* by position: the last copy of what the task there makes; NULL: none yet */
     size_t n;                /* tasks that have moved */
     struct task *last;       /* the last one of those in the order, with its copies ... */
     size_t at;               /* ... and the position that it has come to */
@@ -54,9 +55,11 @@ static struct tensor *bring(struct mover *m, struct tensor *x)
     if (maker == NOWHERE) /* it is of the step before */
         insert_before(m->edit, m->step->head->behind);
     else
-        insert_behind(m->edit, m->step->task[maker]);
+        insert_behind(m->edit, m->copied[maker] ? m->copied[maker] : m->step->task[maker]);
     m->step->stamp = (struct stamp){m->task->layer, -1, ROLE_OTHER};
-    add_copy(m->step, copy_lane(m, x->device, LANE_DOWNLOAD), "overlap.down", here, x);
+    struct task *down = add_copy(m->step, copy_lane(m, x->device, LANE_DOWNLOAD), "overlap.down", here, x);
+    if (maker != NOWHERE)
+        m->copied[maker] = down;
     return here;
 }
 
@@ -183,12 +186,13 @@ size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu
     struct mover m = {.list = o, .step = s, .edit = e, .host = s->pool->machine->host, .alone = alone};
     size_t *job = allocate(o->timing.n, sizeof *job), n = s->n;
     m.on_host = allocate(s->pool->n, sizeof *m.on_host);
+    m.copied = allocate(n, sizeof *m.copied);
     size_t jobs = order_updates(&o->timing, on_cpu, order, job);
     for (size_t k = 0; k < jobs; k++)
         for (m.position = 0; m.position < n; m.position++)
             if (o->update_at[m.position] == (int)job[k])
                 move_task(&m);
-    free(job), free(m.on_host);
+    free(job), free(m.on_host), free(m.copied);
     return m.n;
 }
 
