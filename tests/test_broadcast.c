@@ -1,5 +1,5 @@
-/* test_broadcast.c - slices over queues: training keeps its bits on every mesh, each shard is dealt as asked, and lists
- * of any shape prove to send the same values.
+/* test_broadcast.c - slices over queues: training keeps its bits on every mesh, with updates on the CPU too, each shard
+ * is dealt as asked, and lists of any shape prove to send the same values.
  */
 #include "support.h"
 
@@ -19,10 +19,23 @@ static size_t count_slices(const struct trainer *t)
     return n;
 }
 
-static struct state train(const char *mesh, const char *how, size_t *slices)
+/* A plan that any rule could make: some letter for each unit, and some order. */
+static const char *draw_plan(size_t seed)
+{
+    static const char *const unit[] = {"other param.0", "layer 0", "layer 1", "layer 2", "other param.4"};
+    char text[256], *end = text + sprintf(text, "order %s\n", (const char *[]){"release", "need", "forward"}[seed % 3]);
+    for (uint32_t i = 0; i < COUNT(unit); i++)
+        end += sprintf(end, "%s %c\n", unit[i], random_uniform(seed, STREAM_TEST, i, 0) < 0.5 ? 'C' : 'D');
+    return write_file("drawn.txt", text, strlen(text));
+}
+
+/* By a description of hardware where a plan needs times. */
+static struct state train(const char *mesh, const char *how, bool timed, size_t *slices)
 {
     char *all = format_string("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how);
-    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
+    struct settings *settings = settings_of(all);
+    settings->hardware = timed ? "data/hardware/workstation.txt" : NULL;
+    struct trainer *t = new_trainer(settings, LIST_TRAIN, true, false);
     init_random(t->model, 1337);
     char *wrong = verify(t->train, t->values);
     if (wrong)
@@ -43,7 +56,7 @@ static const char *const meshes[] = {
     "--batch 4 -d 0:0x2 --zero 2 --untied",
     "--batch 4 -d 0:0x2 --micro-batch 1 --recompute full",
     "--batch 6 -d 0:0x3",
-    "--batch 6 -d 0:0x3 --zero 0 --clip 0",
+    "--batch 6 -d 0:0x3 --zero 0",
     "--batch 8 -d 0:0x4",
     "--batch 8 -d 0:0x4 --zero 2",
     "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
@@ -55,29 +68,48 @@ static const char *const meshes[] = {
     "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1",
     "--batch 4 -d 0:0x4 --mesh dp=2,tp=2",
     "--batch 4 -d 0:0x4 --mesh dp=2,tp=2 --zero 0",
-    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --untied --clip 0",
+    "--batch 4 -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --untied",
     "--batch 8 -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
     "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --micro-batch 1 --zero 2",
     "--batch 8 -d 0:0x8 --mesh dp=4,tp=2 --zero 0",
 };
-static const char *const ways[] = {"--broadcast-queues 3 --broadcast-main compute --broadcast-slices 6",
-                                   "--broadcast-queues 2 --broadcast-deal random --broadcast-slices 5",
-                                   "--broadcast-queues 5 --broadcast-slices 9"};
+static const struct {
+    const char *how;
+    bool slices, drawn, timed;
+} ways[] = {
+    {"--broadcast-queues 3 --broadcast-main compute --broadcast-slices 6", true, false, false},
+    {"--broadcast-queues 2 --broadcast-deal random --broadcast-slices 5", true, false, false},
+    {"--overlap all-cpu --broadcast-queues 5 --broadcast-slices 9", true, false, false},
+    {"--overlap all-cpu", false, false, false},
+    {"--overlap plan --broadcast-queues 4 --broadcast-deal random --broadcast-main compute", true, true, true},
+    {"--overlap local", false, false, true},
+    {"--overlap plan", false, true, false},
+    {"--broadcast-queues 5 --broadcast-slices 9", true, false, false},
+    {"--overlap slack --broadcast-queues 2", true, false, true},
+    {"--overlap plan", false, false, true},
+};
 
+/* Overlap, broadcast and both, with clipping and without, each with delays of its own. */
 static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
 {
-    size_t bare, sliced;
-    struct state expected = train(mesh, "--serial", &bare);
+    size_t bare[2], sliced;
+    struct state expected[2] = {{NULL}};
     for (size_t n = first; n < first + rounds; n++) {
-        char *how = format_string("%s --delay-seed %zu", ways[n % COUNT(ways)], n);
-        struct state found = train(mesh, how, &sliced);
-        assert_int_equal(found.n, expected.n);
-        expect_same_bits(mesh, found.values, expected.values, found.n);
-        if (sliced < 3 * bare || bare == 0)
-            test_failed("%s: %zu copies became %zu slices\n", mesh, bare, sliced);
-        free(found.values), free(how);
+        bool clip = n / COUNT(ways) % 2 ^ (n & 1);
+        char *options = format_string("%s --clip %d", mesh, clip);
+        if (!expected[clip].values)
+            expected[clip] = train(options, "--serial", false, &bare[clip]);
+        size_t way = n % COUNT(ways);
+        char *how = format_string("%s%s%s --delay-seed %zu", ways[way].how, ways[way].drawn ? " --overlap-plan " : "",
+                                  ways[way].drawn ? draw_plan(n) : "", n);
+        struct state found = train(options, how, ways[way].timed, &sliced);
+        assert_int_equal(found.n, expected[clip].n);
+        expect_same_bits(how, found.values, expected[clip].values, found.n);
+        if (ways[way].slices && (sliced < 3 * bare[clip] || bare[clip] == 0))
+            test_failed("%s %s: %zu copies became %zu slices\n", options, how, bare[clip], sliced);
+        free(found.values), free(how), free(options);
     }
-    free(expected.values);
+    free(expected[0].values), free(expected[1].values);
 }
 
 /* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each fifth of them. */
@@ -300,7 +332,9 @@ static void test_refused(void **state)
     assert_true(json_is_null(json_object_get(r, "period_ms")) || number_of(r, "period_ms") > 0);
     json_decref(all);
     free(words);
-    struct ran ran = run_yard("plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
+    struct ran ran = run_yard("plan --model tiny --batch 4 -d 0:0x2 --zero 3 --broadcast-queues 2");
+    assert_non_null(strstr(ran.out, "pass broadcast declines: with --zero 3 nothing is sent behind updates"));
+    ran = run_yard("plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
     assert_int_equal(ran.code, EXIT_USAGE);
     assert_non_null(strstr(ran.err, "no queue is left"));
     path = write_file("shape.txt", shapes[0].text, strlen(shapes[0].text));

@@ -441,6 +441,62 @@ static struct state train(const char *words, bool serial, int64_t delay_seed)
     return all;
 }
 
+/* Where the first such task stands; the list's end: nowhere. */
+static size_t find_role(const struct step *s, enum role role, int layer, int micro)
+{
+    size_t i = 0;
+    while (i < s->n && (s->task[i]->role != role || s->task[i]->layer != layer || s->task[i]->micro != micro))
+        i++;
+    return i;
+}
+
+/* Without clipping each layer is updated right behind its last backward, at the latest behind the next layer's where
+ * gradients are summed, and no update follows from the norm. */
+static void test_updates_wait_for_nothing(void **state)
+{
+    (void)state;
+    need_own_products();
+    static const char *const mesh[] = {"-d 0:0", "-d 0:0 --micro-batch 2", "-d 0:0x2", "-d 0:0x2 --zero 3",
+                                       "-d 0:0x2 --mesh tp=2"};
+    for (size_t i = 0; i < COUNT(mesh); i++)
+        for (int clip = 0; clip < 2; clip++) {
+            char *words = format_string("--model tiny --layers 4 --batch 4 --clip %d %s", clip, mesh[i]);
+            struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, true, false);
+            const struct step *s = t->train;
+            size_t norm = 0;
+            for (size_t k = 0; k < s->n; k++)
+                norm = strcmp(s->task[k]->name, "norm.finish") == 0 ? k : norm;
+            for (int layer = 0; layer < 4; layer++) {
+                size_t first = find_role(s, ROLE_UPDATE, layer, -1);
+                size_t next = find_role(s, ROLE_BACKWARD, layer - 1 - (t->mesh.dp > 1), t->micros - 1);
+                if ((first < norm) != (clip == 0) || (clip == 0 && layer > 1 && first > next))
+                    test_failed("%s, layer %d: update at %zu, norm at %zu, next backward at %zu\n", words, layer, first,
+                                norm, next);
+            }
+            free_trainer(t);
+            free(words);
+        }
+}
+
+/* Pieces of a gradient come down in the order in which the CPU takes them. */
+static void test_pieces_come_in_order(void **state)
+{
+    (void)state;
+    struct ran ran = run_yard("plan --model char --vocab 50257 --clip 0 --hardware data/hardware/workstation.txt "
+                              "--overlap all-cpu --print-list");
+    assert_int_equal(ran.code, EXIT_OK);
+    char *list = read_text(ran.stdout_path);
+    unsigned long end = 0, n = 0, first;
+    for (const char *at = list; (at = strstr(at, "copy overlap.down host.grad.0")); at++) {
+        assert_int_equal(sscanf(strstr(at, " grad.0["), " grad.0[%lu:", &first), 1);
+        assert_int_equal(first, end);
+        assert_int_equal(sscanf(strchr(strstr(at, " grad.0["), ':'), ":%lu", &end), 1);
+        n++;
+    }
+    assert_true(n > 2);
+    free(list);
+}
+
 static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
 
 /* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
@@ -476,6 +532,18 @@ static void test_what_cannot_be_planned(void **state)
     assert_non_null(strstr(ran.err, "is the plan of --overlap plan"));
 }
 
+/* A plan needs times: bench takes them by a trial, as train does. */
+static void test_bench_makes_a_plan(void **state)
+{
+    (void)state;
+    struct ran ran = run_yard("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap slack");
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *bench = json_load_file(ran.stdout_path, 0, NULL), *train = json_object_get(bench, "train");
+    assert_true(json_number_value(json_object_get(train, "tokens_per_s")) > 0);
+    assert_true(json_is_real(json_object_get(json_array_get(json_object_get(train, "passes"), 0), "slack_ms")));
+    json_decref(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,8 +552,11 @@ int main(void)
         cmocka_unit_test(test_the_example),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_plans_as_text),
+        cmocka_unit_test(test_updates_wait_for_nothing),
+        cmocka_unit_test(test_pieces_come_in_order),
         cmocka_unit_test(test_bits_on_meshes),
         cmocka_unit_test(test_what_cannot_be_planned),
+        cmocka_unit_test(test_bench_makes_a_plan),
     };
     return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);
 }

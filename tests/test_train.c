@@ -297,6 +297,20 @@ static void test_the_culprit_is_named(void **state)
     }
 }
 
+/* Squares overflow, and gradients and losses do not.  Without clipping the step has been made by then. */
+static void test_a_norm_alone_is_not_finite(void **state)
+{
+    (void)state;
+    const char *path = temp_path("steep.safetensors");
+    save_with(path, &(struct variant){0}, "ln_f.weight", 0, 32, 1e25f);
+    struct ran r = run_yard("train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
+    expect_run(&r, 1, "no parameter was changed by this step");
+    r = run_yard("train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
+    expect_run(&r, 1, "not finite");
+    if (strstr(r.err, "no parameter was changed"))
+        test_failed("%s", r.err);
+}
+
 static void test_divergence_stops_the_run(void **state)
 {
     (void)state;
@@ -989,6 +1003,7 @@ int main(void)
         cmocka_unit_test(test_a_bad_validation_loss_fails),
         cmocka_unit_test(test_a_bad_file_is_named),
         cmocka_unit_test(test_advice_follows_the_settings),
+        cmocka_unit_test(test_a_norm_alone_is_not_finite),
         cmocka_unit_test(test_divergence_stops_the_run),
         cmocka_unit_test(test_log_lines),
         cmocka_unit_test(test_steps_are_timed_on_the_device),

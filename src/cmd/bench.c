@@ -288,10 +288,14 @@ static json_t *bench_train(struct bench *b)
 {
     struct kinds kinds = {.n = 0};
     bool view = b->settings->view;
+    run_trial_for(b->settings);
     b->settings->view = false;
     struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
     init_random(t->model, 1);
     json_t *train = bench_training(b, t);
+    json_object_set_new(train, "passes", reports_json(t->passes, t->n_passes));
+    if (!b->settings->json)
+        print_reports(stdout, t->passes, t->n_passes);
     if (!execution.serial)
         bench_issue(t, train, b->settings->json);
     free_trainer(t);
@@ -307,6 +311,8 @@ static json_t *bench_train(struct bench *b)
     execution.observe = NULL;
     json_object_set_new(train, "ms_per_task", kinds_json(&kinds, b->settings->json));
     free_trainer(t);
+    if (b->settings->costs)
+        free_costs(b->settings->costs);
     return train;
 }
 

@@ -115,14 +115,18 @@ static double bench_one(struct settings *s, struct table *table, int64_t queues,
     s->queues = queues, s->slices = slices;
     struct run r = {.period = 0};
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, s->hardware != NULL);
-    if (t->passes[0].declined)
-        fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N", t->passes[0].reason);
+    const struct pass_report *pass = t->passes;
+    while (strcmp(pass->pass->name, "broadcast") != 0)
+        pass++;
+    if (pass->declined)
+        fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N, and --zero 0 to 2",
+             pass->reason);
     if (s->hardware)
         simulate_steps(t, &r);
     else
         run_steps(t, &r);
     double bytes = r.seen[STEPS].bytes, computing;
-    const json_t *bound = json_object_get(t->passes[0].fields, "bound_ms");
+    const json_t *bound = json_object_get(pass->fields, "bound_ms");
     double ms = 1e3 * median_span(&r, &computing), best = best_slices(t, largest(t->train));
     ROW(table, number_cell((double)queues), number_cell((double)slices), number_cell((double)largest(t->train) / 1e3),
         number_cell(ms), number_cell(bytes / ms / 1e6),
@@ -142,6 +146,7 @@ int bench_broadcast(struct settings *s)
     int beside = strcmp(s->main_queue, "compute") == 0;
     double best = NAN;
     execution.watchdog_seconds = 0;
+    run_trial_for(s);
     s->time_tasks = true;
     if (!s->json)
         printf("broadcasts of one step of model %s, %s%s\n", s->preset, s->hardware ? "simulated on " : "run",
@@ -161,5 +166,7 @@ int bench_broadcast(struct settings *s)
     else if (!isnan(best))
         printf("by reckoning, one queue with a link of its own is best with %.1f slices\n", best);
     free_table(table);
+    if (s->costs)
+        free_costs(s->costs);
     return EXIT_OK;
 }

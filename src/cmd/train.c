@@ -39,6 +39,8 @@ int cmd_train(int argc, char **argv)
         init_random(t->model, (uint64_t)s->seed);
     int code = train_loop(t);
     free_trainer(t);
+    if (s->costs)
+        free_costs(s->costs);
     close_source(&s->source);
     free(words);
     return code;

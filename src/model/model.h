@@ -120,6 +120,7 @@ struct model {
     const struct mesh *mesh;
     struct replica *replica; /* per rank: rank r lives on device r */
     bool training;           /* gradients and optimizer state exist */
+    int norm_rank;           /* there losses and the norm are summed */
 };
 /* How a model's gradients are kept; zeros: one set, as long as the model. */
 struct gradients {
@@ -201,8 +202,10 @@ struct build {
     struct tensor ***brought; /* [unit * tp + member]: what is to be summed, between send_unit() and reduce_unit() */
     struct tensor **sum; /* [(unit * tp + member) * dp + k]: shard k of the gradient of what a member has, summed over
                             ranks, once reduce_unit() has run */
-    int member;          /* tensor-parallel coordinate of the rank whose tasks are being added */
-    struct meeting *met; /* of the members of a group so far, one after another; each as often */
+    struct tensor *partials; /* the norm's block sums */
+    bool released;           /* see release_updates() */
+    int member;              /* tensor-parallel coordinate of the rank whose tasks are being added */
+    struct meeting *met;     /* of the members of a group so far, one after another; each as often */
     size_t n_met, cap_met, n_meetings /* of one member */, group_begin /* in the list */;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
@@ -352,8 +355,13 @@ void end_group(struct build *b, int unit, bool grouped);
 /* Behind the last group: a unit's gradient goes, in shards, to the data-parallel ranks that sum it; and is summed. */
 void send_unit(struct build *b, int unit);
 void reduce_unit(struct build *b, int unit);
-/* When all are reduced: the norm, the update, and parameters back.  losses (dp * UNIT_ALIGN), on rank 0: the others'
- * rank_loss (1), per data-parallel rank, are moved to it, at k * UNIT_ALIGN; its own lies there. */
+/* Without clipping, behind the last forward: from now on each unit is updated right behind its reduce, and its
+ * parameters sent, unless the losses are not finite.  The norm is only reported.  losses (dp * UNIT_ALIGN), on the
+ * norm's rank: the others' rank_loss (1), per data-parallel rank, are moved to it, at k * UNIT_ALIGN; its own lies
+ * there.
+ */
+void release_updates(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
+/* When all are reduced: the norm; and where it held them, the updates, and parameters back. */
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
 
 #endif

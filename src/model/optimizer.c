@@ -5,10 +5,10 @@
  *
  *     reduce   the other ranks' gradients of a shard travel to its owner, which sums them in rank order: a
  *              reduce-scatter.  Behind the unit's last backward, so that it runs while backward goes on.
- *     norm     owners take sums of squares over fixed blocks; rank 0 adds them up in table order, and halts the update
- *              when the norm or a rank's loss is not finite
- *     update   owners run AdamW on their shards
- *     send     the new parameters travel to the other ranks: an all-gather
+ *     norm     owners take sums of squares over fixed blocks; one rank adds them up in table order, and halts the
+ * update when the norm or a rank's loss is not finite.  Without clipping no update waits for it: all of them wait for
+ * the losses alone, and run right behind their reduce. update   owners run AdamW on their shards send     the new
+ * parameters travel to the other ranks: an all-gather
  *
  * Without ZeRO the sums travel instead, and every rank updates all of the unit.  Members of a tensor-parallel group
  * have other parts of a unit, so all this is done by the first members of all groups, by the second ones, and so on;
@@ -21,6 +21,7 @@
 #include <string.h>
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
+static struct replica *norm_replica(const struct build *b) { return &b->model->replica[b->model->norm_rank]; }
 
 /* On data-parallel rank k, of the members whose turn it is. */
 static struct replica *replica_at(const struct build *b, int k, int stage)
@@ -108,20 +109,11 @@ void send_unit(struct build *b, int unit)
     free(grad);
 }
 
-void reduce_unit(struct build *b, int unit)
-{
-    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
-        at(b, 0, unit, ROLE_REDUCE);
-        add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->member], mesh_of(b)->dp,
-                        sums_of(b, unit), b->replica->grad[unit]->persistent); /* else only shards of it are kept */
-    }
-}
-
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
 
 static void gather_losses(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    on_rank(b, 0, -1, ROLE_NORM);
+    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)k * UNIT_ALIGN, SHAPE(1));
         if (rank_loss[k]->root != losses)
@@ -129,71 +121,80 @@ static void gather_losses(struct build *b, struct tensor *losses, struct tensor 
     }
 }
 
-/* Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on 512 bytes, pieces could begin at
- * every 128th sum only.  The block sums of one shard, at `first` of the partial sums; returns where the next one's
- * begin. */
-static size_t add_blocks(struct build *b, struct tensor *sum, struct tensor *partials, size_t first)
-{
-    size_t n = ceil_div(count_elements(sum), NORM_BLOCK);
-    struct tensor *view = new_view(b->step->pool, partials, "norm.part", first, SHAPE((int64_t)n)), *out = view;
-    if (b->device != partials->device)
-        out = new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
-    LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(count_elements(sum)));
-    if (out != view)
-        add_move(b->step, "norm.move", view, out);
-    return first + round_up(n, UNIT_ALIGN);
-}
-
-/* Of shard k of a unit's gradient that part which belongs to the norm; NULL: none. */
-static struct tensor *counted(struct build *b, int unit, int k)
-{
-    struct tensor *sum = sums_of(b, unit)[k];
-    struct shard s = shard_at(b, unit, k);
-    size_t end = MIN(s.end, b->model->part[b->member]->unit[unit].n_counted);
-    return sum && s.begin < end ? new_slice(b->step->pool, sum, k, (struct shard){0, end - s.begin}) : NULL;
-}
-
-/* All of them, in an order that does not depend on dp: by unit, member and shard; NULL where there is none. */
-static struct tensor **all_counted(struct build *b, size_t *n_partials)
-{
-    int dp = mesh_of(b)->dp, tp = mesh_of(b)->tp, n = b->model->params->n_units * dp * tp;
-    struct tensor **all = allocate((size_t)n, sizeof *all);
-    for (int i = 0; i < n; i++) {
-        b->member = i / dp % tp;
-        all[i] = counted(b, i / dp / tp, i % dp);
-        *n_partials += all[i] ? round_up(ceil_div(count_elements(all[i]), NORM_BLOCK), UNIT_ALIGN) : 0;
-    }
-    return all;
-}
-
-/* Each shard's block sums have a part of their own in one tensor on rank 0; what lies between stays zero. */
-static struct tensor *add_partials(struct build *b)
+/* Of shard k of a member's gradient of a unit, i = (unit * tp + member) * dp + k, the elements that belong to the norm.
+ */
+static size_t count_counted(const struct build *b, int i)
 {
     int dp = mesh_of(b)->dp, tp = mesh_of(b)->tp;
-    size_t n = 0, first = 0;
-    struct tensor **all = all_counted(b, &n), *partials;
-    partials =
-        new_tensor(b->step->pool, b->model->replica[0].device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
+    const struct unit *u = &b->model->part[i / dp % tp]->unit[i / dp / tp];
+    struct shard s = shard_of(u->elements, i % dp, dp);
+    size_t end = MIN(s.end, u->n_counted);
+    return end > s.begin ? end - s.begin : 0;
+}
+
+/* Where its block sums begin in the tensor of all.  Each shard has a part of its own, in this order, which does not
+ * depend on dp; what lies between stays zero. */
+static size_t first_sum(const struct build *b, int i)
+{
+    size_t first = 0;
+    while (i-- > 0)
+        first += round_up(ceil_div(count_counted(b, i), NORM_BLOCK), UNIT_ALIGN);
+    return first;
+}
+
+static struct tensor *new_partials(const struct build *b)
+{
+    size_t n = first_sum(b, b->model->params->n_units * mesh_of(b)->dp * mesh_of(b)->tp);
+    struct tensor *partials =
+        new_tensor(b->step->pool, norm_replica(b)->device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
     partials->persistent = true;
-    for (int i = 0; i < b->model->params->n_units * dp * tp; i++) {
-        b->member = i / dp % tp;
-        at(b, i % dp, i / dp / tp, ROLE_NORM);
-        if (all[i])
-            first = add_blocks(b, all[i], partials, first);
-    }
-    free(all);
     return partials;
 }
 
-static void add_norm(struct build *b, struct tensor *losses)
+/* The block sums of shard k.  Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on 512
+ * bytes, pieces could begin at every 128th sum only. */
+static void add_blocks(struct build *b, int unit, int k)
 {
-    struct tensor *partials = add_partials(b), **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
-    on_rank(b, 0, -1, ROLE_NORM);
-    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state), IN(partials),
-           INT(count_elements(partials)), IN(b->replica->control), IN(losses), INT(count_elements(losses)));
-    for (int rank = 1; rank < n_ranks(mesh_of(b)); rank++)
-        state[rank] = b->model->replica[rank].state;
-    add_broadcast(b->step, "norm.send", state + 1, n_ranks(mesh_of(b)) - 1, b->replica->state);
+    int i = (unit * mesh_of(b)->tp + b->member) * mesh_of(b)->dp + k;
+    size_t counted = count_counted(b, i), n = ceil_div(counted, NORM_BLOCK);
+    at(b, k, unit, ROLE_NORM);
+    if (!counted)
+        return;
+    struct tensor *sum = new_slice(b->step->pool, sums_of(b, unit)[k], k, (struct shard){0, counted});
+    struct tensor *out, *part = new_view(b->step->pool, b->partials, "norm.part", first_sum(b, i), SHAPE((int64_t)n));
+    out = b->device == part->device
+              ? part
+              : new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
+    LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(counted));
+    if (out != part)
+        add_move(b->step, "norm.move", part, out);
+}
+
+static void add_unit_blocks(struct build *b, int unit)
+{
+    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++)
+        for (int k = 0; k < mesh_of(b)->dp; k++)
+            add_blocks(b, unit, k);
+}
+
+/* Of all block sums; or of the losses alone. */
+static void finish_norm(struct build *b, const char *name, struct tensor *losses, bool of_losses)
+{
+    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
+    LAUNCH(b, name, "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state),
+           of_losses ? NO_TENSOR : IN(b->partials), INT(of_losses ? 0 : count_elements(b->partials)),
+           IN(b->replica->control), IN(losses), INT(count_elements(losses)));
+}
+
+/* What it says, to all ranks. */
+static void send_state(struct build *b)
+{
+    struct tensor **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
+    int n = 0;
+    for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
+        if (rank != b->model->norm_rank)
+            state[n++] = b->model->replica[rank].state;
+    add_broadcast(b->step, "norm.send", state, n, norm_replica(b)->state);
     free(state);
 }
 
@@ -259,17 +260,53 @@ static void send_tied(struct build *b)
     }
 }
 
+static void update_all_of(struct build *b, int unit)
+{
+    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+        for (int k = 0; k < mesh_of(b)->dp; k++)
+            if (sums_of(b, unit)[k])
+                update_unit(b, unit, k);
+        if (unit == 0)
+            send_tied(b);
+    }
+}
+
+/* ---- in which order ---------------------------------------------------------------------------------------------- */
+
+void release_updates(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
+{
+    b->released = true;
+    b->partials = new_partials(b);
+    gather_losses(b, losses, rank_loss);
+    finish_norm(b, "loss.check", losses, true);
+    send_state(b);
+}
+
+void reduce_unit(struct build *b, int unit)
+{
+    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+        at(b, 0, unit, ROLE_REDUCE);
+        add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->member], mesh_of(b)->dp,
+                        sums_of(b, unit), b->replica->grad[unit]->persistent); /* else only shards of it are kept */
+    }
+    if (b->released) {
+        add_unit_blocks(b, unit);
+        update_all_of(b, unit);
+    }
+}
+
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    const struct mesh *m = mesh_of(b);
+    if (b->released) {
+        finish_norm(b, "norm.finish", losses, false);
+        return;
+    }
     gather_losses(b, losses, rank_loss);
-    add_norm(b, losses);
+    b->partials = new_partials(b);
+    for (int unit = 0; unit < b->model->params->n_units; unit++)
+        add_unit_blocks(b, unit);
+    finish_norm(b, "norm.finish", losses, false);
+    send_state(b);
     for (int unit = 0; unit < b->model->params->n_units; unit++) /* in the order in which the next forward needs them */
-        for (b->member = 0; b->member < m->tp; b->member++) {
-            for (int k = 0; k < m->dp; k++)
-                if (sums_of(b, unit)[k])
-                    update_unit(b, unit, k);
-            if (unit == 0)
-                send_tied(b);
-        }
+        update_all_of(b, unit);
 }

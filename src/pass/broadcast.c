@@ -135,20 +135,12 @@ static void add_to_shard(struct broadcast *b, struct parcel *p)
     b->shards[i].bytes = MAX(b->shards[i].bytes, p->begin + p->source->bytes);
 }
 
-static bool brings(const struct parcel *p, const struct tensor *x)
+static void note_uses(const struct broadcast *b, const struct task *t)
 {
-    for (size_t h = 0; h < p->n; h++)
-        if (share_bytes(p->hops[h].copy->access[0].tensor, x))
-            return true;
-    return false;
-}
-
-static void note_uses(struct broadcast *b, const struct task *t)
-{
-    for (int a = 0; a < t->n_access; a++)
-        for (size_t i = 0; (t->access[a].mode & ACCESS_READ) && i < b->n_parcels; i++)
-            if (t->index < b->parcels[i].first_use && brings(&b->parcels[i], t->access[a].tensor))
-                b->parcels[i].first_use = t->index;
+    for (struct parcel *p = b->parcels; p < b->parcels + b->n_parcels; p++)
+        for (size_t h = 0; h < p->n; h++)
+            if (touches_bytes(t, p->hops[h].copy->access[0].tensor, ACCESS_READ))
+                p->first_use = MIN(p->first_use, t->index);
 }
 
 static void survey(struct broadcast *b, struct edit *e)
@@ -472,7 +464,10 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w
     if (any && b.wishes->slices < b.queues - first_sender(&b))
         warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.wishes->slices,
              b.queues - first_sender(&b));
-    r->reason = any ? describe(&b, &p) : copy_string("the list has no copy of role broadcast between devices");
+    r->reason = any         ? describe(&b, &p)
+                : w->gather ? copy_string("with --zero 3 nothing is sent behind updates: parameters are gathered from "
+                                          "their shards when they are used")
+                            : copy_string("the list has no copy of role broadcast between devices");
     r->fields = json_pack("{s:o, s:o, s:s, s:o, s:o}", "queues", queues_json(&b), "bound_ms", milliseconds(p.bound),
                           "bound", p.staged ? "staged" : "direct", "one_queue_ms", milliseconds(p.one_queue),
                           "period_ms", milliseconds(p.sliced));

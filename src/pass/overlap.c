@@ -16,7 +16,6 @@
  */
 #include "overlap.h"
 
-#include "overlap_list.h"
 #include "pass.h"
 
 #include <math.h>
@@ -25,189 +24,168 @@
 #include <unistd.h>
 
 enum { MOST_TRIED = 1 << 17 /* tasks in all choices together that are tried without a choice */ };
+enum { BEST_BARRIER = OVERLAP_OFF, GIVEN = OVERLAP_ALL_DEVICE + 1, PLANS };
 
 struct plan {
-    bool *on_cpu; /* by group */
+    bool *on_cpu; /* by update */
     enum cpu_order order;
     bool alone;             /* gradients share no bytes, see move_updates() */
     double period, barrier; /* simulated seconds; INFINITY: it does not fit */
 };
 struct planner {
     struct offloads *list;
+    const struct timing *timing; /* the list's */
     const struct costs *costs;
     const struct wishes *wishes;
-    size_t n; /* groups */
-    struct plan best, best_barrier, all_device, all_cpu, local, slack;
+    size_t n;                /* updates */
+    struct plan plan[PLANS]; /* by enum overlap; the best with a barrier between steps; and that of the file */
 };
 
 bool wants_overlap(const struct wishes *w) { return w->overlap != OVERLAP_OFF; }
 
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
-static void copy_plan(const struct planner *p, struct plan *to, const struct plan *from)
-{
-    bool *on_cpu = to->on_cpu;
-    *to = *from;
-    to->on_cpu = on_cpu;
-    memcpy(on_cpu, from->on_cpu, p->n * sizeof *on_cpu);
-}
-
-static struct problem *try_bytes(const struct planner *p, struct plan *plan)
-{
-    struct edit *e = open_edit(p->list->step);
-    move_updates(p->list, e, plan->on_cpu, plan->order, plan->alone);
-    struct forecast f = try_step(p->list->step, p->costs);
-    undo(e);
-    plan->period = f.why_not ? INFINITY : f.period;
-    plan->barrier = f.why_not ? INFINITY : f.alone;
-    struct problem *why_not = f.why_not;
-    f.why_not = NULL;
-    free_forecast(&f);
-    return why_not;
-}
-
-/* What comes of a choice in that order; NULL: it fits. */
-static struct problem *try_plan(const struct planner *p, struct plan *plan)
-{
-    plan->alone = true;
-    struct problem *why_not = try_bytes(p, plan);
-    if (!why_not)
-        return NULL;
-    free(why_not);
-    plan->alone = false;
-    return try_bytes(p, plan);
-}
-
 static bool better(double a, double b) { return a < b * (1 - 1e-9) || (isfinite(a) && !isfinite(b)); }
 
-static void note_barrier(struct planner *p, const struct plan *plan)
+static void keep(const struct planner *p, struct plan *to, const struct plan *from)
 {
-    if (better(plan->barrier, p->best_barrier.barrier))
-        copy_plan(p, &p->best_barrier, plan);
+    bool *on_cpu = to->on_cpu;
+    memcpy(on_cpu, from->on_cpu, p->n * sizeof *on_cpu);
+    *to = *from;
+    to->on_cpu = on_cpu;
 }
 
-/* The best order of the CPU's updates. */
+static bool try_bytes(const struct planner *p, struct plan *plan, bool alone)
+{
+    struct forecast f = try_updates(p->list, p->costs, plan->on_cpu, plan->order, alone);
+    bool fits = !f.why_not;
+    plan->alone = alone;
+    plan->period = fits ? f.period : INFINITY;
+    plan->barrier = fits ? f.alone : INFINITY;
+    free_forecast(&f);
+    return fits;
+}
+
+/* What comes of a choice in that order. */
+static void try_plan(const struct planner *p, struct plan *plan)
+{
+    if (!try_bytes(p, plan, true))
+        try_bytes(p, plan, false);
+}
+
+/* Would an order before that one do the same? */
+static bool is_order_new(const struct planner *p, const bool *on_cpu, enum cpu_order order)
+{
+    size_t *job = allocate(p->n, sizeof *job), *other = allocate(p->n, sizeof *other);
+    size_t n = order_updates(p->timing, on_cpu, order, job);
+    bool new = order == ORDER_RELEASE || (p->list->timed && n > 0);
+    for (enum cpu_order before = ORDER_RELEASE; before < order && new; before++) {
+        order_updates(p->timing, on_cpu, before, other);
+        new = memcmp(job, other, n * sizeof *job) != 0;
+    }
+    free(job), free(other);
+    return new;
+}
+
+/* The choice gets the best order of the CPU's updates. */
 static void try_orders(struct planner *p, struct plan *plan)
 {
-    struct plan next = *plan;
-    plan->period = plan->barrier = INFINITY;
+    struct plan next = *plan, *barrier = &p->plan[BEST_BARRIER];
     for (next.order = ORDER_RELEASE; next.order < CPU_ORDERS; next.order++) {
-        if (!is_order_new(p->list, next.on_cpu, next.order))
+        if (!is_order_new(p, next.on_cpu, next.order))
             continue;
-        free(try_plan(p, &next));
-        note_barrier(p, &next);
+        try_plan(p, &next);
+        if (better(next.barrier, barrier->barrier))
+            keep(p, barrier, &next);
         if (next.order == ORDER_RELEASE || better(next.period, plan->period))
             *plan = next;
     }
 }
 
-static bool consider(struct planner *p, const bool *on_cpu)
+static bool consider(struct planner *p, bool *on_cpu)
 {
-    struct plan plan = {.on_cpu = (bool *)on_cpu};
+    struct plan plan = {.on_cpu = on_cpu}, *best = &p->plan[OVERLAP_PLAN];
     try_orders(p, &plan);
-    bool helps = better(plan.period, p->best.period);
+    bool helps = better(plan.period, best->period);
     if (helps)
-        copy_plan(p, &p->best, &plan);
+        keep(p, best, &plan);
     return helps;
 }
 
 /* ---- looking for the best ---------------------------------------------------------------------------------------- */
 
-static void try_all(struct planner *p)
+static void propose(struct planner *p, bool *on_cpu)
 {
-    bool *on_cpu = allocate(p->n, sizeof *on_cpu);
+    for (int barrier = 0; barrier < 2; barrier++) {
+        if (best_choice(p->timing, barrier, on_cpu))
+            consider(p, on_cpu);
+        if (p->list->gated && best_behind_gate(p->timing, barrier, on_cpu))
+            consider(p, on_cpu);
+    }
+}
+
+static bool has_formula(const struct planner *p) { return p->list->timed && p->list->one_lane; }
+
+static void try_all(struct planner *p, bool *on_cpu)
+{
     for (size_t bits = 0; bits < (size_t)1 << p->n; bits++) {
         for (size_t g = 0; g < p->n; g++)
             on_cpu[g] = bits >> g & 1;
-        double least = p->list->timed && p->list->one_lane ? least_of_choice(&p->list->timing, on_cpu) : 0;
-        if (better(least, p->best.period) || better(least, p->best_barrier.barrier))
+        double least = has_formula(p) ? least_of_choice(p->timing, on_cpu) : 0;
+        if (better(least, p->plan[OVERLAP_PLAN].period) || better(least, p->plan[BEST_BARRIER].barrier))
             consider(p, on_cpu);
     }
-    free(on_cpu);
 }
 
 /* One update after another changes sides, as long as that helps. */
-static void climb(struct planner *p)
+static void climb(struct planner *p, bool *on_cpu)
 {
-    bool *on_cpu = allocate(p->n, sizeof *on_cpu), helps = true;
-    while (helps) {
+    for (bool helps = true; helps;) {
         helps = false;
         for (size_t g = 0; g < p->n; g++) {
-            memcpy(on_cpu, p->best.on_cpu, p->n * sizeof *on_cpu);
+            memcpy(on_cpu, p->plan[OVERLAP_PLAN].on_cpu, p->n * sizeof *on_cpu);
             on_cpu[g] = !on_cpu[g];
             helps |= consider(p, on_cpu);
         }
     }
-    free(on_cpu);
 }
 
 /* What the formula says of the plan; it knows of one device. */
 static double formula_of(const struct planner *p, const struct plan *plan)
 {
-    return p->list->timed && p->list->one_lane ? plan_seconds(&p->list->timing, plan->on_cpu, plan->order, false)
-                                               : INFINITY;
+    return has_formula(p) ? plan_seconds(p->timing, plan->on_cpu, plan->order, false) : INFINITY;
 }
 
-/* Does the simulator say the same?  Then its best choice is the best. */
+/* Where the simulator says the same as the formula, the best choice by the formula is the best. */
 static bool is_proved(const struct planner *p)
 {
-    double formula = formula_of(p, &p->best);
-    return !better(formula, p->best.period) && !better(p->best.period, formula);
+    const struct plan *best = &p->plan[OVERLAP_PLAN];
+    double formula = formula_of(p, best);
+    return !p->list->gated && !better(formula, best->period) && !better(best->period, formula);
 }
 
-static bool is_gated(const struct planner *p)
+/* All plans that the report shows, whichever is chosen. */
+static void find_plans(struct planner *p)
 {
-    bool gated = false;
-    for (size_t g = 0; g < p->n; g++)
-        gated |= p->list->timing.update[g].gate > 0;
-    return gated;
-}
-
-static void propose(struct planner *p)
-{
-    const struct timing *t = &p->list->timing;
     bool *on_cpu = allocate(p->n, sizeof *on_cpu);
-    for (int barrier = 0; barrier < 2; barrier++) {
-        if (best_choice(t, barrier, on_cpu))
-            consider(p, on_cpu);
-        if (is_gated(p) && best_behind_gate(t, barrier, on_cpu))
-            consider(p, on_cpu);
-    }
-    free(on_cpu);
-}
-
-static void find_best(struct planner *p)
-{
-    consider(p, p->all_device.on_cpu);
-    consider(p, p->all_cpu.on_cpu);
-    if (p->list->timed)
-        propose(p);
-    if (p->n < 20 && p->list->step->n << p->n <= MOST_TRIED)
-        try_all(p);
-    else if (is_gated(p) || !is_proved(p))
-        climb(p);
-}
-
-static struct plan new_plan(const struct planner *p, bool all_on_cpu)
-{
-    struct plan plan = {allocate(p->n + 1, sizeof(bool)), ORDER_RELEASE, true, INFINITY, INFINITY};
-    memset(plan.on_cpu, all_on_cpu, p->n);
-    return plan;
-}
-
-/* All that the report shows, whichever is chosen. */
-static void look_at_all(struct planner *p)
-{
-    const struct timing *t = &p->list->timing;
+    memset(p->plan[OVERLAP_ALL_CPU].on_cpu, true, p->n);
     if (p->list->timed) {
-        choose_locally(t, false, p->local.on_cpu);
-        choose_locally(t, true, p->slack.on_cpu);
+        choose_locally(p->timing, false, p->plan[OVERLAP_LOCAL].on_cpu);
+        choose_locally(p->timing, true, p->plan[OVERLAP_SLACK].on_cpu);
     }
-    free(try_plan(p, &p->all_device)), free(try_plan(p, &p->all_cpu));
-    free(try_plan(p, &p->local)), free(try_plan(p, &p->slack));
-    if (is_gated(p))
-        try_orders(p, &p->all_cpu);
-    find_best(p);
+    for (enum overlap o = OVERLAP_LOCAL; o <= OVERLAP_ALL_DEVICE; o++)
+        try_plan(p, &p->plan[o]);
+    if (p->list->gated)
+        try_orders(p, &p->plan[OVERLAP_ALL_CPU]);
+    consider(p, p->plan[OVERLAP_ALL_DEVICE].on_cpu);
+    consider(p, p->plan[OVERLAP_ALL_CPU].on_cpu);
+    if (p->list->timed)
+        propose(p, on_cpu);
+    if (p->n < 20 && p->list->step->n << p->n <= MOST_TRIED)
+        try_all(p, on_cpu);
+    else if (!is_proved(p))
+        climb(p, on_cpu);
+    free(on_cpu);
 }
 
 /* ---- what fits --------------------------------------------------------------------------------------------------- */
@@ -219,54 +197,28 @@ static size_t *smallest_budgets(const struct planner *p, const struct plan *plan
     size_t *budget = allocate((size_t)m->n_devices + 1, sizeof *budget);
     for (int i = 0; i <= m->n_devices; i++)
         budget[i] = m->device[i].budget, m->device[i].budget = (size_t)1 << 50;
-    struct edit *e = open_edit(p->list->step);
-    move_updates(p->list, e, plan->on_cpu, plan->order, false);
-    struct forecast f = try_step(p->list->step, p->costs);
-    undo(e);
+    struct forecast f = try_updates(p->list, p->costs, plan->on_cpu, plan->order, false);
     for (int i = 0; i <= m->n_devices; i++)
         m->device[i].budget = budget[i], budget[i] = f.need[i];
     free_forecast(&f);
     return budget;
 }
 
-/* A choice that needs few bytes of the device as far as the host has room for it: the most for their host bytes first.
- */
-static void choose_small(const struct planner *p, struct plan *plan)
-{
-    const struct timing *t = &p->list->timing;
-    double left = t->host_room;
-    memset(plan->on_cpu, !p->list->timed, p->n);
-    for (;;) {
-        size_t best = p->n;
-        for (size_t g = 0; g < p->n; g++)
-            if (!plan->on_cpu[g] && t->update[g].host_bytes <= left && t->update[g].device_bytes > 0 &&
-                (best == p->n || t->update[g].device_bytes * t->update[best].host_bytes >
-                                     t->update[best].device_bytes * t->update[g].host_bytes))
-                best = g;
-        if (best == p->n)
-            return;
-        plan->on_cpu[best] = true;
-        left -= t->update[best].host_bytes;
-    }
-}
-
-/* Ends the program: for each device that is too small for the plan, the budget that is not. */
+/* Ends the program: for each device that is too small for the plan, the budget that is not.  Where any plan would do,
+ * that of all updates on the CPU, which needs the least of the devices. */
 static _Noreturn void refuse(const struct planner *p, const struct plan *plan, bool any)
 {
     const struct machine *m = p->list->step->pool->machine;
-    char *text = copy_string("");
-    size_t *least = smallest_budgets(p, plan);
-    for (int i = 0; i <= m->n_devices; i++) {
-        struct device *d = &m->device[i];
-        char *more = least[i] <= d->budget ? copy_string("")
-                                           : format_string("%s device %s needs %zu bytes, the budget is %zu;",
-                                                           *text ? "," : "", d->id, least[i], d->budget);
-        char *both = format_string("%s%s", text, more);
-        free(text), free(more);
-        text = both;
-    }
+    size_t n, *least = smallest_budgets(p, any ? &p->plan[OVERLAP_ALL_CPU] : plan);
+    char *text;
+    FILE *f = open_memstream(&text, &n);
+    for (int i = 0; i <= m->n_devices; i++)
+        if (least[i] > m->device[i].budget)
+            fprintf(f, " device %s needs %zu bytes, the budget is %zu;", m->device[i].id, least[i],
+                    m->device[i].budget);
+    fclose(f);
     fail(EXIT_USAGE, "--overlap: %s:%s raise %s%s",
-         any ? "no choice of updates fits" : "this choice of updates does not fit", text,
+         any ? "no choice of updates fits, not even all on the CPU" : "this choice of updates does not fit", text,
          m->host->by_hand || m->device[0].by_hand ? "memory=" : "--device-mem or --host-mem",
          any ? "" : ", or choose other updates for the CPU");
 }
@@ -276,53 +228,39 @@ static _Noreturn void refuse(const struct planner *p, const struct plan *plan, b
 static json_t *milliseconds(double seconds) { return isfinite(seconds) ? json_real(1e3 * seconds) : json_null(); }
 
 /* Of several devices only what the busiest one has to do. */
-static double least(const struct planner *p)
-{
-    return p->list->one_lane ? least_seconds(&p->list->timing) : p->list->timing.fixed;
-}
+static double least(const struct planner *p) { return p->list->one_lane ? least_seconds(p->timing) : p->timing->fixed; }
 
-/* A letter per layer; those of no layer are reported beside. */
-static json_t *letters(const struct planner *p, const bool *on_cpu)
+/* A letter per layer; those of no layer by name, into `others`. */
+static json_t *choice(const struct planner *p, const bool *on_cpu, json_t *others)
 {
     char *text = allocate((size_t)p->list->layers + 1, 1);
     memset(text, 'D', (size_t)p->list->layers);
-    for (size_t g = 0; g < p->n; g++)
-        if (p->list->group[g].layer >= 0 && on_cpu[g])
-            text[p->list->group[g].layer] = 'C';
+    for (size_t g = 0; g < p->n; g++) {
+        const struct offload *u = &p->timing->update[g];
+        if (u->layer < 0)
+            json_object_set_new(others, u->name, json_string(on_cpu[g] ? "C" : "D"));
+        else if (on_cpu[g])
+            text[u->layer] = 'C';
+    }
     json_t *word = json_string(text);
     free(text);
     return word;
 }
 
-static json_t *others(const struct planner *p, const bool *on_cpu)
-{
-    json_t *list = json_object();
-    for (size_t g = 0; g < p->n; g++)
-        if (p->list->group[g].layer < 0)
-            json_object_set_new(list, p->list->group[g].name, json_string(on_cpu[g] ? "C" : "D"));
-    return list;
-}
-
 static json_t *report(const struct planner *p, const struct plan *plan)
 {
-    double serial = p->list->timed ? serial_seconds(p->list, p->costs) : INFINITY;
-    json_t *f = json_object(), *barrier = json_object();
-    json_object_set_new(barrier, "choice", letters(p, p->best_barrier.on_cpu));
-    json_object_set_new(barrier, "ms", milliseconds(p->best_barrier.barrier));
-    json_object_set_new(f, "choice", letters(p, plan->on_cpu));
-    json_object_set_new(f, "others", others(p, plan->on_cpu));
-    json_object_set_new(f, "order", json_string(cpu_order_name[plan->order]));
-    json_object_set_new(f, "period_ms", milliseconds(plan->period));
-    json_object_set_new(f, "formula_ms", milliseconds(formula_of(p, plan)));
-    json_object_set_new(f, "barrier_ms", milliseconds(plan->barrier));
-    json_object_set_new(f, "best_barrier", barrier);
-    json_object_set_new(f, "bound_ms", milliseconds(least(p)));
-    json_object_set_new(f, "all_device_ms", milliseconds(p->all_device.period));
-    json_object_set_new(f, "all_cpu_ms", milliseconds(p->all_cpu.period));
-    json_object_set_new(f, "serial_ms", milliseconds(serial));
-    json_object_set_new(f, "local_ms", milliseconds(p->list->timed ? p->local.period : INFINITY));
-    json_object_set_new(f, "slack_ms", milliseconds(p->list->timed ? p->slack.period : INFINITY));
-    return f;
+    const struct plan *of = p->plan, *barrier = &of[BEST_BARRIER];
+    json_t *others = json_object();
+    double unknown = p->list->timed ? 0 : INFINITY, serial = p->list->timed ? serial_seconds(p->list, p->costs) : 0;
+    json_t *best =
+        json_pack("{s:o, s:o}", "choice", choice(p, barrier->on_cpu, NULL), "ms", milliseconds(barrier->barrier));
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "choice", choice(p, plan->on_cpu, others),
+        "others", others, "order", cpu_order_name[plan->order], "period_ms", milliseconds(plan->period), "formula_ms",
+        milliseconds(formula_of(p, plan)), "barrier_ms", milliseconds(plan->barrier), "best_barrier", best, "bound_ms",
+        milliseconds(least(p)), "all_device_ms", milliseconds(of[OVERLAP_ALL_DEVICE].period), "all_cpu_ms",
+        milliseconds(of[OVERLAP_ALL_CPU].period), "serial_ms", milliseconds(serial + unknown), "local_ms",
+        milliseconds(of[OVERLAP_LOCAL].period + unknown), "slack_ms", milliseconds(of[OVERLAP_SLACK].period + unknown));
 }
 
 /* The first later backward or update of a device that runs while task i does, or NULL. */
@@ -350,133 +288,105 @@ static size_t report_updates(const struct planner *p, json_t *fields)
             continue;
         const struct task *beside = find_beside(&f, i);
         n += beside != NULL;
-        json_t *entry = json_pack("{s:i, s:f, s:f}", "layer", t->layer, "start_ms", 1e3 * f.span[i].start, "end_ms",
-                                  1e3 * f.span[i].end);
-        json_object_set_new(entry, "beside", beside ? json_string(beside->name) : json_null());
-        json_array_append_new(list, entry);
+        json_array_append_new(list,
+                              json_pack("{s:i, s:f, s:f, s:s?}", "layer", t->layer, "start_ms", 1e3 * f.span[i].start,
+                                        "end_ms", 1e3 * f.span[i].end, "beside", beside ? beside->name : NULL));
     }
     json_object_set_new(fields, "updates", list);
     free_forecast(&f);
     return n;
 }
 
+/* Of the plan that an online rule makes, also what it loses against the best one. */
+static void print_time(FILE *f, const struct planner *p, const char *name, enum overlap of)
+{
+    double seconds = p->plan[of].period;
+    if (!isfinite(seconds))
+        fprintf(f, "%s does not fit, ", name);
+    else if (of == OVERLAP_LOCAL || of == OVERLAP_SLACK)
+        fprintf(f, "%s %.3f ms (+ %.1f %%), ", name, 1e3 * seconds, 100 * (seconds / p->plan[OVERLAP_PLAN].period - 1));
+    else
+        fprintf(f, "%s %.3f ms, ", name, 1e3 * seconds);
+}
+
 static char *describe_times(const struct planner *p)
 {
-    char text[3][32];
+    char *text;
+    size_t n;
     if (!p->list->timed)
         return copy_string("nobody knows how long tasks take");
-    const double seconds[] = {p->all_device.period, p->all_cpu.period, p->best.period};
-    for (int i = 0; i < 3; i++)
-        if (isfinite(seconds[i]))
-            snprintf(text[i], sizeof text[i], "%.3f ms", 1e3 * seconds[i]);
-        else
-            snprintf(text[i], sizeof text[i], "does not fit");
-    return format_string("all on the device %s, all on the CPU %s, best plan %s, at least %.3f ms", text[0], text[1],
-                         text[2], 1e3 * least(p));
+    FILE *f = open_memstream(&text, &n);
+    print_time(f, p, "all on the device", OVERLAP_ALL_DEVICE);
+    print_time(f, p, "all on the CPU", OVERLAP_ALL_CPU);
+    print_time(f, p, "local", OVERLAP_LOCAL);
+    print_time(f, p, "slack", OVERLAP_SLACK);
+    print_time(f, p, "best plan", OVERLAP_PLAN);
+    fprintf(f, "at least %.3f ms", 1e3 * least(p));
+    fclose(f);
+    return text;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static void obey(struct planner *p, struct plan *plan)
-{
-    switch (p->wishes->overlap) {
-    case OVERLAP_PLAN:
-        copy_plan(p, plan, &p->best);
-        break;
-    case OVERLAP_LOCAL:
-        copy_plan(p, plan, &p->local);
-        break;
-    case OVERLAP_SLACK:
-        copy_plan(p, plan, &p->slack);
-        break;
-    case OVERLAP_ALL_CPU:
-        copy_plan(p, plan, &p->all_cpu);
-        break;
-    default:
-        copy_plan(p, plan, &p->all_device);
-    }
-}
-
 /* The plan that is asked for; from the file when it is there. */
-static struct plan choose(struct planner *p)
+static struct plan *choose(struct planner *p)
 {
-    struct plan plan = new_plan(p, false);
-    const char *path = p->wishes->overlap_plan;
-    bool given = path && access(path, F_OK) == 0, forced = given || p->wishes->overlap >= OVERLAP_ALL_CPU;
-    if (!p->list->timed && !forced) { /* it declines */
-        plan.period = NAN;
-    } else if (given) {
-        read_plan(path, p->list, plan.on_cpu, &plan.order);
-        free(try_plan(p, &plan));
-    } else {
-        obey(p, &plan);
-        if (path)
-            write_plan(path, p->list, plan.on_cpu, plan.order);
+    const struct wishes *w = p->wishes;
+    const char *path = w->overlap_plan;
+    bool given = path && access(path, F_OK) == 0, forced = given || w->overlap >= OVERLAP_ALL_CPU;
+    struct plan *plan = &p->plan[given ? GIVEN : w->overlap];
+    if (!p->list->timed && !forced)
+        return &p->plan[GIVEN]; /* it declines */
+    if (given) {
+        read_plan(path, p->timing, plan->on_cpu, &plan->order);
+        try_plan(p, plan);
+    } else if (path) {
+        write_plan(path, p->timing, plan->on_cpu, plan->order);
     }
-    bool any = p->wishes->overlap == OVERLAP_PLAN && !given;
-    bool others = p->wishes->recompute != RECOMPUTE_OFF || p->wishes->swap != SWAP_OFF; /* may yet make room */
-    if (plan.period == INFINITY && !others) {
-        if (any)
-            choose_small(p, &plan);
-        refuse(p, &plan, any);
-    }
+    bool others = w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF; /* may yet make room */
+    if (plan->period == INFINITY && !others)
+        refuse(p, plan, w->overlap == OVERLAP_PLAN && !given);
     return plan;
 }
 
-static size_t count_on_cpu(const struct planner *p, const struct plan *plan)
-{
-    size_t n = 0;
-    for (size_t g = 0; g < p->n; g++)
-        n += plan->on_cpu[g];
-    return n;
-}
-
-static void carry_out(struct planner *p, const struct plan *plan, struct pass_report *r)
+static char *carry_out(struct planner *p, const struct plan *plan, size_t on_cpu, json_t *fields, const char *times)
 {
     struct edit *e = open_edit(p->list->step);
-    move_updates(p->list, e, plan->on_cpu, plan->order, plan->alone);
+    size_t n = move_updates(p->list, e, plan->on_cpu, plan->order, plan->alone);
     commit(e);
-    size_t beside = report_updates(p, r->fields);
-    char *times = describe_times(p);
-    size_t n = p->list->n_moved;
-    r->reason =
-        format_string("%zu of %zu updates on the CPU, on %d of its cores; %zu of %zu tasks there run beside a later "
-                      "backward or update; %s",
-                      count_on_cpu(p, plan), p->n, p->list->lanes, beside, n, times);
-    free(times);
+    return format_string("%zu of %zu updates on the CPU, on %d of its cores; %zu of %zu tasks there run beside a later "
+                         "backward or update; %s",
+                         on_cpu, p->n, p->list->lanes, report_updates(p, fields), n, times);
 }
 
-static void free_planner(struct planner *p)
+static char *why_not(const struct planner *p, const char *times)
 {
-    struct plan *all[] = {&p->best, &p->best_barrier, &p->all_device, &p->all_cpu, &p->local, &p->slack};
-    for (size_t i = 0; i < COUNT(all); i++)
-        free(all[i]->on_cpu);
-    free_offloads(p->list);
+    if (!p->n)
+        return copy_string("the list has no update that could run on the CPU");
+    if (p->wishes->overlap == OVERLAP_ALL_DEVICE)
+        return copy_string("all updates stay on the device, as asked");
+    return p->list->timed ? format_string("no update on the CPU: %s", times)
+                          : copy_string("nobody knows how long tasks take: add --profile or --hardware");
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
 {
     struct planner p = {.list = find_offloads(s, c), .costs = c, .wishes = w};
-    struct plan *all[] = {&p.best, &p.best_barrier, &p.all_device, &p.local, &p.slack};
-    p.n = p.list->n;
-    for (size_t i = 0; i < COUNT(all); i++)
-        *all[i] = new_plan(&p, false);
-    p.all_cpu = new_plan(&p, true);
-    look_at_all(&p);
-    struct plan plan = choose(&p);
-    bool moves = count_on_cpu(&p, &plan) > 0;
-    r->fields = report(&p, &plan);
-    if (moves) {
-        carry_out(&p, &plan, r);
-    } else {
-        char *times = describe_times(&p);
-        r->reason = !p.n                               ? copy_string("the list has no update that could run on the CPU")
-                    : w->overlap == OVERLAP_ALL_DEVICE ? copy_string("all updates stay on the device, as asked")
-                    : !p.list->timed ? copy_string("nobody knows how long tasks take: add --profile or --hardware")
-                                     : format_string("no update on the CPU: %s", times);
-        free(times);
-    }
-    free(plan.on_cpu);
-    free_planner(&p);
-    return moves;
+    size_t on_cpu = 0;
+    p.timing = &p.list->timing;
+    p.n = p.timing->n;
+    for (int i = 0; i < PLANS; i++)
+        p.plan[i] = (struct plan){.on_cpu = allocate(p.n + 1, sizeof(bool)), .period = INFINITY, .barrier = INFINITY};
+    find_plans(&p);
+    const struct plan *plan = choose(&p);
+    char *times = describe_times(&p);
+    for (size_t g = 0; g < p.n; g++)
+        on_cpu += plan->on_cpu[g];
+    r->fields = report(&p, plan);
+    r->reason = on_cpu ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
+    free(times);
+    for (int i = 0; i < PLANS; i++)
+        free(p.plan[i].on_cpu);
+    free_offloads(p.list);
+    return on_cpu > 0;
 }

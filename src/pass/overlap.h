@@ -1,4 +1,5 @@
-/* overlap.h - where each layer's update runs: the question as numbers, and its answers (overlap_plan.c), for overlap.c.
+/* overlap.h - where each layer's update runs: the question as numbers, and its answers (overlap_plan.c); the list that
+ * it is asked of (overlap_list.c); moving updates (overlap_move.c); a plan as text (overlap_file.c).
  *
  * A step has the device's work in list order; time 0 is its start, and all times count the device's own work but no
  * updates.  Update i may start when its gradients are there (`release`), and its parameters are needed by the next step
@@ -20,14 +21,19 @@
 #ifndef OVERLAP_H
 #define OVERLAP_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "../predict/predict.h"
+#include "../step/edit.h"
 
-struct offload { /* an update that may move to the CPU: seconds and bytes */
+/* ---- overlap_plan.c ---------------------------------------------------------------------------------------------- */
+
+struct offload { /* the updates of a layer, which go together: seconds and bytes */
     double release, need, gate;
     double device, down, host, up;
     double device_bytes, host_bytes; /* that it holds there if it runs there */
     bool behind_updates;             /* of the device: those released earlier delay its gradients */
+    int layer;                       /* -1: none; then it is known by the parameters it updates */
+    const char *name;                /* of these */
+    size_t first;                    /* position of its first task */
 };
 struct timing {
     struct offload *update; /* in order of release */
@@ -51,14 +57,51 @@ bool best_choice(const struct timing *t, bool barrier, bool *on_cpu);
 /* The same for updates that all wait for a gate, in the order in which they are needed, as if their gradients had come
  * down by then: a proposal. */
 bool best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu);
-/* No choice and no order is faster. */
+/* No choice and no order is faster; nor is this choice, by what its devices have to do alone. */
 double least_seconds(const struct timing *t);
-/* The same of one choice, by what its devices have to do alone. */
 double least_of_choice(const struct timing *t, const bool *on_cpu);
 
 /* Rules that decide at the end of each layer's backward, from what has gone to the CPU so far.  local: to the CPU when
  * what it still has to do takes no longer than this update on the device; slack: when its result would delay the next
  * forward by no more than that. */
 void choose_locally(const struct timing *t, bool by_slack, bool *on_cpu);
+
+/* ---- overlap_list.c ---------------------------------------------------------------------------------------------- */
+
+enum { NOWHERE = -1 };
+struct offloads { /* the updates of a list that can run on the CPU */
+    struct step *step;
+    struct timing timing;
+    int *update_at; /* by position: which of them the task is of, or NOWHERE */
+    bool timed;     /* it is known how long tasks take */
+    bool gated;     /* some wait for more than their gradients */
+    bool one_lane;  /* all are updated on one device, or first on it: then the formula's bounds are bounds */
+    int layers;     /* of the whole list */
+    int lanes;      /* of the host's CPU: one for each core that is left to it */
+};
+/* Costs NULL: the tasks have times, or nobody knows them. */
+struct offloads *find_offloads(struct step *s, const struct costs *c);
+void free_offloads(struct offloads *o);
+/* With all updates on the CPU, one task after another. */
+double serial_seconds(const struct offloads *o, const struct costs *c);
+
+/* ---- overlap_move.c ---------------------------------------------------------------------------------------------- */
+
+/* Those updates run on the CPU, in that order.  `alone`: their gradients on the device share with nothing either, which
+ * takes more bytes, but nothing waits until they have gone down.  Returns how many tasks that are. */
+size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu, enum cpu_order order, bool alone);
+/* What comes of that; the list is as it was. */
+struct forecast try_updates(const struct offloads *o, const struct costs *c, const bool *on_cpu, enum cpu_order order,
+                            bool alone);
+/* The last task before position i that writes x, or NOWHERE. */
+int find_maker(const struct step *s, size_t i, const struct tensor *x);
+bool is_on_device(const struct access *a, enum memory_class class);
+
+/* ---- overlap_file.c: a plan as text, to be read, edited and loaded ----------------------------------------------- */
+
+extern const char *const cpu_order_name[CPU_ORDERS];
+void write_plan(const char *path, const struct timing *t, const bool *on_cpu, enum cpu_order order);
+/* Ends the program (EXIT_USAGE) with the line that is wrong, or the update that is missing. */
+void read_plan(const char *path, const struct timing *t, bool *on_cpu, enum cpu_order *order);
 
 #endif

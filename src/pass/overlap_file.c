@@ -5,7 +5,7 @@
  *     layer 0 D                D: on its device; C: on the CPU
  *     other param.0 C          updates of no layer, by the parameters they write
  */
-#include "overlap_list.h"
+#include "overlap.h"
 
 #include "../file/file.h"
 #include "../step/words.h"
@@ -15,86 +15,89 @@
 
 const char *const cpu_order_name[CPU_ORDERS] = {"release", "need", "forward"};
 
-static char *name_of(const struct group *g)
+static char *name_of(const struct offload *u)
 {
-    return g->layer < 0 ? format_string("other %s", g->name) : format_string("layer %d", g->layer);
+    return u->layer < 0 ? format_string("other %s", u->name) : format_string("layer %d", u->layer);
 }
 
-void write_plan(const char *path, const struct offloads *o, const bool *on_cpu, enum cpu_order order)
+void write_plan(const char *path, const struct timing *t, const bool *on_cpu, enum cpu_order order)
 {
-    char *text = format_string("# A plan of yard --overlap plan: D, on its device; C, on the CPU.  Edit it freely.\n"
-                               "order %s\n",
-                               cpu_order_name[order]);
-    for (size_t g = 0; g < o->n; g++) {
-        char *name = name_of(&o->group[g]);
-        char *more = format_string("%s%s %c\n", text, name, on_cpu[g] ? 'C' : 'D');
-        free(name), free(text);
-        text = more;
+    char *text;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    fprintf(f, "# A plan of yard --overlap plan: D, on its device; C, on the CPU.  Edit it freely.\norder %s\n",
+            cpu_order_name[order]);
+    for (size_t g = 0; g < t->n; g++) {
+        char *name = name_of(&t->update[g]);
+        fprintf(f, "%s %c\n", name, on_cpu[g] ? 'C' : 'D');
+        free(name);
     }
+    fclose(f);
     struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
+    write_bytes(w, text, bytes);
     publish(w);
     free(text);
 }
 
-static size_t find_group(const struct offloads *o, struct line *l)
+static size_t find_line(const struct timing *t, struct line *l)
 {
-    char *word = word_at(l, 1, "a layer's number, or the parameters' name"),
-         *what = format_string("%s %s", l->word[0], word);
-    size_t g = 0;
-    for (bool same = false; g < o->n; g++) {
-        char *name = name_of(&o->group[g]);
-        same = strcmp(name, what) == 0;
+    char *word = word_at(l, 1, "a layer's number, or the parameters' name");
+    for (size_t g = 0; g < t->n; g++) {
+        char *name = name_of(&t->update[g]);
+        size_t kind = strlen(l->word[0]);
+        bool same = strncmp(name, l->word[0], kind) == 0 && name[kind] == ' ' && strcmp(name + kind + 1, word) == 0;
         free(name);
         if (same)
-            break;
+            return g;
     }
-    if (g == o->n)
-        fail_word(l, word, "a layer whose update can run on the CPU");
-    free(what);
-    return g;
+    fail_word(l, word, "a layer whose update can run on the CPU");
 }
 
-static void read_line(struct line *l, const struct offloads *o, bool *on_cpu, bool *seen, enum cpu_order *order)
+static enum cpu_order read_order(struct line *l)
 {
-    if (strcmp(l->word[0], "order") == 0) {
-        const char *word = word_at(l, 1, "release, need or forward");
-        int k = 0;
-        while (k < CPU_ORDERS && strcmp(word, cpu_order_name[k]) != 0)
-            k++;
-        if (k == CPU_ORDERS)
-            fail_word(l, word, "release, need or forward");
-        *order = (enum cpu_order)k;
-        check_all_used(l, "order release|need|forward");
-        return;
-    }
+    const char *word = word_at(l, 1, "release, need or forward");
+    enum cpu_order k = ORDER_RELEASE;
+    while (k < CPU_ORDERS && strcmp(word, cpu_order_name[k]) != 0)
+        k++;
+    if (k == CPU_ORDERS)
+        fail_word(l, word, "release, need or forward");
+    check_all_used(l, "order release|need|forward");
+    return k;
+}
+
+/* letter[] gets D or C for the update that the line is of. */
+static void read_letter(struct line *l, const struct timing *t, char *letter)
+{
     if (strcmp(l->word[0], "layer") != 0 && strcmp(l->word[0], "other") != 0)
         fail_word(l, l->word[0], "order, layer or other");
-    size_t g = find_group(o, l);
-    const char *letter = word_at(l, 2, "D or C");
-    if (strcmp(letter, "D") != 0 && strcmp(letter, "C") != 0)
-        fail_word(l, letter, "D (on its device) or C (on the CPU)");
-    if (seen[g])
+    size_t g = find_line(t, l);
+    const char *word = word_at(l, 2, "D or C");
+    if (strcmp(word, "D") != 0 && strcmp(word, "C") != 0)
+        fail_word(l, word, "D (on its device) or C (on the CPU)");
+    if (letter[g])
         fail_word(l, l->word[1], "each of them once");
-    seen[g] = true;
-    on_cpu[g] = *letter == 'C';
+    letter[g] = *word;
     check_all_used(l, "layer K D|C");
 }
 
-void read_plan(const char *path, const struct offloads *o, bool *on_cpu, enum cpu_order *order)
+void read_plan(const char *path, const struct timing *t, bool *on_cpu, enum cpu_order *order)
 {
-    char *text = read_text(path), *rest = text;
+    char *text = read_text(path), *rest = text, *letter = allocate(t->n, 1);
     struct line l = {.path = path};
-    bool *seen = allocate(o->n, sizeof *seen);
     for (char *line; (line = strsep(&rest, "\n"));) {
         l.number++;
         split_line(&l, line);
-        if (l.n)
-            read_line(&l, o, on_cpu, seen, order);
+        if (l.n && strcmp(l.word[0], "order") == 0)
+            *order = read_order(&l);
+        else if (l.n)
+            read_letter(&l, t, letter);
     }
-    for (size_t g = 0; g < o->n; g++)
-        if (!seen[g])
-            fail(EXIT_USAGE, "%s: a line `%s D` or `%s C` is missing", path, name_of(&o->group[g]),
-                 name_of(&o->group[g]));
-    free(seen), free(text);
+    for (size_t g = 0; g < t->n; g++) {
+        char *name = name_of(&t->update[g]);
+        if (!letter[g])
+            fail(EXIT_USAGE, "%s: a line `%s D` or `%s C` is missing", path, name, name);
+        on_cpu[g] = letter[g] == 'C';
+        free(name);
+    }
+    free(letter), free(text);
 }

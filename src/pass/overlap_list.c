@@ -1,5 +1,5 @@
 /* overlap_list.c - finds the updates that can move to the CPU, and takes their times and bytes. */
-#include "overlap_list.h"
+#include "overlap.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const struct tensor *parameters_of(const struct task *t)
 static bool is_its_own(const struct step *s, const struct task *t, const struct tensor *x)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->layer != t->layer && touches(s->task[i], x->root, ACCESS_BOTH))
+        if (s->task[i]->layer != t->layer && touches_bytes(s->task[i], x->root, ACCESS_BOTH))
             return false;
     return true;
 }
@@ -40,52 +40,29 @@ static bool can_move(const struct step *s, const struct task *t)
     return true;
 }
 
-static struct group *group_of(struct offloads *o, const struct task *t)
+/* The update that such a task is of; t->n: a new one. */
+static size_t find_update(const struct timing *t, const struct task *task)
 {
-    const char *name = parameters_of(t)->root->name;
-    for (size_t i = 0; i < o->n; i++)
-        if (o->group[i].layer == t->layer && (t->layer >= 0 || strcmp(o->group[i].name, name) == 0))
-            return &o->group[i];
-    struct group *g = APPEND(o->group, o->n, o->cap);
-    *g = (struct group){.layer = t->layer, .name = name};
-    return g;
-}
-
-static void find_groups(struct offloads *o)
-{
-    const struct step *s = o->step;
-    for (size_t i = 0; i < s->n; i++) {
-        o->layers = MAX(o->layers, s->task[i]->layer + 1);
-        if (!can_move(s, s->task[i]))
-            continue;
-        struct group *g = group_of(o, s->task[i]);
-        *APPEND(g->task, g->n, g->cap) = i;
-        o->n_tasks++;
-    }
+    const char *name = parameters_of(task)->root->name;
+    size_t i = 0;
+    while (i < t->n && (t->update[i].layer != task->layer || (task->layer < 0 && strcmp(t->update[i].name, name) != 0)))
+        i++;
+    return i;
 }
 
 /* ---- times and bytes --------------------------------------------------------------------------------------------- */
 
-struct clock { /* of a device's compute lane in list order, updates that can move left out */
-    const struct lane *lane;
-    double *after; /* by position: its time behind the task */
-    bool *moves;   /* by position */
-};
-
-static struct clock read_clock(const struct offloads *o, const struct costs *c, const struct group *group)
+/* The time of a device's compute lane when the list comes to each position, updates that can move left out; [n] is its
+ * end. */
+static double *read_clock(const struct offloads *o, const struct costs *c, const struct lane *lane)
 {
     const struct step *s = o->step;
-    struct clock k = {s->task[group->task[0]]->lane, allocate(s->n, sizeof(double)), allocate(s->n, sizeof(bool))};
-    double now = 0;
-    for (size_t g = 0; g < o->n; g++)
-        for (size_t i = 0; i < o->group[g].n; i++)
-            k.moves[o->group[g].task[i]] = true;
+    double *clock = allocate(s->n + 1, sizeof *clock);
     for (size_t i = 0; i < s->n; i++) {
-        if (s->task[i]->lane == k.lane && !k.moves[i])
-            now += seconds_alone(c, s->task[i]);
-        k.after[i] = now;
+        bool counts = s->task[i]->lane == lane && o->update_at[i] == NOWHERE;
+        clock[i + 1] = clock[i] + (counts ? seconds_alone(c, s->task[i]) : 0);
     }
-    return k;
+    return clock;
 }
 
 /* The last task that holds the update at position i, but its gradients' makers; or NOWHERE. */
@@ -97,62 +74,59 @@ static int find_gate(const struct step *s, size_t i)
             return (int)k;
         for (int a = 0; s->task[k]->role == ROLE_NORM && a < t->n_access; a++)
             if ((t->access[a].mode & ACCESS_READ) && t->access[a].tensor->class != MEM_GRADIENTS &&
-                touches(s->task[k], t->access[a].tensor, ACCESS_WRITE))
+                touches_bytes(s->task[k], t->access[a].tensor, ACCESS_WRITE))
                 return (int)k;
     }
     return NOWHERE;
 }
 
-static double first_reader(const struct offloads *o, const struct clock *k, const struct tensor *x, size_t i)
+/* The next step's first reader of what the update at position i makes. */
+static size_t first_reader(const struct offloads *o, const struct tensor *x, size_t i)
 {
     for (size_t r = 0; r < i; r++)
-        if (!k->moves[r] && touches(o->step->task[r], x, ACCESS_READ))
-            return r ? k->after[r - 1] : 0;
-    return k->after[o->step->n - 1];
+        if (o->update_at[r] == NOWHERE && touches_bytes(o->step->task[r], x, ACCESS_READ))
+            return r;
+    return o->step->n;
 }
 
-static bool stands_behind_updates(const struct clock *k, size_t maker)
+/* One task of update u. */
+static void read_task(const struct offloads *o, const double *clock, const struct costs *c, size_t i, struct offload *u)
 {
-    for (size_t i = 0; i < maker; i++)
-        if (k->moves[i])
-            return true;
-    return false;
-}
-
-static void read_update(const struct offloads *o, const struct clock *k, const struct costs *c, size_t i,
-                        struct offload *u)
-{
-    const struct task *t = o->step->task[i];
-    int gate = find_gate(o->step, i);
-    u->gate = fmax(u->gate, gate == NOWHERE ? 0 : k->after[gate]);
-    u->device += t->lane == k->lane ? seconds_alone(c, t) : 0;
+    const struct step *s = o->step;
+    const struct task *t = s->task[i];
+    bool counts = t->lane == s->task[u->first]->lane;
+    u->gate = fmax(u->gate, clock[find_gate(s, i) + 1]);
+    u->device += counts ? seconds_alone(c, t) : 0;
     for (int a = 0; a < t->n_access; a++) {
         const struct access *x = &t->access[a];
-        int maker = is_on_device(x, MEM_GRADIENTS) ? find_maker(o->step, i, x->tensor) : NOWHERE;
-        if (maker != NOWHERE) {
-            u->release = fmax(u->release, k->after[maker]);
-            u->behind_updates |= stands_behind_updates(k, (size_t)maker);
+        if (is_on_device(x, MEM_GRADIENTS)) {
+            int maker = find_maker(s, i, x->tensor);
+            u->release = fmax(u->release, clock[maker + 1]);
+            for (int k = 0; k < maker; k++)
+                u->behind_updates |= o->update_at[k] != NOWHERE;
         }
         if (is_on_device(x, MEM_PARAMETERS) && (x->mode & ACCESS_WRITE))
-            u->need = fmin(u->need, first_reader(o, k, x->tensor, i));
-        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && t->lane == k->lane)
+            u->need = fmin(u->need, clock[first_reader(o, x->tensor, i)]);
+        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && counts)
             u->device_bytes += (double)x->tensor->bytes;
     }
 }
 
-/* What moving the group would add to the list. */
-static void read_moved(struct offloads *o, const struct costs *c, size_t group, struct offload *u)
+/* What moving the update would add to the list. */
+static void read_moved(const struct offloads *o, const struct costs *c, struct offload *u)
 {
     struct step *s = o->step;
     size_t before = s->n, tensors = s->pool->n;
     struct edit *e = open_edit(s);
-    bool *on_cpu = allocate(o->n, sizeof *on_cpu);
-    on_cpu[group] = true;
+    bool *on_cpu = allocate(o->timing.n, sizeof *on_cpu);
+    on_cpu[u - o->timing.update] = true;
     move_updates(o, e, on_cpu, ORDER_RELEASE, false);
     for (size_t i = before; i < s->n; i++) {
         const struct task *t = s->task[i];
-        double *part = !t->copy ? &u->host : t->access[0].tensor->device->is_host ? &u->down : &u->up;
-        *part += seconds_alone(c, t);
+        if (t->copy)
+            *(t->access[0].tensor->device->is_host ? &u->down : &u->up) += seconds_alone(c, t);
+        else if (t->lane->device->is_host) /* not a piece of what has moved */
+            u->host += seconds_alone(c, t);
     }
     u->host /= o->lanes;
     for (size_t i = tensors; i < s->pool->n; i++)
@@ -163,81 +137,65 @@ static void read_moved(struct offloads *o, const struct costs *c, size_t group, 
     free(on_cpu);
 }
 
-static double room(struct offloads *o, const struct costs *c, const struct device *d, bool all_on_cpu)
+static double room(const struct offloads *o, const struct costs *c, const struct device *d, bool all_on_cpu)
 {
-    bool *on_cpu = allocate(o->n, sizeof *on_cpu);
-    memset(on_cpu, all_on_cpu, o->n);
-    struct edit *e = open_edit(o->step);
-    move_updates(o, e, on_cpu, ORDER_RELEASE, false);
-    struct forecast f = try_step(o->step, c);
-    undo(e);
+    bool *on_cpu = allocate(o->timing.n, sizeof *on_cpu);
+    memset(on_cpu, all_on_cpu, o->timing.n);
+    struct forecast f = try_updates(o, c, on_cpu, ORDER_RELEASE, false);
     double left = (double)d->budget - (double)f.high[d->index];
     free_forecast(&f);
     free(on_cpu);
     return left;
 }
 
-/* Is it one device that all of them concern first? */
-static bool are_on_one_lane(const struct offloads *o)
-{
-    for (size_t g = 1; g < o->n; g++)
-        if (o->step->task[o->group[g].task[0]]->lane != o->step->task[o->group[0].task[0]]->lane)
-            return false;
-    return o->n > 0;
-}
-
-struct ranked {
-    struct group group;
-    struct offload update;
-};
-
 static int by_release(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
-    double i = x->update.release, k = y->update.release;
-    if (i != k)
-        return i < k ? -1 : 1;
-    return COMPARE(x->group.task[0], y->group.task[0]);
-}
-
-static void sort_groups(struct offloads *o)
-{
-    struct ranked *all = allocate(o->n, sizeof *all);
-    for (size_t g = 0; g < o->n; g++)
-        all[g] = (struct ranked){o->group[g], o->timing.update[g]};
-    qsort(all, o->n, sizeof *all, by_release);
-    for (size_t g = 0; g < o->n; g++)
-        o->group[g] = all[g].group, o->timing.update[g] = all[g].update;
-    free(all);
+    const struct offload *x = a, *y = b;
+    return x->release != y->release ? COMPARE(x->release, y->release) : COMPARE(x->first, y->first);
 }
 
 static void read_times(struct offloads *o, const struct costs *c)
 {
     struct timing *t = &o->timing;
-    const struct step *s = o->step;
-    for (size_t g = 0; g < o->n; g++) {
-        struct clock k = read_clock(o, c, &o->group[g]);
-        t->fixed = fmax(t->fixed, k.after[s->n - 1]);
-        t->update[g].need = k.after[s->n - 1];
-        for (size_t i = 0; i < o->group[g].n; i++)
-            read_update(o, &k, c, o->group[g].task[i], &t->update[g]);
-        read_moved(o, c, g, &t->update[g]);
-        free(k.after), free(k.moves);
+    struct step *s = o->step;
+    for (size_t g = 0; g < t->n; g++) {
+        struct offload *u = &t->update[g];
+        double *clock = read_clock(o, c, s->task[u->first]->lane);
+        u->need = clock[s->n];
+        t->fixed = fmax(t->fixed, u->need);
+        for (size_t i = 0; i < s->n; i++)
+            if (o->update_at[i] == (int)g)
+                read_task(o, clock, c, i, u);
+        read_moved(o, c, u);
+        o->gated |= u->gate > 0;
+        free(clock);
     }
-    t->device_room = o->one_lane ? room(o, c, s->task[o->group[0].task[0]]->lane->device, true) : INFINITY;
+    t->device_room = o->one_lane ? room(o, c, s->task[t->update[0].first]->lane->device, true) : INFINITY;
     t->host_room = room(o, c, s->pool->machine->host, false);
-    sort_groups(o);
+    qsort(t->update, t->n, sizeof *t->update, by_release);
+    for (size_t i = 0; i < s->n; i++)
+        if (o->update_at[i] != NOWHERE)
+            o->update_at[i] = (int)find_update(t, s->task[i]);
 }
 
 struct offloads *find_offloads(struct step *s, const struct costs *c)
 {
     struct offloads *o = allocate(1, sizeof *o);
-    o->step = s;
-    o->lanes = MAX((int)spare_cores(s->pool->machine), 1);
-    find_groups(o);
-    o->timing = (struct timing){allocate(o->n, sizeof(struct offload)), o->n, 0, 0, 0};
-    o->timed = o->n > 0 && has_times(s, c);
-    o->one_lane = are_on_one_lane(o);
+    struct timing *t = &o->timing;
+    size_t cap = 0;
+    *o = (struct offloads){.step = s, .one_lane = true, .lanes = MAX((int)spare_cores(s->pool->machine), 1)};
+    o->update_at = allocate(s->n, sizeof *o->update_at);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *task = s->task[i];
+        o->layers = MAX(o->layers, task->layer + 1);
+        o->update_at[i] = can_move(s, task) ? (int)find_update(t, task) : NOWHERE;
+        if (o->update_at[i] == (int)t->n)
+            *APPEND(t->update, t->n, cap) =
+                (struct offload){.layer = task->layer, .name = parameters_of(task)->root->name, .first = i};
+    }
+    for (size_t g = 0; g < t->n; g++)
+        o->one_lane &= s->task[t->update[g].first]->lane == s->task[t->update[0].first]->lane;
+    o->timed = t->n > 0 && has_times(s, c);
     if (o->timed)
         read_times(o, c);
     return o;
@@ -245,18 +203,16 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
 
 void free_offloads(struct offloads *o)
 {
-    for (size_t g = 0; g < o->n; g++)
-        free(o->group[g].task);
-    free(o->group), free(o->timing.update), free(o->moved), free(o->on_host);
+    free(o->timing.update), free(o->update_at);
     free(o);
 }
 
-double serial_seconds(struct offloads *o, const struct costs *c)
+double serial_seconds(const struct offloads *o, const struct costs *c)
 {
     struct step *s = o->step;
-    bool *on_cpu = allocate(o->n, sizeof *on_cpu);
+    bool *on_cpu = allocate(o->timing.n, sizeof *on_cpu);
     double sum = 0;
-    memset(on_cpu, true, o->n);
+    memset(on_cpu, true, o->timing.n);
     struct edit *e = open_edit(s);
     move_updates(o, e, on_cpu, ORDER_RELEASE, false);
     for (const struct task *t = s->head->behind; t != s->head; t = t->behind)
@@ -264,18 +220,4 @@ double serial_seconds(struct offloads *o, const struct costs *c)
     undo(e);
     free(on_cpu);
     return sum;
-}
-
-bool is_order_new(const struct offloads *o, const bool *on_cpu, enum cpu_order order)
-{
-    size_t *job = allocate(o->n, sizeof *job), *other = allocate(o->n, sizeof *other), n = 0;
-    bool new = o->timed || order == ORDER_RELEASE;
-    if (o->timed)
-        n = order_updates(&o->timing, on_cpu, order, job);
-    for (enum cpu_order before = ORDER_RELEASE; before < order && new; before++) {
-        order_updates(&o->timing, on_cpu, before, other);
-        new = n &&memcmp(job, other, n * sizeof *job) != 0;
-    }
-    free(job), free(other);
-    return new;
 }

@@ -178,28 +178,26 @@ bool best_choice(const struct timing *t, bool barrier, bool *on_cpu)
 
 static int by_need(const void *a, const void *b)
 {
-    const struct offload *const *x = a, *const *y = b;
-    return (*x)->need < (*y)->need ? -1 : (*x)->need > (*y)->need;
+    const struct offload *x = a, *y = b;
+    return COMPARE(x->need, y->need);
 }
 
 bool best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu)
 {
     struct timing sorted = *t;
-    const struct offload **by = allocate(t->n, sizeof *by);
     bool *chosen = allocate(t->n, sizeof *chosen);
     sorted.update = allocate(t->n, sizeof *sorted.update);
-    for (size_t i = 0; i < t->n; i++)
-        by[i] = &t->update[i];
-    qsort(by, t->n, sizeof(struct offload *), by_need);
     for (size_t i = 0; i < t->n; i++) {
-        sorted.update[i] = *by[i];
-        sorted.update[i].release = by[i]->gate;
-        sorted.update[i].down = 0;
+        sorted.update[i] = t->update[i];
+        sorted.update[i].release = t->update[i].gate, sorted.update[i].down = 0;
     }
+    qsort(sorted.update, t->n, sizeof *sorted.update, by_need);
     bool found = best_choice(&sorted, barrier, chosen);
     for (size_t i = 0; i < t->n; i++)
-        on_cpu[by[i] - t->update] = chosen[i];
-    free(by), free(chosen), free(sorted.update);
+        for (size_t k = 0; k < t->n; k++)
+            if (sorted.update[k].first == t->update[i].first)
+                on_cpu[i] = chosen[k];
+    free(chosen), free(sorted.update);
     return found;
 }
 
@@ -224,95 +222,73 @@ double least_of_choice(const struct timing *t, const bool *on_cpu)
     return fmax(fmax(fmax(device, late), host), fmax(down, up));
 }
 
-/* Device time that is left over when updates fill `seconds` of the CPU, the cheapest there first, in parts. */
-static double device_left(const struct timing *t, double seconds)
+static int by_ratio(const void *a, const void *b)
 {
-    double left = 0, *share = allocate(t->n, sizeof *share);
+    const struct offload *x = a, *y = b;
+    double i = x->device > 0 ? x->host / x->device : INFINITY, k = y->device > 0 ? y->host / y->device : INFINITY;
+    return COMPARE(i, k);
+}
+
+/* Updates move to the CPU, the cheapest there first and the last one in part, until it has as much to do as the device.
+ */
+static double least_balanced(const struct timing *t)
+{
+    struct offload *u = allocate(t->n, sizeof *u);
+    double device = t->fixed, host = 0;
     for (size_t i = 0; i < t->n; i++)
-        left += t->update[i].device;
-    for (;;) {
-        size_t best = t->n;
-        for (size_t i = 0; i < t->n; i++)
-            if (share[i] == 0 && t->update[i].device > 0 &&
-                (best == t->n ||
-                 t->update[i].host * t->update[best].device < t->update[best].host * t->update[i].device))
-                best = i;
-        if (best == t->n || seconds <= 0)
-            break;
-        share[best] = t->update[best].host > seconds ? seconds / t->update[best].host : 1;
-        seconds -= share[best] * t->update[best].host;
-        left -= share[best] * t->update[best].device;
+        device += (u[i] = t->update[i]).device;
+    qsort(u, t->n, sizeof *u, by_ratio);
+    for (size_t i = 0; i < t->n && host < device; i++) {
+        double share = fmin((device - host) / (u[i].device + u[i].host), 1);
+        device -= share * u[i].device, host += share * u[i].host;
     }
-    free(share);
-    return fmax(left, 0);
+    free(u);
+    return device;
 }
 
 double least_seconds(const struct timing *t)
 {
-    double least = t->fixed, low, high;
+    double least = t->n ? least_balanced(t) : t->fixed;
     for (size_t i = 0; i < t->n; i++)
         least = fmax(least, fmin(t->fixed + t->update[i].device, least_late(&t->update[i])));
-    low = least, high = fmax(least, t->fixed + device_left(t, 0));
-    for (int i = 0; i < 60; i++) { /* the CPU has no more than the step, and the device does the rest */
-        double middle = (low + high) / 2;
-        if (t->fixed + device_left(t, middle) <= middle)
-            high = middle;
-        else
-            low = middle;
-    }
-    return low;
+    return least;
 }
 
 /* ---- online rules ------------------------------------------------------------------------------------------------ */
 
-struct online {
-    const struct timing *timing;
-    struct machines busy;
-    double *ends; /* by update on the CPU: when its work there ends */
-    double updates, device_bytes, host_bytes;
-};
-
-/* What the CPU has still to do at `now` of updates that it was given before. */
-static double backlog(const struct online *o, const bool *on_cpu, size_t i, double now)
+/* What the CPU has still to do at `now` of updates that it was given before; ends: when its work on each ends. */
+static double backlog(const struct timing *t, const bool *on_cpu, const double *ends, size_t i, double now)
 {
     double sum = 0;
     for (size_t k = 0; k < i; k++)
         if (on_cpu[k])
-            sum += fmin(fmax(o->ends[k] - now, 0), o->timing->update[k].host);
+            sum += fmin(fmax(ends[k] - now, 0), t->update[k].host);
     return sum;
 }
 
 /* By how much it would delay the next step, if the device did nothing but its fixed work from now on. */
-static double delay(const struct online *o, const struct offload *u)
+static double delay(const struct timing *t, struct machines m, const struct offload *u, double updates)
 {
-    struct machines m = o->busy;
-    return pass_through(&m, u, o->updates) - (o->timing->fixed + o->updates + u->need);
-}
-
-static bool goes_to_cpu(const struct online *o, bool by_slack, const bool *on_cpu, size_t i)
-{
-    const struct offload *u = &o->timing->update[i];
-    if (o->host_bytes + u->host_bytes > o->timing->host_room)
-        return false;
-    if (o->device_bytes + u->device_bytes > o->timing->device_room)
-        return true;
-    double now = released(u, o->updates);
-    return (by_slack ? delay(o, u) : backlog(o, on_cpu, i, now)) <= u->device;
+    return pass_through(&m, u, updates) - (t->fixed + updates + u->need);
 }
 
 void choose_locally(const struct timing *t, bool by_slack, bool *on_cpu)
 {
-    struct online o = {.timing = t, .ends = allocate(t->n, sizeof *o.ends)};
+    struct machines busy = {0, 0, 0};
+    double updates = 0, device_bytes = 0, host_bytes = 0, *ends = allocate(t->n, sizeof *ends);
     for (size_t i = 0; i < t->n; i++) {
         const struct offload *u = &t->update[i];
-        if ((on_cpu[i] = goes_to_cpu(&o, by_slack, on_cpu, i))) {
-            pass_through(&o.busy, u, o.updates);
-            o.ends[i] = o.busy.cpu;
-            o.host_bytes += u->host_bytes;
+        double costs = by_slack ? delay(t, busy, u, updates) : backlog(t, on_cpu, ends, i, released(u, updates));
+        bool fits = device_bytes + u->device_bytes <= t->device_room;
+        on_cpu[i] = host_bytes + u->host_bytes <= t->host_room && (!fits || costs <= u->device);
+        if (on_cpu[i]) {
+            pass_through(&busy, u, updates);
+            ends[i] = busy.cpu;
+            host_bytes += u->host_bytes;
         } else {
-            o.updates += u->device;
-            o.device_bytes += u->device_bytes;
+            updates += u->device;
+            device_bytes += u->device_bytes;
         }
     }
-    free(o.ends);
+    free(ends);
 }

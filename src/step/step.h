@@ -294,6 +294,8 @@ void link_behind(struct task *t, struct task *where);
 void unlink_task(struct task *t);
 void free_task(struct task *t);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
+/* Does it read, or write, bytes of x? */
+bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode);
 /* Declares the task elementwise.  Operands of as many bytes as its first one count element by element, all others are
  * read as a whole; counts of elements among a kernel's arguments must be ELEMENTS. */
 void set_elementwise(struct task *t);

@@ -176,6 +176,14 @@ void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
     t->access[t->n_access++] = (struct access){tensor, mode};
 }
 
+bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mode mode)
+{
+    for (int i = 0; i < t->n_access; i++)
+        if ((t->access[i].mode & mode) && share_bytes(t->access[i].tensor, x))
+            return true;
+    return false;
+}
+
 void set_elementwise(struct task *t)
 {
     for (int i = 0; i < t->n_access; i++)

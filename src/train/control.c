@@ -49,13 +49,13 @@ void add_control(struct trainer *t)
 }
 
 /* The rank that has the last stage of data-parallel rank k: there the losses are, on the first member. */
-static int loss_rank(const struct trainer *t, int k) { return rank_at(&t->mesh, k, n_stages(&t->mesh) - 1); }
+int loss_rank(const struct trainer *t, int k) { return rank_at(&t->mesh, k, n_stages(&t->mesh) - 1); }
 
-/* The sum of its losses on every data-parallel rank: those on rank 0 are a view of `losses`, where the others' are
- * gathered. */
+/* The sum of its losses on every data-parallel rank: those on the norm's rank are a view of `losses`, where the others'
+ * are gathered. */
 struct tensor *add_losses(struct trainer *t)
 {
-    struct device *first = t->model->replica[0].device;
+    struct device *first = t->model->replica[t->model->norm_rank].device;
     struct tensor *losses =
         new_tensor(t->pool, first, MEM_WORK, "loss.totals", FLOAT32, SHAPE((int64_t)t->mesh.dp * UNIT_ALIGN));
     losses->persistent = true; /* what lies between the sums stays 0 */
@@ -70,7 +70,7 @@ struct tensor *add_losses(struct trainer *t)
 
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
-/* Reads the data-parallel ranks' loss sums, then the state of rank 0. */
+/* Reads the data-parallel ranks' loss sums, then the state of the norm's rank. */
 static void report(void *context, const struct task *task, uint32_t number)
 {
     struct trainer *t = context;
@@ -97,7 +97,7 @@ void add_report(struct trainer *t)
         part[k] = new_view(t->pool, totals, "report.total", (size_t)k * UNIT_ALIGN, SHAPE(1));
         add_copy(t->train, t->rank_total[k]->device->lane[LANE_DOWNLOAD], "report.loss", part[k], t->rank_total[k]);
     }
-    struct replica *first = &t->model->replica[0];
+    struct replica *first = &t->model->replica[t->model->norm_rank];
     add_copy(t->train, first->device->lane[LANE_DOWNLOAD], "report.norm", state, first->state);
     struct task *task = add_host(t->train, host->lane[LANE_REPORT], "report", report, t);
     t->report = task;

@@ -6,7 +6,8 @@
  *         batch.prepare, batch.upload      the windows of tokens             host, each rank
  *         forward, backward
  *     control.prepare, control.upload      lr, Adam's corrections ...        host, each rank
- *     sums over ranks, norm, AdamW, parameters to all ranks                  see optimizer.c
+ *     sums over ranks, norm, AdamW, parameters to all ranks                  see optimizer.c; without clipping the
+ *                                                                            last backward has them, unit by unit
  *     report.* , report                    loss and norm                     each rank, host
  *
  * Everything of a step follows from its number, so nothing is kept between steps but the model.  The list is cyclic and
@@ -92,23 +93,24 @@ static void end_unit(const struct work *w, int unit, int micro)
         send_unit(w->b, unit);
 }
 
-/* Gradients are sent behind a unit's last backward, and summed one unit later in the list: by then all have arrived. */
+/* Gradients are sent behind a unit's last backward, and summed one unit later in the list, by then all have arrived; at
+ * once where there are no others. */
 static void add_backward(struct work *w, int stage, int micro)
 {
     const struct mesh *m = &w->t->mesh;
     int first = first_unit(w->t->model, stage), end = first_unit(w->t->model, stage + 1);
-    bool last = micro == w->t->micros - 1;
+    bool last = micro == w->t->micros - 1, alone = m->dp == 1;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
             for (int j = first_member(w->b); j >= 0; j = next_member(w->b))
                 backward_unit(w->b, tape_at(w, stage, micro, k, j), u);
         end_unit(w, u, micro);
-        if (u < end - 1 && last)
-            reduce_unit(w->b, u + 1);
+        if (last && (alone || u < end - 1))
+            reduce_unit(w->b, alone ? u : u + 1);
     }
     for (int i = 0; i < m->dp * m->tp && stage > 0; i++)
         send_gradient(w->b, tape_at(w, stage, micro, 0, i), tape_at(w, stage - 1, micro, 0, i));
-    if (last)
+    if (last && !alone)
         reduce_unit(w->b, first);
     for (int i = 0; i < m->dp * m->tp; i++)
         free(tape_at(w, stage, micro, 0, i)->ops);
@@ -136,13 +138,21 @@ void build_train(struct trainer *t, enum gemm_engine engine)
     b.backward_wanted = true;
     t->feeds = allocate(each, sizeof *t->feeds);
     struct work w = {t, &b, t->feeds, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
+    t->model->norm_rank = t->settings->clip == 0 ? loss_rank(t, 0) : 0; /* where it is waited for */
     struct tensor *losses = add_losses(t);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         if (order[i].backward)
             add_backward(&w, order[i].stage, order[i].micro);
         else
             add_forwards(&w, order[i].stage, order[i].micro);
-    add_control(t);
+        bool last = order[i].stage == n_stages(&t->mesh) - 1 && order[i].micro == t->micros - 1;
+        if (last && !order[i].backward && t->settings->clip == 0) {
+            add_control(t);
+            release_updates(&b, losses, t->rank_total);
+        }
+    }
+    if (!b.released)
+        add_control(t);
     add_update(&b, losses, t->rank_total);
     add_report(t);
     end_build(&b);

@@ -85,9 +85,8 @@ static struct option options[] = {
     {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "X", 0, 10, TRAINING, "AdamW: decay of matrices",
      CMD_TRAIN | CMD_CHECK, false},
     {"clip", 0, OPT_FLOAT, &s.clip, "X", 0, 1e9, TRAINING,
-     "largest norm of the gradient (0: no clipping); above 0 no update starts before the last backward has ended, nor "
-     "in "
-     "a step file",
+     "largest norm of the gradient; 0: none, and each layer is updated right behind its backward; above 0 no update "
+     "starts before the last backward has ended, nor in a step file",
      CMD_TRAIN | CMD_PLAN, false},
     {"seed", 0, OPT_INT, &s.seed, "N", 0, 9e15, TRAINING, "of random numbers: initial weights, order of data, sampling",
      BUILD_ALL | CMD_SAMPLE, false},

@@ -183,8 +183,10 @@ size_t first_window(const struct trainer *t, int rank, uint32_t number);
 /* Adds batch.prepare (host) and batch.upload (the feed's rank) for n tokens; the feed's batches are made. */
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n);
 void free_feeds(struct feed *f, int n);
-/* control.c: the control block is made and brought up; where the losses are summed, on rank 0; what is reported. */
+/* control.c: the control block is made and brought up; where the losses are summed; what is reported.
+ * loss_rank: where those of data-parallel rank k are. */
 void add_control(struct trainer *t);
+int loss_rank(const struct trainer *t, int k);
 struct tensor *add_losses(struct trainer *t);
 void add_report(struct trainer *t);
 host_function report_evaluation;
@@ -241,7 +243,7 @@ void free_progress(struct progress *p);
 /* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
 struct costs *measure_costs(struct trainer *t);
 /* Where a plan is to be made of times that no file gives: those of a trainer without overlap, and with swaps that only
- * fit, into s->costs. */
+ * fit, into s->costs, which the caller frees when its trainers are gone. */
 void run_trial_for(struct settings *s);
 
 /* ---- peak.c ---------------------------------------------------------------------------------------------------- */

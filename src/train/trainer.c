@@ -499,7 +499,7 @@ void free_trainer(struct trainer *t)
     free_mesh(&t->mesh);
     free_pool(t->pool);
     close_machine(t->machine);
-    if (t->costs)
+    if (t->costs && t->costs != t->settings->costs)
         free_costs(t->costs);
     json_decref(t->record);
     if (t->lock)
@@ -583,21 +583,24 @@ void explain_bad_model(const struct trainer *t, uint32_t step, const char *param
 }
 
 /* AdamW is halted by a norm or loss that is not finite, so the bad step can be run again from the same parameters, one
- * task at a time. */
+ * task at a time.  Without clipping it does not wait for the norm: where that alone is not finite, they have changed.
+ */
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
     struct blame b;
-    const char *unchanged = r->halted ? " no parameter was changed by this step;" : "";
+    bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
+    const char *unchanged = changed ? "" : " no parameter was changed by this step;";
+    const char *before = r->halted && changed ? "when the step ran again (with --clip 0 no update waits for the norm)"
+                                              : "before the step";
     char *advice = advise(t, number - 1);
     drain(t->train);
-    write_tensor(t->model->replica[0].state, (float[STATE_SIZE]){0});
+    write_tensor(t->model->replica[t->model->norm_rank].state, (float[STATE_SIZE]){0});
     if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is;%s",
              number, advice);
     if (b.before)
-        fail(EXIT_FAILED,
-             "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite before the step;%s",
-             number, b.task->layer, b.task->name, b.element, b.tensor->name, advice);
+        fail(EXIT_FAILED, "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite %s;%s",
+             number, b.task->layer, b.task->name, b.element, b.tensor->name, before, advice);
     fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite;%s%s",
          number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, advice);
 }

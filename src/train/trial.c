@@ -215,7 +215,7 @@ void run_trial_for(struct settings *s)
     struct wishes w = wishes_of(s);
     struct settings plain = *s;
     bool swaps = w.swap == SWAP_AUTO || w.recompute == RECOMPUTE_AUTO;
-    if (s->profile || s->pace || !(swaps || plans_overlap(s)))
+    if (s->profile || s->hardware || s->pace || !(swaps || plans_overlap(s)))
         return;
     plain.overlap = "off";
     plain.overlap_plan = plain.trace = plain.log = plain.save = NULL;
