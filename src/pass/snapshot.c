@@ -11,13 +11,13 @@
  *                the disk has been told to flush, which takes the disk's latency
  *
  * The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list once for
- * every slot; which of them run is decided when an iteration's first unit is ready (predict/simulate.c).  An iteration
- * that finds no slot free is dropped, and training never waits for the disk.
+ * every slot; which of them run is decided when an iteration's first unit is ready (../predict/simulate.c).  An
+ * iteration that finds no slot free is dropped, and training never waits for the disk.
  *
  * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
  * that were sent the sum.
  *
- * This is the plan only: nothing here runs, or writes a file.
+ * What the tasks do when they run, and the file, are ../train/snapshots.c's business; when they run is ../run/late.c's.
  */
 #include "pass.h"
 

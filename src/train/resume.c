@@ -187,6 +187,8 @@ void tell_resume(const struct settings *s)
     char *log = s->log ? format_string(" --log %s", s->log) : copy_string("");
     char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
     char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
-    note("it goes on with: yard train --resume %s --save %s%s%s%s", s->save, s->save, every, keep, log);
-    free(log), free(every), free(keep);
+    char *save = s->save ? format_string(" --save %s%s%s", s->save, every, keep) : copy_string("");
+    char *snapshot = s->snapshot ? format_string(" --snapshot %s", s->snapshot) : copy_string("");
+    note("it goes on with: yard train --resume %s%s%s%s", s->save ? s->save : s->snapshot, save, snapshot, log);
+    free(log), free(every), free(keep), free(save), free(snapshot);
 }

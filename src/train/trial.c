@@ -204,7 +204,7 @@ void run_trial_for(struct settings *s)
     if (!needs_trial(s))
         return;
     plain.overlap = "off";
-    plain.overlap_plan = plain.trace = plain.log = plain.save = NULL;
+    plain.overlap_plan = plain.trace = plain.log = plain.save = plain.snapshot = NULL;
     plain.view = plain.audit = plain.verify = false;
     plain.delay_seed = -1;
     plain.time_tasks = true;

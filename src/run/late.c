@@ -1,0 +1,145 @@
+/* late.c - tasks whose running is decided late: those of snapshots.
+ *
+ * They are in the list once for every slot of the file.  Which slot an iteration gets, if any, is decided when its
+ * first unit has been updated, and not when tasks are issued: that is up to two iterations ahead, when slots are still
+ * held that will be free by then.  So what waits for them is given a user event, and
+ *
+ *     a copy      is a job of its lane's thread, which waits for the update, asks, and then issues the copy to the
+ * queue or completes the event: the next update waits for it either way a host task that is, the disk's, is parked
+ * here, and given to the lane when the choice has fallen on its slot. Nothing in the list waits for it: a slot is free
+ * only when all that was written to it has ended
+ *
+ * So the disk's lane has only work that is done, and however slow it is, no lane's queue and no count of runs in flight
+ * knows of it (collect.c): training never waits for the disk.
+ *
+ * At most MOST_RUNS iterations can be undecided: an iteration's updates wait for the copies of the one before.
+ */
+#include "run.h"
+
+#include <stdlib.h>
+
+struct choice { /* of an iteration */
+    uint32_t number;
+    bool decided;
+    int slot;
+    struct job *parked; /* in list order */
+    size_t n, cap;
+};
+struct ended {
+    size_t task;
+    struct slot *slot;
+};
+struct late {
+    slot_chooser *choose;
+    void *context;
+    pthread_mutex_t lock; /* guards what follows */
+    struct choice choice[MOST_RUNS];
+    struct ended *ended;
+    size_t n_ended, cap_ended;
+};
+
+void start_late(struct step *s, slot_chooser *choose, void *context)
+{
+    struct late *l = s->late = allocate(1, sizeof *l);
+    l->choose = choose;
+    l->context = context;
+    pthread_mutex_init(&l->lock, NULL);
+}
+
+void stop_late(struct step *s)
+{
+    struct late *l = s->late;
+    if (!l)
+        return;
+    drain(s);
+    s->late = NULL;
+    pthread_mutex_destroy(&l->lock);
+    for (int i = 0; i < MOST_RUNS; i++)
+        free(l->choice[i].parked);
+    free(l->ended);
+    free(l);
+}
+
+/* ---- choosing -------------------------------------------------------------------------------------------------- */
+
+static struct choice *choice_of(struct late *l, uint32_t number)
+{
+    struct choice *c = &l->choice[number % MOST_RUNS];
+    if (c->number != number)
+        c->decided = false;
+    c->number = number;
+    return c;
+}
+
+static void settle_job(const struct choice *c, struct job *job)
+{
+    struct task *t = job->step->task[job->task];
+    if (t->slot == c->slot) {
+        give_job(&t->lane->thread, t->lane->name, job);
+    } else {
+        free(job->slot);
+        drop_job(job);
+    }
+}
+
+bool is_chosen(struct step *s, const struct task *t, uint32_t number)
+{
+    struct late *l = s->late;
+    if (!l)
+        return false;
+    pthread_mutex_lock(&l->lock);
+    struct choice *c = choice_of(l, number);
+    if (!c->decided)
+        c->slot = l->choose(l->context, number);
+    for (size_t i = 0; i < c->n; i++)
+        settle_job(c, &c->parked[i]);
+    c->n = 0;
+    c->decided = true;
+    bool yes = c->slot == t->slot;
+    pthread_mutex_unlock(&l->lock);
+    return yes;
+}
+
+/* ---- host tasks ------------------------------------------------------------------------------------------------ */
+
+void park_job(struct step *s, const struct job *job)
+{
+    struct late *l = s->late;
+    struct job kept = keep_job(job);
+    kept.parked = true;
+    kept.slot = allocate(1, sizeof *kept.slot);
+    *kept.slot = (struct slot){.number = job->number, .queued = now_ns()};
+    pthread_mutex_lock(&l->lock);
+    struct choice *c = choice_of(l, job->number);
+    if (c->decided)
+        settle_job(c, &kept);
+    else
+        *APPEND(c->parked, c->n, c->cap) = kept;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void note_ended(const struct job *job)
+{
+    struct late *l = job->step->late;
+    pthread_mutex_lock(&l->lock);
+    *APPEND(l->ended, l->n_ended, l->cap_ended) = (struct ended){job->task, job->slot};
+    pthread_mutex_unlock(&l->lock);
+}
+
+void report_ended(struct step *s)
+{
+    struct late *l = s->late;
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < l->n_ended; i++) {
+        const struct task *t = s->task[l->ended[i].task];
+        struct slot *slot = l->ended[i].slot;
+        if (execution.trace)
+            slot->record = begin_record(s, t, slot);
+        report_run(s, t, slot, true);
+        free(slot);
+    }
+    l->n_ended = 0;
+    pthread_mutex_unlock(&l->lock);
+}
