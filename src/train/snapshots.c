@@ -35,20 +35,22 @@ struct snapshots {
 
 /* ---- whose bytes ------------------------------------------------------------------------------------------------ */
 
-struct place { /* in what a rank keeps of a unit for a role, which begins `at` bytes behind the tensor's start */
+struct place { /* what a rank keeps of a unit for a role */
     int rank, unit;
     enum kept role;
 };
 
-static bool find_state(const struct model *m, const struct tensor *root, struct place *p)
+/* at: bytes from the tensor's start; of parameters that lie in shards, they are counted in the shard. */
+static bool find_state(const struct model *m, const struct tensor *root, struct place *p, size_t *at)
 {
     for (int rank = 0; rank < n_ranks(m->mesh); rank++)
         for (int u = 0; u < m->params->n_units; u++) {
             const struct replica *r = &m->replica[rank];
-            struct tensor *of[KEPT_ROLES] = {r->shard[u] ? r->shard[u] : r->value[u], r->m[u], r->v[u]};
-            for (int role = 0; role < KEPT_ROLES; role++)
-                if (of[role] == root) {
-                    *p = (struct place){rank, u, (enum kept)role};
+            const struct tensor *shard = r->shard[u], *of[] = {r->value[u], r->m[u], r->v[u], shard};
+            for (int i = 0; root && i < (int)COUNT(of); i++)
+                if (of[i] == root) {
+                    *p = (struct place){rank, u, of[i] == shard ? KEPT_VALUE : (enum kept)i};
+                    *at -= shard && i == KEPT_VALUE ? shard->alike_begin : 0;
                     return true;
                 }
         }
@@ -69,7 +71,7 @@ static const struct tensor *origin_of(const struct step *s, const struct tensor 
 static struct place place_of(const struct trainer *t, const struct tensor *x, size_t *at)
 {
     struct place p;
-    for (*at = x->offset; !find_state(t->model, x->root, &p); *at += x->offset)
+    for (*at = x->offset; !find_state(t->model, x->root, &p, at); *at += x->offset)
         x = x->root->mirrors ? x->root->mirrors : origin_of(t->train, x->root);
     return p;
 }
