@@ -1,7 +1,11 @@
 /* snap.h - the snapshot file: S slots of a whole iteration each, written while training goes on.
  *
+ *     snaplayout   where every byte of it lies, and its pages          snaplayout.c
+ *     snapread     the newest whole iteration, as a checkpoint         snapread.c
+ *     snap         the run's side: the protocol of writing             snap.c
+ *
  * One run writes it, from the threads of its lanes; whoever reads takes it through open_checkpoint() (state.h) for a
- * checkpoint, which it then is.  Layout and protocol are at the top of snapfile.c.
+ * checkpoint, which it then is.
  */
 #ifndef SNAP_H
 #define SNAP_H
@@ -30,6 +34,55 @@ struct snap_plan {
     struct snap_payload *payload;
     size_t n;
 };
+
+/* ---- snaplayout.c ----------------------------------------------------------------------------------------------- */
+
+enum { SNAP_PAGE = 4096, MAX_SLOTS = 16 };
+struct stored_payload {
+    uint64_t bytes;
+    uint64_t at;   /* from the slot's start */
+    uint64_t hash; /* in the newest commit */
+};
+struct snap_commit {
+    uint64_t seq;        /* commits are counted */
+    uint32_t step, slot; /* slots from 1; 0: there is no commit */
+    int64_t samples, session;
+};
+struct snapshot {
+    uint64_t id[2]; /* by chance; its commit pages have it too */
+    int slots;
+    size_t n;
+    struct stored_payload *payload;
+    uint64_t manifest_bytes, manifest_hash;
+    uint64_t commit_bytes, manifest_at, slots_at, slot_bytes, file_bytes; /* that follow from those */
+    struct snap_commit newest;                                            /* that is whole */
+    int page;                                                             /* which has it, 0 or 1; -1: none */
+    uint64_t last_seq;                                                    /* seen on any page */
+    char **damage;                                                        /* sentences: what is not as it was written */
+    size_t n_damage, cap_damage;
+};
+/* The sizes that follow.  file_bytes, if it is not 0, must come out.  NULL, or what is wrong. */
+const char *place_payloads(struct snapshot *s);
+/* The payload that has `bytes` from there on in a slot; NULL: they are in none. */
+const struct stored_payload *payload_at(const struct snapshot *s, uint64_t offset, uint64_t bytes);
+uint64_t slot_at(const struct snapshot *s, int slot); /* in the file */
+uint64_t commit_at(const struct snapshot *s, int page);
+void free_snapshot(struct snapshot *s);
+/* The two kinds of pages in memory; what is read back may be anything.  NULL, or what is wrong. */
+void fill_superblock(const struct snapshot *s, char page[SNAP_PAGE]);
+const char *parse_superblock(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes);
+void fill_commit(const struct snapshot *s, const struct snap_commit *c, const uint64_t *hashes, char *page);
+const char *parse_commit(const struct snapshot *s, const char *page, struct snap_commit *c, uint64_t *hashes);
+/* The pieces that lie in the plan's payloads (pieces.c).  Fails when there is an element that no part has. */
+struct pieces *cut_stored(const struct snap_plan *plan, const struct snapshot *s);
+bool is_superblock(const char *page); /* or what once was one */
+
+/* ---- snapread.c ------------------------------------------------------------------------------------------------- */
+
+bool is_snapshot(const char *path); /* a file with a superblock, or one that a run was about to fill: empty */
+/* Recovered; or, with newest.slot 0, without a whole commit, and then its pieces are of no slot. */
+struct checkpoint *read_snapshot(const char *path);
+struct checkpoint *open_snapshot(const char *path); /* fails when there is none */
 
 /* ---- snap.c: writing -------------------------------------------------------------------------------------------- */
 

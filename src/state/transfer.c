@@ -68,9 +68,8 @@ static void check_hash(const struct sources *s, const struct source_piece *p)
     uint64_t hash = hash_end(&p->hash);
     char *path = rank_file(s->of, p->piece->rank);
     if (hash != p->piece->hash)
-        fail(EXIT_FAILED,
-             "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, the manifest says %016llx", path,
-             s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
+        fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx",
+             path, s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
              (unsigned long long)(p->piece->offset + p->bytes), (unsigned long long)hash,
              (unsigned long long)p->piece->hash);
     free(path);
