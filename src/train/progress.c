@@ -178,7 +178,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
 /* Moments count from the run's beginning, on the terminal nothing is said of each. */
 void show_commits(struct progress *p)
 {
-    struct snap_commit *commits;
+    struct stored_step *commits;
     size_t n = take_commits(p->trainer, &commits);
     for (size_t i = 0; i < n; i++)
         write_log(p, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",

@@ -18,8 +18,9 @@ struct stored { /* one persist task */
     size_t payload;
 };
 struct open_slot {
-    bool open; /* chosen and not committed */
-    bool bad;  /* something in it is not finite */
+    bool open;      /* chosen and not committed */
+    bool bad;       /* something in it is not finite */
+    size_t written; /* payloads: in list order, and once however often an audit runs the task */
 };
 struct snapshots {
     struct snap *file;
@@ -29,7 +30,7 @@ struct snapshots {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     uint32_t reported, bad_step; /* the last step that was; the first that was not sound */
-    struct snap_commit *commits; /* that nobody has taken yet */
+    struct stored_step *commits; /* that nobody has taken yet */
     size_t n_commits, cap_commits;
 };
 
@@ -137,8 +138,8 @@ static void persist(void *context, const struct task *task, uint32_t number)
         const struct snap_part *part = &payload->part[i];
         slot->bad = !all_finite((const void *)(bytes + part->at), part->end - part->begin);
     }
-    if (!slot->bad)
-        snap_write(p->all->file, task->slot, p->payload, bytes);
+    if (!slot->bad && slot->written == p->payload)
+        snap_write(p->all->file, task->slot, slot->written++, bytes);
 }
 
 /* Waits for the step's report, which waits for nothing here. */
@@ -167,7 +168,7 @@ static void commit_iteration(void *snapshots, const struct task *task, uint32_t 
     if (!snap_commit(s->file, task->slot, &times))
         return;
     pthread_mutex_lock(&s->lock);
-    *APPEND(s->commits, s->n_commits, s->cap_commits) = (struct snap_commit){number, times.written, times.durable};
+    *APPEND(s->commits, s->n_commits, s->cap_commits) = (struct stored_step){number, times.written, times.durable};
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -243,7 +244,7 @@ void open_snapshots(struct trainer *t, uint32_t step)
     start_late(t->train, choose, s);
 }
 
-size_t take_commits(struct trainer *t, struct snap_commit **commits)
+size_t take_commits(struct trainer *t, struct stored_step **commits)
 {
     struct snapshots *s = t->snapshots;
     if (!s)
