@@ -116,8 +116,13 @@ static void show_sample(struct trainer *t)
                   &(struct sampling){0.8, 40, (uint64_t)s->seed, (int)s->sample_tokens});
 }
 
+/* A snapshot of the last step may be all that there is of it. */
+static bool is_unsaved(const struct settings *s) { return s->save && s->resume && s->source.checkpoint->snapshot; }
+
 static void train(struct run *run, uint32_t last)
 {
+    if (run->shown >= last && is_unsaved(run->trainer->settings))
+        between_steps(run, run->shown, true);
     for (uint32_t step = run->shown + 1; step <= last; step++) {
         run_step(run->trainer, step);
         show_reported(run, step);
