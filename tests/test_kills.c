@@ -68,7 +68,7 @@ static uint32_t logged(const char *log, const char *key, bool first)
     uint32_t found = 0;
     FILE *f = fopen(log, "r");
     while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, key, strlen(key)) == 0 && !(first && found))
+        if (strncmp(line, key, strlen(key)) == 0 && !strstr(line, "val_loss") && !(first && found))
             found = (uint32_t)strtoul(line + strlen(key), NULL, 10);
     if (f)
         fclose(f);
