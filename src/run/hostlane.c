@@ -11,6 +11,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct host_thread {
     pthread_t thread;
@@ -99,11 +102,27 @@ static bool next_job(struct host_thread *t, struct job *job)
     return got;
 }
 
+/* The thread runs when the others leave time, from here on: where devices are the host's own cores, what it does would
+ * else take them from the tasks that everything waits for. */
+static void give_way(bool *gives_way)
+{
+#ifdef __linux__
+    enum { POLITE = 10 };
+    if (!*gives_way)
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), POLITE);
+#endif
+    *gives_way = true;
+}
+
 static void *thread_main(void *argument)
 {
     struct job job;
-    while (next_job(argument, &job))
+    bool gives_way = false;
+    while (next_job(argument, &job)) {
+        if (job.parked)
+            give_way(&gives_way);
         run_job(&job);
+    }
     return NULL;
 }
 
