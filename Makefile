@@ -112,7 +112,7 @@ drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers 
 
 N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
-	@YARD=./$(YARD) KILLS=$(N) $(BUILD)/tests/test_kills
+	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
 
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char

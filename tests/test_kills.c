@@ -7,7 +7,7 @@
  * the newest of which the log said that it is committed, and the next life begins right behind it.  The last life's
  * state is that of the reference, to the bit.
  *
- * `make test` ends few lives.  `make kills N=2000` ends so many, and says how they were spread.
+ * `make test` ends few lives.  `make kills N=2000 SEED=3` ends so many, and says how they were spread.
  */
 #include "support.h"
 
@@ -41,7 +41,11 @@ static struct {
 } count;
 static uint32_t drawn;
 
-static int draw(int below) { return (int)(random_uniform(2000, STREAM_TEST, 3, drawn++) * below); }
+static int draw(int below)
+{
+    const char *seed = getenv("SEED");
+    return (int)(random_uniform(seed ? (uint64_t)atoi(seed) : 1, STREAM_TEST, 3, drawn++) * below);
+}
 
 /* ---- a life ------------------------------------------------------------------------------------------------------ */
 
@@ -184,6 +188,14 @@ static void run_chain(struct chain *c, const char *reference, int lives)
     count.most = MAX(count.most, life);
 }
 
+static void tell_counts(void)
+{
+    print_message("# %d lives ended, %d by SIGINT, %d before their first step, %d before anything was committed; "
+                  "%d chains, of at most %d lives: all resumed, all bits equal\n",
+                  count.ends, count.by_signal, count.starting, count.anew, count.chains, count.most + 1);
+    fflush(NULL);
+}
+
 static void test_killed_and_resumed(void **state)
 {
     (void)state;
@@ -208,10 +220,8 @@ static void test_killed_and_resumed(void **state)
         for (int until = (i + 1) * kills / n; count.ends < until;)
             run_chain(&c, reference, MIN(1 + draw(9), until - count.ends));
         free(reference), free(log), free(words);
+        tell_counts();
     }
-    print_message("# %d lives ended, %d by SIGINT, %d before their first step, %d before anything was committed; "
-                  "%d chains, of at most %d lives: all resumed, all bits equal\n",
-                  count.ends, count.by_signal, count.starting, count.anew, count.chains, count.most + 1);
 }
 
 int main(void)
