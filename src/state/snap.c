@@ -16,8 +16,8 @@
  * Payloads and page may reach the disk in any order, whole or torn: the page has their hashes, so it counts only with
  * all of them.  One flush at a time is under way, so of two pages one is always sure.  Both are chosen by what is
  * there, not by counting: a run that goes on with a file keeps the page and slot of the commit that it found, whichever
- * they are.  Before it writes anything it syncs the file, and reads it again from the disk: what it found may so far
- * have been in memory only, or, where the system lost it, is not there at all.
+ * they are.  Before it writes anything it syncs the file and its name, and reads it again from the disk: what it found
+ * may so far have been in memory only, or, where the system lost it, is not there at all.
  *
  * A file is made beside its name, filled with zeros and synced, so that writing allocates nothing; it takes the name at
  * once where there is nothing to lose, else when its first commit is durable.  A lock on the file keeps a second run
@@ -137,9 +137,11 @@ static void lock_name(struct opening *o)
                  s->path, strerror(errno));
         if (!S_ISREG(status.st_mode))
             fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", s->path);
-        if (flock(s->old, LOCK_EX | LOCK_NB) != 0)
-            fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends",
-                 s->path);
+        if (flock(s->old, LOCK_EX | LOCK_NB) == 0)
+            continue;
+        if (errno != EWOULDBLOCK)
+            fail(EXIT_IO, "cannot lock the snapshot file %s: %s", s->path, strerror(errno));
+        fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", s->path);
     }
     if (!is_snapshot(s->path))
         fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->path);
@@ -208,6 +210,7 @@ static struct checkpoint *recover_old(const struct snap *s)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
     if (status.st_size == 0)
         return NULL;
+    sync_folder_of(s->path);
     forget_cached(s->old);
     struct problem *p = attempt(recover, &r);
     if (p)
