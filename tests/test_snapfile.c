@@ -7,8 +7,8 @@
  * process was only killed, and the next life begins with what the system still holds in memory.  After each life the
  * newest iteration that was acknowledged, or one behind it, is read back, all of it of one life and iteration.
  *
- *     YARD_CUTS=100000 YARD_EVERY=1 YARD_BENCH=1 build/tests/test_snapfile
- *                                            so many ends of lives; every bit (else each 61st); bandwidth, too
+ *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives; every bit, else each 61st
+ *     YARD_BENCH=1 build/tests/test_snapfile                      bandwidth instead
  */
 #include "../src/state/snap.h"
 #include "support_state.h"
@@ -22,7 +22,7 @@
 
 /* ---- the disk --------------------------------------------------------------------------------------------------- */
 
-enum { MOST = 1 << 18, SECTOR = 512, MOST_FDS = 64 };
+enum { MOST = 1 << 18, SECTOR = 512 };
 enum fault { FAULT_NONE, FAULT_EIO, FAULT_FULL, FAULT_SHORT, FAULTS };
 struct pending { /* a write that was not synced */
     size_t at, n;
@@ -42,7 +42,7 @@ static struct {
     int calls, cut_at, fault_at;
     enum fault fault;
     bool no_sync; /* a mutant: syncs do nothing */
-    int fd[MOST_FDS], n_fd;
+    bool real;    /* syncs take their time */
     void (*while_syncing)(void);
     uint64_t luck;
 } disk;
@@ -130,7 +130,8 @@ int posix_fallocate(int fd, off_t at, off_t n)
 
 int sync_file_range(int fd, off_t at, off_t n, unsigned flags)
 {
-    (void)at, (void)n, (void)flags;
+    if (disk.real)
+        return REAL(sync_file_range)(fd, at, n, flags);
     return file_of(fd) && !go_on(false) ? -1 : 0;
 }
 
@@ -150,8 +151,8 @@ static int sync_model(int fd)
     }
     return sound ? 0 : -1;
 }
-int fsync(int fd) { return sync_model(fd); }
-int fdatasync(int fd) { return sync_model(fd); }
+int fsync(int fd) { return disk.real ? REAL(fsync)(fd) : sync_model(fd); }
+int fdatasync(int fd) { return disk.real ? REAL(fdatasync)(fd) : sync_model(fd); }
 
 /* What is not waiting to be written is read from the disk again. */
 int posix_fadvise(int fd, off_t at, off_t n, int advice)
@@ -176,7 +177,6 @@ int open(const char *path, int flags, ...)
     int fd = REAL(open)(path, flags, mode);
     if (!ours || fd < 0)
         return fd;
-    disk.fd[disk.n_fd++] = fd;
     if (!there && fstat(fd, &s) == 0) {
         struct disk_file *f = &disk.file[strstr(path, ".tmp-") ? 1 - disk.named : disk.named];
         forget_pending(f, false);
@@ -245,13 +245,6 @@ static void cut_power(const char *path)
     disk.file[1 - disk.named].inode = 0;
     if (f->inode)
         put_file(path, f);
-}
-
-static void close_all(void)
-{
-    for (int i = 0; i < disk.n_fd; i++)
-        close(disk.fd[i]); /* of those that are closed already it fails */
-    disk.n_fd = 0;
 }
 
 /* ---- a plan and its values -------------------------------------------------------------------------------------- */
@@ -533,12 +526,14 @@ static void live(void *unused)
         default:
             write_one();
         }
+    life.snap = NULL;
     close_snap(s);
 }
 
-/* Leaks what it is thrown out of: tests/leaks.supp. */
+/* What it is thrown out of leaks in part: tests/leaks.supp. */
 static void run_life(void)
 {
+    int first_fd = dup(0);
     life.snap = NULL;
     life.n = 0;
     life.step = life.first;
@@ -547,10 +542,18 @@ static void run_life(void)
     disk.calls = 0;
     disk.on = true;
     disk.while_syncing = go_on_meanwhile;
-    free(attempt(live, NULL));
+    struct problem *thrown = attempt(live, NULL);
     disk.on = false;
     disk.while_syncing = NULL;
-    close_all();
+    if (thrown && life.snap)
+        close_snap(life.snap);
+    free(thrown);
+    for (int fd = first_fd; fd < first_fd + 16; fd++) /* and with them the locks */
+        close(fd);
+    if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
+        printf("# a life ends with: %s\n", life.problem->sentence);
+        test_failed("refused\n");
+    }
 }
 
 struct back { /* of attempt() */
@@ -872,6 +875,97 @@ static void test_the_command_takes_it(void **state)
     free_mesh(&m);
 }
 
+/* ---- bandwidth -------------------------------------------------------------------------------------------------- */
+
+struct way { /* of storing the same bytes */
+    const char *name;
+    int flags;        /* of open(); -1: a snapshot file */
+    double rates[32]; /* bytes per ns */
+};
+
+static void store_snapshot(struct snap *s, const struct snap_plan *p, const char *bytes, uint32_t step)
+{
+    struct snap_times t;
+    int slot = snap_begin(s, step);
+    for (size_t i = 0; i < p->n; i++)
+        snap_write(s, slot, i, bytes);
+    assert_true(snap_commit(s, slot, &t));
+}
+
+static void store_plainly(int fd, const struct snap_plan *p, const char *bytes)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < p->n; at += round_up(p->payload[i++].bytes, SNAP_PAGE))
+        for (uint64_t done = 0, n; done < p->payload[i].bytes; done += n) {
+            n = MIN(1 << 20, round_up(p->payload[i].bytes - done, SNAP_PAGE));
+            assert_int_equal(pwrite(fd, bytes + done, n, (off_t)(at + done)), n);
+        }
+    assert_int_equal(fdatasync(fd), 0);
+}
+
+static int by_rate(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
+
+/* Stored like this, plainly, and past the cache, in turn; then recovered, and read plainly. */
+static void test_bandwidth(void **state)
+{
+    (void)state;
+    enum { TURNS = 9 };
+    if (!getenv("YARD_BENCH"))
+        skip();
+    const struct config c = {.layers = 6, .heads = 6, .channels = 384, .seq_len = 256, .vocab = 8192, .tied = true};
+    struct way way[3] = {{"snapshot", -1, {0}}, {"plain", O_RDWR, {0}}, {"O_DIRECT", O_RDWR | O_DIRECT, {0}}};
+    struct mesh m = mesh_of(&c, 1, 1, 1, 0);
+    struct stored x = store_of(&c, &m, 2, false);
+    struct checkpoint d = description(json_object(), 0, 1);
+    struct snap *s;
+    const char *path = temp_path("bench.snap"), *plain = temp_path("bench.plain");
+    uint64_t most = 0, all = 0, begin;
+    for (size_t i = 0; i < x.plan.n; i++)
+        most = MAX(most, x.plan.payload[i].bytes), all += x.plan.payload[i].bytes;
+    char *bytes = aligned_alloc(SNAP_PAGE, round_up(most, 1 << 20));
+    memset(bytes, 1, round_up(most, 1 << 20));
+    disk.real = true;
+    must(open_snap(path, &d, &x.plan, &s));
+    int fd[3] = {-1, REAL(open)(plain, O_RDWR | O_CREAT, 0600), REAL(open)(plain, O_RDWR | O_DIRECT)};
+    store_plainly(fd[1], &x.plan, bytes);
+    for (uint32_t i = 0; i < 3 * TURNS; i++) {
+        begin = now_ns();
+        if (i % 3 == 0)
+            store_snapshot(s, &x.plan, bytes, i + 1);
+        else
+            store_plainly(fd[i % 3], &x.plan, bytes);
+        way[i % 3].rates[i / 3] = (double)all / (double)(now_ns() - begin);
+    }
+    close_snap(s);
+    for (int i = 0; i < 3; i++) {
+        qsort(way[i].rates, TURNS, sizeof *way[i].rates, by_rate);
+        printf("# %-9s %.2f GB/s, %.2f to %.2f\n", way[i].name, way[i].rates[TURNS / 2], way[i].rates[0],
+               way[i].rates[TURNS - 1]);
+    }
+    double recovered[TURNS], read[TURNS];
+    char *into = allocate((size_t)all, 1);
+    for (int i = 0; i < TURNS; i++) {
+        begin = now_ns();
+        free_checkpoint(open_snapshot(path));
+        recovered[i] = (double)all / (double)(now_ns() - begin);
+        begin = now_ns();
+        for (uint64_t at = 0; at < all; at += 1 << 20)
+            assert_true(pread(fd[1], into + at, MIN(1 << 20, all - at), (off_t)at) > 0);
+        read[i] = (double)all / (double)(now_ns() - begin);
+    }
+    qsort(recovered, TURNS, sizeof *recovered, by_rate), qsort(read, TURNS, sizeof *read, by_rate);
+    begin = now_ns();
+    uint64_t hash = hash_bytes(into, all, 0);
+    printf("# %.0f MB: recovered at %.2f GB/s, read at %.2f, hashed at %.2f (%llx)\n", 1e-6 * (double)all,
+           recovered[TURNS / 2], read[TURNS / 2], (double)all / (double)(now_ns() - begin), (unsigned long long)hash);
+    disk.real = false;
+    close(fd[1]), close(fd[2]);
+    free(bytes), free(into);
+    json_decref(d.options);
+    free_stored(&x);
+    free_mesh(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -883,6 +977,8 @@ int main(void)
         cmocka_unit_test(test_other_lengths_are_refused),
         cmocka_unit_test(test_the_command_names_the_payload),
         cmocka_unit_test(test_the_command_takes_it),
+        cmocka_unit_test(test_bandwidth),
     };
+    cmocka_set_test_filter(getenv("YARD_BENCH") ? "test_bandwidth" : NULL);
     return cmocka_run_group_tests_name("snapfile", tests, NULL, NULL);
 }

@@ -66,48 +66,22 @@ struct snap {
 
 /* ---- system calls ----------------------------------------------------------------------------------------------- */
 
-/* Bytes of a file whose length stays, to the disk. */
-static int flush(int fd)
-{
-#ifdef F_FULLFSYNC
-    if (fcntl(fd, F_FULLFSYNC) == 0)
-        return 0;
-#endif
 #ifdef __linux__
-    return fdatasync(fd);
-#else
-    return fsync(fd);
-#endif
-}
-
+static int flush(int fd) { return fdatasync(fd); } /* the file's length stays */
 /* Only a hint: what goes wrong flush() tells. */
 static void start_writing(int fd, uint64_t at, size_t n)
 {
-#ifdef SYNC_FILE_RANGE_WRITE
     sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
-#else
-    (void)fd, (void)at, (void)n;
-#endif
 }
-
 /* So that the next read is of the disk. */
-static void forget_cached(int fd)
-{
-#ifdef POSIX_FADV_DONTNEED
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
+static int reserve(int fd, uint64_t bytes) { return posix_fallocate(fd, 0, (off_t)bytes); }
 #else
-    (void)fd;
+static int flush(int fd) { return fcntl(fd, F_FULLFSYNC); }
+static void start_writing(int fd, uint64_t at, size_t n) { (void)fd, (void)at, (void)n; }
+static void forget_cached(int fd) { (void)fd; }
+static int reserve(int fd, uint64_t bytes) { return (void)fd, (void)bytes, 0; } /* the zeros do it */
 #endif
-}
-
-static int reserve(int fd, uint64_t bytes)
-{
-#ifdef __APPLE__
-    return (void)fd, (void)bytes, 0; /* writing the zeros does it */
-#else
-    return posix_fallocate(fd, 0, (off_t)bytes);
-#endif
-}
 
 /* ---- the name, locked ------------------------------------------------------------------------------------------- */
 
