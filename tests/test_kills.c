@@ -106,7 +106,8 @@ static int end_life(pid_t child, const char *log, double seconds, bool from_step
 static uint32_t newest_of(const char *snapshot)
 {
     uint32_t step = 0;
-    if (access(snapshot, F_OK) != 0)
+    struct stat there;
+    if (stat(snapshot, &there) != 0 || there.st_size == 0) /* none, or one that was about to be filled */
         return 0;
     struct checkpoint *c = read_snapshot(snapshot);
     step = c->snapshot->newest.slot ? c->step : 0;
