@@ -203,8 +203,9 @@ static struct option options[] = {
      "--save may replace a model of other sizes, or the file of --init", CMD_TRAIN, false},
     {"keep", 0, OPT_INT, &s.keep, "K", 0, 1e9, LOOKING, "keep the K newest checkpoints (0: all of the run)", CMD_TRAIN,
      false},
-    {"resume", 0, OPT_INPUT, &s.resume, "DIR", 0, 0, LOOKING,
-     "go on from a checkpoint, or the newest one in a folder, as if there had been no break: with its sizes, data, "
+    {"resume", 0, OPT_INPUT, &s.resume, "DIR|FILE", 0, 0, LOOKING,
+     "go on from a checkpoint, the newest one in a folder, or a snapshot, as if there had been no break: with its "
+     "sizes, data, "
      "options and strategy, except for what the command line says; on another number of devices dp is changed",
      CMD_TRAIN, false},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "N", 0, 1e6, LOOKING, "tokens of text shown at the end", CMD_TRAIN,
