@@ -59,9 +59,9 @@ static void issue_chosen(struct job *job)
     drop_job(job);
 }
 
-static void finish_job(struct job *job, cl_int status)
+static void finish_job(struct job *job, cl_int status, bool skipped)
 {
-    if (!job->slot->skipped && job->step->finish)
+    if (!skipped && job->step->finish)
         job->step->finish(job->step, job->number, job->task, job->slot);
     if (job->parked)
         note_ended(job);
@@ -73,16 +73,17 @@ static void finish_job(struct job *job, cl_int status)
 static void run_job(struct job *job)
 {
     cl_int status = wait_for(job->n_wait, job->wait);
-    bool ready = status == CL_COMPLETE;
+    bool ready = status == CL_COMPLETE, skipped = false;
     job->n_wait = 0; /* released */
-    job->slot->skipped = job->late && !(ready && is_chosen(job->step, job->step->task[job->task], job->number));
-    if (job->late && !job->run && !job->slot->skipped) {
+    if (job->late)
+        job->slot->skipped = skipped = !(ready && is_chosen(job->step, job->step->task[job->task], job->number));
+    if (job->late && !job->run && !skipped) {
         issue_chosen(job);
         return;
     }
-    if (ready && job->run && !job->slot->skipped)
+    if (ready && job->run && !skipped)
         run_task(job);
-    finish_job(job, status);
+    finish_job(job, status, skipped);
 }
 
 static bool next_job(struct host_thread *t, struct job *job)

@@ -1,18 +1,18 @@
 /* late.c - tasks whose running is decided late: those of snapshots.
  *
  * They are in the list once for every slot of the file.  Which slot an iteration gets, if any, is decided when its
- * first unit has been updated, and not when tasks are issued: that is up to two iterations ahead, when slots are still
- * held that will be free by then.  So what waits for them is given a user event, and
+ * first unit has been updated.  When tasks are issued, up to two iterations ahead, it would be too soon: slots are
+ * held then that will be free.  So what waits for them is given a user event, and
  *
- *     a copy      is a job of its lane's thread, which waits for the update, asks, and then issues the copy to the
- * queue or completes the event: the next update waits for it either way a host task that is, the disk's, is parked
- * here, and given to the lane when the choice has fallen on its slot. Nothing in the list waits for it: a slot is free
- * only when all that was written to it has ended
+ *     a copy        is a job of its lane's thread: it waits for the update, asks, and then issues the copy to the
+ *                   lane's queue, or completes the event; the next update waits for it either way
+ *     a host task   is parked here, and given to its lane, the disk's, when its slot is chosen
  *
- * So the disk's lane has only work that is done, and however slow it is, no lane's queue and no count of runs in flight
- * knows of it (collect.c): training never waits for the disk.
+ * Nothing in the list waits for those host tasks, since a slot is free only when all that was written to it has ended.
+ * So the disk's lane has only tasks that run, and no queue and no count of runs in flight (collect.c) knows of them:
+ * however slow the disk is, training never waits for it.
  *
- * At most MOST_RUNS iterations can be undecided: an iteration's updates wait for the copies of the one before.
+ * At most MOST_RUNS iterations are undecided: an iteration's updates wait for the copies of the one before.
  */
 #include "run.h"
 
