@@ -397,6 +397,12 @@ static void live(void *unused)
     close_snap(s);
 }
 
+static void close_from(int first)
+{
+    for (int fd = first; fd < first + 16; fd++)
+        close(fd);
+}
+
 /* What it is thrown out of leaks in part: tests/leaks.supp. */
 static void run_life(void)
 {
@@ -415,8 +421,7 @@ static void run_life(void)
     if (thrown && life.snap)
         close_snap(life.snap);
     free(thrown);
-    for (int fd = first_fd; fd < first_fd + 16; fd++) /* and with them the locks */
-        close(fd);
+    close_from(first_fd); /* and with them the locks */
     if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
         printf("# a life ends with: %s\n", life.problem->sentence);
         test_failed("refused\n");
@@ -441,7 +446,9 @@ static void read_back(void *back)
 static bool look_back(void)
 {
     struct back b = {.sound = true};
+    int first_fd = dup(0);
     free(attempt(read_back, &b));
+    close_from(first_fd);
     life.first = b.step;
     return b.sound && b.step >= acknowledged;
 }
