@@ -7,7 +7,8 @@
  * process was only killed, and the next life begins with what the system still holds in memory.  After each life the
  * newest iteration that was acknowledged, or one behind it, is read back, all of it of one life and iteration.
  *
- *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives; every bit, else each 61st
+ *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
+ *                                                                 trial on; every bit, else each 61st
  *     YARD_BENCH=1 build/tests/test_snapfile                      bandwidth instead
  */
 #include "support_state.h"
@@ -39,6 +40,7 @@ static struct {
     struct disk_file file[2];
     int named, sure_named; /* which of them has the name, now and on the disk */
     int calls, cut_at, fault_at;
+    int cut_sync, fault_sync; /* or in that sync of a file from now on; 0: in none */
     enum fault fault;
     bool no_sync; /* a mutant: syncs do nothing */
     bool real;    /* syncs take their time */
@@ -141,6 +143,10 @@ static int sync_model(int fd)
     struct stat s;
     if (disk.while_syncing && f)
         disk.while_syncing();
+    if (f && disk.cut_sync && --disk.cut_sync == 0)
+        disk.cut_at = disk.calls;
+    if (f && disk.fault_sync && --disk.fault_sync == 0)
+        disk.fault_at = disk.calls + 1;
     bool sound = !disk.on || go_on(false);
     if (disk.on && sound && fstat(fd, &s) == 0 && S_ISDIR(s.st_mode))
         disk.sure_named = disk.named;
@@ -476,8 +482,10 @@ static bool run_trial(const char *path, const struct stored *stored, uint64_t nu
     for (int lives = 1 + (int)draw(5); lives && kept; lives--, life.session++, ++*ends) {
         life.stored = &stored[draw(8) ? number % 2 : draw(3)]; /* sometimes with another layout than before */
         disk.cut_at = draw(8) ? (int)draw(70) : INT32_MAX;
-        disk.fault = draw(8) ? FAULT_NONE : FAULT_EIO;
+        disk.cut_sync = draw(3) ? 0 : 1 + (int)draw(6);
+        disk.fault = draw(6) ? FAULT_NONE : FAULT_EIO;
         disk.fault_at = (int)draw(60);
+        disk.fault_sync = draw(3) ? 1 + (int)draw(6) : 0;
         life.actions = 10 + draw(30);
         run_life();
         remove_temporary(path);
@@ -522,7 +530,7 @@ static int count_lost(int ends, bool no_sync, int *done)
     disk.no_sync = no_sync;
     be_quiet(log);
     *done = 0;
-    for (uint64_t i = 0; *done < ends; i++)
+    for (uint64_t i = getenv("YARD_FIRST") ? strtoull(getenv("YARD_FIRST"), NULL, 10) : 0; *done < ends; i++)
         lost += !run_trial(path, stored, i, done);
     be_loud(log, "yard:");
     disk.no_sync = false;
@@ -552,6 +560,7 @@ static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int
     begin_trial(path, 7);
     life.stored = x;
     life.actions = 120;
+    disk.cut_sync = disk.fault_sync = 0;
     disk.cut_at = INT32_MAX;
     for (int run = fresh; run < 2; run++, life.session++) {
         disk.luck = 0x9E3779B97F4A7C15u;

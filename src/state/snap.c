@@ -125,7 +125,7 @@ static void lock_name(struct opening *o)
 
 static void write_zeros(struct writer *w, uint64_t until)
 {
-    char *zeros = allocate(CHUNK, 1);
+    char *zeros = allocate((size_t)MIN(CHUNK, until), 1);
     while (w->offset < until)
         write_bytes(w, zeros, (size_t)MIN(CHUNK, until - w->offset));
     free(zeros);

@@ -172,7 +172,7 @@ static bool is_whole(struct reader *r, struct snapshot *s, const struct snap_com
                      const struct lyings *l)
 {
     bool whole = true;
-    char *window = allocate(WINDOW, 1);
+    char *window = allocate((size_t)MIN(WINDOW, s->slot_bytes), 1);
     for (size_t i = 0; i < s->n; i++) {
         s->payload[i].hash = hashes[i];
         uint64_t hash = hash_payload(r, s, (int)c->slot, &s->payload[i], l, window);
