@@ -201,7 +201,7 @@ static void test_killed_and_resumed(void **state)
 {
     (void)state;
     const char *wanted = getenv("KILLS");
-    int kills = wanted ? atoi(wanted) : 12, n = (int)COUNT(courses);
+    int kills = wanted ? atoi(wanted) : 8, n = (int)COUNT(courses);
     for (int i = 0; i < n; i++) {
         struct chain c = {.course = &courses[i]};
         snprintf(c.folder, sizeof c.folder, "%s", temp_path("chain"));

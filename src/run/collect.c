@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#include <stdlib.h>
+
 pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct slot *slot_of_run(const struct step *s, const struct task *t, uint32_t run)
@@ -130,7 +132,17 @@ void collect_ended(struct step *s)
         while (q->collected < q->given && has_ended(queued_slot(s, q, q->collected)))
             collect(s, q);
     }
-    report_ended(s);
+    report_stored(s);
+}
+
+void report_stored(struct step *s)
+{
+    struct task *t;
+    struct slot *slot;
+    while (take_ended(s, &t, &slot)) {
+        report_slot(s, t, slot, 0);
+        free(slot);
+    }
 }
 
 /* How many runs the lane was given up to iteration `number`. */

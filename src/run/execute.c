@@ -74,7 +74,7 @@ static void issue_job(struct step *s, struct task *t, struct slot *slot, cl_uint
                       .task = t->index,
                       .number = slot->number,
                       .run = host,
-                      .late = t->slot,
+                      .goes = t->slot ? is_chosen : NULL,
                       .n_wait = n_wait,
                       .n_complete = n,
                       .wait = wait,
@@ -186,5 +186,5 @@ void drain(struct step *s)
 {
     drain_but_disk(s);
     if (s->late)
-        wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread), report_ended(s);
+        wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread), report_stored(s);
 }

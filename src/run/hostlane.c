@@ -52,7 +52,7 @@ static void issue_chosen(struct job *job)
     struct job end = *job;
     t->issue(t, job->number, 0, NULL, &job->slot->work);
     CL(clFlush(t->lane->queue));
-    end.late = false;
+    end.goes = NULL;
     end.n_wait = 1;
     end.wait = &job->slot->work;
     submit_job(&t->lane->forward, t->lane->name, &end);
@@ -63,8 +63,8 @@ static void finish_job(struct job *job, cl_int status, bool skipped)
 {
     if (!skipped && job->step->finish)
         job->step->finish(job->step, job->number, job->task, job->slot);
-    if (job->parked)
-        note_ended(job);
+    if (job->ended)
+        job->ended(job);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
     drop_job(job);
@@ -75,9 +75,9 @@ static void run_job(struct job *job)
     cl_int status = wait_for(job->n_wait, job->wait);
     bool ready = status == CL_COMPLETE, skipped = false;
     job->n_wait = 0; /* released */
-    if (job->late)
-        job->slot->skipped = skipped = !(ready && is_chosen(job->step, job->step->task[job->task], job->number));
-    if (job->late && !job->run && !skipped) {
+    if (job->goes)
+        job->slot->skipped = skipped = !(ready && job->goes(job->step, job->step->task[job->task], job->number));
+    if (job->goes && !job->run && !skipped) {
         issue_chosen(job);
         return;
     }
@@ -120,7 +120,7 @@ static void *thread_main(void *argument)
     struct job job;
     bool gives_way = false;
     while (next_job(argument, &job)) {
-        if (job.parked)
+        if (job.ended)
             give_way(&gives_way);
         run_job(&job);
     }

@@ -35,7 +35,7 @@ struct late {
     pthread_mutex_t lock; /* guards what follows */
     struct choice choice[MOST_RUNS];
     struct ended *ended;
-    size_t n_ended, cap_ended;
+    size_t n_ended, taken, cap_ended;
 };
 
 void start_late(struct step *s, slot_chooser *choose, void *context)
@@ -49,9 +49,6 @@ void start_late(struct step *s, slot_chooser *choose, void *context)
 void stop_late(struct step *s)
 {
     struct late *l = s->late;
-    if (!l)
-        return;
-    drain(s);
     s->late = NULL;
     pthread_mutex_destroy(&l->lock);
     for (int i = 0; i < MOST_RUNS; i++)
@@ -102,11 +99,19 @@ bool is_chosen(struct step *s, const struct task *t, uint32_t number)
 
 /* ---- host tasks ------------------------------------------------------------------------------------------------ */
 
+static void note_ended(const struct job *job)
+{
+    struct late *l = job->step->late;
+    pthread_mutex_lock(&l->lock);
+    *APPEND(l->ended, l->n_ended, l->cap_ended) = (struct ended){job->task, job->slot};
+    pthread_mutex_unlock(&l->lock);
+}
+
 void park_job(struct step *s, const struct job *job)
 {
     struct late *l = s->late;
     struct job kept = keep_job(job);
-    kept.parked = true;
+    kept.ended = note_ended;
     kept.slot = allocate(1, sizeof *kept.slot);
     *kept.slot = (struct slot){.number = job->number, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
@@ -118,28 +123,18 @@ void park_job(struct step *s, const struct job *job)
     pthread_mutex_unlock(&l->lock);
 }
 
-void note_ended(const struct job *job)
-{
-    struct late *l = job->step->late;
-    pthread_mutex_lock(&l->lock);
-    *APPEND(l->ended, l->n_ended, l->cap_ended) = (struct ended){job->task, job->slot};
-    pthread_mutex_unlock(&l->lock);
-}
-
-void report_ended(struct step *s)
+bool take_ended(struct step *s, struct task **t, struct slot **slot)
 {
     struct late *l = s->late;
     if (!l)
-        return;
+        return false;
     pthread_mutex_lock(&l->lock);
-    for (size_t i = 0; i < l->n_ended; i++) {
-        const struct task *t = s->task[l->ended[i].task];
-        struct slot *slot = l->ended[i].slot;
-        if (execution.trace)
-            slot->record = begin_record(s, t, slot);
-        report_run(s, t, slot, true);
-        free(slot);
-    }
-    l->n_ended = 0;
+    bool some = l->taken < l->n_ended;
+    if (some) {
+        *t = s->task[l->ended[l->taken].task];
+        *slot = l->ended[l->taken++].slot;
+    } else
+        l->taken = l->n_ended = 0;
     pthread_mutex_unlock(&l->lock);
+    return some;
 }

@@ -64,6 +64,8 @@ bool is_computed(const struct step *s, uint32_t number);
 void wait_lanes(struct step *s);
 /* Collect what has ended, without waiting. */
 void collect_ended(struct step *s);
+/* Of these, hand on what the disk has ended. */
+void report_stored(struct step *s);
 
 /* For execute.c: wait until iteration `number` may be issued; a slot for a run of a task; the latest run of a task, in
  * iteration `number` or before, that has not been collected, or NULL. */
@@ -100,8 +102,10 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
     size_t task;
     uint32_t number; /* iteration */
     bool run;        /* the task is the host's: run it and write its times to the slot */
-    bool late;       /* its slot is asked for first: not chosen, it does not run; a device's copy is issued only then */
-    bool parked;     /* it was, with a slot of its own */
+    /* Asked first, unless NULL: false, it does not run.  A device's task is issued only then. */
+    bool (*goes)(struct step *s, const struct task *t, uint32_t number);
+    /* Told when it has ended, with a slot of its own; NULL: nobody is. */
+    void (*ended)(const struct job *job);
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete; /* retained by submit_job, released when done */
 };
@@ -118,16 +122,15 @@ void drop_job(struct job *kept);
 /* The slot that iteration `number` gets, from 1, or 0: none.  Asked once for each iteration that wants one, from any
  * thread, when the first of its tasks with a slot could run. */
 typedef int slot_chooser(void *context, uint32_t number);
-/* From here on the tasks of slots run; before, and behind stop_late(), none does.  Nothing is in flight. */
+/* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
 void start_late(struct step *s, slot_chooser *choose, void *context);
 void stop_late(struct step *s);
 bool is_chosen(struct step *s, const struct task *t, uint32_t number);
 /* A host task of a slot waits outside of its lane until the slot is chosen; then it is given to the lane, or dropped.
  */
 void park_job(struct step *s, const struct job *job);
-/* One that was given to its lane has ended; its times are reported by the issuing thread, later. */
-void note_ended(const struct job *job);
-void report_ended(struct step *s);
+/* One of them has ended: its task, and its slot, which the caller frees.  false: none, or all have been taken. */
+bool take_ended(struct step *s, struct task **t, struct slot **slot);
 
 /* ---- watchdog.c, audit.c, blame.c ------------------------------------------------------------------------------ */
 

@@ -261,6 +261,7 @@ size_t take_commits(struct trainer *t, struct stored_step **commits)
 struct snap_counts close_snapshots(struct trainer *t)
 {
     struct snapshots *s = t->snapshots;
+    drain(t->train);
     stop_late(t->train);
     struct snap_counts counts = snap_counts(s->file);
     close_snap(s->file);
