@@ -110,6 +110,10 @@ DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate 
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 
+N = 100
+kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
+	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
+
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char
 
@@ -172,6 +176,6 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test drivers bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean help FORCE
+.PHONY: demo test kills drivers bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

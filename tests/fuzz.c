@@ -92,7 +92,7 @@ static void make_trace(void *unused)
     cmd_plan(split("--model tiny --simulate --hardware " SERVER " --trace " FOLDER "seed.trace", words), words);
 }
 
-/* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced. */
+/* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced; and a snapshot file. */
 static void make_states(void *unused)
 {
     (void)unused;
@@ -103,6 +103,8 @@ static void make_states(void *unused)
         remove_folder(folders[i]);
         write_random_state(folders[i], &c, &m, 3, 1, 7);
     }
+    remove(FOLDER "seed.snap");
+    write_snapshot(FOLDER "seed.snap", &c, &m, true, 2);
 }
 
 /* With a hash that fits, or the first rule would refuse nearly all. */
@@ -117,6 +119,44 @@ static int rehashed(int n, char **words)
         fwrite(text + head, 1, size - head, f) != size - head || fclose(f))
         fail(EXIT_IO, "cannot write %s", path);
     free(text);
+    return cmd_ckpt(n, words);
+}
+
+static void put_hash(char *bytes, size_t n) /* of the others, in the last eight */
+{
+    uint64_t hash = hash_bytes(bytes, n - 8, 0);
+    memcpy(bytes + n - 8, &hash, 8);
+}
+
+/* The same for a snapshot file, from the manifest to its first page, as far as these say where that is. */
+static int rehashed_snapshot(int n, char **words)
+{
+    size_t size;
+    const char *path = words[n - 1];
+    char *bytes = read_whole(path, &size), *line;
+    uint32_t payloads;
+    uint64_t length, hash;
+    size_t first = 2 * SNAP_PAGE;
+    if (size > first) {
+        memcpy(&payloads, bytes + 44, 4), memcpy(&length, bytes + 48, 8);
+        uint64_t pages = round_up(72 + 8 * (uint64_t)payloads, SNAP_PAGE), at = first + 2 * pages;
+        if (at < size && length <= size - at && length > 28 && (line = memchr(bytes + at, '\n', length))) {
+            size_t head = (size_t)(line - bytes) + 1;
+            char text[20];
+            snprintf(text, sizeof text, "%016llx", (unsigned long long)hash_bytes(bytes + head, at + length - head, 0));
+            if (head > at + 18)
+                memcpy(bytes + at + 9, text, 16);
+            hash = hash_bytes(bytes + at, length, 0);
+            memcpy(bytes + 56, &hash, 8);
+            put_hash(bytes + first, pages), put_hash(bytes + first + pages, pages);
+        }
+        memcpy(bytes + 16, &(uint64_t){size}, 8);
+        put_hash(bytes, SNAP_PAGE);
+    }
+    FILE *f = fopen(path, "w");
+    if (!f || fwrite(bytes, 1, size, f) != size || fclose(f))
+        fail(EXIT_IO, "cannot write %s", path);
+    free(bytes);
     return cmd_ckpt(n, words);
 }
 
@@ -156,6 +196,9 @@ static const struct format {
     {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", cmd_ckpt, "verify " FOLDER "shard", 1},
     {FOLDER "state/rank-0.safetensors", "shard/rank-0.safetensors", cmd_ckpt, "diff " FOLDER "shard " FOLDER "state",
      1},
+    {FOLDER "seed.snap", "snapshot", cmd_ckpt, "verify @", 4},
+    {FOLDER "seed.snap", "snapshot", rehashed_snapshot, "verify @", 1},
+    {FOLDER "seed.snap", "snapshot", rehashed_snapshot, "ls --json @", 1},
     {DATA "gpt2-tiny.safetensors", "reference", cmd_check, "--serial @", 50},
 };
 

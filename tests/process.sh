@@ -54,6 +54,16 @@ for signal in INT TERM HUP; do
     result $? "SIG$signal: the step in flight ends, the state is saved, and the command that resumes printed"
 done
 
+rm -f "$TMP/log"
+start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
+wait_for "grep -q '\"snapshot\":' $TMP/log"
+kill -INT "$child"
+ended 130 '; the newest snapshot is of step ' && "$YARD" ckpt verify "$TMP/run.snap" >/dev/null &&
+    grep -qx "it goes on with: yard train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err" &&
+    "$YARD" train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0 \
+        >"$TMP/out" 2>&1 && grep -q 'nothing is left to train' "$TMP/out"
+result $? 'with --snapshot: the writes under way are finished, and the command that resumes printed'
+
 rm "$TMP/log" # with a sequence at a time, an evaluation takes thousands of rounds
 start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation"
 wait_for "$trained"

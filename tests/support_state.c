@@ -120,3 +120,128 @@ void read_all_tensors(const char *path)
     }
     close_safetensors(st);
 }
+
+/* ---- snapshots ----------------------------------------------------------------------------------------------------
+ */
+
+static struct shard kept_by(const struct model *m, int rank, int unit, enum kept role)
+{
+    bool whole = role == KEPT_VALUE && m->mesh->zero < 3;
+    return whole ? (struct shard){0, params_of(m, rank)->unit[unit].elements} : updated_by(m, unit, rank);
+}
+
+/* The parts of a payload: elements [begin, end) of what the rank has of a unit. */
+static void add_payload(struct stored *x, size_t *cap, int rank, int unit, struct shard mine)
+{
+    size_t cap_parts = 0;
+    if (mine.begin >= mine.end)
+        return;
+    struct snap_payload *p = APPEND(x->plan.payload, x->plan.n, *cap);
+    for (int role = 0; role < KEPT_ROLES; role++) {
+        size_t base = kept_by(x->model, rank, unit, (enum kept)role).begin;
+        *APPEND(p->part, p->n, cap_parts) =
+            (struct snap_part){rank, unit, (enum kept)role, mine.begin - base, mine.end - base, (size_t)p->bytes};
+        p->bytes += round_up(ELEMENT_BYTES * (mine.end - mine.begin), 128);
+    }
+}
+
+struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves)
+{
+    struct stored x = {outline_model(c, mesh), cut_state(c, mesh), {c, mesh, slots, 8, NULL, 0}};
+    size_t cap = 0;
+    for (int r = n_ranks(mesh) - 1; r >= 0; r--)
+        for (int u = 0; u < x.model->params->n_units; u++) {
+            struct shard s = updated_by(x.model, u, r);
+            size_t middle = halves ? (s.begin + s.end) / 2 : s.end;
+            if (!has_stage(mesh, r, stage_of(x.model, u)))
+                continue;
+            add_payload(&x, &cap, r, u, (struct shard){s.begin, middle});
+            add_payload(&x, &cap, r, u, (struct shard){middle, s.end});
+        }
+    return x;
+}
+
+void free_stored(struct stored *x)
+{
+    for (size_t i = 0; i < x->plan.n; i++)
+        free(x->plan.payload[i].part);
+    free(x->plan.payload);
+    free_pieces(x->pieces);
+    free_model(x->model);
+}
+
+static void put_value(const struct snap_part *p, size_t at, float value, float *out)
+{
+    if (at >= p->begin && at < p->end)
+        out[p->at / ELEMENT_BYTES + at - p->begin] = value;
+}
+
+/* Of a tensor that members have parts of, as the rank's piece has it; of another, as its table says. */
+static void fill_part(const struct stored *x, const struct snap_part *p, size_t tensor, uint64_t seed, float *out)
+{
+    const struct kept_tensor *t = &x->pieces->tensor[tensor];
+    const struct param *param = &params_of(x->model, p->rank)->param[t->param];
+    struct shard kept = kept_by(x->model, p->rank, p->unit, p->role);
+    int each = x->plan.mesh->pp * x->plan.mesh->tp;
+    bool alike = p->role == KEPT_VALUE ? x->plan.mesh->zero < 3 : x->plan.mesh->zero == 0;
+    bool cut = param->cut.split != SPLIT_NONE;
+    size_t run;
+    for (size_t e = 0; !cut && e < tensor_elements(t); e++)
+        if (param->offset + e >= kept.begin)
+            put_value(p, param->offset + e - kept.begin, state_value(seed, tensor, e), out);
+    for (size_t k = 0; cut && k < t->n; k++) {
+        const struct piece *piece = &t->piece[k];
+        bool same = alike ? piece->rank % each == p->rank % each : piece->rank == p->rank;
+        for (size_t i = 0; same && i < piece_elements(piece); i++)
+            put_value(p, piece->at + i, state_value(seed, tensor, element_of(t, piece, i, &run)), out);
+    }
+}
+
+float *fill_payload(const struct stored *x, size_t payload, uint64_t seed)
+{
+    const struct snap_payload *p = &x->plan.payload[payload];
+    float *out = allocate((size_t)p->bytes, 1);
+    memset(out, 0xff, (size_t)p->bytes);
+    for (size_t i = 0; i < x->pieces->n; i++)
+        for (size_t k = 0; k < p->n; k++)
+            if (p->part[k].unit == x->pieces->tensor[i].unit && p->part[k].role == x->pieces->tensor[i].role)
+                fill_part(x, &p->part[k], i, seed, out);
+    return out;
+}
+
+struct checkpoint description(json_t *options, uint32_t step, int64_t session)
+{
+    return (struct checkpoint){.step = step,
+                               .samples = 8 * (int64_t)step,
+                               .session = session,
+                               .tokenizer = (char *)(uintptr_t) "bytes",
+                               .options = options};
+}
+
+uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step + (uint64_t)session; }
+
+static void store(struct snap *s, const struct stored *x, uint32_t step, int64_t session)
+{
+    struct snap_times t;
+    int slot = snap_begin(s, step);
+    assert_true(slot > 0);
+    for (size_t i = 0; i < x->plan.n; i++) {
+        float *bytes = fill_payload(x, i, seed_of(step, session));
+        snap_write(s, slot, i, bytes);
+        free(bytes);
+    }
+    assert_true(snap_commit(s, slot, &t) && t.written <= t.durable);
+}
+
+void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n)
+{
+    struct snap *s;
+    struct stored x = store_of(c, m, 2, halves);
+    struct checkpoint d = description(json_pack("{s:s}", "mesh", ""), 0, 1);
+    must(open_snap(path, &d, &x.plan, &s));
+    for (uint32_t i = 1; i <= n; i++)
+        store(s, &x, i, 1);
+    close_snap(s);
+    json_decref(d.options);
+    free_stored(&x);
+}

@@ -2,6 +2,7 @@
 #ifndef SUPPORT_STATE_H
 #define SUPPORT_STATE_H
 
+#include "../src/state/snap.h"
 #include "support.h"
 
 /* Sizes and a mesh that fit each other, by chance: uneven heads, layers and vocabulary; shards that are empty. */
@@ -22,5 +23,23 @@ void read_all_tensors(const char *path);
 void expect_state(const struct checkpoint *c, uint64_t seed);
 /* The same as an answer. */
 bool has_state(const struct checkpoint *c, uint64_t seed);
+
+/* ---- snapshots of such values ------------------------------------------------------------------------------------ */
+
+struct stored { /* what a run would store */
+    struct model *model;
+    struct pieces *pieces; /* of a checkpoint: where values lie on the ranks */
+    struct snap_plan plan;
+};
+/* A payload for each unit of each rank, replicas too; or two, with a half each. */
+struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves);
+void free_stored(struct stored *x);
+/* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */
+float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
+/* For open_snap(); the seed of an iteration that a session stores. */
+struct checkpoint description(json_t *options, uint32_t step, int64_t session);
+uint64_t seed_of(uint32_t step, int64_t session);
+/* A file with iterations 1 to n of session 1, in two slots. */
+void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n);
 
 #endif

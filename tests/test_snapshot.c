@@ -1,5 +1,5 @@
-/* test_snapshot.c - which iterations are stored and when, against a calculation of its own that keeps every slot in
- * view; and on models: once, whatever the mesh.
+/* test_snapshot.c - the plan: which iterations are stored and when, against a calculation of its own that keeps every
+ * slot in view; and on models: once, whatever the mesh.  (In a run: test_snaprun.c, killed: test_kills.c.)
  */
 #include "support.h"
 
@@ -206,8 +206,12 @@ static double stored_bytes(const char *words)
 static void test_every_mesh_stores_once(void **state)
 {
     (void)state;
-    static const char *const meshes[] = {"--mesh dp=2 --zero 0", "--mesh dp=2 --zero 1", "--mesh dp=4 --zero 2",
-                                         "--mesh pp=2", "--mesh dp=2,pp=2 --zero 0 --micro-batch 1"};
+    static const char *const meshes[] = {"--mesh dp=2 --zero 0",
+                                         "--mesh dp=2 --zero 1",
+                                         "--mesh dp=4 --zero 2",
+                                         "--mesh pp=2",
+                                         "--mesh dp=2,pp=2 --zero 0 --micro-batch 1",
+                                         "--mesh dp=2 --zero 0 --overlap all-cpu"};
     double one = stored_bytes("--snapshot x");
     assert_true(one > 0);
     for (size_t i = 0; i < COUNT(meshes); i++) {
@@ -222,7 +226,10 @@ static void test_every_mesh_stores_once(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    struct ran ran = run_yard("train --snapshot x");
+    struct ran ran = run_yard("train --snapshot ''");
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "--snapshot takes a path"));
+    ran = run_yard("train --snapshot x --save x");
     assert_int_equal(ran.code, EXIT_USAGE);
     ran = run_yard("plan --list data/steps/snapshot.txt --snapshot x --print-list");
     assert_int_equal(ran.code, EXIT_USAGE);

@@ -1,6 +1,6 @@
 /* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
 #include "../base/table.h"
-#include "../state/state.h"
+#include "../state/snap.h"
 #include "cmd.h"
 #include "words.h"
 
@@ -53,6 +53,10 @@ static void print_about(const struct checkpoint *c)
     const struct config *m = &c->pieces->config;
     const struct pieces *p = c->pieces;
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
+    if (c->snapshot)
+        printf("snapshot    slot %u of %d, %zu payloads, %s a slot; commit %llu\n", c->snapshot->newest.slot,
+               c->snapshot->slots, c->snapshot->n, format_bytes(bytes, (double)c->snapshot->slot_bytes),
+               (unsigned long long)c->snapshot->newest.seq);
     printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head\n", m->layers, m->heads,
            m->channels, m->seq_len, m->vocab, m->tied ? "tied" : "untied");
     printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,
@@ -86,6 +90,17 @@ static void list_tensor(struct table *out, const struct kept_tensor *t)
     }
 }
 
+static json_t *snapshot_json(const struct snapshot *s)
+{
+    json_t *payloads = json_array();
+    for (size_t i = 0; i < s->n; i++)
+        json_array_append_new(payloads, json_pack("{s:I, s:I}", "offset",
+                                                  (json_int_t)(slot_at(s, (int)s->newest.slot) + s->payload[i].at),
+                                                  "bytes", (json_int_t)s->payload[i].bytes));
+    return json_pack("{s:i, s:i, s:I, s:o}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
+                     (json_int_t)s->newest.seq, "payloads", payloads);
+}
+
 static int run_ls(char **words)
 {
     static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
@@ -95,8 +110,9 @@ static int run_ls(char **words)
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     struct checkpoint *c = open_checkpoint(words[0]);
     if (given.json) {
-        print_json(json_pack("{s:o, s:i, s:o, s:o}", "checkpoint", text_json(c->path), "step", (int)c->step, "mesh",
-                             mesh_json(c->pieces), "tensors", tensors_json(c->pieces, true)));
+        print_json(json_pack("{s:o, s:i, s:o*, s:o, s:o}", "checkpoint", text_json(c->path), "step", (int)c->step,
+                             "snapshot", c->snapshot ? snapshot_json(c->snapshot) : NULL, "mesh", mesh_json(c->pieces),
+                             "tensors", tensors_json(c)));
     } else {
         struct table *out = new_table(columns, COUNT(columns));
         for (size_t i = 0; i < c->pieces->n; i++)
@@ -120,7 +136,7 @@ struct opening { /* of attempt() */
 static void try_open(void *opening)
 {
     struct opening *o = opening;
-    o->checkpoint = open_checkpoint(o->path);
+    o->checkpoint = is_snapshot(o->path) ? open_snapshot(o->path) : open_checkpoint(o->path);
 }
 
 static void add_damage(json_t *damaged, struct problem *p, const char *name, const char *role)
@@ -135,6 +151,8 @@ static void add_damage(json_t *damaged, struct problem *p, const char *name, con
 static uint64_t verify_all(const struct checkpoint *c, json_t *damaged)
 {
     uint64_t bytes = 0;
+    for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
+        add_damage(damaged, new_problem(EXIT_FAILED, "%s", c->snapshot->damage[i]), NULL, NULL);
     for (size_t i = 0; i < c->pieces->n; i++)
         add_damage(damaged, verify_tensor(c, i, &bytes), c->pieces->tensor[i].name,
                    kept_name[c->pieces->tensor[i].role]);
@@ -414,7 +432,8 @@ static const struct words ckpt_words = {
     .about =
         "usage: yard ckpt WORD PATH... [options]\n\n"
         "Works on checkpoints, which yard train --save DIR writes. CKPT is one of them, DIR/step-N, or DIR for the\n"
-        "newest complete one. No device is needed.\n",
+        "newest complete one; or a file that --snapshot wrote, of which the newest whole iteration is taken. No\n"
+        "device is needed.\n",
     .list = "ls, verify, diff, reshard or export",
     .thing = "path",
     .inputs = 1,

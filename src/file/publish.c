@@ -153,7 +153,7 @@ static void sync_folder(const char *folder, const char *written)
     close(fd);
 }
 
-static void sync_folder_of(const char *path)
+void sync_folder_of(const char *path)
 {
     char *folder = folder_of(path);
     sync_folder(folder, path);

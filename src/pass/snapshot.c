@@ -11,13 +11,13 @@
  *                the disk has been told to flush, which takes the disk's latency
  *
  * The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list once for
- * every slot; which of them run is decided when an iteration's first unit is ready (predict/simulate.c).  An iteration
- * that finds no slot free is dropped, and training never waits for the disk.
+ * every slot; which of them run is decided when an iteration's first unit is ready (../predict/simulate.c).  An
+ * iteration that finds no slot free is dropped, and training never waits for the disk.
  *
  * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
  * that were sent the sum.
  *
- * This is the plan only: nothing here runs, or writes a file.
+ * What the tasks do when they run, and the file, are ../train/snapshots.c's business; when they run is ../run/late.c's.
  */
 #include "pass.h"
 
@@ -50,15 +50,16 @@ static bool is_state(const struct access *a)
     return (a->mode & ACCESS_WRITE) && (a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER);
 }
 
-/* Has a copy of role broadcast brought some of it, before the task? */
+/* Has a copy of role broadcast brought some of it, before the task?  Or of what it is a copy of? */
 static bool was_sent(const struct step *s, const struct task *t, const struct tensor *x)
 {
-    for (size_t i = 0; i < t->index; i++) {
-        const struct task *send = s->task[i];
-        if (send->copy && send->role == ROLE_BROADCAST && share_bytes(send->access[0].tensor, x))
-            return true;
+    bool sent = false;
+    for (size_t i = 0; i < t->index && !sent; i++) {
+        const struct task *copy = s->task[i];
+        if (copy->copy && share_bytes(copy->access[0].tensor, x))
+            sent = copy->role == ROLE_BROADCAST || was_sent(s, copy, copy->access[1].tensor);
     }
-    return false;
+    return sent;
 }
 
 static size_t bytes_to_store(const struct step *s, const struct task *t)
@@ -74,14 +75,17 @@ static size_t bytes_to_store(const struct step *s, const struct task *t)
 
 /* ---- storing it -------------------------------------------------------------------------------------------------- */
 
-/* A download lane that nothing else uses, unless the link takes no more. */
+/* A download lane that nothing else uses, since copies that are decided late stand behind nothing and before nothing on
+ * it; unless the link takes no more, as in a step file. */
 static struct lane *snapshot_lane(const struct storing *v, struct device *d)
 {
     if (d->is_host)
         return d->lane[LANE_CPU];
-    int n = count_lanes(d, LANE_DOWNLOAD);
+    int n = 0;
     const struct link *link = d->link[LINK_DOWN];
     struct lane **lane = &v->lane[d->index];
+    while (lane_of(d, LANE_DOWNLOAD, n))
+        n++;
     if (!*lane)
         *lane = link && link->queues && n >= link->queues ? d->lane[LANE_DOWNLOAD]
                                                           : open_lane(v->step->pool->machine, d, LANE_DOWNLOAD, n);

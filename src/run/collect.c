@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#include <stdlib.h>
+
 pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct slot *slot_of_run(const struct step *s, const struct task *t, uint32_t run)
@@ -78,6 +80,11 @@ static void release(const struct step *s, struct slot *slot)
     CL(clReleaseEvent(slot->done));
 }
 
+uint64_t begin_record(const struct step *s, const struct task *t, const struct slot *slot)
+{
+    return trace_begin(execution.trace, slot->number, s->first_trace_task + (uint32_t)t->index, slot->queued);
+}
+
 void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact)
 {
     if (execution.trace)
@@ -86,6 +93,17 @@ void report_run(struct step *s, const struct task *t, const struct slot *slot, b
         execution.observe(execution.observe_context, s, t, slot->number, slot->start, slot->end);
     if (t->lane->kind == LANE_COMPUTE)
         s->ended[slot->number & 3] = MAX(s->ended[slot->number & 3], slot->end);
+}
+
+/* last_end: of the run before it on its lane. */
+static void report_slot(struct step *s, const struct task *t, struct slot *slot, uint64_t last_end)
+{
+    bool exact = task_times(t, slot, now_ns());
+    if (t->span && !s->finish) /* several commands: from the end of what was before them on the lane */
+        slot->start = MAX(slot->queued, MIN(last_end, slot->end));
+    if (execution.trace && t->slot)
+        slot->record = begin_record(s, t, slot);
+    report_run(s, t, slot, exact);
 }
 
 /* The run at the queue's head has ended: its times, and then its slot is free. */
@@ -97,12 +115,10 @@ static void collect(struct step *s, struct queue *q)
     clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(slot->done) < 0)
         report_failure(s);
-    bool exact = task_times(t, slot, now_ns());
-    if (t->span && !s->finish) /* several commands: from the end of what was before them on the lane */
-        slot->start = MAX(slot->queued, MIN(q->last_end, slot->end));
-    report_run(s, t, slot, exact);
+    if (!slot->skipped)
+        report_slot(s, t, slot, q->last_end);
     pthread_mutex_lock(&slots_lock);
-    q->last_end = slot->end;
+    q->last_end = MAX(q->last_end, slot->end);
     release(s, slot);
     t->collected++;
     q->collected++;
@@ -115,6 +131,17 @@ void collect_ended(struct step *s)
         struct queue *q = &s->queue[i];
         while (q->collected < q->given && has_ended(queued_slot(s, q, q->collected)))
             collect(s, q);
+    }
+    report_stored(s);
+}
+
+void report_stored(struct step *s)
+{
+    struct task *t;
+    struct slot *slot;
+    while (take_ended(s, &t, &slot)) {
+        report_slot(s, t, slot, 0);
+        free(slot);
     }
 }
 

@@ -6,6 +6,8 @@
  * left.  So what goes on in the background, as a write to the disk, holds nobody up but those who wait for it by an
  * edge.
  *
+ * Tasks with a slot are not issued, but jobs that find out whether they run: see late.c.
+ *
  * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
  * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
  */
@@ -31,7 +33,7 @@ static cl_uint wait_for_lane(struct step *s, const struct task *t, cl_event *wai
 static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
 {
     int context = context_of(t);
-    cl_uint n = s->finish ? wait_for_lane(s, t, wait) : 0;
+    cl_uint n = s->finish && !t->slot ? wait_for_lane(s, t, wait) : 0;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
         struct slot *slot = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
@@ -60,12 +62,23 @@ static cl_uint make_foreign(struct step *s, const struct task *t, struct slot *s
     return n;
 }
 
-static void issue_host(struct step *s, struct task *t, struct slot *slot, cl_uint n_wait, cl_event *wait)
+/* The job of a task that its lane's thread begins: of a host task, and of a device's copy that is decided late. */
+static void issue_job(struct step *s, struct task *t, struct slot *slot, cl_uint n_wait, cl_event *wait)
 {
+    bool host = t->lane->device->is_host;
     cl_event complete[MAX_DEVICES + 1];
     cl_uint n = make_foreign(s, t, slot, complete);
-    complete[n++] = slot->done = user_event(s, 0);
-    struct job job = {s, slot, t->index, slot->number, true, n_wait, n, wait, complete};
+    complete[n++] = slot->done = user_event(s, host ? 0 : context_of(t));
+    struct job job = {.step = s,
+                      .slot = slot,
+                      .task = t->index,
+                      .number = slot->number,
+                      .run = host,
+                      .goes = t->slot ? is_chosen : NULL,
+                      .n_wait = n_wait,
+                      .n_complete = n,
+                      .wait = wait,
+                      .complete = complete};
     submit_job(&t->lane->thread, t->lane->name, &job);
 }
 
@@ -81,22 +94,32 @@ static void issue_device(struct step *s, struct task *t, struct slot *slot, cl_u
     if (s->finish)
         complete[n++] = slot->done = user_event(s, context_of(t));
     if (n) {
-        struct job job = {s, slot, t->index, slot->number, false, 1, n, &slot->work, complete};
+        struct job job = {.step = s,
+                          .slot = slot,
+                          .task = t->index,
+                          .number = slot->number,
+                          .n_wait = 1,
+                          .n_complete = n,
+                          .wait = &slot->work,
+                          .complete = complete};
         submit_job(&t->lane->forward, t->lane->name, &job);
     }
 }
 
 static void issue_task(struct step *s, uint32_t number, struct task *t)
 {
-    if (!runs(t, number))
-        return;
     cl_uint n_wait = gather_waits(s, number, t, s->wait);
+    if (t->slot && !t->copy) {
+        park_job(s, &(struct job){
+                        .step = s, .task = t->index, .number = number, .run = true, .n_wait = n_wait, .wait = s->wait});
+        return;
+    }
     struct slot *slot = open_slot(s, t, number);
     slot->queued = now_ns();
-    if (execution.trace)
-        slot->record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)t->index, slot->queued);
-    if (t->lane->device->is_host)
-        issue_host(s, t, slot, n_wait, s->wait);
+    if (execution.trace && !t->slot) /* one that may not run is recorded when it has */
+        slot->record = begin_record(s, t, slot);
+    if (t->lane->device->is_host || t->slot)
+        issue_job(s, t, slot, n_wait, s->wait);
     else
         issue_device(s, t, slot, n_wait, s->wait);
 }
@@ -113,6 +136,8 @@ static void wait_until_ended(struct step *s)
 /* Task i of the list, when it may be issued. */
 static void issue_in_turn(struct step *s, uint32_t number, size_t i)
 {
+    if (!runs(s->task[i], number) || (s->task[i]->slot && !s->late))
+        return;
     bool alone = is_widest(s, s->task[i]);
     if (is_held(s, number)) {
         pthread_mutex_unlock(&slots_lock);
@@ -146,12 +171,20 @@ void execute(struct step *s, uint32_t number)
     collect_ended(s);
 }
 
+/* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
+void drain_but_disk(struct step *s)
+{
+    const struct machine *m = s->pool->machine;
+    wait_iteration(s, UINT32_MAX);
+    for (int i = 0; i < m->n_lanes; i++)
+        if (m->lane[i]->kind != LANE_DISK)
+            wait_until_idle(m->lane[i]->thread), wait_until_idle(m->lane[i]->forward);
+    watch(NULL);
+}
+
 void drain(struct step *s)
 {
-    wait_iteration(s, UINT32_MAX);
-    for (int i = 0; i < s->pool->machine->n_lanes; i++) { /* an event may end before the job that waited for it */
-        wait_until_idle(s->pool->machine->lane[i]->thread);
-        wait_until_idle(s->pool->machine->lane[i]->forward);
-    }
-    watch(NULL);
+    drain_but_disk(s);
+    if (s->late)
+        wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread), report_stored(s);
 }

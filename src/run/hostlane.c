@@ -11,6 +11,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct host_thread {
     pthread_t thread;
@@ -42,19 +45,45 @@ static void run_task(const struct job *job)
     job->slot->end = now_ns();
 }
 
+/* A device's copy that was chosen: issued behind what it waits for; the forwarder sees its end. */
+static void issue_chosen(struct job *job)
+{
+    const struct task *t = job->step->task[job->task];
+    struct job end = *job;
+    t->issue(t, job->number, 0, NULL, &job->slot->work);
+    CL(clFlush(t->lane->queue));
+    end.goes = NULL;
+    end.n_wait = 1;
+    end.wait = &job->slot->work;
+    submit_job(&t->lane->forward, t->lane->name, &end);
+    drop_job(job);
+}
+
+static void finish_job(struct job *job, cl_int status, bool skipped)
+{
+    if (!skipped && job->step->finish)
+        job->step->finish(job->step, job->number, job->task, job->slot);
+    if (job->ended)
+        job->ended(job);
+    for (cl_uint i = 0; i < job->n_complete; i++)
+        CL(clSetUserEventStatus(job->complete[i], status));
+    drop_job(job);
+}
+
 static void run_job(struct job *job)
 {
     cl_int status = wait_for(job->n_wait, job->wait);
-    if (job->run && status == CL_COMPLETE)
-        run_task(job);
-    if (job->step->finish)
-        job->step->finish(job->step, job->number, job->task, job->slot);
-    for (cl_uint i = 0; i < job->n_complete; i++) {
-        CL(clSetUserEventStatus(job->complete[i], status));
-        CL(clReleaseEvent(job->complete[i]));
+    bool ready = status == CL_COMPLETE, skipped = false;
+    job->n_wait = 0; /* released */
+    if (job->goes)
+        job->slot->skipped = skipped = !(ready && job->goes(job->step, job->step->task[job->task], job->number));
+    if (job->goes && !job->run && !skipped) {
+        issue_chosen(job);
+        return;
     }
-    free(job->wait);
-    free(job->complete);
+    if (ready && job->run && !skipped)
+        run_task(job);
+    finish_job(job, status, skipped);
 }
 
 static bool next_job(struct host_thread *t, struct job *job)
@@ -74,11 +103,27 @@ static bool next_job(struct host_thread *t, struct job *job)
     return got;
 }
 
+/* The thread runs when the others leave time, from here on: where devices are the host's own cores, what it does would
+ * else take them from the tasks that everything waits for. */
+static void give_way(bool *gives_way)
+{
+#ifdef __linux__
+    enum { POLITE = 10 };
+    if (!*gives_way)
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), POLITE);
+#endif
+    *gives_way = true;
+}
+
 static void *thread_main(void *argument)
 {
     struct job job;
-    while (next_job(argument, &job))
+    bool gives_way = false;
+    while (next_job(argument, &job)) {
+        if (job.ended)
+            give_way(&gives_way);
         run_job(&job);
+    }
     return NULL;
 }
 
@@ -118,16 +163,37 @@ static void drop_taken(struct host_thread *t)
     t->head = 0;
 }
 
+struct job keep_job(const struct job *job)
+{
+    struct job kept = *job;
+    kept.wait = retain_all(job->wait, job->n_wait);
+    kept.complete = retain_all(job->complete, job->n_complete);
+    return kept;
+}
+
+void drop_job(struct job *kept)
+{
+    for (cl_uint i = 0; i < kept->n_wait; i++)
+        CL(clReleaseEvent(kept->wait[i]));
+    for (cl_uint i = 0; i < kept->n_complete; i++)
+        CL(clReleaseEvent(kept->complete[i]));
+    free(kept->wait);
+    free(kept->complete);
+}
+
 void submit_job(struct host_thread **thread, const char *name, const struct job *job)
+{
+    struct job kept = keep_job(job);
+    give_job(thread, name, &kept);
+}
+
+void give_job(struct host_thread **thread, const char *name, const struct job *kept)
 {
     if (!*thread)
         *thread = start_thread(name);
-    struct job own = *job;
-    own.wait = retain_all(job->wait, job->n_wait);
-    own.complete = retain_all(job->complete, job->n_complete);
     pthread_mutex_lock(&(*thread)->lock);
     drop_taken(*thread);
-    *APPEND((*thread)->jobs, (*thread)->n, (*thread)->cap) = own;
+    *APPEND((*thread)->jobs, (*thread)->n, (*thread)->cap) = *kept;
     pthread_cond_broadcast(&(*thread)->changed);
     pthread_mutex_unlock(&(*thread)->lock);
 }

@@ -4,6 +4,7 @@
  *     execute    issues the tasks and waits only where an edge crosses lanes  execute.c, hostlane.c
  *     widest     launches that must be alone                                  widest.c
  *     collect    sees what was issued end                                     collect.c, slots.c
+ *     late       tasks of slots, whose running is decided when they could     late.c
  *     serial     one task after another: the reference                        serial.c, audit.c, blame.c
  *     watchdog   a hang explains itself                                       watchdog.c
  *     hold       waits, steps and slows down when a viewer asks for it        hold.c
@@ -45,6 +46,8 @@ extern struct execution execution;
  * the compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  Serial: run it, one
  * task after another, and create no thread. */
 void execute(struct step *s, uint32_t number);
+/* Wait for everything issued but what the disk still stores of snapshots, which nothing in the list waits for. */
+void drain_but_disk(struct step *s);
 /* Wait for everything issued, and until no thread reads the list any more. */
 void drain(struct step *s);
 
@@ -61,6 +64,8 @@ bool is_computed(const struct step *s, uint32_t number);
 void wait_lanes(struct step *s);
 /* Collect what has ended, without waiting. */
 void collect_ended(struct step *s);
+/* Of these, hand on what the disk has ended. */
+void report_stored(struct step *s);
 
 /* For execute.c: wait until iteration `number` may be issued; a slot for a run of a task; the latest run of a task, in
  * iteration `number` or before, that has not been collected, or NULL. */
@@ -71,7 +76,8 @@ struct slot *latest_run(const struct step *s, const struct task *t, uint32_t num
 struct issued *queued_run(const struct queue *q, uint64_t nth);
 struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth);
 bool has_ended(const struct slot *slot);
-/* Hand the times of a run to the trace and to who observes. */
+/* Begin its record in the trace; hand its times to that and to who observes. */
+uint64_t begin_record(const struct step *s, const struct task *t, const struct slot *slot);
 void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact);
 
 /* ---- slots.c, serial.c ----------------------------------------------------------------------------------------- */
@@ -96,12 +102,35 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
     size_t task;
     uint32_t number; /* iteration */
     bool run;        /* the task is the host's: run it and write its times to the slot */
+    /* Asked first, unless NULL: false, it does not run.  A device's task is issued only then. */
+    bool (*goes)(struct step *s, const struct task *t, uint32_t number);
+    /* Told when it has ended, with a slot of its own; NULL: nobody is. */
+    void (*ended)(const struct job *job);
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete; /* retained by submit_job, released when done */
 };
 void submit_job(struct host_thread **thread, const char *name, const struct job *job);
 void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
 void stop_thread(struct host_thread **thread);
+/* submit_job in two: a job with events of its own; which is handed to a thread, or given up. */
+struct job keep_job(const struct job *job);
+void give_job(struct host_thread **thread, const char *name, const struct job *kept);
+void drop_job(struct job *kept);
+
+/* ---- late.c: tasks that run if their iteration has got their slot ----------------------------------------------- */
+
+/* The slot that iteration `number` gets, from 1, or 0: none.  Asked once for each iteration that wants one, from any
+ * thread, when the first of its tasks with a slot could run. */
+typedef int slot_chooser(void *context, uint32_t number);
+/* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
+void start_late(struct step *s, slot_chooser *choose, void *context);
+void stop_late(struct step *s);
+bool is_chosen(struct step *s, const struct task *t, uint32_t number);
+/* A host task of a slot waits outside of its lane until the slot is chosen; then it is given to the lane, or dropped.
+ */
+void park_job(struct step *s, const struct job *job);
+/* One of them has ended: its task, and its slot, which the caller frees.  false: none, or all have been taken. */
+bool take_ended(struct step *s, struct task **t, struct slot **slot);
 
 /* ---- watchdog.c, audit.c, blame.c ------------------------------------------------------------------------------ */
 

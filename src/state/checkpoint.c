@@ -7,7 +7,7 @@
  * Runs that write into one folder are numbered, those that resume too.  The newest checkpoint is the last one of the
  * last of these *sessions*: a run that was resumed from step 20 has newer ones than step 30 of the run before.
  */
-#include "state.h"
+#include "snap.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -189,11 +189,24 @@ static enum exit_code why_none(const char *folder)
     return code;
 }
 
+static struct checkpoint *open_stored(const char *path)
+{
+    struct checkpoint *c = open_snapshot(path);
+    for (size_t i = 0; i < c->snapshot->n_damage; i++)
+        warn("%s", c->snapshot->damage[i]);
+    return c;
+}
+
 struct checkpoint *open_checkpoint(const char *path)
 {
+    if (is_snapshot(path))
+        return open_stored(path);
     char *folder = find_checkpoint(path);
     if (!folder && !is_folder(path))
-        fail(EXIT_IO, "%s is no folder; expected a checkpoint, or the folder of several that --save wrote", path);
+        fail(EXIT_IO,
+             "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
+             "--snapshot wrote",
+             path);
     if (!folder)
         fail(why_none(path),
              "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",

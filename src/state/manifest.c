@@ -7,14 +7,17 @@
  *
  * The fields are those of tutorials/reference-files.md, no more and no fewer.  What can be computed from others is
  * compared with them: names and shapes with the table of parameters, a piece's file with its rank.
+ *
+ * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes: it
+ * lists the payloads of a slot, in which the pieces lie, and "offset" counts from the slot's start.
  */
-#include "state.h"
+#include "snap.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, MAX_MANIFEST = 256 << 20, HASH_LINE = 28 };
+enum { VERSION = 1, HASH_LINE = 28 };
 static const int64_t MOST = 1000000000000000; /* of what is counted: a billion steps of a million sequences */
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
@@ -24,13 +27,15 @@ static json_t *range_json(const struct piece *p, int axis)
     return json_pack("[I, I]", (json_int_t)p->begin[axis], (json_int_t)p->end[axis]);
 }
 
-static json_t *piece_json(const struct kept_tensor *t, const struct piece *p, bool hashes)
+/* Of all slots alike, until one is read. */
+static bool of_any_slot(const struct checkpoint *c) { return c->snapshot && !c->snapshot->newest.slot; }
+
+static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p)
 {
-    char file[48], hash[20];
-    snprintf(file, sizeof file, "rank-%d.safetensors", p->rank);
+    char hash[20], *path = rank_file(c, p->rank);
+    const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->hash);
-    json_t *piece = json_pack("{s:s, s:I, s:i}", "file", file, "offset", (json_int_t)p->offset, "rank", p->rank);
-    json_t *box = json_array();
+    json_t *box = json_array(), *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->offset, "rank", p->rank);
     for (int i = 0; i < t->rank && !p->flat; i++)
         json_array_append_new(box, range_json(p, i));
     if (p->flat)
@@ -38,38 +43,54 @@ static json_t *piece_json(const struct kept_tensor *t, const struct piece *p, bo
     else
         json_object_set(piece, "box", box);
     json_decref(box);
-    if (hashes)
+    if (!of_any_slot(c)) {
+        json_object_set_new(piece, "file", json_string(file));
         json_object_set_new(piece, "hash", json_string(hash));
+    }
+    free(path);
     return piece;
 }
 
-static json_t *tensor_json(const struct kept_tensor *t, bool hashes)
+static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor *t)
 {
     json_t *shape = json_array(), *pieces = json_array();
     for (int i = 0; i < t->rank; i++)
         json_array_append_new(shape, json_integer(t->shape[i]));
     for (size_t i = 0; i < t->n; i++)
-        json_array_append_new(pieces, piece_json(t, &t->piece[i], hashes));
+        json_array_append_new(pieces, piece_json(c, t, &t->piece[i]));
     return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o}", "name", t->name, "role", kept_name[t->role], "shape", shape,
                      "axis", t->axis < 0 ? json_null() : json_integer(t->axis), "sections", t->sections, "pieces",
                      pieces);
 }
 
-json_t *tensors_json(const struct pieces *p, bool hashes)
+json_t *tensors_json(const struct checkpoint *c)
 {
     json_t *all = json_array();
-    for (size_t i = 0; i < p->n; i++)
-        json_array_append_new(all, tensor_json(&p->tensor[i], hashes));
+    for (size_t i = 0; i < c->pieces->n; i++)
+        json_array_append_new(all, tensor_json(c, &c->pieces->tensor[i]));
     return all;
 }
 
 static json_t *files_json(const struct checkpoint *c)
 {
     json_t *files = json_array();
-    for (int r = 0; r < most_ranks(c->pieces); r++)
+    for (int r = 0; c->bytes && r < most_ranks(c->pieces); r++)
         if (c->bytes[r])
             json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
     return files;
+}
+
+static const char *const of_iteration[] = {"step", "session", "samples", "files"}; /* not in a snapshot file's */
+
+/* Without those, and with the sizes of the payloads. */
+static void make_head_of_slots(json_t *head, const struct snapshot *s)
+{
+    json_t *payloads = json_array();
+    for (size_t i = 0; i < COUNT(of_iteration); i++)
+        json_object_del(head, of_iteration[i]);
+    for (size_t i = 0; i < s->n; i++)
+        json_array_append_new(payloads, json_integer((json_int_t)s->payload[i].bytes));
+    json_object_set_new(head, "payloads", payloads);
 }
 
 static json_t *head_json(const struct checkpoint *c)
@@ -81,10 +102,14 @@ static json_t *head_json(const struct checkpoint *c)
                              "zero", c->pieces->zero);
     char data[20];
     snprintf(data, sizeof data, "%016llx", (unsigned long long)c->data);
-    return json_pack("{s:i, s:I, s:I, s:I, s:s, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
-                     (json_int_t)c->step, "session", (json_int_t)c->session, "samples", (json_int_t)c->samples, "data",
-                     data, "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh", mesh,
-                     "options", c->options, "files", files_json(c));
+    json_t *head = json_pack("{s:i, s:I, s:I, s:I, s:s, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
+                             (json_int_t)c->step, "session", (json_int_t)c->session, "samples", (json_int_t)c->samples,
+                             "data", data, "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config,
+                             "mesh", mesh, "options", c->options, "files", files_json(c));
+    CHECK(head, "no manifest for step %u", c->step);
+    if (c->snapshot)
+        make_head_of_slots(head, c->snapshot);
+    return head;
 }
 
 /* What is behind the line with the hash; the caller frees it. */
@@ -94,11 +119,10 @@ static char *body_text(const struct checkpoint *c)
     size_t n;
     FILE *out = open_memstream(&text, &n);
     json_t *head = head_json(c);
-    CHECK(head, "no manifest for step %u", c->step);
     char *fields = json_dumps(head, JSON_COMPACT);
     fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
     for (size_t i = 0; i < c->pieces->n; i++) {
-        json_t *tensor = tensor_json(&c->pieces->tensor[i], true);
+        json_t *tensor = tensor_json(c, &c->pieces->tensor[i]);
         char *line = json_dumps(tensor, JSON_COMPACT);
         fprintf(out, "%s\n%s", i ? "," : "", line);
         free(line);
@@ -111,15 +135,22 @@ static char *body_text(const struct checkpoint *c)
     return text;
 }
 
-void write_manifest(const struct checkpoint *c, const char *path)
+char *manifest_text(const struct checkpoint *c)
 {
     char *body = body_text(c);
-    char *line = format_string("{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(body, strlen(body), 0));
+    uint64_t hash = hash_bytes(body, strlen(body), 0);
+    char *text = format_string("{\"hash\":\"%016llx\",\n%s", (unsigned long long)hash, body);
+    free(body);
+    return text;
+}
+
+void write_manifest(const struct checkpoint *c, const char *path)
+{
+    char *text = manifest_text(c);
     struct writer *w = open_writer(path);
-    write_bytes(w, line, strlen(line));
-    write_bytes(w, body, strlen(body));
+    write_bytes(w, text, strlen(text));
     publish(w);
-    free(line), free(body);
+    free(text);
 }
 
 /* ---- reading: refusing ------------------------------------------------------------------------------------------ */
@@ -262,13 +293,32 @@ static void read_files(struct place *at, const json_t *all, struct checkpoint *c
     }
 }
 
-static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
+static void read_payloads(struct place *at, const json_t *all, struct snapshot *s)
 {
-    expect_fields(at, all, 13);
-    need_number(at, all, "version", VERSION, VERSION);
-    c->step = (uint32_t)need_number(at, all, "step", 0, 1000000000);
+    const json_t *payloads = need_list(at, all, "payloads", s->n, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        const json_t *bytes = json_array_get(payloads, i);
+        if (!json_is_integer(bytes) || json_integer_value(bytes) < 1)
+            REFUSE(at, "payload %zu must have a whole number of bytes", i);
+        s->payload[i].bytes = (uint64_t)json_integer_value(bytes);
+    }
+    const char *wrong = place_payloads(s);
+    if (wrong)
+        REFUSE(at, "%s", wrong);
+}
+
+static void read_iteration(struct place *at, const json_t *all, struct checkpoint *c)
+{
+    c->step = (uint32_t)need_number(at, all, "step", 0, MAX_STEP);
     c->session = need_number(at, all, "session", 1, MOST);
     c->samples = need_number(at, all, "samples", 0, MOST);
+    read_files(at, all, c);
+}
+
+static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
+{
+    expect_fields(at, all, c->snapshot ? 10 : 13);
+    need_number(at, all, "version", VERSION, VERSION);
     c->data = need_hash(at, all, "data");
     c->vector = (unsigned)need_number(at, all, "vector", 0, 1024);
     c->tokenizer = copy_string(need_text(at, all, "tokenizer"));
@@ -279,7 +329,10 @@ static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
     *at->what = '\0';
     read_options(at, all, c);
     *at->what = '\0';
-    read_files(at, all, c);
+    if (c->snapshot)
+        read_payloads(at, all, c->snapshot);
+    else
+        read_iteration(at, all, c);
     *at->what = '\0';
 }
 
@@ -297,16 +350,35 @@ static void read_range(const struct place *at, const json_t *range, int64_t end,
                (long long)p->end[axis], (long long)end);
 }
 
-static void read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
-                       const json_t *piece, struct piece *p)
+static void place_in_file(const struct place *at, const struct checkpoint *c, const json_t *piece, struct piece *p)
 {
     char file[48];
-    const json_t *flat = json_object_get(piece, "flat");
-    expect_fields(at, piece, 5);
-    p->rank = (int)need_number(at, piece, "rank", 0, most_ranks(c->pieces) - 1);
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(p), in_file = c->bytes[p->rank];
     snprintf(file, sizeof file, "rank-%d.safetensors", p->rank);
     if (strcmp(need_text(at, piece, "file"), file) != 0)
         REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", file, p->rank);
+    if (bytes > in_file)
+        REFUSE(at, "it takes %llu bytes, but %s has %llu", (unsigned long long)bytes, file,
+               (unsigned long long)in_file);
+    p->offset = (uint64_t)need_number(at, piece, "offset", 8, (int64_t)(in_file - bytes));
+    p->hash = need_hash(at, piece, "hash");
+}
+
+static void place_in_slot(const struct place *at, const struct snapshot *s, const json_t *piece, struct piece *p)
+{
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(p);
+    p->offset = (uint64_t)need_number(at, piece, "offset", 0, (int64_t)s->slot_bytes);
+    if (!payload_at(s, p->offset, bytes))
+        REFUSE(at, "its %llu bytes from %llu on are in no payload", (unsigned long long)bytes,
+               (unsigned long long)p->offset);
+}
+
+static void read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
+                       const json_t *piece, struct piece *p)
+{
+    const json_t *flat = json_object_get(piece, "flat");
+    expect_fields(at, piece, c->snapshot ? 3 : 5);
+    p->rank = (int)need_number(at, piece, "rank", 0, most_ranks(c->pieces) - 1);
     p->flat = flat != NULL;
     if (flat)
         read_range(at, flat, (int64_t)tensor_elements(t), p, 0);
@@ -316,17 +388,16 @@ static void read_piece(const struct place *at, const struct checkpoint *c, const
         for (int i = 0; i < t->rank; i++)
             read_range(at, json_array_get(box, (size_t)i), t->shape[i], p, i);
     }
-    uint64_t bytes = ELEMENT_BYTES * piece_elements(p), in_file = c->bytes[p->rank];
-    if (bytes > in_file)
-        REFUSE(at, "it takes %llu bytes, but %s has %llu", (unsigned long long)bytes, file,
-               (unsigned long long)in_file);
-    p->offset = (uint64_t)need_number(at, piece, "offset", 8, (int64_t)(in_file - bytes));
-    p->hash = need_hash(at, piece, "hash");
+    if (c->snapshot)
+        place_in_slot(at, c->snapshot, piece, p);
+    else
+        place_in_file(at, c, piece, p);
 }
 
-static void expect_same(const struct place *at, const struct kept_tensor *t, const json_t *tensor)
+static void expect_same(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
+                        const json_t *tensor)
 {
-    json_t *expected = tensor_json(t, true), *found = json_copy((json_t *)tensor);
+    json_t *expected = tensor_json(c, t), *found = json_copy((json_t *)tensor);
     json_object_del(expected, "pieces"), json_object_del(found, "pieces");
     if (!json_equal(expected, found)) {
         char *text = json_dumps(expected, JSON_COMPACT);
@@ -350,8 +421,8 @@ static void read_tensors(struct place *at, const json_t *all, const struct check
         const json_t *tensor = json_array_get(tensors, i), *pieces;
         snprintf(at->what, sizeof at->what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
         expect_fields(at, tensor, 6);
-        expect_same(at, t, tensor);
-        pieces = need_list(at, tensor, "pieces", 1, most_pieces(s, t));
+        expect_same(at, c, t, tensor);
+        pieces = need_list(at, tensor, "pieces", 1, c->snapshot ? tensor_elements(t) : most_pieces(s, t));
         t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
         for (; t->n < json_array_size(pieces); t->n++) {
             snprintf(at->what, sizeof at->what, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], t->n);
@@ -372,18 +443,26 @@ static char *read_manifest_text(const struct place *at, size_t *n)
     return text;
 }
 
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)
+{
+    struct place at = {.path = path};
+    json_t *all = parse(&at, text, n);
+    struct checkpoint *c = allocate(1, sizeof *c);
+    c->path = copy_string(path);
+    c->snapshot = s;
+    read_head(&at, all, c);
+    read_tensors(&at, all, c);
+    json_decref(all);
+    return c;
+}
+
 struct checkpoint *read_manifest(const char *folder)
 {
     size_t n;
     char *path = format_string("%s/" MANIFEST, folder);
-    struct place at = {.path = path};
-    char *text = read_manifest_text(&at, &n);
-    json_t *all = parse(&at, text, n);
-    struct checkpoint *c = allocate(1, sizeof *c);
-    c->path = copy_string(folder);
-    read_head(&at, all, c);
-    read_tensors(&at, all, c);
-    json_decref(all);
+    char *text = read_manifest_text(&(struct place){.path = path}, &n);
+    struct checkpoint *c = parse_manifest(path, text, n, NULL);
+    *strrchr(c->path, '/') = '\0';
     free(text), free(path);
     return c;
 }
@@ -392,9 +471,14 @@ void free_checkpoint(struct checkpoint *c)
 {
     if (c->pieces)
         free_pieces(c->pieces);
+    if (c->snapshot)
+        free_snapshot(c->snapshot);
     json_decref(c->options);
     free(c->path), free(c->tokenizer), free(c->bytes);
     free(c);
 }
 
-char *rank_file(const struct checkpoint *c, int rank) { return format_string("%s/rank-%d.safetensors", c->path, rank); }
+char *rank_file(const struct checkpoint *c, int rank)
+{
+    return c->snapshot ? copy_string(c->path) : format_string("%s/rank-%d.safetensors", c->path, rank);
+}

@@ -12,8 +12,10 @@
  *         . . a a . .
  *
  * What several ranks hold alike is the first one's.
+ *
+ * A snapshot's payloads hold what tasks updated, which may be less than a shard: then pieces end there too.
  */
-#include "state.h"
+#include "snap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,8 @@ struct cutting { /* what one rank has of a tensor */
     struct part part; /* the member's */
     size_t at;        /* of the part's first element in memory, before the shard's begin is taken off */
     struct shard held;
+    const struct snap_part *stored; /* NULL: in a file of the rank's own, and place_pieces() says where */
+    uint64_t from;                  /* byte of the slot at which that begins */
 };
 
 /* Adds the piece whose first element is the part's element e. */
@@ -64,6 +68,7 @@ static void add_piece(const struct cutting *c, struct piece p, size_t e)
     t->piece = grow(t->piece, &cap, t->n + 1, sizeof *t->piece);
     p.rank = c->rank;
     p.at = c->at + e - c->held.begin;
+    p.offset = c->stored ? c->from + ELEMENT_BYTES * (p.at - c->stored->begin) : 0;
     t->piece[t->n++] = p;
 }
 
@@ -113,21 +118,46 @@ static struct shard held_by(const struct model *m, int unit, int rank, enum kept
     return sharded ? updated_by(m, unit, rank) : (struct shard){0, params_of(m, rank)->unit[unit].elements};
 }
 
-static void cut_for_rank(const struct model *m, struct kept_tensor *t, int rank)
+static struct cutting cutting_of(const struct model *m, struct kept_tensor *t, int rank)
 {
     const struct param *whole = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
-    struct cutting c = {t, rank, part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp), p->offset,
-                        held_by(m, t->unit, rank, t->role)};
+    struct cutting c = {t,
+                        rank,
+                        part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp),
+                        p->offset,
+                        held_by(m, t->unit, rank, t->role),
+                        NULL,
+                        0};
     if (c.part.begin == 0 && c.part.end == c.part.length) /* all of it */
         c.part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
-    size_t n = (c.part.end - c.part.begin) * c.part.runs, begin = MAX(c.held.begin, p->offset) - p->offset;
-    size_t end = c.held.end > p->offset ? MIN(c.held.end - p->offset, n) : 0;
-    bool by_columns = c.part.runs > 1 && p->cut.split == SPLIT_COLUMNS;
-    CHECK(!by_columns || p->cut.sections == 1, "%s is cut by columns in %d sections", t->name, p->cut.sections);
-    if (begin < end && by_columns)
-        cut_columns(&c, begin, end);
-    else if (begin < end)
-        cut_rows(&c, begin, end);
+    return c;
+}
+
+static size_t part_elements(const struct cutting *c) { return (c->part.end - c->part.begin) * c->part.runs; }
+
+/* What the range of the rank's unit has of its part. */
+static struct shard within_part(const struct cutting *c, struct shard unit)
+{
+    size_t begin = MAX(unit.begin, c->at) - c->at;
+    size_t end = unit.end > c->at ? MIN(unit.end - c->at, part_elements(c)) : 0;
+    return (struct shard){begin, MAX(begin, end)};
+}
+
+static void cut_range(const struct model *m, const struct cutting *c, struct shard range)
+{
+    const struct cut *cut = &m->params->param[c->tensor->param].cut;
+    bool by_columns = c->part.runs > 1 && cut->split == SPLIT_COLUMNS;
+    CHECK(!by_columns || cut->sections == 1, "%s is cut by columns in %d sections", c->tensor->name, cut->sections);
+    if (range.begin < range.end && by_columns)
+        cut_columns(c, range.begin, range.end);
+    else if (range.begin < range.end)
+        cut_rows(c, range.begin, range.end);
+}
+
+static void cut_for_rank(const struct model *m, struct kept_tensor *t, int rank)
+{
+    struct cutting c = cutting_of(m, t, rank);
+    cut_range(m, &c, within_part(&c, c.held));
 }
 
 static void cut_tensor(const struct model *m, struct kept_tensor *t)
@@ -171,16 +201,82 @@ struct pieces *whole_state(const struct config *c)
     return s;
 }
 
+static struct pieces *describe_on(const struct model *m)
+{
+    struct pieces *s = describe_all(m->params);
+    s->dp = m->mesh->dp, s->pp = m->mesh->pp, s->tp = m->mesh->tp, s->zero = m->mesh->zero;
+    return s;
+}
+
 struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
 {
     struct model *m = outline_model(c, mesh);
-    struct pieces *s = describe_all(m->params);
-    s->dp = mesh->dp, s->pp = mesh->pp, s->tp = mesh->tp, s->zero = mesh->zero;
+    struct pieces *s = describe_on(m);
     for (size_t i = 0; i < s->n; i++)
         cut_tensor(m, &s->tensor[i]);
     free_model(m);
     return s;
 }
+
+/* ---- as payloads have it ---------------------------------------------------------------------------------------- */
+
+/* If the part stores element `at` of the tensor, of those that a member has, cuts a piece from there to the part's end,
+ * which is returned; else 0. */
+static size_t cut_from(const struct model *m, struct kept_tensor *t, const struct snap_part *stored, uint64_t from,
+                       size_t at)
+{
+    struct cutting c = cutting_of(m, t, stored->rank);
+    struct shard has =
+        within_part(&c, (struct shard){c.held.begin + stored->begin, MIN(c.held.begin + stored->end, c.held.end)});
+    if (at < has.begin || at >= has.end)
+        return 0;
+    c.stored = stored;
+    c.from = from + stored->at;
+    cut_range(m, &c, (struct shard){at, has.end});
+    return has.end;
+}
+
+/* A piece of `member` from element `at` on: its end; 0: no part has it. */
+static size_t find_stored(const struct model *m, struct kept_tensor *t, int member, const struct snap_plan *plan,
+                          const struct snapshot *s, size_t at)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < plan->n && !end; i++)
+        for (size_t k = 0; k < plan->payload[i].n && !end; k++) {
+            const struct snap_part *p = &plan->payload[i].part[k];
+            if (p->unit == t->unit && p->role == t->role && (member < 0 || tp_of(m->mesh, p->rank) == member))
+                end = cut_from(m, t, p, s->payload[i].at, at);
+        }
+    return end;
+}
+
+/* Each element once, though several ranks may store it. */
+static void cut_stored_tensor(const struct model *m, struct kept_tensor *t, const struct snap_plan *plan,
+                              const struct snapshot *s)
+{
+    bool parts = m->part[0]->param[t->param].cut.split != SPLIT_NONE;
+    for (int j = 0; j < (parts ? m->mesh->tp : 1); j++) {
+        struct cutting c = cutting_of(m, t, rank_at(m->mesh, 0, stage_of(m, t->unit)) + j);
+        for (size_t at = 0, end; at < part_elements(&c); at = end) {
+            end = find_stored(m, t, parts ? j : -1, plan, s, at);
+            if (!end)
+                fail(EXIT_USAGE, "no task of role update stores element %zu of %s, %s: this cannot be snapshot", at,
+                     t->name, kept_name[t->role]);
+        }
+    }
+}
+
+struct pieces *cut_stored(const struct snap_plan *plan, const struct snapshot *s)
+{
+    struct model *m = outline_model(plan->config, plan->mesh);
+    struct pieces *all = describe_on(m);
+    for (size_t i = 0; i < all->n; i++)
+        cut_stored_tensor(m, &all->tensor[i], plan, s);
+    free_model(m);
+    return all;
+}
+
+/* ---- places ----------------------------------------------------------------------------------------------------- */
 
 int most_ranks(const struct pieces *p) { return p->dp * p->pp * p->tp; }
 

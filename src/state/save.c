@@ -4,7 +4,7 @@
  * gathered.  Loading puts a tensor together from the pieces of the files, whatever mesh they are of, and has it cut by
  * the model for every rank that keeps a part of it.
  */
-#include "state.h"
+#include "snap.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -125,7 +125,7 @@ struct source open_source(const char *path)
     bool folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
     char *newest = folder ? find_checkpoint(path) : NULL, *model = format_string("%s/model.safetensors", path);
     struct source s = {.path = copy_string(path)};
-    if (newest || (folder && access(model, F_OK) != 0)) {
+    if (newest || is_snapshot(path) || (folder && access(model, F_OK) != 0)) {
         s.checkpoint = open_checkpoint(newest ? newest : path);
     } else if (folder) {
         free(s.path);

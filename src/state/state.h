@@ -6,6 +6,7 @@
  *     checkpoint   the folder: found, opened, made whole, pruned                                  checkpoint.c
  *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
  *     save         from devices to files and back; sources that --init and --from take            save.c
+ *     snapshot     the file that a run fills while it goes on, read as a checkpoint               snap.h
  *     export       the model alone, for other programs                                            export.c
  *
  * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
@@ -91,9 +92,12 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece);
 /* ---- manifest.c, checkpoint.c ----------------------------------------------------------------------------------- */
 
 #define MANIFEST "manifest.json"
+enum { MAX_MANIFEST = 256 << 20, MAX_STEP = 1000000000 };
+struct snapshot;
 struct checkpoint {
-    char *path;      /* its folder */
-    uint32_t step;   /* that was the last one */
+    char *path;                /* its folder, or the snapshot file */
+    struct snapshot *snapshot; /* NULL: it is a folder; see snap.h */
+    uint32_t step;             /* that was the last one */
     int64_t session; /* runs are counted, those that resume too: the newest checkpoint is of the last session */
     int64_t samples; /* sequences trained on: the data position */
     uint64_t data;   /* XXH64 of the tokens that it was trained on, 0: not known */
@@ -101,19 +105,23 @@ struct checkpoint {
     char *tokenizer;
     json_t *options; /* of the training, by name, as texts; "mesh" is the strategy that the user chose */
     struct pieces *pieces;
-    uint64_t *bytes; /* of each rank's file; 0: it has none */
+    uint64_t *bytes; /* of each rank's file; 0: it has none; NULL: all is in one file */
 };
-char *rank_file(const struct checkpoint *c, int rank); /* its path; the caller frees it */
+char *rank_file(const struct checkpoint *c, int rank); /* the path of what has its pieces; the caller frees it */
+char *manifest_text(const struct checkpoint *c);       /* the caller frees it */
 void write_manifest(const struct checkpoint *c, const char *path);
 /* Strict: every rule that a manifest breaks is named, with its place.  Files are looked at by read_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
+/* The same of a text; with `s`, whose sizes are set, of a snapshot file, and the checkpoint owns it. */
+struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s);
 void free_checkpoint(struct checkpoint *c);
-json_t *tensors_json(const struct pieces *p, bool hashes);
+json_t *tensors_json(const struct checkpoint *c);
 
 /* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed
  * over with a warning.  The caller frees it. */
 char *find_checkpoint(const char *path);
-/* It, its manifest read and its files compared with that by size and header.  Fails when there is none. */
+/* It, its manifest read and its files compared with that by size and header; or of a snapshot file the newest commit
+ * that is whole, all of it read, with a warning for what is damaged beside it.  Fails when there is none. */
 struct checkpoint *open_checkpoint(const char *path);
 int64_t last_session(const char *folder); /* of the complete checkpoints in it; 0: there are none */
 /* Fails when the path is a checkpoint, or lies in one: nothing else is written there. */

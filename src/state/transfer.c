@@ -69,8 +69,8 @@ static void check_hash(const struct sources *s, const struct source_piece *p)
     char *path = rank_file(s->of, p->piece->rank);
     if (hash != p->piece->hash)
         fail(EXIT_FAILED,
-             "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, the manifest says %016llx; "
-             "take another checkpoint",
+             "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; take another "
+             "checkpoint",
              path, s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
              (unsigned long long)(p->piece->offset + p->bytes), (unsigned long long)hash,
              (unsigned long long)p->piece->hash);

@@ -186,7 +186,7 @@ struct task {
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
     double seconds, host_seconds; /* of a step file: how long it takes, and on the host; below 0: costs say */
     struct when when;
-    int slot;     /* of a snapshot: it runs if the iteration gets slot `slot` - 1 (predict/simulate.c); 0: of none */
+    int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (predict/simulate.c); 0: of none */
     bool commits; /* it ends a snapshot: what is stored counts */
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
@@ -231,6 +231,7 @@ struct slot {           /* one of them */
     cl_event *foreign;  /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
     uint64_t queued, start, end; /* start, end: written by host threads */
     uint64_t record;             /* in the trace */
+    bool skipped;                /* it has not run: decided late */
 };
 struct issued { /* a run that has not been collected */
     uint32_t task, number;
@@ -246,6 +247,7 @@ struct level { /* from this position on, until its next level, a device holds so
     size_t bytes;
 };
 struct pace; /* run/pace.c */
+struct late; /* run/late.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
@@ -270,6 +272,7 @@ struct step {
     bool ready;
     struct pace *wrapper; /* pace.c: pads or delays the end of every task */
     void (*finish)(struct step *s, uint32_t number, size_t task, struct slot *slot); /* of the wrapper; NULL: none */
+    struct late *late;         /* late.c: which slot's tasks run; NULL: of none */
     uint32_t first_trace_task; /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);

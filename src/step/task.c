@@ -256,12 +256,20 @@ static void issue_copy(const struct task *t, uint32_t number, cl_uint n_wait, co
         CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
 }
 
+/* From the host's memory to the host's memory. */
+static void run_copy(void *context, const struct task *t, uint32_t number)
+{
+    (void)context, (void)number;
+    memcpy(tensor_memory(t->access[0].tensor), tensor_memory(t->access[1].tensor), t->access[0].tensor->bytes);
+}
+
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
 {
     CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
           from->bytes);
     struct task *t = add_task(s, lane, name);
-    t->issue = issue_copy;
+    t->issue = lane->device->is_host ? NULL : issue_copy;
+    t->run = lane->device->is_host ? run_copy : NULL;
     t->copy = true;
     add_access(t, to, ACCESS_WRITE);
     add_access(t, from, ACCESS_READ);

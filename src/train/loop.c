@@ -18,6 +18,7 @@ struct run {
     uint32_t shown;                      /* results up to this step have been shown */
     uint32_t saved, exported, evaluated; /* the last steps of which the model was */
     const char *bad;                     /* a parameter that is not finite: such a model is not saved */
+    struct snap_counts stored;           /* when all are */
 };
 
 static void save(struct run *run, uint32_t step, bool last)
@@ -38,8 +39,10 @@ static void settle(struct run *run, uint32_t step)
     while (run->shown < step) {
         const struct result *r = step_result(run->trainer, ++run->shown);
         show_step(run->progress, run->shown, r);
-        if (r->halted || !isfinite(r->loss))
+        if (r->halted || !isfinite(r->loss)) {
+            run->stored = end_snapshots(run->progress);
             explain_not_finite(run->trainer, run->shown, r);
+        }
     }
 }
 
@@ -48,6 +51,7 @@ static void show_reported(struct run *run, uint32_t step)
 {
     while (run->shown < step && (run->shown + RESULTS <= step || step_reported(run->trainer, run->shown + 1)))
         settle(run, run->shown + 1);
+    show_commits(run->progress);
 }
 
 static bool due(int64_t every, uint32_t step) { return every > 0 && step % (uint64_t)every == 0; }
@@ -80,15 +84,17 @@ static void between_steps(struct run *run, uint32_t step, bool last)
     if (!evaluation && !saving && !last)
         return;
     settle(run, step);
-    drain(t->train);
+    drain_but_disk(t->train);
     calibrate_clocks(t->machine);
     float value;
     run->bad = find_bad_parameter(t->model, &value);
     if (saving) /* first: who interrupts may do it twice */
         save(run, step, last);
     bool sound = !evaluation || run_evaluation(run, step);
-    if (run->bad || !sound)
+    if (run->bad || !sound) {
+        run->stored = end_snapshots(run->progress);
         explain_bad_model(t, step, run->bad);
+    }
 }
 
 static void check_guards(const struct trainer *t)
@@ -110,8 +116,13 @@ static void show_sample(struct trainer *t)
                   &(struct sampling){0.8, 40, (uint64_t)s->seed, (int)s->sample_tokens});
 }
 
+/* A snapshot of the last step may be all that there is of it. */
+static bool is_unsaved(const struct settings *s) { return s->save && s->resume && s->source.checkpoint->snapshot; }
+
 static void train(struct run *run, uint32_t last)
 {
+    if (run->shown >= last && is_unsaved(run->trainer->settings))
+        between_steps(run, run->shown, true);
     for (uint32_t step = run->shown + 1; step <= last; step++) {
         run_step(run->trainer, step);
         show_reported(run, step);
@@ -123,13 +134,17 @@ static void train(struct run *run, uint32_t last)
     }
     settle(run, last);
     drain(run->trainer->train);
+    run->stored = end_snapshots(run->progress);
 }
 
 static int tell_interrupted(const struct run *run)
 {
     const struct settings *s = run->trainer->settings;
-    note("interrupted after step %u%s", run->shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
-    if (s->save)
+    if (!s->save && run->stored.newest)
+        note("interrupted after step %u; the newest snapshot is of step %u", run->shown, run->stored.newest);
+    else
+        note("interrupted after step %u%s", run->shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
+    if (s->save || run->stored.newest)
         tell_resume(s);
     return EXIT_INTERRUPTED;
 }
@@ -139,6 +154,7 @@ int train_loop(struct trainer *t)
     const struct settings *s = t->settings;
     uint32_t before = s->resume ? s->source.checkpoint->step : 0,
              last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    open_snapshots(t, before);
     struct run run = {.trainer = t, .progress = new_progress(t, settings_json(CMD_TRAIN)), .shown = before};
     print_summary(run.progress);
     if (before >= last)

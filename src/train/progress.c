@@ -21,6 +21,7 @@ struct progress {
     double average_ms; /* of recent steps, for the time left */
     double total_ms;   /* of all steps but the first, which compiles the kernels */
     uint32_t counted;
+    uint64_t begun_ns; /* the run */
 };
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ void print_summary(struct progress *p)
     printf("\n");
     fflush(stdout);
     free(devices);
-    p->last_ns = now_ns();
+    p->last_ns = p->begun_ns = now_ns();
 }
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
@@ -170,6 +171,37 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
     fflush(stdout);
     write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_or_null(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------------------------- */
+
+/* Moments count from the run's beginning, on the terminal nothing is said of each. */
+void show_commits(struct progress *p)
+{
+    struct stored_step *commits;
+    size_t n = take_commits(p->trainer, &commits);
+    for (size_t i = 0; i < n; i++)
+        write_log(p, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
+                               1e-6 * (double)(commits[i].written - p->begun_ns), "durable_ms",
+                               1e-6 * (double)(commits[i].durable - p->begun_ns)));
+    if (n)
+        free(commits);
+}
+
+struct snap_counts end_snapshots(struct progress *p)
+{
+    struct snap_counts c = {0};
+    if (!p->trainer->snapshots)
+        return c;
+    drain(p->trainer->train);
+    show_commits(p);
+    c = close_snapshots(p->trainer);
+    printf("\nsnapshots   %u stored in %s, %u dropped", c.stored, p->trainer->settings->snapshot, c.dropped);
+    if (c.stored)
+        printf(", newest of step %u; persist %.0f MB/s", c.newest, 1e3 * (double)c.bytes / (double)MAX(c.ns, 1));
+    printf("\n");
+    fflush(stdout);
+    return c;
 }
 
 /* ---- behind the last step -------------------------------------------------------------------------------------- */

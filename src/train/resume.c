@@ -198,10 +198,13 @@ static char *shell_word(const char *text)
 
 void tell_resume(const struct settings *s)
 {
-    char *save = shell_word(s->save), *file = shell_word(s->log ? s->log : "");
+    char *save = shell_word(s->save ? s->save : ""), *snapshot = shell_word(s->snapshot ? s->snapshot : "");
+    char *file = shell_word(s->log ? s->log : "");
     char *log = s->log ? format_string(" --log %s", file) : copy_string("");
     char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
     char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
-    note("it goes on with: yard train --resume %s --save %s%s%s%s", save, save, every, keep, log);
-    free(save), free(file), free(log), free(every), free(keep);
+    char *saved = s->save ? format_string(" --save %s%s%s", save, every, keep) : copy_string("");
+    char *stored = s->snapshot ? format_string(" --snapshot %s", snapshot) : copy_string("");
+    note("it goes on with: yard train --resume %s%s%s%s", s->save ? save : snapshot, saved, stored, log);
+    free(save), free(snapshot), free(file), free(log), free(every), free(keep), free(saved), free(stored);
 }

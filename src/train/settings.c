@@ -170,14 +170,15 @@ static struct option options[] = {
      "how slices are dealt to the queues (random: by --seed)", BUILD_ALL, false},
     {"broadcast-main", 0, OPT_CHOICE, &s.main_queue, "both|compute", 0, 0, PASSES,
      "the main queue computes and sends, or only computes while the other N - 1 send", BUILD_ALL, false},
-    {"snapshot", 0, OPT_TEXT, &s.snapshot, "FILE", 0, 0, PASSES,
-     "say when which iteration could be recovered, if each unit were stored in FILE as soon as it is updated; writes "
-     "nothing",
-     CMD_PLAN, false},
-    {"snapshot-every", 0, OPT_INT, &s.snapshot_every, "K", 1, 1000, PASSES, "store iterations divisible by K", CMD_PLAN,
-     false},
+    {"snapshot", 0, OPT_OUTPUT, &s.snapshot, "FILE", 0, 0, PASSES,
+     "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
+     "there after any interruption (plan: say when which iteration could be recovered, and write nothing)",
+     CMD_TRAIN | CMD_PLAN, false},
+    {"snapshot-every", 0, OPT_INT, &s.snapshot_every, "K", 1, 1000, PASSES, "store iterations divisible by K",
+     CMD_TRAIN | CMD_PLAN, false},
     {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "S", 1, 16, PASSES,
-     "iterations for which the file has room; one that finds no slot free is dropped", CMD_PLAN, false},
+     "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait",
+     CMD_TRAIN | CMD_PLAN, false},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
@@ -202,8 +203,9 @@ static struct option options[] = {
      "--save may replace a model of other sizes, or the file of --init", CMD_TRAIN, false},
     {"keep", 0, OPT_INT, &s.keep, "K", 0, 1e9, LOOKING, "keep the K newest checkpoints (0: all of the run)", CMD_TRAIN,
      false},
-    {"resume", 0, OPT_INPUT, &s.resume, "DIR", 0, 0, LOOKING,
-     "go on from a checkpoint, or the newest one in a folder, as if there had been no break: with its sizes, data, "
+    {"resume", 0, OPT_INPUT, &s.resume, "DIR|FILE", 0, 0, LOOKING,
+     "go on from a checkpoint, the newest one in a folder, or a snapshot, as if there had been no break: with its "
+     "sizes, data, "
      "options and strategy, except for what the command line says; on another number of devices dp is changed",
      CMD_TRAIN, false},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "N", 0, 1e6, LOOKING, "tokens of text shown at the end", CMD_TRAIN,
@@ -621,7 +623,8 @@ static void claim_files(enum command command)
             claim_input(who, *(const char **)o->value);
         else
             claim_output(who, *(const char **)o->value,
-                         o->value != &s.save        ? NULL
+                         o->value == &s.snapshot    ? "--resume"
+                         : o->value != &s.save      ? NULL
                          : s.overwrite && !s.resume ? "--init"
                                                     : "--resume");
         free(who);

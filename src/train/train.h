@@ -5,6 +5,7 @@
  *     trainer    machine + model + the lists of tasks (train, eval, sample)      trainer.c, lists.c, feed.c, control.c
  *     loop       steps, evaluation, progress, log, saving                        loop.c, progress.c
  *     resume     a run as a checkpoint, and how it goes on                       resume.c
+ *     snapshots  the work of the tasks that store snapshots                      snapshots.c
  *     sampler    text from the model                                             sampler.c
  */
 #ifndef TRAIN_H
@@ -14,7 +15,7 @@
 #include "../pass/pass.h"
 #include "../predict/predict.h"
 #include "../proof/proof.h"
-#include "../state/state.h"
+#include "../state/snap.h"
 #include "data.h"
 
 #include <jansson.h>
@@ -146,6 +147,7 @@ struct trainer {
     struct tensor *keep_logits; /* yard check: logits of rank 0's first micro-batch, kept */
 
     struct result result[RESULTS]; /* by step % RESULTS */
+    struct snapshots *snapshots;   /* NULL: none are stored */
 };
 /* The tokenizer that a saved model names, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct source *model, int vocab);
@@ -210,7 +212,24 @@ int64_t data_ahead(const struct settings *s);   /* of the step's number, in batc
 /* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
 void save_training(struct trainer *t, uint32_t step, bool first);
 void export_training(struct trainer *t, uint32_t step); /* the model alone, for other programs */
-void tell_resume(const struct settings *s);             /* the command with which the run goes on */
+/* The command with which the run goes on: from --save, or else from --snapshot. */
+void tell_resume(const struct settings *s);
+
+/* ---- snapshots.c ----------------------------------------------------------------------------------------------- */
+
+/* Opens the file of --snapshot and gives the train list's tasks their work.  Step `step` was the last one; nothing is
+ * in flight. */
+void open_snapshots(struct trainer *t, uint32_t step);
+/* The writes under way are finished, then the file is closed. */
+struct snap_counts close_snapshots(struct trainer *t);
+void note_reported(struct trainer *t, uint32_t number,
+                   bool sound); /* of the report task: a bad step is not committed */
+/* What has been committed since the last call; the caller frees it. */
+struct stored_step {
+    uint32_t step;
+    uint64_t written, durable; /* now_ns(): when it could be recovered after a kill, and after a power cut */
+};
+size_t take_commits(struct trainer *t, struct stored_step **commits);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
@@ -234,6 +253,10 @@ struct progress *new_progress(struct trainer *t, json_t *run);
 void print_summary(struct progress *p);
 void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
+/* Those that were committed since, in the log; at the end all are awaited, and counted on the terminal.  Their number.
+ */
+void show_commits(struct progress *p);
+struct snap_counts end_snapshots(struct progress *p);
 /* Behind a run of some length: its mean rate, and the share of what the devices can do. */
 void show_rate(const struct progress *p);
 void free_progress(struct progress *p);

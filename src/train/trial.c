@@ -218,7 +218,7 @@ void run_trial_for(struct settings *s)
     if (s->profile || s->hardware || s->pace || !(swaps || plans_overlap(s)))
         return;
     plain.overlap = "off";
-    plain.overlap_plan = plain.trace = plain.log = plain.save = NULL;
+    plain.overlap_plan = plain.trace = plain.log = plain.save = plain.snapshot = NULL;
     plain.view = plain.audit = plain.verify = false;
     plain.delay_seed = -1;
     plain.time_tasks = true;

@@ -1,0 +1,474 @@
+/* snap.c - the run's side of a snapshot file: iterations are stored in turn, and one that is whole is never lost.
+ *
+ * The newest commit's slot and page stay as they are until a newer one is durable:
+ *
+ *     snap_begin    a slot that neither the newest written commit, nor the newest durable one, nor an iteration under
+ *                   way holds; none: this iteration is dropped
+ *     snap_write    the payload's hash; pwrite to the slot; the disk is asked to begin with it
+ *     snap_commit   the commit page, into the page that the newest commit is not on      [lasts through a kill]
+ *                   fdatasync, of payloads and page at once                              [and through a power cut]
+ *
+ *     page 0     commit 1 . . . . . . . commit 3 . . .         time goes to the right; two slots
+ *     page 1             commit 2 . . . . . . . commit 4
+ *     slot 1     1 . . . 3 3 3 . . . . .                       slot 1 is written again when 2 is durable
+ *     slot 2         2 2 2 . . . 4 4 4
+ *
+ * Payloads and page may reach the disk in any order, whole or torn: the page has their hashes, so it counts only with
+ * all of them.  One flush at a time is under way, so of two pages one is always sure.  Both are chosen by what is
+ * there, not by counting: a run that goes on with a file keeps the page and slot of the commit that it found, whichever
+ * they are.  Before it writes anything it syncs the file and its name, and reads it again from the disk: what it found
+ * may so far have been in memory only, or, where the system lost it, is not there at all.
+ *
+ * A file is made beside its name, filled with zeros and synced, so that writing allocates nothing; it takes the name at
+ * once where there is nothing to lose, else when its first commit is durable.  A lock on the file keeps a second run
+ * out. When the system reports an error nothing is written or acknowledged any more: behind a failed fdatasync nobody
+ * knows what is on the disk, and asking again does not tell.  Training goes on.
+ *
+ * Copies of a byte on its way out: device to host buffer (the snapshot), buffer to page cache (pwrite); the disk
+ * fetches it from there.  The hash reads the buffer a piece at a time, just before it is copied.
+ */
+#include "snap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 20 };
+
+struct held_slot {
+    bool taken; /* by an iteration under way */
+    uint32_t iteration;
+    bool *written; /* payloads, by number */
+    uint64_t *hashes;
+};
+struct snap {
+    char *path;
+    struct checkpoint *file; /* its description; step and samples as the run began */
+    int64_t batch;
+    int fd;
+    struct writer *beside; /* the file has not its name yet, */
+    int old;               /* which is this file's, locked; -1: none */
+    pthread_mutex_t committing, lock;
+    /* under the lock */
+    struct held_slot slot[MAX_SLOTS + 1]; /* from 1 on */
+    int written, durable;                 /* slots of the newest commits; 0: none */
+    bool failed;
+    struct snap_counts counts;
+    /* while committing */
+    int page; /* of the newest commit; -1: none */
+    uint64_t seq;
+};
+
+/* ---- system calls ----------------------------------------------------------------------------------------------- */
+
+#ifdef __linux__
+static int flush(int fd) { return fdatasync(fd); } /* the file's length stays */
+/* Only a hint: what goes wrong flush() tells. */
+static void start_writing(int fd, uint64_t at, size_t n)
+{
+    sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+/* So that the next read is of the disk. */
+static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
+static int reserve(int fd, uint64_t bytes) { return posix_fallocate(fd, 0, (off_t)bytes); }
+#else
+static int flush(int fd) { return fcntl(fd, F_FULLFSYNC); }
+static void start_writing(int fd, uint64_t at, size_t n) { (void)fd, (void)at, (void)n; }
+static void forget_cached(int fd) { (void)fd; }
+static int reserve(int fd, uint64_t bytes) { return (void)fd, (void)bytes, 0; } /* the zeros do it */
+#endif
+
+/* ---- the name, locked ------------------------------------------------------------------------------------------- */
+
+struct opening { /* of attempt() */
+    struct snap *s;
+    const struct snap_plan *plan;
+    bool made; /* an empty file, to be locked */
+};
+
+static bool has_name(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static void lock_name(struct opening *o)
+{
+    struct snap *s = o->s;
+    struct stat status;
+    for (s->old = -1; s->old < 0 || !has_name(s->old, s->path);) { /* a run that has just ended may have replaced it */
+        if (s->old >= 0)
+            close(s->old);
+        o->made = access(s->path, F_OK) != 0;
+        s->old = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+        if (s->old < 0 || fstat(s->old, &status) != 0)
+            fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?",
+                 s->path, strerror(errno));
+        if (!S_ISREG(status.st_mode))
+            fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", s->path);
+        if (flock(s->old, LOCK_EX | LOCK_NB) == 0)
+            continue;
+        if (errno != EWOULDBLOCK)
+            fail(EXIT_IO, "cannot lock the snapshot file %s: %s", s->path, strerror(errno));
+        fail(EXIT_USAGE, "another run is writing snapshots to %s: choose another file, or wait until it ends", s->path);
+    }
+    if (!is_snapshot(s->path))
+        fail(EXIT_USAGE, "%s is no snapshot file, and --snapshot would replace it: choose another name", s->path);
+}
+
+/* ---- a new file ------------------------------------------------------------------------------------------------- */
+
+static void write_zeros(struct writer *w, uint64_t until)
+{
+    char *zeros = allocate((size_t)MIN(CHUNK, until), 1);
+    while (w->offset < until)
+        write_bytes(w, zeros, (size_t)MIN(CHUNK, until - w->offset));
+    free(zeros);
+}
+
+static void make_file(struct snap *s, const char *manifest)
+{
+    char page[SNAP_PAGE], bytes[32];
+    const struct snapshot *f = s->file->snapshot;
+    struct writer *w = s->beside = open_writer(s->path);
+    int code = reserve(w->fd, f->file_bytes);
+    if (code)
+        fail(EXIT_IO,
+             "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
+             s->path, format_bytes(bytes, (double)f->file_bytes), f->slots, strerror(code));
+    fill_superblock(f, page);
+    write_bytes(w, page, SNAP_PAGE);
+    write_bytes(w, page, SNAP_PAGE);
+    write_zeros(w, f->manifest_at);
+    write_bytes(w, manifest, (size_t)f->manifest_bytes);
+    write_zeros(w, f->file_bytes);
+    s->fd = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
+    if (s->fd < 0 || flush(s->fd) != 0 || flock(s->fd, LOCK_EX | LOCK_NB) != 0)
+        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", s->path, strerror(errno));
+}
+
+static void take_name(void *snap)
+{
+    struct snap *s = snap;
+    struct writer *w = s->beside;
+    s->beside = NULL;
+    publish(w);
+    close(s->old);
+    s->old = -1;
+}
+
+/* ---- the old file ----------------------------------------------------------------------------------------------- */
+
+struct recovering { /* of attempt() */
+    const char *path;
+    struct checkpoint *found;
+};
+
+static void recover(void *recovering)
+{
+    struct recovering *r = recovering;
+    r->found = read_snapshot(r->path);
+}
+
+/* What is on the disk for sure; NULL: nothing that can be read. */
+static struct checkpoint *recover_old(const struct snap *s)
+{
+    struct recovering r = {.path = s->path};
+    struct stat status;
+    if (fstat(s->old, &status) != 0 || flush(s->old) != 0)
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
+    if (status.st_size == 0)
+        return NULL;
+    sync_folder_of(s->path);
+    forget_cached(s->old);
+    struct problem *p = attempt(recover, &r);
+    if (p)
+        warn("%s; another file takes its place when an iteration is stored", p->sentence);
+    free(p);
+    return r.found;
+}
+
+static bool same_layout(const struct snapshot *a, const struct snapshot *b)
+{
+    return a->slots == b->slots && a->manifest_bytes == b->manifest_bytes && a->manifest_hash == b->manifest_hash &&
+           a->file_bytes == b->file_bytes;
+}
+
+/* Goes on with the old file: its newest commit is kept. */
+static void take_over(struct snap *s, const struct snapshot *old)
+{
+    struct snapshot *f = s->file->snapshot;
+    f->id[0] = old->id[0], f->id[1] = old->id[1];
+    s->fd = s->old;
+    s->old = -1;
+    s->written = s->durable = (int)old->newest.slot;
+    s->page = old->page;
+    s->seq = old->last_seq;
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
+
+/* Everything of the description but the pieces. */
+static struct checkpoint *describe(const char *path, const struct checkpoint *c)
+{
+    struct checkpoint *d = allocate(1, sizeof *d);
+    *d = *c;
+    d->path = copy_string(path);
+    d->tokenizer = copy_string(c->tokenizer);
+    d->options = json_incref(c->options);
+    d->pieces = NULL;
+    d->bytes = NULL;
+    d->snapshot = NULL;
+    return d;
+}
+
+/* The file's layout; returns its manifest. */
+static char *lay_out(struct snap *s, const struct snap_plan *plan)
+{
+    struct snapshot *f = s->file->snapshot = allocate(1, sizeof *f);
+    f->slots = plan->slots;
+    f->n = plan->n;
+    f->payload = allocate(f->n, sizeof *f->payload);
+    for (size_t i = 0; i < f->n; i++)
+        f->payload[i].bytes = plan->payload[i].bytes;
+    place_payloads(f);
+    f->file_bytes = 0;
+    s->file->pieces = cut_stored(plan, f);
+    char *manifest = manifest_text(s->file);
+    f->manifest_bytes = strlen(manifest);
+    f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
+    place_payloads(f);
+    if (getentropy(f->id, sizeof f->id) != 0)
+        fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
+    return manifest;
+}
+
+static void open_file(void *opening)
+{
+    struct opening *o = opening;
+    struct snap *s = o->s;
+    lock_name(o);
+    char *manifest = lay_out(s, o->plan);
+    struct checkpoint *old = recover_old(s);
+    if (old && same_layout(s->file->snapshot, old->snapshot))
+        take_over(s, old->snapshot);
+    else
+        make_file(s, manifest);
+    bool empty = old ? !old->snapshot->newest.slot : lseek(s->old, 0, SEEK_END) == 0;
+    if (s->beside && empty)
+        take_name(s);
+    if (old)
+        free_checkpoint(old);
+    free(manifest);
+}
+
+struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan, struct snap **out)
+{
+    CHECK(plan->slots >= 1 && plan->slots <= MAX_SLOTS && plan->n, "%d slots of %zu payloads", plan->slots, plan->n);
+    struct snap *s = *out = allocate(1, sizeof *s);
+    struct opening o = {.s = s, .plan = plan};
+    *s = (struct snap){.path = copy_string(path), .file = describe(path, c), .batch = plan->batch, .page = -1};
+    s->fd = s->old = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->committing, NULL);
+    for (int k = 1; k <= plan->slots; k++) {
+        s->slot[k].hashes = allocate(plan->n, sizeof *s->slot[k].hashes);
+        s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
+    }
+    struct problem *p = attempt(open_file, &o);
+    if (p && o.made)
+        unlink(path);
+    if (p) {
+        s->beside = NULL; /* attempt() has removed it */
+        close_snap(s);
+        *out = NULL;
+    }
+    return p;
+}
+
+void close_snap(struct snap *s)
+{
+    if (s->beside)
+        abandon(s->beside);
+    if (s->fd >= 0)
+        close(s->fd);
+    if (s->old >= 0)
+        close(s->old);
+    for (int k = 1; k <= MAX_SLOTS; k++)
+        free(s->slot[k].hashes), free(s->slot[k].written);
+    free_checkpoint(s->file);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->committing);
+    free(s->path), free(s);
+}
+
+/* ---- a run's calls ---------------------------------------------------------------------------------------------- */
+
+static bool has_failed(struct snap *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool failed = s->failed;
+    pthread_mutex_unlock(&s->lock);
+    return failed;
+}
+
+static void give_up(struct snap *s, const char *what, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    bool first = !s->failed;
+    uint32_t newest = s->counts.newest;
+    s->failed = true;
+    pthread_mutex_unlock(&s->lock);
+    char *kept = newest ? format_string("iteration %u is its last", newest) : copy_string("it has none of this run");
+    if (first)
+        warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: %s", what, s->path, why,
+             kept);
+    free(kept);
+}
+
+static bool put_bytes(struct snap *s, const char *bytes, size_t n, uint64_t at)
+{
+    for (ssize_t done; n; bytes += done, n -= (size_t)done, at += (uint64_t)done) {
+        done = pwrite(s->fd, bytes, n, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            done = 0;
+        else if (done <= 0) {
+            give_up(s, "cannot write the", done ? strerror(errno) : "nothing was taken");
+            return false;
+        }
+    }
+    return true;
+}
+
+int snap_begin(struct snap *s, uint32_t iteration)
+{
+    int slot = 0;
+    pthread_mutex_lock(&s->lock);
+    for (int k = 1; k <= s->file->snapshot->slots && !slot && !s->failed; k++)
+        if (!s->slot[k].taken && k != s->written && k != s->durable)
+            slot = k;
+    if (slot) {
+        s->slot[slot].taken = true;
+        s->slot[slot].iteration = iteration;
+        memset(s->slot[slot].written, 0, s->file->snapshot->n * sizeof *s->slot[slot].written);
+    } else
+        s->counts.dropped++;
+    pthread_mutex_unlock(&s->lock);
+    return slot;
+}
+
+void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
+{
+    struct hasher hash;
+    uint64_t begin = now_ns();
+    const struct snapshot *f = s->file->snapshot;
+    const struct stored_payload *p = &f->payload[payload];
+    uint64_t at = slot_at(f, slot) + p->at;
+    bool sound = !has_failed(s);
+    hash_begin(&hash, 0);
+    for (uint64_t done = 0, n; done < p->bytes && sound; done += n) {
+        n = MIN(CHUNK, p->bytes - done);
+        hash_add(&hash, (const char *)bytes + done, (size_t)n);
+        sound = put_bytes(s, (const char *)bytes + done, (size_t)n, at + done);
+        start_writing(s->fd, at + done, (size_t)n);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->slot[slot].hashes[payload] = hash_end(&hash);
+    s->slot[slot].written[payload] = true;
+    s->counts.bytes += sound ? p->bytes : 0;
+    s->counts.ns += now_ns() - begin;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void snap_drop(struct snap *s, int slot)
+{
+    pthread_mutex_lock(&s->lock);
+    s->slot[slot].taken = false;
+    s->counts.dropped++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The commit page; recoverable, then, if the process is killed. */
+static bool write_commit(struct snap *s, int slot)
+{
+    const struct snapshot *f = s->file->snapshot;
+    uint32_t step = s->slot[slot].iteration;
+    int64_t samples = s->file->samples + ((int64_t)step - s->file->step) * s->batch;
+    struct snap_commit c = {s->seq + 1, step, (uint32_t)slot, samples, s->file->session};
+    char *page = allocate(f->commit_bytes, 1);
+    int at = s->page == 0;
+    fill_commit(f, &c, s->slot[slot].hashes, page);
+    bool done = put_bytes(s, page, f->commit_bytes, commit_at(f, at));
+    free(page);
+    if (done)
+        s->page = at, s->seq++;
+    return done;
+}
+
+static bool make_durable(struct snap *s)
+{
+    if (flush(s->fd) != 0) {
+        give_up(s, "cannot sync the", strerror(errno));
+        return false;
+    }
+    struct problem *p = s->beside ? attempt(take_name, s) : NULL;
+    if (p)
+        give_up(s, "cannot rename the new", p->sentence);
+    free(p);
+    return !p;
+}
+
+/* Its slot is held as the newest one's from now on. */
+static void note_written(struct snap *s, int slot)
+{
+    pthread_mutex_lock(&s->lock);
+    s->written = slot;
+    s->slot[slot].taken = false;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void note_durable(struct snap *s, int slot, uint64_t begin)
+{
+    pthread_mutex_lock(&s->lock);
+    s->durable = slot;
+    s->counts.stored++;
+    s->counts.newest = s->slot[slot].iteration;
+    s->counts.ns += now_ns() - begin;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool snap_commit(struct snap *s, int slot, struct snap_times *t)
+{
+    uint64_t begin = now_ns();
+    pthread_mutex_lock(&s->committing);
+    bool beside = s->beside != NULL, sound = !has_failed(s);
+    for (size_t i = 0; i < s->file->snapshot->n; i++)
+        CHECK(s->slot[slot].written[i], "iteration %u is committed without payload %zu", s->slot[slot].iteration, i);
+    sound = sound && write_commit(s, slot);
+    if (sound)
+        note_written(s, slot);
+    t->written = now_ns();
+    sound = sound && make_durable(s);
+    t->durable = now_ns();
+    if (beside) /* it had not its name before */
+        t->written = t->durable;
+    if (sound)
+        note_durable(s, slot, begin);
+    else
+        snap_drop(s, slot);
+    pthread_mutex_unlock(&s->committing);
+    return sound;
+}
+
+struct snap_counts snap_counts(struct snap *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct snap_counts counts = s->counts;
+    pthread_mutex_unlock(&s->lock);
+    return counts;
+}

@@ -1,0 +1,867 @@
+/* test_snapfile.c - snapshot files: what is stored comes back, whatever is cut off, damaged or refused.
+ *
+ * This program has pwrite, fdatasync, rename and the like of its own, which stand before the system's.  They do what
+ * the system's do, and keep a model of the disk beside: of what was not synced it may have any sectors, and of a rename
+ * either name.  A *life* is a run that opens the file, stores iterations, a few at once, and ends where the shim throws
+ * it out: behind a call by chance.  Then the power goes, and the file becomes what such a disk would have; or the
+ * process was only killed, and the next life begins with what the system still holds in memory.  After each life the
+ * newest iteration that was acknowledged, or one behind it, is read back, all of it of one life and iteration.
+ *
+ *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
+ *                                                                 trial on; every bit, else each 61st
+ *     YARD_BENCH=1 build/tests/test_snapfile                      bandwidth instead
+ */
+#include "support_state.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* ---- the disk --------------------------------------------------------------------------------------------------- */
+
+enum { MOST = 1 << 18, SECTOR = 512 };
+enum fault { FAULT_NONE, FAULT_EIO, FAULT_FULL, FAULT_SHORT, FAULTS };
+struct pending { /* a write that was not synced */
+    size_t at, n;
+    char *bytes;
+};
+struct disk_file {
+    ino_t inode;
+    char sure[MOST];
+    size_t sure_n, n; /* its length, on the disk and now */
+    struct pending *pending;
+    size_t n_pending, cap_pending;
+};
+static struct {
+    bool on;
+    struct disk_file file[2];
+    int named, sure_named; /* which of them has the name, now and on the disk */
+    int calls, cut_at, fault_at;
+    int cut_sync, fault_sync; /* or in that sync of a file from now on; 0: in none */
+    enum fault fault;
+    bool no_sync; /* a mutant: syncs do nothing */
+    bool real;    /* syncs take their time */
+    void (*while_syncing)(void);
+    uint64_t luck;
+} disk;
+
+static uint32_t draw(uint32_t below)
+{
+    disk.luck ^= disk.luck << 13, disk.luck ^= disk.luck >> 7, disk.luck ^= disk.luck << 17;
+    return (uint32_t)(disk.luck >> 20) % below;
+}
+
+static struct disk_file *file_of(int fd)
+{
+    struct stat s;
+    if (!disk.on || fstat(fd, &s) != 0)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (disk.file[i].inode == s.st_ino)
+            return &disk.file[i];
+    return NULL;
+}
+
+/* Counts the call; false: it fails, with errno set.  Behind the cut it is never made. */
+static bool go_on(bool writes)
+{
+    if (++disk.calls > disk.cut_at)
+        fail(EXIT_IO, "the power went");
+    bool full = disk.fault == FAULT_FULL && disk.calls >= disk.fault_at && writes;
+    bool once = disk.fault == FAULT_EIO && disk.calls == disk.fault_at;
+    errno = full ? ENOSPC : EIO;
+    return !full && !once;
+}
+
+static void forget_pending(struct disk_file *f, bool done)
+{
+    for (size_t i = 0; i < f->n_pending; i++) {
+        if (done)
+            memcpy(f->sure + f->pending[i].at, f->pending[i].bytes, f->pending[i].n);
+        free(f->pending[i].bytes);
+    }
+    f->n_pending = 0;
+}
+
+static void note_write(struct disk_file *f, const void *bytes, size_t n, size_t at)
+{
+    CHECK(at + n <= MOST, "a file of %zu bytes", at + n);
+    *APPEND(f->pending, f->n_pending, f->cap_pending) = (struct pending){at, n, memcpy(allocate(n, 1), bytes, n)};
+    f->n = MAX(f->n, at + n);
+}
+
+static ssize_t write_to(struct disk_file *f, int fd, const void *bytes, size_t n, off_t at)
+{
+    if (!go_on(true))
+        return -1;
+    if (disk.fault == FAULT_SHORT && disk.calls == disk.fault_at)
+        n = (n + 1) / 2;
+    ssize_t done = REAL(pwrite)(fd, bytes, n, at);
+    if (done > 0)
+        note_write(f, bytes, (size_t)done, (size_t)at);
+    return done;
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    struct disk_file *f = file_of(fd);
+    return f ? write_to(f, fd, bytes, n, at) : REAL(pwrite)(fd, bytes, n, at);
+}
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    struct disk_file *f = file_of(fd);
+    off_t at = f ? lseek(fd, 0, SEEK_CUR) : 0;
+    ssize_t done = f ? write_to(f, fd, bytes, n, at) : REAL(write)(fd, bytes, n);
+    if (f && done > 0)
+        lseek(fd, at + done, SEEK_SET);
+    return done;
+}
+
+int posix_fallocate(int fd, off_t at, off_t n)
+{
+    struct disk_file *f = file_of(fd);
+    if (!f)
+        return REAL(posix_fallocate)(fd, at, n);
+    return go_on(true) ? REAL(posix_fallocate)(fd, at, n) : errno;
+}
+
+int sync_file_range(int fd, off_t at, off_t n, unsigned flags)
+{
+    if (disk.real)
+        return REAL(sync_file_range)(fd, at, n, flags);
+    return file_of(fd) && !go_on(false) ? -1 : 0;
+}
+
+/* An error leaves what it met in memory, as if it were on the disk: no later sync writes it. */
+static int sync_model(int fd)
+{
+    struct disk_file *f = file_of(fd);
+    struct stat s;
+    if (disk.while_syncing && f)
+        disk.while_syncing();
+    if (f && disk.cut_sync && --disk.cut_sync == 0)
+        disk.cut_at = disk.calls;
+    if (f && disk.fault_sync && --disk.fault_sync == 0)
+        disk.fault_at = disk.calls + 1;
+    bool sound = !disk.on || go_on(false);
+    if (disk.on && sound && fstat(fd, &s) == 0 && S_ISDIR(s.st_mode))
+        disk.sure_named = disk.named;
+    if (f && !(disk.no_sync && sound)) {
+        forget_pending(f, sound);
+        f->sure_n = sound ? f->n : f->sure_n;
+    }
+    return sound ? 0 : -1;
+}
+int fsync(int fd) { return disk.real ? REAL(fsync)(fd) : sync_model(fd); }
+int fdatasync(int fd) { return disk.real ? REAL(fdatasync)(fd) : sync_model(fd); }
+
+/* What is not waiting to be written is read from the disk again. */
+int posix_fadvise(int fd, off_t at, off_t n, int advice)
+{
+    struct disk_file *f = file_of(fd);
+    (void)at, (void)n;
+    if (f && advice == POSIX_FADV_DONTNEED && !f->n_pending)
+        assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
+    return 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    bool ours = disk.on && flags & O_CREAT, there = access(path, F_OK) == 0;
+    struct stat s;
+    if (ours && !go_on(true))
+        return -1;
+    int fd = REAL(open)(path, flags, mode);
+    if (!ours || fd < 0)
+        return fd;
+    if (!there && fstat(fd, &s) == 0) {
+        struct disk_file *f = &disk.file[strstr(path, ".tmp-") ? 1 - disk.named : disk.named];
+        forget_pending(f, false);
+        f->inode = s.st_ino, f->sure_n = f->n = 0;
+        memset(f->sure, 0, sizeof f->sure);
+    }
+    return fd;
+}
+
+int flock(int fd, int how) { return file_of(fd) && !go_on(false) ? -1 : REAL(flock)(fd, how); }
+
+int rename(const char *old, const char *new)
+{
+    if (disk.on && !go_on(false))
+        return -1;
+    disk.named = disk.on ? 1 - disk.named : 0;
+    return REAL(rename)(old, new);
+}
+
+int unlink(const char *path) { return disk.on && disk.calls > disk.cut_at ? 0 : REAL(unlink)(path); }
+
+/* ---- the power goes --------------------------------------------------------------------------------------------- */
+
+/* What is on the disk then: of each write nothing, all, or some sectors, of which one may be torn. */
+static void drop_unsynced(struct disk_file *f)
+{
+    f->sure_n = draw(2) ? f->n : f->sure_n;
+    for (size_t i = 0; i < f->n_pending; i++) {
+        struct pending *p = &f->pending[i];
+        uint32_t kind = draw(3);
+        for (size_t at = 0, n; at < p->n && kind; at += n) {
+            n = MIN(SECTOR, p->n - at);
+            bool torn = kind == 2 && draw(50) == 0;
+            if (kind == 1 || draw(2))
+                memcpy(f->sure + p->at + at, p->bytes + at, torn ? draw((uint32_t)n) : n);
+        }
+    }
+    forget_pending(f, false);
+}
+
+static void put_file(const char *path, struct disk_file *f)
+{
+    struct stat s;
+    int fd = REAL(open)(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0 && fstat(fd, &s) == 0);
+    assert_int_equal(REAL(pwrite)(fd, f->sure, f->sure_n, 0), f->sure_n);
+    close(fd);
+    f->inode = s.st_ino;
+    f->n = f->sure_n;
+}
+
+static void remove_temporary(const char *path)
+{
+    char *temporary = format_string("%s.tmp-%d", path, (int)getpid());
+    REAL(unlink)(temporary);
+    free(temporary);
+}
+
+static void cut_power(const char *path)
+{
+    bool old = disk.sure_named != disk.named && draw(2);
+    disk.named = disk.sure_named = old ? disk.sure_named : disk.named;
+    struct disk_file *f = &disk.file[disk.named];
+    drop_unsynced(f);
+    forget_pending(&disk.file[1 - disk.named], false);
+    disk.file[1 - disk.named].inode = 0;
+    if (f->inode)
+        put_file(path, f);
+}
+
+/* ---- what is stored comes back -------------------------------------------------------------------------------------
+ */
+
+static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+
+static void test_stored_comes_back(void **state)
+{
+    (void)state;
+    const char *path = temp_path("any.snap");
+    for (uint32_t i = 0; i < 60; i++) {
+        struct random_case r = random_case(i);
+        REAL(unlink)(path);
+        write_snapshot(path, &r.config, &r.from, i % 2, 3);
+        struct checkpoint *c = open_checkpoint(path);
+        assert_int_equal(c->step, 3);
+        assert_int_equal(c->samples, 24);
+        assert_int_equal(c->snapshot->n_damage, 0);
+        expect_state(c, seed_of(3, 1));
+        free_checkpoint(c);
+        free_mesh(&r.from), free_mesh(&r.to);
+    }
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    struct snap *one, *two;
+    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
+    struct stored x = store_of(&sizes, &m, 2, false);
+    struct snap_plan *p = &x.plan;
+    struct checkpoint d = description(json_object(), 0, 1);
+    const char *path = temp_path("two.snap"), *text = write_file("text", "not ours", 8);
+    must(open_snap(path, &d, p, &one));
+    struct problem *q[] = {open_snap(path, &d, p, &two), open_snap(text, &d, p, &two),
+                           open_snap("/nowhere/x", &d, p, &two), open_snap("/dev/null", &d, p, &two)};
+    const char *part[] = {"another run is writing", "is no snapshot file", "does its folder exist", "no regular file"};
+    for (int i = 0; i < 4; i++) {
+        assert_non_null(q[i]);
+        assert_int_equal(q[i]->code, i == 2 ? EXIT_IO : EXIT_USAGE);
+        if (!strstr(q[i]->sentence, part[i]))
+            test_failed("%s\n", q[i]->sentence);
+        free(q[i]);
+    }
+    assert_int_equal(snap_begin(one, 1), 1);
+    assert_int_equal(snap_begin(one, 2), 2);
+    assert_int_equal(snap_begin(one, 3), 0);
+    snap_drop(one, 2);
+    assert_int_equal(snap_begin(one, 4), 2);
+    assert_int_equal(snap_counts(one).dropped, 2);
+    close_snap(one);
+    assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
+    assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
+    p->n--; /* a part is missing */
+    struct problem *hole = open_snap(temp_path("hole.snap"), &d, p, &two);
+    assert_true(hole && strstr(hole->sentence, "no task of role update stores element 0 of ln_f.weight, value"));
+    assert_int_not_equal(access(temp_path("hole.snap"), F_OK), 0);
+    free(hole);
+    p->n++;
+    free_stored(&x);
+    json_decref(d.options);
+    free_mesh(&m);
+}
+
+/* ---- lives ------------------------------------------------------------------------------------------------------ */
+
+struct flight { /* an iteration under way */
+    uint32_t step;
+    int slot;
+    size_t written;
+};
+static struct life {
+    const char *path;
+    const struct stored *stored;
+    json_t *options;
+    struct snap *snap;
+    uint32_t first, step, actions;
+    int64_t session;
+    struct flight flight[MAX_SLOTS];
+    int n;
+    struct problem *problem;
+} life;
+static uint32_t acknowledged;
+
+static void begin_one(void)
+{
+    int slot = snap_begin(life.snap, ++life.step);
+    if (slot)
+        life.flight[life.n++] = (struct flight){life.step, slot, 0};
+}
+
+static void write_one(void)
+{
+    int k = 0;
+    while (k < life.n && life.flight[k].written == life.stored->plan.n)
+        k++;
+    if (k == life.n)
+        return;
+    struct flight *f = &life.flight[k];
+    float *bytes = fill_payload(life.stored, f->written, seed_of(f->step, life.session));
+    snap_write(life.snap, f->slot, f->written, bytes);
+    f->written++;
+    free(bytes);
+}
+
+static void commit_one(void)
+{
+    struct snap_times t;
+    struct flight f = life.flight[0];
+    if (!life.n || f.written < life.stored->plan.n)
+        return;
+    memmove(life.flight, life.flight + 1, (size_t)--life.n * sizeof f);
+    if (draw(20) == 0)
+        snap_drop(life.snap, f.slot);
+    else if (snap_commit(life.snap, f.slot, &t))
+        acknowledged = f.step;
+}
+
+/* As another thread does while one waits for the disk. */
+static void go_on_meanwhile(void)
+{
+    void (*hook)(void) = disk.while_syncing;
+    disk.while_syncing = NULL;
+    for (uint32_t i = draw(6); life.snap && i; i--)
+        draw(3) ? write_one() : begin_one();
+    disk.while_syncing = hook;
+}
+
+static void live(void *unused)
+{
+    (void)unused;
+    struct checkpoint d = description(life.options, life.first, life.session);
+    struct snap *s;
+    life.problem = open_snap(life.path, &d, &life.stored->plan, &s);
+    if (life.problem)
+        return;
+    life.snap = s;
+    for (uint32_t i = life.actions; i; i--)
+        switch (draw(4)) {
+        case 0:
+            begin_one();
+            break;
+        case 1:
+            commit_one();
+            break;
+        default:
+            write_one();
+        }
+    life.snap = NULL;
+    close_snap(s);
+}
+
+static void close_from(int first)
+{
+    for (int fd = first; fd < first + 16; fd++)
+        close(fd);
+}
+
+/* What it is thrown out of leaks in part: tests/leaks.supp. */
+static void run_life(void)
+{
+    int first_fd = dup(0);
+    life.snap = NULL;
+    life.n = 0;
+    life.step = life.first;
+    free(life.problem);
+    life.problem = NULL;
+    disk.calls = 0;
+    disk.on = true;
+    disk.while_syncing = go_on_meanwhile;
+    struct problem *thrown = attempt(live, NULL);
+    disk.on = false;
+    disk.while_syncing = NULL;
+    if (thrown && life.snap)
+        close_snap(life.snap);
+    free(thrown);
+    close_from(first_fd); /* and with them the locks */
+    if (life.problem && life.problem->code != EXIT_IO && !disk.no_sync) {
+        printf("# a life ends with: %s\n", life.problem->sentence);
+        test_failed("refused\n");
+    }
+}
+
+struct back { /* of attempt() */
+    uint32_t step;
+    bool sound;
+};
+
+static void read_back(void *back)
+{
+    struct back *b = back;
+    struct checkpoint *c = open_snapshot(life.path);
+    b->step = c->step;
+    b->sound = has_state(c, seed_of(c->step, c->session)) && c->samples == 8 * (int64_t)c->step;
+    free_checkpoint(c);
+}
+
+/* Nothing acknowledged is lost, nothing torn accepted. */
+static bool look_back(void)
+{
+    struct back b = {.sound = true};
+    int first_fd = dup(0);
+    free(attempt(read_back, &b));
+    close_from(first_fd);
+    life.first = b.step;
+    return b.sound && b.step >= acknowledged;
+}
+
+static void begin_trial(const char *path, uint64_t number)
+{
+    disk.luck = 0x9E3779B97F4A7C15u * (number + 1);
+    REAL(unlink)(path);
+    remove_temporary(path);
+    for (int i = 0; i < 2; i++)
+        forget_pending(&disk.file[i], false), disk.file[i].inode = 0;
+    disk.named = disk.sure_named = 0;
+    disk.fault = FAULT_NONE;
+    life.path = path;
+    life.first = 0;
+    life.session = 1;
+    acknowledged = 0;
+}
+
+/* Up to five lives of a file; false: one of them lost something. */
+static bool run_trial(const char *path, const struct stored *stored, uint64_t number, int *ends)
+{
+    bool kept = true;
+    begin_trial(path, number);
+    for (int lives = 1 + (int)draw(5); lives && kept; lives--, life.session++, ++*ends) {
+        life.stored = &stored[draw(8) ? number % 2 : draw(3)]; /* sometimes with another layout than before */
+        disk.cut_at = draw(8) ? (int)draw(70) : INT32_MAX;
+        disk.cut_sync = draw(3) ? 0 : 1 + (int)draw(6);
+        disk.fault = draw(6) ? FAULT_NONE : FAULT_EIO;
+        disk.fault_at = (int)draw(60);
+        disk.fault_sync = draw(3) ? 1 + (int)draw(6) : 0;
+        life.actions = 10 + draw(30);
+        run_life();
+        remove_temporary(path);
+        if (draw(3))
+            cut_power(path);
+        kept = look_back();
+    }
+    return kept;
+}
+
+/* Runs what is to be said on stderr into a file; how often a sentence is in it. */
+static int quiet_fd = -1;
+static void be_quiet(const char *log)
+{
+    fflush(stderr);
+    quiet_fd = dup(2);
+    int fd = REAL(open)(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(fd, 2), close(fd);
+}
+
+static int be_loud(const char *log, const char *part)
+{
+    int n = 0;
+    size_t size;
+    fflush(stderr);
+    dup2(quiet_fd, 2), close(quiet_fd);
+    char *text = read_whole(log, &size);
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        n++;
+    free(text);
+    return n;
+}
+
+static int count_lost(int ends, bool no_sync, int *done)
+{
+    int lost = 0;
+    const char *path = temp_path("power.snap"), *log = temp_path("power.log");
+    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
+    struct stored stored[3] = {store_of(&sizes, &m, 2, false), store_of(&sizes, &m, 3, true),
+                               store_of(&sizes, &m, 4, true)};
+    life.options = json_object();
+    disk.no_sync = no_sync;
+    be_quiet(log);
+    *done = 0;
+    for (uint64_t i = getenv("YARD_FIRST") ? strtoull(getenv("YARD_FIRST"), NULL, 10) : 0; *done < ends; i++)
+        lost += !run_trial(path, stored, i, done);
+    be_loud(log, "yard:");
+    disk.no_sync = false;
+    for (int i = 0; i < 3; i++)
+        free_stored(&stored[i]);
+    json_decref(life.options);
+    free_mesh(&m);
+    return lost;
+}
+
+static void test_lives_end_at_any_moment(void **state)
+{
+    (void)state;
+    int done, ends = getenv("YARD_CUTS") ? atoi(getenv("YARD_CUTS")) : 1200;
+    int lost = count_lost(ends, false, &done);
+    printf("# %d ends of lives: %d lost\n", done, lost);
+    assert_int_equal(lost, 0);
+    assert_true(count_lost(300, true, &done) > 0);
+}
+
+/* ---- calls that fail -------------------------------------------------------------------------------------------- */
+
+/* A life on a file that has iterations already, or on none, one call of which goes wrong; then the power goes. */
+static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int at)
+{
+    const char *path = temp_path("fault.snap"), *log = temp_path("fault.log");
+    begin_trial(path, 7);
+    life.stored = x;
+    life.actions = 120;
+    disk.cut_sync = disk.fault_sync = 0;
+    disk.cut_at = INT32_MAX;
+    for (int run = fresh; run < 2; run++, life.session++) {
+        disk.luck = 0x9E3779B97F4A7C15u;
+        disk.fault = run ? fault : FAULT_NONE;
+        disk.fault_at = at;
+        be_quiet(log);
+        run_life();
+        int said = be_loud(log, "training goes on");
+        struct problem *p = life.problem;
+        if (p && (p->code != EXIT_IO || !run || fault == FAULT_SHORT))
+            test_failed("%d in call %d: %s\n", fault, at, p->sentence);
+        if (said > 1)
+            test_failed("%d in call %d: said %d times\n", fault, at, said);
+        remove_temporary(path);
+        cut_power(path);
+        if (!look_back() || (!run && !acknowledged))
+            test_failed("%d in call %d: %u acknowledged, found is %u\n", fault, at, acknowledged, life.first);
+    }
+}
+
+static void test_every_call_may_fail(void **state)
+{
+    (void)state;
+    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
+    struct stored x = store_of(&sizes, &m, 2, false);
+    int tried = 0;
+    life.options = json_object();
+    for (int fresh = 0; fresh < 2; fresh++) {
+        spoil_call(&x, fresh, FAULT_NONE, 0);
+        int calls = disk.calls;
+        assert_true(calls > 30);
+        for (int fault = FAULT_EIO; fault < FAULTS; fault++)
+            for (int at = 1; at <= calls; at++, tried++)
+                spoil_call(&x, fresh, (enum fault)fault, at);
+    }
+    printf("# %d faults\n", tried);
+    json_decref(life.options);
+    free_stored(&x);
+    free_mesh(&m);
+}
+
+/* ---- damage ----------------------------------------------------------------------------------------------------- */
+
+struct image {
+    const char *path;
+    char *bytes;
+    size_t n;
+    uint32_t step; /* of what is read, 0: nothing */
+    size_t damage; /* sentences */
+    char said[512];
+};
+
+static void read_image(void *image)
+{
+    struct image *x = image;
+    struct checkpoint *c = read_snapshot(x->path);
+    x->damage = c->snapshot->n_damage;
+    snprintf(x->said, sizeof x->said, "%s", x->damage ? c->snapshot->damage[0] : "");
+    x->step = c->snapshot->newest.slot && has_state(c, seed_of(c->step, 1)) ? c->step : 0;
+    free_checkpoint(c);
+}
+
+/* true: it was noticed, and what is read is an iteration, or nothing. */
+static bool notices(struct image *x)
+{
+    x->step = 0, x->damage = 0;
+    struct problem *p = attempt(read_image, x);
+    bool refused = p && p->code == EXIT_FAILED;
+    free(p);
+    return p ? refused : x->damage && x->step;
+}
+
+static void put_bytes(const struct image *x, size_t at, size_t n)
+{
+    int fd = REAL(open)(x->path, O_RDWR);
+    assert_int_equal(REAL(pwrite)(fd, x->bytes + at, n, (off_t)at), n);
+    close(fd);
+}
+
+static bool notices_flip(struct image *x, size_t at, int bit)
+{
+    x->bytes[at] ^= (char)(1 << bit);
+    put_bytes(x, at, 1);
+    bool noticed = notices(x);
+    x->bytes[at] ^= (char)(1 << bit);
+    put_bytes(x, at, 1);
+    return noticed;
+}
+
+static struct image make_image(const char *path, struct snapshot *layout)
+{
+    struct image x = {.path = path};
+    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
+    REAL(unlink)(path);
+    write_snapshot(path, &sizes, &m, false, 2);
+    struct checkpoint *c = open_checkpoint(path);
+    *layout = *c->snapshot;
+    x.bytes = read_whole(path, &x.n);
+    assert_int_equal(x.n, layout->file_bytes);
+    c->snapshot->payload = NULL; /* the layout keeps them */
+    free_checkpoint(c);
+    free_mesh(&m);
+    return x;
+}
+
+static void test_every_bit_matters(void **state)
+{
+    (void)state;
+    struct snapshot s;
+    struct image x = make_image(temp_path("bits.snap"), &s);
+    size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61, tried = 0, older = 0;
+    for (size_t bit = 0; bit < 8 * s.manifest_at; bit += every, tried++) /* superblocks and commit pages */
+        if (!notices_flip(&x, bit / 8, (int)(bit % 8)) || !x.step)
+            test_failed("bit %zu of byte %zu\n", bit % 8, bit / 8);
+        else
+            older += x.step == 1;
+    for (size_t bit = 0; bit < 8 * s.manifest_bytes; bit += 7 * every, tried++)
+        if (!notices_flip(&x, s.manifest_at + bit / 8, (int)(bit % 8)))
+            test_failed("bit %zu of byte %zu of the manifest\n", bit % 8, bit / 8);
+    for (size_t i = 0; i < s.n; i++)
+        for (size_t bit = 5 * i; bit < 8 * s.payload[i].bytes; bit += 7 * every, tried++) {
+            char part[32];
+            snprintf(part, sizeof part, "payload %zu of", i);
+            if (!notices_flip(&x, slot_at(&s, (int)s.newest.slot) + s.payload[i].at + bit / 8, (int)(bit % 8)) ||
+                x.step != 1 || !strstr(x.said, part))
+                test_failed("bit %zu of payload %zu: step %u, %s\n", bit, i, x.step, x.said);
+        }
+    assert_true(older > 100);
+    printf("# %zu bits turned over\n", tried);
+    free(x.bytes), free(s.payload);
+}
+
+static void test_other_lengths_are_refused(void **state)
+{
+    (void)state;
+    struct snapshot s;
+    struct image x = make_image(temp_path("length.snap"), &s);
+    size_t most = x.n;
+    assert_int_equal(truncate(x.path, (off_t)most + 1), 0);
+    assert_true(notices(&x) && !x.step);
+    for (size_t n = most - 1; n > 0; n = n > 509 ? n - 509 : n - 1) {
+        assert_int_equal(truncate(x.path, (off_t)n), 0);
+        assert_true(notices(&x) && !x.step);
+    }
+    free(x.bytes), free(s.payload);
+}
+
+/* What the command says of a file whose newest iteration is damaged, and of one without any. */
+static void test_the_command_names_the_payload(void **state)
+{
+    (void)state;
+    struct snapshot s;
+    char path[1024];
+    snprintf(path, sizeof path, "%s", temp_path("verify.snap"));
+    struct image x = make_image(path, &s);
+    assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_OK);
+    assert_non_null(strstr(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, "));
+    x.bytes[slot_at(&s, 2) + s.payload[1].at] ^= 1;
+    put_bytes(&x, 0, x.n);
+    struct ran r = run_yard("ckpt verify '%s'", path);
+    assert_int_equal(r.code, EXIT_FAILED);
+    if (!strstr(r.out, "iteration 2 is torn or damaged: payload 1 of"))
+        test_failed("%s%s\n", r.out, r.err);
+    r = run_yard("ckpt ls '%s'", path);
+    assert_int_equal(r.code, EXIT_OK);
+    assert_true(strstr(r.out, "step 1,") && strstr(r.err, "payload 1 of"));
+    x.bytes[slot_at(&s, 1)] ^= 1;
+    put_bytes(&x, 0, x.n);
+    r = run_yard("ckpt verify '%s'", path);
+    assert_int_equal(r.code, EXIT_FAILED);
+    assert_non_null(strstr(r.out, "has no whole iteration"));
+    free(x.bytes), free(s.payload);
+}
+
+/* The other words take it like the folder that has the same. */
+static void test_the_command_takes_it(void **state)
+{
+    (void)state;
+    char path[1024], folder[1024], other[1024];
+    struct mesh m = mesh_of(&sizes, 2, 1, 1, 3);
+    snprintf(path, sizeof path, "%s", temp_path("words.snap"));
+    snprintf(folder, sizeof folder, "%s", temp_path("words"));
+    snprintf(other, sizeof other, "%s", temp_path("words.other"));
+    REAL(unlink)(path);
+    write_snapshot(path, &sizes, &m, true, 2);
+    write_random_state(folder, &sizes, &m, 2, 1, seed_of(2, 1));
+    struct ran r = run_yard("ckpt diff '%s' '%s'", path, folder);
+    if (r.code != EXIT_OK)
+        test_failed("%s%s\n", r.out, r.err);
+    r = run_yard("ckpt reshard '%s' '%s' --mesh dp=1,tp=2", path, other);
+    if (r.code != EXIT_OK)
+        test_failed("%s%s\n", r.out, r.err);
+    assert_int_equal(run_yard("ckpt diff '%s' '%s'", other, folder).code, EXIT_OK);
+    assert_int_equal(run_yard("ckpt export '%s' '%s.bin'", path, other).code, EXIT_OK);
+    free_mesh(&m);
+}
+
+/* ---- bandwidth -------------------------------------------------------------------------------------------------- */
+
+struct way { /* of storing the same bytes */
+    const char *name;
+    int flags;        /* of open(); -1: a snapshot file */
+    double rates[32]; /* bytes per ns */
+};
+
+static void store_snapshot(struct snap *s, const struct snap_plan *p, const char *bytes, uint32_t step)
+{
+    struct snap_times t;
+    int slot = snap_begin(s, step);
+    for (size_t i = 0; i < p->n; i++)
+        snap_write(s, slot, i, bytes);
+    assert_true(snap_commit(s, slot, &t));
+}
+
+static void store_plainly(int fd, const struct snap_plan *p, const char *bytes)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < p->n; at += round_up(p->payload[i++].bytes, SNAP_PAGE))
+        for (uint64_t done = 0, n; done < p->payload[i].bytes; done += n) {
+            n = MIN(1 << 20, round_up(p->payload[i].bytes - done, SNAP_PAGE));
+            assert_int_equal(pwrite(fd, bytes + done, n, (off_t)(at + done)), n);
+        }
+    assert_int_equal(fdatasync(fd), 0);
+}
+
+static int by_rate(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
+
+/* Stored like this, plainly, and past the cache, in turn; then recovered, and read plainly. */
+static void test_bandwidth(void **state)
+{
+    (void)state;
+    enum { TURNS = 9 };
+    if (!getenv("YARD_BENCH"))
+        skip();
+    const struct config c = {.layers = 6, .heads = 6, .channels = 384, .seq_len = 256, .vocab = 8192, .tied = true};
+    struct way way[3] = {{"snapshot", -1, {0}}, {"plain", O_RDWR, {0}}, {"O_DIRECT", O_RDWR | O_DIRECT, {0}}};
+    struct mesh m = mesh_of(&c, 1, 1, 1, 0);
+    struct stored x = store_of(&c, &m, 2, false);
+    struct checkpoint d = description(json_object(), 0, 1);
+    struct snap *s;
+    const char *path = temp_path("bench.snap"), *plain = temp_path("bench.plain");
+    uint64_t most = 0, all = 0, begin;
+    for (size_t i = 0; i < x.plan.n; i++)
+        most = MAX(most, x.plan.payload[i].bytes), all += x.plan.payload[i].bytes;
+    char *bytes = aligned_alloc(SNAP_PAGE, round_up(most, 1 << 20));
+    memset(bytes, 1, round_up(most, 1 << 20));
+    disk.real = true;
+    must(open_snap(path, &d, &x.plan, &s));
+    int fd[3] = {-1, REAL(open)(plain, O_RDWR | O_CREAT, 0600), REAL(open)(plain, O_RDWR | O_DIRECT)};
+    store_plainly(fd[1], &x.plan, bytes);
+    for (uint32_t i = 0; i < 3 * TURNS; i++) {
+        begin = now_ns();
+        if (i % 3 == 0)
+            store_snapshot(s, &x.plan, bytes, i + 1);
+        else
+            store_plainly(fd[i % 3], &x.plan, bytes);
+        way[i % 3].rates[i / 3] = (double)all / (double)(now_ns() - begin);
+    }
+    close_snap(s);
+    for (int i = 0; i < 3; i++) {
+        qsort(way[i].rates, TURNS, sizeof *way[i].rates, by_rate);
+        printf("# %-9s %.2f GB/s, %.2f to %.2f\n", way[i].name, way[i].rates[TURNS / 2], way[i].rates[0],
+               way[i].rates[TURNS - 1]);
+    }
+    double recovered[TURNS], read[TURNS];
+    char *into = allocate((size_t)all, 1);
+    for (int i = 0; i < TURNS; i++) {
+        begin = now_ns();
+        free_checkpoint(open_snapshot(path));
+        recovered[i] = (double)all / (double)(now_ns() - begin);
+        begin = now_ns();
+        for (uint64_t at = 0; at < all; at += 1 << 20)
+            assert_true(pread(fd[1], into + at, MIN(1 << 20, all - at), (off_t)at) > 0);
+        read[i] = (double)all / (double)(now_ns() - begin);
+    }
+    qsort(recovered, TURNS, sizeof *recovered, by_rate), qsort(read, TURNS, sizeof *read, by_rate);
+    begin = now_ns();
+    uint64_t hash = hash_bytes(into, all, 0);
+    printf("# %.0f MB: recovered at %.2f GB/s, read at %.2f, hashed at %.2f (%llx)\n", 1e-6 * (double)all,
+           recovered[TURNS / 2], read[TURNS / 2], (double)all / (double)(now_ns() - begin), (unsigned long long)hash);
+    disk.real = false;
+    close(fd[1]), close(fd[2]);
+    free(bytes), free(into);
+    json_decref(d.options);
+    free_stored(&x);
+    free_mesh(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stored_comes_back),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_lives_end_at_any_moment),
+        cmocka_unit_test(test_every_call_may_fail),
+        cmocka_unit_test(test_every_bit_matters),
+        cmocka_unit_test(test_other_lengths_are_refused),
+        cmocka_unit_test(test_the_command_names_the_payload),
+        cmocka_unit_test(test_the_command_takes_it),
+        cmocka_unit_test(test_bandwidth),
+    };
+    cmocka_set_test_filter(getenv("YARD_BENCH") ? "test_bandwidth" : NULL);
+    return cmocka_run_group_tests_name("snapfile", tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+/* test_snaprun.c - snapshots while training runs: no bit of training changes, what is stored is the state behind its
+ * iteration, and however slow the writer is, training goes on.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <signal.h>
+
+#define TINY "--model tiny --layers 1 --batch 4 --tokens bytes --oversubscribe "
+
+/* ---- meshes and passes ---------------------------------------------------------------------------------------------
+ */
+
+enum { STEPS = 6 };
+static const struct kind {
+    const char *words;
+    bool apart; /* each device has a context of its own */
+} kinds[] = {
+    {"-d 0:0", false},
+    {"-d 0:0 --micro-batch 1 --untied --snapshot-slots 3", false},
+    {"-d 0:0 --delay-seed 3 --clip 0", false},
+    {"-d 0:0 --overlap all-cpu", false},
+    {"-d 0:0 --swap layer --swap-what parameters,optimizer,activations", false},
+    {"-d 0:0x2 --zero 0", true},
+    {"-d 0:0x2 --zero 0 --overlap all-cpu", false},
+    {"-d 0:0x2 --zero 1 --delay-seed 1 --broadcast-queues 3", true},
+    {"-d 0:0x2 --zero 3 --overlap all-cpu --swap layer --swap-what parameters,optimizer", true},
+    {"-d 0:0x2 --mesh pp=2 --layers 2 --micro-batch 2", true},
+    {"-d 0:0x2 --mesh tp=2", true},
+    {"-d 0:0x8 --mesh dp=2,pp=2,tp=2 --layers 2 --micro-batch 1 --zero 3 --overlap all-cpu --broadcast-queues 3 "
+     "--swap layer --swap-what parameters,optimizer --recompute full",
+     false},
+};
+
+/* None from before: it would be taken over. */
+static const char *new_file(const char *name)
+{
+    const char *path = temp_path(name);
+    unlink(path);
+    return path;
+}
+
+static struct trainer *open_kind(const struct kind *k, const char *more)
+{
+    char *words = format_string(TINY "%s %s", k->words, more);
+    contexts_apart(k->apart);
+    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, true, false);
+    contexts_apart(false);
+    init_random(t->model, 1337);
+    free(words);
+    return t;
+}
+
+/* What the file has, loaded by another trainer of the kind. */
+static void expect_stored(struct trainer *reader, const char *words, const char *file, uint32_t step,
+                          const struct state *expected)
+{
+    struct checkpoint *c = open_snapshot(file);
+    assert_int_equal(c->step, step);
+    load_checkpoint(reader->model, c);
+    struct state s = read_whole_state(reader);
+    assert_int_equal(s.n, expected->n);
+    expect_same_bits(words, s.values, expected->values, s.n);
+    free_checkpoint(c);
+    free(s.values);
+}
+
+/* The states behind each step, of a training that stores nothing; [0] is not set.  Its trainer. */
+static struct trainer *train_plainly(const struct kind *k, struct state states[STEPS + 1])
+{
+    struct trainer *t = open_kind(k, "");
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        run_step(t, i);
+        drain(t->train);
+        states[i] = read_whole_state(t);
+    }
+    return t;
+}
+
+/* Stopped behind each step for a look at the file: all are stored; or running freely, and whatever is stored is right.
+ */
+static void expect_kind(const struct kind *k, const struct state states[STEPS + 1], struct trainer *reader,
+                        bool stopping)
+{
+    const char *file = new_file("kind.snap");
+    char *words = format_string("--snapshot %s", file);
+    struct trainer *t = open_kind(k, words);
+    open_snapshots(t, 0);
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        run_step(t, i);
+        if (!stopping)
+            continue;
+        drain(t->train);
+        expect_stored(reader, k->words, file, i, &states[i]);
+    }
+    drain(t->train);
+    struct stored_step *stored;
+    size_t n = take_commits(t, &stored);
+    struct state end = read_whole_state(t);
+    expect_same_bits(k->words, end.values, states[STEPS].values, end.n);
+    struct snap_counts c = close_snapshots(t);
+    assert_int_equal(c.stored + c.dropped, STEPS);
+    assert_int_equal(c.stored, n);
+    assert_int_equal(c.newest, stored[n - 1].step);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(stored[i].written <= stored[i].durable);
+        assert_true(i == 0 || (stored[i].step > stored[i - 1].step && stored[i].written > stored[i - 1].durable));
+    }
+    if (stopping)
+        assert_int_equal(c.dropped, 0);
+    free_trainer(t);
+    expect_stored(reader, k->words, file, c.newest, &states[c.newest]);
+    free(words), free(stored), free(end.values);
+}
+
+static void test_meshes_and_passes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct state states[STEPS + 1] = {{0}};
+        struct trainer *reader = train_plainly(&kinds[i], states);
+        expect_kind(&kinds[i], states, reader, true);
+        expect_kind(&kinds[i], states, reader, false);
+        free_trainer(reader);
+        for (int k = 1; k <= STEPS; k++)
+            free(states[k].values);
+    }
+}
+
+/* ---- a slow writer -------------------------------------------------------------------------------------------------
+ */
+
+enum { BLOCKED = 30, ALL = 40 };
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open;
+    host_function *run; /* the persist task's own work */
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL};
+
+static void persist_behind_gate(void *context, const struct task *t, uint32_t number)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (!gate.open)
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+    gate.run(context, t, number);
+}
+
+static void set_gate(bool open)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.open = open;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void put_gate(struct trainer *t)
+{
+    for (size_t i = 0; i < t->train->n; i++) {
+        struct task *task = t->train->task[i];
+        if (!task->slot || task->copy || task->commits)
+            continue;
+        gate.run = task->run;
+        task->run = persist_behind_gate;
+    }
+    set_gate(false);
+}
+
+/* The disk ends nothing before step 30 has been computed: who waited for it would wait for ever.  Iterations 1 and 2
+ * got the slots. */
+static void test_training_never_waits(void **state)
+{
+    (void)state;
+    const char *file = new_file("slow.snap");
+    char *words = format_string("--snapshot %s", file);
+    struct trainer *t = open_kind(&kinds[0], words);
+    struct stored_step *stored = NULL;
+    open_snapshots(t, 0);
+    put_gate(t);
+    alarm(120);
+    for (uint32_t i = 1; i <= ALL; i++) {
+        run_step(t, i);
+        assert_true(isfinite(step_result(t, i)->loss));
+        if (i == BLOCKED / 2)
+            drain_but_disk(t->train);
+        if (i == BLOCKED) {
+            assert_int_equal(take_commits(t, &stored), 0);
+            set_gate(true);
+            drain(t->train);
+        }
+    }
+    drain(t->train);
+    alarm(0);
+    size_t n = take_commits(t, &stored);
+    struct snap_counts c = close_snapshots(t);
+    assert_true(n >= 3);
+    assert_int_equal(stored[0].step, 1);
+    assert_int_equal(stored[1].step, 2);
+    assert_int_equal(stored[2].step, BLOCKED + 1);
+    assert_int_equal(c.stored, n);
+    assert_int_equal(c.stored + c.dropped, ALL);
+    free(stored), free(words);
+    free_trainer(t);
+}
+
+/* ---- what is not stored --------------------------------------------------------------------------------------------
+ */
+
+static uint32_t newest_in(const char *file)
+{
+    struct checkpoint *c = read_snapshot(file);
+    uint32_t step = c->snapshot->newest.slot ? c->step : 0;
+    free_checkpoint(c);
+    return step;
+}
+
+/* A report of a bad step: neither it nor any behind it is committed, though their bytes are finite. */
+static void test_bad_steps_are_not_committed(void **state)
+{
+    (void)state;
+    const char *file = new_file("bad.snap");
+    char *words = format_string("--snapshot %s", file);
+    struct trainer *t = open_kind(&kinds[0], words);
+    open_snapshots(t, 0);
+    for (uint32_t i = 1; i <= 5; i++) {
+        if (i == 3)
+            note_reported(t, i, false);
+        run_step(t, i);
+        drain(t->train);
+    }
+    struct snap_counts c = close_snapshots(t);
+    assert_int_equal(c.newest, 2);
+    assert_int_equal(c.dropped, 3);
+    assert_int_equal(newest_in(file), 2);
+    free_trainer(t);
+    free(words);
+}
+
+/* The step's loss is sound, but its update makes a value that is not finite of what Adam's m was. */
+static void test_values_that_are_not_finite_are_not_committed(void **state)
+{
+    (void)state;
+    const char *file = new_file("nan.snap");
+    char *words = format_string("--snapshot %s", file);
+    struct trainer *t = open_kind(&kinds[0], words);
+    open_snapshots(t, 0);
+    run_step(t, 1);
+    drain(t->train);
+    struct tensor *m = t->model->replica[0].m[1];
+    float *values = allocate(count_elements(m), sizeof *values);
+    read_tensor(m, values);
+    values[7] = INFINITY;
+    write_tensor(m, values);
+    run_step(t, 2);
+    drain(t->train);
+    assert_true(isfinite(t->result[2].loss) && !t->result[2].halted);
+    assert_int_equal(close_snapshots(t).newest, 1);
+    assert_int_equal(newest_in(file), 1);
+    free_trainer(t);
+    free(words), free(values);
+}
+
+/* ---- as planned ----------------------------------------------------------------------------------------------------
+ */
+
+/* "1 2 9", of commits that the pass foretold, or that were made; at most up to `last`. */
+static char *foretold(const struct trainer *t, int last)
+{
+    char *text = copy_string("");
+    json_t *commit;
+    size_t i;
+    json_array_foreach(json_object_get(t->passes[t->n_passes - 1].fields, "commits"), i, commit)
+    {
+        int step = (int)json_integer_value(json_object_get(commit, "iteration"));
+        char *more = step <= last ? format_string("%s %d", text, step) : copy_string(text);
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+static const char slow_disk[] = "hardware = paced\ndevices = 1\ndevices_per_link = 1\nflops = 1e12\nefficiency = "
+                                "0.5\nbandwidth = 1e11\nlaunch = 2e-6\n"
+                                "host_bandwidth = 1e10\nhost_launch = 1e-6\nlink upload = 1e10 1e-6\n"
+                                "link download = 1e10 1e-6\nlink disk = 1.6e9 1e-5\nmemory = 1G\nhost_memory = 1G\n";
+
+/* On a disk that needs 1.2 steps for an iteration: the same ones are stored when the run is paced.  A slot is free half
+ * a second behind iteration 3 and before iteration 4, since real work and writes may be late. */
+static void test_paced_runs_store_what_was_planned(void **state)
+{
+    (void)state;
+    enum { PACED = 4 };
+    const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
+    char *words = format_string("--snapshot %s --pace %s --pace-scale 6000", file, hardware);
+    struct trainer *t = open_kind(&kinds[0], words);
+    char *expected = foretold(t, PACED), *found = copy_string("");
+    struct stored_step *stored;
+    open_snapshots(t, 0);
+    for (uint32_t i = 1; i <= PACED; i++)
+        run_step(t, i);
+    drain(t->train);
+    size_t n = take_commits(t, &stored);
+    for (size_t i = 0; i < n; i++) {
+        char *more = format_string("%s %u", found, stored[i].step);
+        free(found);
+        found = more;
+    }
+    assert_string_equal(expected, " 1 2 4");
+    assert_string_equal(found, expected);
+    assert_int_equal(close_snapshots(t).dropped, PACED - n);
+    free_trainer(t);
+    free(words), free(expected), free(found), free(stored);
+}
+
+/* ---- one after another, and what is seen
+ * ----------------------------------------------------------------------------- */
+
+static void test_serial_and_audited(void **state)
+{
+    (void)state;
+    const char *file = new_file("serial.snap");
+    struct ran r =
+        run_yard("train " TINY "--steps 3 --sample-tokens 0 --val-batches 1 --serial --audit --snapshot %s", file);
+    assert_int_equal(r.code, EXIT_OK);
+    assert_non_null(strstr(r.out, "3 stored"));
+    assert_int_equal(newest_in(file), 3);
+}
+
+/* A trace has the tasks of a slot where they ran: all of an iteration that was stored, and of no other. */
+static void test_a_trace_has_what_ran(void **state)
+{
+    (void)state;
+    char *file = copy_string(temp_path("traced.snap")), *trace = copy_string(temp_path("run.trace")),
+         *log = copy_string(temp_path("log.jsonl"));
+    struct ran r =
+        run_yard("train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s", file,
+                 trace, log);
+    assert_int_equal(r.code, EXIT_OK);
+    struct trace *t = trace_open(trace);
+    int commits[13] = {0}, copies[13] = {0}, persists[13] = {0}, stored = 0;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const char *name = t->tasks[t->records[i].task].name;
+        uint32_t step = t->records[i].step;
+        if (strcmp(t->header.list[t->tasks[t->records[i].task].list], "train") != 0)
+            continue;
+        commits[step] += strcmp(name, "commit") == 0;
+        copies[step] += strcmp(name, "snapshot") == 0;
+        persists[step] += strcmp(name, "persist") == 0;
+    }
+    assert_int_equal(t->n_unfinished, 0);
+    for (int i = 1; i <= 12; i++) {
+        stored += commits[i];
+        assert_int_equal(copies[i], 9 * commits[i]); /* value, m and v of three units */
+        assert_int_equal(persists[i], 3 * commits[i]);
+    }
+    char *line = format_string("%d stored in", stored);
+    assert_non_null(strstr(r.out, line));
+    trace_free(t);
+    free(file), free(trace), free(log), free(line);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    this_test = argv[0];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meshes_and_passes),
+        cmocka_unit_test(test_training_never_waits),
+        cmocka_unit_test(test_bad_steps_are_not_committed),
+        cmocka_unit_test(test_values_that_are_not_finite_are_not_committed),
+        cmocka_unit_test(test_paced_runs_store_what_was_planned),
+        cmocka_unit_test(test_serial_and_audited),
+        cmocka_unit_test(test_a_trace_has_what_ran),
+    };
+    return cmocka_run_group_tests_name("snaprun", tests, NULL, NULL);
+}
