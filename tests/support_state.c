@@ -220,7 +220,7 @@ struct checkpoint description(json_t *options, uint32_t step, int64_t session)
 
 uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step + (uint64_t)session; }
 
-static void store(struct snap *s, const struct stored *x, uint32_t step, int64_t session)
+void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session)
 {
     struct snap_times t;
     int slot = snap_begin(s, step);
@@ -240,7 +240,7 @@ void write_snapshot(const char *path, const struct config *c, const struct mesh 
     struct checkpoint d = description(json_pack("{s:s}", "mesh", ""), 0, 1);
     must(open_snap(path, &d, &x.plan, &s));
     for (uint32_t i = 1; i <= n; i++)
-        store(s, &x, i, 1);
+        store_iteration(s, &x, i, 1);
     close_snap(s);
     json_decref(d.options);
     free_stored(&x);

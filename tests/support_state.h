@@ -39,6 +39,7 @@ float *fill_payload(const struct stored *x, size_t payload, uint64_t seed);
 /* For open_snap(); the seed of an iteration that a session stores. */
 struct checkpoint description(json_t *options, uint32_t step, int64_t session);
 uint64_t seed_of(uint32_t step, int64_t session);
+void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session);
 /* A file with iterations 1 to n of session 1, in two slots. */
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n);
 

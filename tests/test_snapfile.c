@@ -482,7 +482,7 @@ static bool run_trial(const char *path, const struct stored *stored, uint64_t nu
     for (int lives = 1 + (int)draw(5); lives && kept; lives--, life.session++, ++*ends) {
         life.stored = &stored[draw(8) ? number % 2 : draw(3)]; /* sometimes with another layout than before */
         disk.cut_at = draw(8) ? (int)draw(70) : INT32_MAX;
-        disk.cut_sync = draw(3) ? 0 : 1 + (int)draw(6);
+        disk.cut_sync = draw(3) ? 1 + (int)draw(5) : 0;
         disk.fault = draw(6) ? FAULT_NONE : FAULT_EIO;
         disk.fault_at = (int)draw(60);
         disk.fault_sync = draw(3) ? 1 + (int)draw(6) : 0;
@@ -693,6 +693,36 @@ static void test_every_bit_matters(void **state)
     free(x.bytes), free(s.payload);
 }
 
+/* A run that goes on, also when the newest iteration is damaged, leaves the page and the slot that it found. */
+static void test_what_was_found_stays(void **state)
+{
+    (void)state;
+    for (int damaged = 0; damaged < 2; damaged++) {
+        struct snapshot s;
+        struct snap *snap;
+        size_t n;
+        struct image x = make_image(temp_path("found.snap"), &s);
+        struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
+        struct stored stored = store_of(&sizes, &m, 2, false);
+        struct checkpoint d = description(json_pack("{s:s}", "mesh", ""), 1, 1);
+        int slot = damaged ? 1 : 2;
+        x.bytes[slot_at(&s, 2)] ^= (char)damaged;
+        put_bytes(&x, 0, x.n);
+        must(open_snap(x.path, &d, &stored.plan, &snap));
+        store_iteration(snap, &stored, 3, 1);
+        close_snap(snap);
+        char *now = read_whole(x.path, &n);
+        size_t page = commit_at(&s, slot - 1), bytes = slot_at(&s, slot);
+        assert_memory_equal(now + page, x.bytes + page, s.commit_bytes);
+        assert_memory_equal(now + bytes, x.bytes + bytes, s.slot_bytes);
+        assert_true(notices(&x) == false && x.step == 3 && !x.damage);
+        free(now), free(x.bytes), free(s.payload);
+        json_decref(d.options);
+        free_stored(&stored);
+        free_mesh(&m);
+    }
+}
+
 static void test_other_lengths_are_refused(void **state)
 {
     (void)state;
@@ -852,15 +882,11 @@ static void test_bandwidth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_comes_back),
-        cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_lives_end_at_any_moment),
-        cmocka_unit_test(test_every_call_may_fail),
-        cmocka_unit_test(test_every_bit_matters),
-        cmocka_unit_test(test_other_lengths_are_refused),
-        cmocka_unit_test(test_the_command_names_the_payload),
-        cmocka_unit_test(test_the_command_takes_it),
-        cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_stored_comes_back),         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_lives_end_at_any_moment),   cmocka_unit_test(test_every_call_may_fail),
+        cmocka_unit_test(test_every_bit_matters),         cmocka_unit_test(test_what_was_found_stays),
+        cmocka_unit_test(test_other_lengths_are_refused), cmocka_unit_test(test_the_command_names_the_payload),
+        cmocka_unit_test(test_the_command_takes_it),      cmocka_unit_test(test_bandwidth),
     };
     cmocka_set_test_filter(getenv("YARD_BENCH") ? "test_bandwidth" : NULL);
     return cmocka_run_group_tests_name("snapfile", tests, NULL, NULL);
