@@ -480,7 +480,8 @@ static void test_links_are_not_followed(void **state)
 {
     (void)state;
     const char *folder = temp_path("links");
-    char *small = small_state("elsewhere"), *elsewhere = realpath(small, NULL); /* links are relative to their folder */
+    char *target = small_state("elsewhere"),
+         *elsewhere = realpath(target, NULL); /* links are relative to their folder */
     char *link = format_string("%s/step-1", folder);
     int files = count_files(elsewhere);
     make_folder(folder);
@@ -496,7 +497,7 @@ static void test_links_are_not_followed(void **state)
     add_state(folder, 1, 2); /* in the link's place */
     assert_int_equal(count_files(elsewhere), files);
     assert_int_equal(count_files(folder), 2 + 2);
-    free(small), free(elsewhere), free(link);
+    free(target), free(elsewhere), free(link);
 }
 
 /* ---- runs that go on -------------------------------------------------------------------------------------------- */

@@ -77,6 +77,8 @@ static int larger_first(const void *a, const void *b)
         return y->persistent - x->persistent;
     if (!x->persistent && x->bytes != y->bytes)
         return COMPARE(y->bytes, x->bytes);
+    if (!x->persistent && x->first != y->first)
+        return COMPARE(x->first, y->first);
     return COMPARE(x->id, y->id);
 }
 

@@ -4,7 +4,8 @@
  * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
  * count falls below 0 and the driver aborts the program (`found->ref_count > 0`).  So the first launch of a kernel, and
  * each that is wider than all before, waits until nothing is in flight, and the others wait for it.  That is the first
- * iteration only, in which drivers compile anyway.
+ * iteration only, in which drivers compile anyway.  PoCL 3.1 takes the width of a grid without its third dimension;
+ * other versions may not, so a launch that is wider in either way waits.
  */
 #include "run.h"
 
@@ -12,12 +13,10 @@
 
 struct launch {
     const char *function;
-    size_t local[3], width;
+    size_t local[3], plane, width; /* width without the third dimension, and with it */
 };
 static struct launch *launches; /* the widest of each kernel and work-group, of the whole process */
 static size_t n_launches, cap_launches;
-
-static size_t width_of(const struct grid *g) { return MAX(g->global[0], MAX(g->global[1], g->global[2])); }
 
 static struct launch *find_launch(const struct task *t)
 {
@@ -36,8 +35,9 @@ bool is_widest(const struct step *s, const struct task *t)
     if (t->issued || !t->kernel || s->pool->machine->n_devices == 1)
         return false;
     struct launch *l = find_launch(t);
-    size_t width = width_of(&t->grid);
-    bool yes = width > l->width;
+    size_t plane = MAX(t->grid.global[0], t->grid.global[1]), width = MAX(plane, t->grid.global[2]);
+    bool yes = plane > l->plane || width > l->width;
+    l->plane = MAX(l->plane, plane);
     l->width = MAX(l->width, width);
     return yes;
 }
