@@ -295,6 +295,14 @@ static void note_call(const char *what, const char *path, const char *other, con
     c->bytes = bytes ? memcpy(allocate(n, 1), bytes, n) : NULL;
 }
 
+static void clear_tape(void)
+{
+    while (tape.n > 0) {
+        struct call *c = &tape.call[--tape.n];
+        free(c->path), free(c->other), free(c->bytes);
+    }
+}
+
 struct node { /* a file or a folder on the disk */
     bool folder;
     char *bytes;
@@ -560,7 +568,7 @@ static int count_lost_without(const char *word, int cuts)
 static void test_the_power_may_go_at_any_moment(void **state)
 {
     shim.simple = *state == &no_exchange;
-    tape.n = 0;
+    clear_tape();
     const char *wanted = getenv("YARD_CUTS"), *folder = watch_folder(*state ? "simple" : "recorded");
     int cuts = wanted ? atoi(wanted) : *state ? 60 : 150;
     shim.fault = FAULT_NONE;
