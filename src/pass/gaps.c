@@ -197,14 +197,14 @@ struct fetched { /* state of the host, as the device has it for now */
     const struct task *user; /* the last one */
 };
 
-static void fetch(struct edit *e, struct step *s, struct task *t, struct tensor *x, struct fetched *f)
+static void fetch(struct edit *e, struct step *s, struct lane *up, struct task *t, struct tensor *x, struct fetched *f)
 {
     struct device *d = t->lane->device;
     bool here = f->there && f->there->device == d && (same_block(f->user, t) || t->index - f->user->index == 1);
     if (!here) {
         f->there = new_twin(s->pool, d, x);
         insert_before(e, t);
-        add_copy(s, free_lane(s, d, LANE_UPLOAD), "swap.in", f->there, x);
+        add_copy(s, up, "swap.in", f->there, x);
     }
     f->user = t;
     repoint(e, t, x, f->there);
@@ -212,15 +212,19 @@ static void fetch(struct edit *e, struct step *s, struct task *t, struct tensor 
 
 void fetch_state(struct step *s)
 {
+    struct machine *m = s->pool->machine;
     size_t n = s->n, tensors = s->pool->n;
     struct fetched *fetched = allocate(tensors, sizeof *fetched);
+    struct lane **from_host = allocate((size_t)m->n_devices, sizeof(struct lane *));
+    for (int d = 0; d < m->n_devices; d++)
+        from_host[d] = free_lane(s, &m->device[d], LANE_UPLOAD);
     struct edit *e = open_edit(s);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy && !s->task[i]->lane->device->is_host; k++) {
             struct tensor *x = s->task[i]->access[k].tensor->root;
             if ((size_t)x->id < tensors && x->device->is_host)
-                fetch(e, s, s->task[i], x, &fetched[x->id]);
+                fetch(e, s, from_host[s->task[i]->lane->device->index], s->task[i], x, &fetched[x->id]);
         }
     commit(e);
-    free(fetched);
+    free(fetched), free(from_host);
 }

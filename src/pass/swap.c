@@ -358,12 +358,13 @@ static bool choose_fixed(struct swapper *w)
 
 static bool run_fixed(struct swapper *w, struct pass_report *r)
 {
-    find_smallest_budgets(w);
-    if (!choose_fixed(w))
+    if (!choose_fixed(w)) {
+        find_smallest_budgets(w);
         return decline(w, r, "no data of that class waits for another layer or micro-batch");
+    }
     try_plan(&w->planner, &w->plan, NULL);
-    for (int d = 0; d < w->step->pool->machine->n_devices; d++)
-        w->smallest[d] = w->plan.need[d];
+    w->smallest = allocate((size_t)w->step->pool->machine->n_devices + 1, sizeof *w->smallest);
+    memcpy(w->smallest, w->plan.need, (size_t)w->step->pool->machine->n_devices * sizeof *w->smallest);
     if (w->plan.excess > 0)
         refuse(w, w->wishes->swap == SWAP_LAYER ? "--swap layer" : "--swap microbatch");
     carry_out(w, r);

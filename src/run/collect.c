@@ -12,8 +12,6 @@
 
 #include <stdlib.h>
 
-#include <stdlib.h>
-
 pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct slot *slot_of_run(const struct step *s, const struct task *t, uint32_t run)

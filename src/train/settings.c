@@ -25,8 +25,8 @@ static struct settings s; /* the table points into it; one command runs in a pro
 
 static struct option options[] = {
     {"model", 0, OPT_CHOICE, &s.preset, "tiny|nano|char|gpt2", 0, 0, MODEL,
-     "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), "
-     "char (6, 6, 384, 256, 8), gpt2 (12, 12, 768, 1024, 4)",
+     "sizes by name: tiny (2 layers, 2 heads, 32 channels, seq-len 32, batch 4), nano (4, 4, 128, 64, 12), char (6, 6, "
+     "384, 256, 8), gpt2 (12, 12, 768, 1024, 4)",
      BUILD_ALL, false},
     {"layers", 0, OPT_INT, &s.layers, "N", 1, MAX_LAYERS, MODEL, "transformer layers", BUILD_ALL, false},
     {"heads", 0, OPT_INT, &s.heads, "N", 1, 1000, MODEL, "attention heads; must divide --channels", BUILD_ALL, false},
@@ -36,8 +36,7 @@ static struct option options[] = {
      "the head has weights of its own (default: the token embedding)", BUILD_ALL, false},
     {"init", 0, OPT_INPUT, &s.init, "FILE|DIR", 0, 0, MODEL,
      "start from an llm.c checkpoint, safetensors with GPT-2 names, or the weights of what --save wrote; brings its "
-     "own "
-     "sizes",
+     "own sizes",
      CMD_TRAIN | CMD_PLAN, false},
     {"config", 0, OPT_INPUT, &s.config, "FILE", 0, 0, MODEL, "lines `option = value`; options on the command line win",
      BUILD_ALL, false},
@@ -96,8 +95,8 @@ static struct option options[] = {
      "ones (default: the first GPU, else the first device)",
      RUN_ALL, false},
     {"mesh", 0, OPT_TEXT, &s.mesh, "dp=A,pp=B,tp=C", 0, 0, DEVICES,
-     "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns "
-     "and words for C tensor-parallel devices (default: dp = all devices)",
+     "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns and words "
+     "for C tensor-parallel devices (default: dp = all devices)",
      BUILD_ALL, false},
     {"tp-exact", 0, OPT_FLAG, &s.tp_exact, NULL, 0, 0, DEVICES,
      "tensor-parallel devices go on with each other's sums instead of adding up their own, which gives one device's "
@@ -109,8 +108,7 @@ static struct option options[] = {
      BUILD_ALL, false},
     {"stages", 0, OPT_TEXT, &s.stages, "N,N,...|auto", 0, 0, DEVICES,
      "layers of each stage (default: as equal as can be); auto: so that stages take equally long, the head counted "
-     "too, "
-     "and the speed of unlike devices",
+     "too, and the speed of unlike devices",
      BUILD_ALL, false},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b|gpipe|interleaved", 0, 0, DEVICES,
      "order of micro-batches in a pipeline; interleaved: --chunks stages per device, and a multiple of B micro-batches",
@@ -161,8 +159,7 @@ static struct option options[] = {
      BUILD_ALL, false},
     {"broadcast-queues", 0, OPT_INT, &s.queues, "N", 0, 64, PASSES,
      "what an update made goes to the other devices over N queues of each device at once, the main one, which "
-     "computes, "
-     "among them (0: off, over one beside it)",
+     "computes, among them (0: off, over one beside it)",
      BUILD_ALL, false},
     {"broadcast-slices", 0, OPT_INT, &s.slices, "M", 1, 4096, PASSES,
      "cut what a device sends of a layer into M slices, of at least 512 bytes", BUILD_ALL, false},
@@ -205,8 +202,8 @@ static struct option options[] = {
      false},
     {"resume", 0, OPT_INPUT, &s.resume, "DIR|FILE", 0, 0, LOOKING,
      "go on from a checkpoint, the newest one in a folder, or a snapshot, as if there had been no break: with its "
-     "sizes, data, "
-     "options and strategy, except for what the command line says; on another number of devices dp is changed",
+     "sizes, data, options and strategy, except for what the command line says; on another number of devices dp is "
+     "changed",
      CMD_TRAIN, false},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "N", 0, 1e6, LOOKING, "tokens of text shown at the end", CMD_TRAIN,
      false},
@@ -409,9 +406,8 @@ static void derive(enum command command)
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware && !s.list)
-        fail(EXIT_USAGE,
-             "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware data/hardware/..., or a "
-             "--list that has them");
+        fail(EXIT_USAGE, "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware "
+                         "data/hardware/..., or a --list that has them");
     if (s.profile && s.hardware)
         fail(EXIT_USAGE, "--profile and --hardware both say how long tasks take: leave one out");
     if ((s.what_if || s.profile) && !s.simulate && !s.print_list && strcmp(s.overlap, "off") == 0)
@@ -545,19 +541,18 @@ static const struct {
      "Trains a GPT. Without options: a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "yard sample --from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "yard check FILE [options]",
-     "Computes what FILE holds as another program computed it (logits, loss, gradients, steps of AdamW; the format:\n"
-     "tutorials/reference-files.md) and prints the relative error of every tensor. Exit code 1 when one is above\n"
-     "--tolerance. AdamW's constants default to the reference's: lr 1e-3, betas 0.9 and 0.95, eps 1e-5, weight decay\n"
-     "0.1."},
+     "Computes what FILE holds as another program computed it (logits, loss, gradients, steps of AdamW; the "
+     "format:\ntutorials/reference-files.md) and prints the relative error of every tensor. Exit code 1 when one is "
+     "above\n--tolerance. AdamW's constants default to the reference's: lr 1e-3, betas 0.9 and 0.95, eps 1e-5, weight "
+     "decay\n0.1."},
     {CMD_PLAN, "plan", "yard plan [options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
     {CMD_PROFILE, "profile", "yard profile -o FILE [options]",
      "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE, as "
-     "text\n"
-     "that can be edited. `yard plan --simulate --profile FILE` predicts with it."},
+     "text\nthat can be edited. `yard plan --simulate --profile FILE` predicts with it."},
     {CMD_BENCH, "bench", "yard bench [options]",
-     "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products of the model, training;\n"
-     "each as share of the peak."},
+     "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products of the model, "
+     "training;\neach as share of the peak."},
 };
 
 static void print_page(enum command command)
