@@ -123,7 +123,7 @@ debug: ## build ./yard-debug with -O0 -g3, for gdb
 ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= \
        OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 asan: ## build ./yard-asan with AddressSanitizer and UBSan, and run the test programs with them
-	+@TEST_TIMEOUT=900 $(ASAN) test
+	+@$(ASAN) test
 
 SECONDS = 60
 FILES   = 1000000
@@ -149,7 +149,7 @@ FUZZING = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=unde
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
 tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it
-	@TEST_TIMEOUT=1200 $(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh \
+	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh \
 	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace' test \
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)

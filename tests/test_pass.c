@@ -249,6 +249,47 @@ static void test_plan_reports_passes(void **state)
     assert_non_null(strstr(ran.err, "off|full|selective|auto"));
 }
 
+static json_t *overlap_of(const char *options)
+{
+    struct ran ran = run_yard("plan --model nano --hardware data/hardware/workstation.txt --clip 0 --json "
+                              "--overlap plan --swap auto %s",
+                              options);
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *plan = json_load_file(ran.stdout_path, 0, NULL);
+    json_t *overlap = json_incref(json_array_get(json_object_get(plan, "passes"), 0));
+    json_decref(plan);
+    return overlap;
+}
+
+/* Overlap chooses before swap has made room, in a budget in which no choice fits: as if it had the room. */
+static void test_overlap_counts_on_swap(void **state)
+{
+    (void)state;
+    json_t *all = overlap_of(""), *tight = overlap_of("--device-mem 30M");
+    const char *same[] = {"declined", "choice", "period_ms", "local_ms", "updates"};
+    for (size_t i = 0; i < COUNT(same); i++)
+        assert_true(json_equal(json_object_get(all, same[i]), json_object_get(tight, same[i])));
+    assert_non_null(strchr(json_string_value(json_object_get(tight, "choice")), 'C'));
+    json_decref(all), json_decref(tight);
+}
+
+/* The viewer colours them, and step files name them. */
+static void test_tasks_of_passes_have_roles(void **state)
+{
+    (void)state;
+    struct ran ran = run_yard("plan --model nano --hardware data/hardware/workstation.txt --overlap all-cpu "
+                              "--swap layer --print-list");
+    assert_int_equal(ran.code, EXIT_OK);
+    struct step *s = read_list(ran.stdout_path);
+    size_t n[ROLES] = {0};
+    for (size_t i = 0; i < s->n; i++) {
+        n[s->task[i]->role]++;
+        assert_true((strncmp(s->task[i]->name, "swap.", 5) == 0) == (s->task[i]->role == ROLE_SWAP));
+    }
+    assert_true(n[ROLE_OFFLOAD] > 0 && n[ROLE_SWAP] > 0);
+    free_list(s);
+}
+
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */
 static void test_passes_on_a_step_file(void **state)
 {
@@ -340,6 +381,8 @@ int main(void)
         cmocka_unit_test(test_recompute_passes_the_audit),
         cmocka_unit_test(test_recompute_declines_a_list_without_layers),
         cmocka_unit_test(test_plan_reports_passes),
+        cmocka_unit_test(test_overlap_counts_on_swap),
+        cmocka_unit_test(test_tasks_of_passes_have_roles),
         cmocka_unit_test(test_passes_on_a_step_file),
         cmocka_unit_test(test_lists_that_no_model_has),
     };

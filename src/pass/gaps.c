@@ -204,6 +204,7 @@ static void fetch(struct edit *e, struct step *s, struct lane *up, struct task *
     if (!here) {
         f->there = new_twin(s->pool, d, x);
         insert_before(e, t);
+        s->stamp.role = ROLE_SWAP;
         add_copy(s, up, "swap.in", f->there, x);
     }
     f->user = t;

@@ -190,18 +190,60 @@ static void find_plans(struct planner *p)
 
 /* ---- what fits --------------------------------------------------------------------------------------------------- */
 
+struct limits {
+    size_t budget, max_allocation; /* bytes */
+};
+
+/* A limit per device, of the first n of them, that nothing exceeds; the caller frees them. */
+static struct limits *no_limits(int n)
+{
+    struct limits *none = allocate((size_t)n, sizeof *none);
+    for (int i = 0; i < n; i++)
+        none[i] = (struct limits){(size_t)1 << 50, (size_t)1 << 50};
+    return none;
+}
+
+/* Called twice, all is as it was. */
+static void exchange_limits(struct machine *m, struct limits *limit, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct limits old = {m->device[i].budget, m->device[i].max_allocation};
+        m->device[i].budget = limit[i].budget, m->device[i].max_allocation = limit[i].max_allocation;
+        limit[i] = old;
+    }
+}
+
 /* The least budgets, by device, with which the plan fits; the caller frees them. */
 static size_t *smallest_budgets(const struct planner *p, const struct plan *plan)
 {
-    const struct machine *m = p->list->step->pool->machine;
-    size_t *budget = allocate((size_t)m->n_devices + 1, sizeof *budget);
-    for (int i = 0; i <= m->n_devices; i++)
-        budget[i] = m->device[i].budget, m->device[i].budget = (size_t)1 << 50;
+    struct machine *m = p->list->step->pool->machine;
+    int n = m->n_devices + 1;
+    struct limits *limit = no_limits(n);
+    exchange_limits(m, limit, n);
     struct forecast f = try_updates(p->list, p->costs, plan->on_cpu, plan->order, false);
-    for (int i = 0; i <= m->n_devices; i++)
-        m->device[i].budget = budget[i], budget[i] = f.need[i];
+    exchange_limits(m, limit, n);
+    free(limit);
+    size_t *need = allocate((size_t)n, sizeof *need);
+    memcpy(need, f.need, (size_t)n * sizeof *need);
     free_forecast(&f);
-    return budget;
+    return need;
+}
+
+static bool makes_room_later(const struct wishes *w) { return w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF; }
+
+/* Where nothing fits, but other passes make room later, plans are made as if the devices, not the host, had all of it:
+ * then what they had is returned. */
+static struct limits *find_plans_that_fit(struct planner *p)
+{
+    struct machine *m = p->list->step->pool->machine;
+    find_plans(p);
+    if (p->plan[OVERLAP_PLAN].period < INFINITY || !makes_room_later(p->wishes))
+        return NULL;
+    struct limits *limit = no_limits(m->n_devices);
+    exchange_limits(m, limit, m->n_devices);
+    p->list->timing.device_room = INFINITY;
+    find_plans(p);
+    return limit;
 }
 
 /* Ends the program: for each device that is too small for the plan, the budget that is not.  Where any plan would do,
@@ -343,8 +385,7 @@ static struct plan *choose(struct planner *p)
     } else if (path) {
         write_plan(path, p->timing, plan->on_cpu, plan->order);
     }
-    bool others = w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF; /* may yet make room */
-    if (plan->period == INFINITY && !others)
+    if (plan->period == INFINITY && !makes_room_later(w))
         refuse(p, plan, w->overlap == OVERLAP_PLAN && !given);
     return plan;
 }
@@ -377,7 +418,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     p.n = p.timing->n;
     for (int i = 0; i < PLANS; i++)
         p.plan[i] = (struct plan){.on_cpu = allocate(p.n + 1, sizeof(bool)), .period = INFINITY, .barrier = INFINITY};
-    find_plans(&p);
+    struct limits *had = find_plans_that_fit(&p);
     const struct plan *plan = choose(&p);
     char *times = describe_times(&p);
     for (size_t g = 0; g < p.n; g++)
@@ -385,6 +426,9 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     r->fields = report(&p, plan);
     r->reason = on_cpu ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
     free(times);
+    if (had)
+        exchange_limits(s->pool->machine, had, s->pool->machine->n_devices);
+    free(had);
     for (int i = 0; i < PLANS; i++)
         free(p.plan[i].on_cpu);
     free_offloads(p.list);

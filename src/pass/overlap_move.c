@@ -56,7 +56,7 @@ static struct tensor *bring(struct mover *m, struct tensor *x)
         insert_before(m->edit, m->step->head->behind);
     else
         insert_behind(m->edit, m->copied[maker] ? m->copied[maker] : m->step->task[maker]);
-    m->step->stamp = (struct stamp){m->task->layer, -1, ROLE_OTHER};
+    m->step->stamp = (struct stamp){m->task->layer, -1, ROLE_OFFLOAD};
     struct task *down = add_copy(m->step, copy_lane(m, x->device, LANE_DOWNLOAD), "overlap.down", here, x);
     if (maker != NOWHERE)
         m->copied[maker] = down;
@@ -153,7 +153,7 @@ static void move_piece(struct mover *m, struct task *t)
     m->task = t;
     struct task *mine = add_on_host(m), *end = mine;
     insert_behind(m->edit, mine);
-    m->step->stamp.role = ROLE_OTHER;
+    m->step->stamp.role = ROLE_OFFLOAD;
     for (int i = 0; i < t->n_access; i++)
         if (is_on_device(&t->access[i], MEM_PARAMETERS) && (t->access[i].mode & ACCESS_WRITE)) {
             struct tensor *to = t->access[i].tensor;

@@ -107,7 +107,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     size_t at = 0;
     buffer->persistent = true;
     insert_behind(e, t);
-    s->stamp.role = ROLE_OTHER;
+    s->stamp.role = ROLE_SNAPSHOT;
     for (int a = 0; a < t->n_access; a++) {
         struct tensor *x = t->access[a].tensor;
         if (!is_state(&t->access[a]))

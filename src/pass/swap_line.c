@@ -232,7 +232,7 @@ static struct task *insert_copy(const struct survey *v, struct edit *e, const st
     const struct task *maker = v->task[v->candidates[v->gaps[s->gap].candidate].maker];
     int d = s->device->index;
     insert_behind(e, place < 0 ? v->step->head : l->task[place]);
-    v->step->stamp = (struct stamp){maker->layer, maker->micro, ROLE_OTHER};
+    v->step->stamp = (struct stamp){maker->layer, maker->micro, ROLE_SWAP};
     return in ? add_copy(v->step, v->from_host[d], "swap.in", m->back, m->there)
               : add_copy(v->step, v->to_host[d], "swap.out", m->there, m->from);
 }

@@ -260,9 +260,10 @@ static void read_stamp(struct reading *r, struct task *t)
         if (strcmp(role_name[k], role) == 0)
             t->role = (enum role)k;
     if (role && t->role == ROLE_OTHER)
-        fail_word(
-            &r->line, role,
-            "a role: forward, backward, reduce, norm, update, broadcast, send, feed or report; without role= none");
+        fail_word(&r->line, role,
+                  "a role: forward, backward, reduce, norm, update, broadcast, send, feed, report, offload, swap or "
+                  "snapshot; "
+                  "without role= none");
 }
 
 static void task_line(struct reading *r)

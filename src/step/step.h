@@ -157,6 +157,9 @@ enum role {
     ROLE_SEND,      /* between pipeline stages */
     ROLE_FEED,      /* brings batches and settings in */
     ROLE_REPORT,    /* takes results out */
+    ROLE_OFFLOAD,   /* between an update on the CPU and its device */
+    ROLE_SWAP,      /* leaves a device for a while, and comes back */
+    ROLE_SNAPSHOT,  /* stores what an update made */
     ROLES
 };
 extern const char *const role_name[ROLES]; /* as in step files */

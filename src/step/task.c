@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const role_name[ROLES] = {"other",  "forward",   "backward", "reduce", "norm",
-                                      "update", "broadcast", "send",     "feed",   "report"};
+const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
+                                      "send",  "feed",    "report",   "offload", "swap", "snapshot"};
 
 struct step *new_step(struct pool *p, const char *name)
 {

@@ -34,10 +34,11 @@ uint32_t readable_on(uint32_t colour)
 
 /* ---- what colours mean ----------------------------------------------------------------------------------------- */
 
-enum { BLUE, ORANGE, GREEN, SKY, PURPLE, VERMILION, YELLOW, N_DISTINCT };
-static const uint32_t distinct[N_DISTINCT] = {
+enum { BLUE, ORANGE, GREEN, SKY, PURPLE, VERMILION, YELLOW, N_DISTINCT, BROWN = N_DISTINCT, OLIVE, INDIGO, COLOURS };
+static const uint32_t distinct[COLOURS] = {
     [BLUE] = 0xff0072b2,   [ORANGE] = 0xffe69f00,    [GREEN] = 0xff009e73,  [SKY] = 0xff56b4e9,
-    [PURPLE] = 0xffcc79a7, [VERMILION] = 0xffd55e00, [YELLOW] = 0xfff0e442,
+    [PURPLE] = 0xffcc79a7, [VERMILION] = 0xffd55e00, [YELLOW] = 0xfff0e442, [BROWN] = 0xff8c5a2b,
+    [OLIVE] = 0xffb5bd3a,  [INDIGO] = 0xff5a55c8, /* of kinds only */
 };
 static const uint32_t no_colour = 0xff8b95a3; /* of tasks without a kind, a layer, a micro-batch */
 
@@ -47,7 +48,8 @@ static uint32_t kind_colour(const char *role)
         const char *role;
         int colour;
     } known[] = {{"forward", BLUE}, {"backward", ORANGE},  {"update", GREEN}, {"reduce", VERMILION},
-                 {"norm", YELLOW},  {"broadcast", PURPLE}, {"send", SKY}};
+                 {"norm", YELLOW},  {"broadcast", PURPLE}, {"send", SKY},     {"offload", OLIVE},
+                 {"swap", BROWN},   {"snapshot", INDIGO}};
     for (size_t i = 0; i < COUNT(known); i++)
         if (strcmp(role, known[i].role) == 0)
             return distinct[known[i].colour];

@@ -19,13 +19,14 @@ static struct box across(const struct view *v, int y, int height)
 
 struct places places_of(const struct view *v)
 {
-    int u = v->scale, top = (HEADER + OVERVIEW + RULER) * u, bottom = v->height - (LEGEND + DETAILS) * u;
+    int u = v->scale, top = (HEADER + OVERVIEW + RULER) * u,
+        legend = (LEGEND + (v->legend_lines - 1) * LEGEND_LINE) * u, bottom = v->height - legend - DETAILS * u;
     return (struct places){.header = {0, 0, v->width, HEADER * u},
                            .overview = across(v, (HEADER + 4) * u, (OVERVIEW - 8) * u),
                            .ruler = across(v, (HEADER + OVERVIEW) * u, RULER * u),
                            .rows = across(v, top, MAX(bottom - top, u)),
-                           .legend = {0, bottom, v->width, LEGEND * u},
-                           .details = {0, bottom + LEGEND * u, v->width, DETAILS * u}};
+                           .legend = {0, bottom, v->width, legend},
+                           .details = {0, bottom + legend, v->width, DETAILS * u}};
 }
 
 double x_of(const struct view *v, double axis)
@@ -89,7 +90,6 @@ static void stretch_rows(struct view *v, int height)
 
 void lay_out(struct view *v)
 {
-    struct box rows = places_of(v).rows;
     v->n_rows = 0;
     for (int track = 0; track < v->n_tracks; track++) {
         if (v->n_tracks > 1)
@@ -97,6 +97,8 @@ void lay_out(struct view *v)
         for (uint32_t device = 0; device < v->track[track]->trace->header.n_devices; device++)
             add_device(v, track, device);
     }
+    v->legend_lines = count_legend_lines(v);
+    struct box rows = places_of(v).rows;
     stretch_rows(v, rows.h);
     v->rows_height = 0;
     for (size_t i = 0; i < v->n_rows; i++)

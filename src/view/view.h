@@ -65,6 +65,7 @@ double loss_at(const struct curve *c, uint32_t step); /* not a number where it i
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
 
+enum { LEGEND_LINES = 2, LEGEND_LINE = 18 }; /* at most; dots of the font from line to line */
 enum { MAX_TRACKS = 2, NOTHING = -1, LEAST_WIDTH = 800, LEAST_HEIGHT = 400 };
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, BY_DEVICE, COLOUR_WAYS };
 
@@ -113,7 +114,8 @@ struct view {
 
     struct row *row; /* top to bottom */
     size_t n_rows, cap_rows;
-    int rows_height;   /* of all, also those out of sight */
+    int rows_height; /* of all, also those out of sight */
+    int legend_lines;
     char message[160]; /* until the next key */
     bool quit;
 };
@@ -163,6 +165,7 @@ void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
 extern const char *const life_name[];             /* of enum trace_life: "live", "paused", "stopped", ... */
+int count_legend_lines(const struct view *v);     /* of the rows that are laid out */
 void draw_view(struct view *v, struct canvas *c); /* the whole picture; lays out first */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
