@@ -23,7 +23,7 @@ static const char *const models[] = {"--layers 4 --heads 4 --channels 32",
 struct cell { /* of the grid */
     int model, dp, pp, tp, zero, micro;
     bool apart;
-    char words[256];
+    char words[400];
 };
 struct course { /* of a training */
     double loss[MANY_STEPS];
@@ -194,7 +194,8 @@ static const struct course *reference(int model, int dp, int tp)
 static struct cell cell_at(int dp, int pp, int tp, bool apart)
 {
     static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved"};
-    static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective"};
+    static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",
+                                         " --overlap all-cpu --recompute selective --swap layer --broadcast-queues 2"};
     int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
     struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
@@ -205,7 +206,7 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     c.micro = turn % 5 == 0 && pp == 1 ? share : micro;
     snprintf(c.words, sizeof c.words,
              "%s -d 0:0x%d --mesh dp=%d,pp=%d,tp=%d --zero %d --micro-batch %d --pipeline %s%s", models[c.model],
-             dp * pp * tp, dp, pp, tp, c.zero, c.micro, pipeline, others[(dp + 2 * pp + tp) % 4]);
+             dp * pp * tp, dp, pp, tp, c.zero, c.micro, pipeline, others[(dp + 2 * pp + tp) % (int)COUNT(others)]);
     return c;
 }
 

@@ -59,7 +59,7 @@ static const struct {
     {"1f1b", 1280, 720, 1, "pagedown k k click:620,156 move:700,156", 0x858ebb24c9242c53},
     {"1f1b", 1280, 720, 2, "pagedown b c down", 0x914034bb921fd300},
     {"overlap-pays", 1280, 720, 1, "pagedown c", 0x73d2bf32983126c3},
-    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0x6655c7bdff1584c6},
+    {"overlap-pays", 1920, 1080, 2, "pagedown /update measure:600,300,1200,300", 0xce8efaa08d317d16},
     {"overlap-does-not-pay", 800, 400, 1, "0 e m w w", 0x9ab7f433a807dd6f},
     {"chain", 1280, 720, 1, "h", 0x14d5c8039d526685},
 };
