@@ -273,21 +273,20 @@ static void test_overlap_counts_on_swap(void **state)
     json_decref(all), json_decref(tight);
 }
 
-/* The viewer colours them, and step files name them. */
+/* The viewer colours them. */
 static void test_tasks_of_passes_have_roles(void **state)
 {
     (void)state;
-    struct ran ran = run_yard("plan --model nano --hardware data/hardware/workstation.txt --overlap all-cpu "
-                              "--swap layer --print-list");
-    assert_int_equal(ran.code, EXIT_OK);
-    struct step *s = read_list(ran.stdout_path);
+    struct trainer *t =
+        new_trainer(settings_of("--model tiny --data LICENSE --overlap all-cpu --swap layer"), LIST_TRAIN, true, false);
     size_t n[ROLES] = {0};
-    for (size_t i = 0; i < s->n; i++) {
-        n[s->task[i]->role]++;
-        assert_true((strncmp(s->task[i]->name, "swap.", 5) == 0) == (s->task[i]->role == ROLE_SWAP));
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *task = t->train->task[i];
+        n[task->role]++;
+        assert_true((strncmp(task->name, "swap.", 5) == 0) == (task->role == ROLE_SWAP));
     }
     assert_true(n[ROLE_OFFLOAD] > 0 && n[ROLE_SWAP] > 0);
-    free_list(s);
+    free_trainer(t);
 }
 
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */

@@ -256,7 +256,7 @@ static void read_stamp(struct reading *r, struct task *t)
     t->micro = number_option(&r->line, "micro", 0, MOST_NUMBER, -1);
     t->when.every = (uint32_t)number_option(&r->line, "every", 1, MOST_EVERY, 1);
     t->when.rest = (uint32_t)number_option(&r->line, "rest", 0, (int)t->when.every - 1, 0);
-    for (int k = ROLE_OTHER + 1; role && k < ROLES; k++)
+    for (int k = ROLE_OTHER + 1; role && k < ROLES_BY_HAND; k++)
         if (strcmp(role_name[k], role) == 0)
             t->role = (enum role)k;
     if (role && t->role == ROLE_OTHER)

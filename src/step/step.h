@@ -153,16 +153,17 @@ enum role {
     ROLE_REDUCE, /* sums gradients over ranks */
     ROLE_NORM,
     ROLE_UPDATE,
-    ROLE_BROADCAST, /* sends what an update made */
-    ROLE_SEND,      /* between pipeline stages */
-    ROLE_FEED,      /* brings batches and settings in */
-    ROLE_REPORT,    /* takes results out */
-    ROLE_OFFLOAD,   /* between an update on the CPU and its device */
-    ROLE_SWAP,      /* leaves a device for a while, and comes back */
-    ROLE_SNAPSHOT,  /* stores what an update made */
+    ROLE_BROADCAST,               /* sends what an update made */
+    ROLE_SEND,                    /* between pipeline stages */
+    ROLE_FEED,                    /* brings batches and settings in */
+    ROLE_REPORT,                  /* takes results out */
+    ROLES_BY_HAND,                /* those before it are words of step files; the others are of passes */
+    ROLE_OFFLOAD = ROLES_BY_HAND, /* between an update on the CPU and its device */
+    ROLE_SWAP,                    /* leaves a device for a while, and comes back */
+    ROLE_SNAPSHOT,                /* stores what an update made */
     ROLES
 };
-extern const char *const role_name[ROLES]; /* as in step files */
+extern const char *const role_name[ROLES];
 struct stamp {
     int layer; /* -1: none */
     int micro; /* micro-batch, -1: none */

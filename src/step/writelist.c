@@ -186,7 +186,7 @@ static void print_stamp(FILE *out, const struct task *t)
         fprintf(out, " layer=%d", t->layer);
     if (t->micro >= 0)
         fprintf(out, " micro=%d", t->micro);
-    if (t->role != ROLE_OTHER)
+    if (t->role != ROLE_OTHER && t->role < ROLES_BY_HAND)
         fprintf(out, " role=%s", role_name[t->role]);
     if (t->when.every > 1)
         fprintf(out, " every=%u", t->when.every);
