@@ -75,6 +75,22 @@ static void test_the_shipped_list(void **state)
     assert_int_not_equal(access("build/never.snap", F_OK), 0);
 }
 
+/* Training waits for no snapshot: a step's path goes through what it computes, 8 ms, also where tasks of a slot stood
+ * in the list and left it. */
+static void test_the_critical_path_has_no_snapshots(void **state)
+{
+    (void)state;
+    json_t *p = plan(LIST), *path = json_object_get(json_object_get(p, "simulation"), "critical_path");
+    double sum = 0;
+    for (size_t i = 0; i < json_array_size(path); i++) {
+        const char *lane = json_string_value(json_object_get(json_array_get(path, i), "lane"));
+        assert_string_equal(lane, "gpu compute");
+        sum += json_number_value(json_object_get(json_array_get(path, i), "ms"));
+    }
+    assert_true(fabs(sum - 8) < 1e-6);
+    json_decref(p);
+}
+
 /* ---- at random --------------------------------------------------------------------------------------------------- */
 
 enum { UNITS = 3, ITERATIONS = 40 };
@@ -243,9 +259,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_shipped_list),
-        cmocka_unit_test(test_random_lists),
-        cmocka_unit_test(test_every_mesh_stores_once),
+        cmocka_unit_test(test_the_shipped_list), cmocka_unit_test(test_the_critical_path_has_no_snapshots),
+        cmocka_unit_test(test_random_lists),     cmocka_unit_test(test_every_mesh_stores_once),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);

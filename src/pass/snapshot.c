@@ -127,6 +127,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
 static void add_commit(const struct storing *v, int slot)
 {
     const struct device *host = v->step->pool->machine->host;
+    v->step->stamp.role = ROLE_SNAPSHOT;
     struct task *t = in_slot(v, add_host(v->step, host->lane[LANE_DISK], "commit", NULL, NULL), slot);
     t->commits = true;
     if (!v->costs)

@@ -409,7 +409,7 @@ static void find_slots(struct clockwork *k)
     k->decided = allocate((size_t)k->limit, sizeof *k->decided);
 }
 
-static void release(struct clockwork *k, int i, int iteration);
+static void release(struct clockwork *k, int i, int iteration, int blocker);
 
 static void leave(struct clockwork *k, int node)
 {
@@ -419,19 +419,21 @@ static void leave(struct clockwork *k, int node)
     k->left[iteration]--;
 }
 
-static void choose_slot(struct clockwork *k, int iteration)
+/* node: the update that was the first. */
+static void choose_slot(struct clockwork *k, int node)
 {
+    int iteration = node / k->n;
     int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
     bool wanted = false;
     size_t n = 0;
     k->decided[iteration] = true;
     for (int i = 0; i < k->n; i++) {
-        int node = iteration * k->n + i, of = task_of(k, node)->slot;
-        if (!of || skipped(k, node))
+        int copy = iteration * k->n + i, of = task_of(k, copy)->slot;
+        if (!of || skipped(k, copy))
             continue;
         wanted = true;
         if (of != slot) {
-            leave(k, node);
+            leave(k, copy);
             k->leaving[n++] = i;
         }
     }
@@ -439,34 +441,34 @@ static void choose_slot(struct clockwork *k, int iteration)
     for (size_t i = 0; i < n; i++) { /* (all have left before one that waits for them can start) */
         int task = k->leaving[i], before = latest_run(k, task, iteration - 1);
         if (before == NONE || before <= k->ended[task]) /* else its end releases them */
-            release(k, task, iteration);
-        try_start(k, task_of(k, task)->lane->index, NONE);
+            release(k, task, iteration, node);
+        try_start(k, task_of(k, task)->lane->index, node);
     }
 }
 
 static void note_snapshot(struct clockwork *k, int node)
 {
     if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
-        choose_slot(k, node / k->n);
+        choose_slot(k, node);
     k->durable += task_of(k, node)->commits;
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
-/* Task i of that iteration has ended, for all that wait for this run of it. */
-static void release_one(struct clockwork *k, int i, int iteration, int consumer, int step)
+/* Task i of that iteration has ended, or left with the end of `blocker`, for all that wait for this run of it. */
+static void release_one(struct clockwork *k, int i, int iteration, int consumer, int step, int blocker)
 {
     for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
         int node = (c + step) * k->n + consumer;
         if (!skipped(k, node) && --k->unmet[node] == 0)
-            try_start(k, task_of(k, node)->lane->index, iteration * k->n + i);
+            try_start(k, task_of(k, node)->lane->index, blocker);
     }
 }
 
-static void release(struct clockwork *k, int i, int iteration)
+static void release(struct clockwork *k, int i, int iteration, int blocker)
 {
     for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
-        release_one(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0);
+        release_one(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0, blocker);
 }
 
 static void finish(struct clockwork *k, int lane)
@@ -482,7 +484,7 @@ static void finish(struct clockwork *k, int lane)
     k->ended[i] = iteration;
     if (k->slots)
         note_snapshot(k, node);
-    release(k, i, iteration);
+    release(k, i, iteration, node);
     k->full -= k->in_flight[i]-- == MOST_RUNS;
     k->left[iteration]--;
     k->computing[iteration] -= task_of(k, node)->lane->kind == LANE_COMPUTE;
