@@ -117,9 +117,9 @@ static bool consider(struct planner *p, bool *on_cpu)
 static void propose(struct planner *p, bool *on_cpu)
 {
     for (int barrier = 0; barrier < 2; barrier++) {
-        if (best_choice(p->timing, barrier, on_cpu))
+        if (isfinite(best_choice(p->timing, barrier, on_cpu)))
             consider(p, on_cpu);
-        if (p->list->gated && best_behind_gate(p->timing, barrier, on_cpu))
+        if (p->list->gated && isfinite(best_behind_gate(p->timing, barrier, on_cpu)))
             consider(p, on_cpu);
     }
 }
@@ -156,12 +156,16 @@ static double formula_of(const struct planner *p, const struct plan *plan)
     return has_formula(p) ? plan_seconds(p->timing, plan->on_cpu, plan->order, false) : INFINITY;
 }
 
-/* Where the simulator says the same as the formula, the best choice by the formula is the best. */
+/* The bound; of several devices only what the busiest one has to do. */
+static double least(const struct planner *p) { return p->list->one_lane ? least_seconds(p->timing) : p->timing->fixed; }
+
+/* It is as short as the bound; or the simulator says the same as the formula, whose best choice it is. */
 static bool is_proved(const struct planner *p)
 {
     const struct plan *best = &p->plan[OVERLAP_PLAN];
     double formula = formula_of(p, best);
-    return !p->list->gated && !better(formula, best->period) && !better(best->period, formula);
+    return !better(least(p), best->period) ||
+           (!p->list->gated && !better(formula, best->period) && !better(best->period, formula));
 }
 
 /* All plans that the report shows, whichever is chosen. */
@@ -268,9 +272,6 @@ static _Noreturn void refuse(const struct planner *p, const struct plan *plan, b
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 static json_t *milliseconds(double seconds) { return isfinite(seconds) ? json_real(1e3 * seconds) : json_null(); }
-
-/* Of several devices only what the busiest one has to do. */
-static double least(const struct planner *p) { return p->list->one_lane ? least_seconds(p->timing) : p->timing->fixed; }
 
 /* A letter per layer; those of no layer by name, into `others`. */
 static json_t *choice(const struct planner *p, const bool *on_cpu, json_t *others)

@@ -26,9 +26,13 @@
 
 /* ---- overlap_plan.c ---------------------------------------------------------------------------------------------- */
 
+struct transfer {      /* an update's gradients down, or its parameters up: seconds */
+    double all, least; /* of its pieces together, and of the shortest one */
+};
 struct offload { /* the updates of a layer, which go together: seconds and bytes */
     double release, need, gate;
-    double device, down, host, up;
+    double device, host;
+    struct transfer down, up;
     double device_bytes, host_bytes; /* that it holds there if it runs there */
     bool behind_updates;             /* of the device: those released earlier delay its gradients */
     int layer;                       /* -1: none; then it is known by the parameters it updates */
@@ -52,11 +56,11 @@ enum cpu_order {
 double plan_seconds(const struct timing *t, const bool *on_cpu, enum cpu_order order, bool barrier);
 /* The order in which the CPU takes its updates, into job[]; returns how many. */
 size_t order_updates(const struct timing *t, const bool *on_cpu, enum cpu_order order, size_t *job);
-/* The best choice for updates in order of release, exactly; false: none fits into the room. */
-bool best_choice(const struct timing *t, bool barrier, bool *on_cpu);
-/* The same for updates that all wait for a gate, in the order in which they are needed, as if their gradients had come
- * down by then: a proposal. */
-bool best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu);
+/* The best choice for updates in order of release, exactly, and its seconds; INFINITY: none fits into the room. */
+double best_choice(const struct timing *t, bool barrier, bool *on_cpu);
+/* The same for updates that wait for a gate, as if their gradients had come down by then and none waited for another on
+ * its way up: a proposal, and no choice that fits takes less. */
+double best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu);
 /* No choice and no order is faster; nor is this choice, by what its devices have to do alone. */
 double least_seconds(const struct timing *t);
 double least_of_choice(const struct timing *t, const bool *on_cpu);

@@ -112,6 +112,12 @@ static void read_task(const struct offloads *o, const double *clock, const struc
     }
 }
 
+static void read_copy(struct transfer *x, double seconds)
+{
+    x->least = x->all > 0 ? fmin(x->least, seconds) : seconds;
+    x->all += seconds;
+}
+
 /* What moving the update would add to the list. */
 static void read_moved(const struct offloads *o, const struct costs *c, struct offload *u)
 {
@@ -124,7 +130,7 @@ static void read_moved(const struct offloads *o, const struct costs *c, struct o
     for (size_t i = before; i < s->n; i++) {
         const struct task *t = s->task[i];
         if (t->copy)
-            *(t->access[0].tensor->device->is_host ? &u->down : &u->up) += seconds_alone(c, t);
+            read_copy(t->access[0].tensor->device->is_host ? &u->down : &u->up, seconds_alone(c, t));
         else if (t->lane->device->is_host) /* not a piece of what has moved */
             u->host += seconds_alone(c, t);
     }

@@ -23,9 +23,9 @@ static double released(const struct offload *u, double updates) { return u->rele
 /* Update u goes to the CPU; returns when its parameters are back. */
 static double pass_through(struct machines *m, const struct offload *u, double updates)
 {
-    m->down = fmax(m->down, released(u, updates)) + u->down;
+    m->down = fmax(m->down, released(u, updates)) + u->down.all;
     m->cpu = fmax(fmax(m->cpu, m->down), u->gate) + u->host;
-    return m->up = fmax(m->up, m->cpu) + u->up;
+    return m->up = fmax(m->up, m->cpu) + u->up.all;
 }
 
 /* When each update's gradients have come down, and how long the device's own updates take. */
@@ -35,7 +35,7 @@ static double bring_down(const struct timing *t, const bool *on_cpu, double *the
     for (size_t i = 0; i < t->n; i++) {
         const struct offload *u = &t->update[i];
         if (on_cpu[i])
-            there[i] = down = fmax(down, released(u, updates)) + u->down;
+            there[i] = down = fmax(down, released(u, updates)) + u->down.all;
         else
             updates += u->device;
     }
@@ -84,7 +84,7 @@ double plan_seconds(const struct timing *t, const bool *on_cpu, enum cpu_order o
     for (size_t k = 0; k < n; k++) {
         const struct offload *u = &t->update[job[k]];
         cpu = fmax(fmax(cpu, there[job[k]]), u->gate) + u->host;
-        up = fmax(up, cpu) + u->up;
+        up = fmax(up, cpu) + u->up.all;
         late = fmax(late, up - (barrier ? 0 : u->need));
     }
     free(job), free(there);
@@ -154,7 +154,7 @@ static void extend(struct search *s, const struct offload *u, size_t at)
         keep_label(s, &c);
 }
 
-bool best_choice(const struct timing *t, bool barrier, bool *on_cpu)
+double best_choice(const struct timing *t, bool barrier, bool *on_cpu)
 {
     struct search s = {.timing = t, .barrier = barrier};
     *APPEND(s.label, s.n, s.cap) = (struct label){.before = -1};
@@ -164,14 +164,15 @@ bool best_choice(const struct timing *t, bool barrier, bool *on_cpu)
             extend(&s, &t->update[i], at);
         begin = end;
     }
-    int best = -1;
-    for (size_t i = t->n ? s.first : 0; i < s.n; i++)
-        if (best < 0 || seconds_of(&s, &s.label[i]) < seconds_of(&s, &s.label[best]))
-            best = (int)i;
-    for (size_t i = t->n, at = (size_t)MAX(best, 0); best >= 0 && i-- > 0; at = (size_t)s.label[at].before)
+    double best = INFINITY;
+    size_t at = 0;
+    for (size_t i = s.first; i < s.n; i++)
+        if (seconds_of(&s, &s.label[i]) < best)
+            best = seconds_of(&s, &s.label[at = i]);
+    for (size_t i = t->n; isfinite(best) && i-- > 0; at = (size_t)s.label[at].before)
         on_cpu[i] = s.label[at].on_cpu;
     free(s.label);
-    return best >= 0;
+    return best;
 }
 
 /* ---- with a gate ------------------------------------------------------------------------------------------------- */
@@ -182,31 +183,37 @@ static int by_need(const void *a, const void *b)
     return COMPARE(x->need, y->need);
 }
 
-bool best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu)
+/* They all start at the gate, so no order is better than that in which they are needed, also if they were cut. */
+double best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu)
 {
     struct timing sorted = *t;
+    double gate = INFINITY;
     bool *chosen = allocate(t->n, sizeof *chosen);
     sorted.update = allocate(t->n, sizeof *sorted.update);
+    for (size_t i = 0; i < t->n; i++)
+        gate = fmin(gate, t->update[i].gate);
     for (size_t i = 0; i < t->n; i++) {
-        sorted.update[i] = t->update[i];
-        sorted.update[i].release = t->update[i].gate, sorted.update[i].down = 0;
+        struct offload *u = &sorted.update[i];
+        *u = t->update[i];
+        u->need = (barrier ? 0 : u->need) - u->up.least;
+        u->release = u->gate = gate, u->down = u->up = (struct transfer){0, 0}, u->behind_updates = false;
     }
     qsort(sorted.update, t->n, sizeof *sorted.update, by_need);
-    bool found = best_choice(&sorted, barrier, chosen);
+    double best = best_choice(&sorted, false, chosen);
     for (size_t i = 0; i < t->n; i++)
         for (size_t k = 0; k < t->n; k++)
             if (sorted.update[k].first == t->update[i].first)
                 on_cpu[i] = chosen[k];
     free(chosen), free(sorted.update);
-    return found;
+    return best;
 }
 
 /* ---- bounds ------------------------------------------------------------------------------------------------------ */
 
-/* Alone on the CPU, with nothing in its way. */
+/* Alone on the CPU, with nothing in its way: of its pieces the shortest one comes down first, and one goes up last. */
 static double least_late(const struct offload *u)
 {
-    return fmax(u->release + u->down, u->gate) + u->host + u->up - u->need;
+    return fmax(u->release + u->down.least, u->gate) + u->host + u->up.least - u->need;
 }
 
 double least_of_choice(const struct timing *t, const bool *on_cpu)
@@ -215,7 +222,7 @@ double least_of_choice(const struct timing *t, const bool *on_cpu)
     for (size_t i = 0; i < t->n; i++) {
         const struct offload *u = &t->update[i];
         if (on_cpu[i])
-            down += u->down, host += u->host, up += u->up, late = fmax(late, least_late(u));
+            down += u->down.all, host += u->host, up += u->up.all, late = fmax(late, least_late(u));
         else
             device += u->device;
     }
@@ -248,7 +255,11 @@ static double least_balanced(const struct timing *t)
 
 double least_seconds(const struct timing *t)
 {
-    double least = t->n ? least_balanced(t) : t->fixed;
+    struct timing roomy = *t;
+    roomy.device_room = roomy.host_room = INFINITY;
+    bool *on_cpu = allocate(t->n, sizeof *on_cpu);
+    double least = t->n ? fmax(least_balanced(t), best_behind_gate(&roomy, false, on_cpu)) : t->fixed;
+    free(on_cpu);
     for (size_t i = 0; i < t->n; i++)
         least = fmax(least, fmin(t->fixed + t->update[i].device, least_late(&t->update[i])));
     return least;
