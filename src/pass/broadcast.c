@@ -1,7 +1,7 @@
 /* broadcast.c - what an update made goes to the other devices in slices, over several queues at once.
  *
- * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
- * has its broadcasts now, and the others are further lanes of that kind which nothing else uses.  A *parcel* is what
+ * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; the others are the first
+ * lanes for its copies that nothing but broadcasts is on, or new ones.  A *parcel* is what
  * copies of role broadcast bring from one device to others: directly, or down to the host once and up from there.  The
  * parcels of a layer on one device are a *shard*.  It is cut into M slices, and each of its copies into as many:
  *
@@ -54,9 +54,7 @@ struct broadcast {
     struct parcel *parcels;
     struct shard *shards;
     size_t n_parcels, cap_parcels, n_shards, cap_shards;
-    bool *busy; /* by lane that there was before: other tasks use it */
-    int n_lanes;
-    struct lane *(*own)[DIRECTIONS]; /* by device: the lane that has its broadcasts now */
+    struct lane **lane; /* by device, direction and queue; NULL: not asked for yet */
 };
 
 bool wants_broadcast(const struct wishes *w) { return w->broadcast.queues > 0; }
@@ -105,10 +103,6 @@ static bool join_parcel(struct edit *e, struct parcel *p, struct task *t)
 
 static void add_to_parcel(struct broadcast *b, struct edit *e, struct task *t)
 {
-    struct lane **own = &b->own[t->lane->device->index][direction_of(t)];
-    enum lane_kind kind = direction_of(t) == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD;
-    if (!*own)
-        *own = t->lane->kind == kind ? t->lane : t->lane->device->lane[kind];
     for (size_t i = b->n_parcels; i-- > 0;)
         if (join_parcel(e, &b->parcels[i], t))
             return;
@@ -148,17 +142,13 @@ static void survey(struct broadcast *b, struct edit *e)
     const struct step *s = b->step;
     const struct machine *m = s->pool->machine;
     size_t n = s->n;
-    b->n_lanes = m->n_lanes;
-    b->busy = allocate((size_t)m->n_lanes, sizeof *b->busy);
-    b->own = allocate((size_t)m->n_devices, sizeof *b->own);
+    b->lane = allocate((size_t)(m->n_devices * DIRECTIONS * b->queues), sizeof *b->lane);
     b->align = 1;
     for (int d = 0; d < m->n_devices; d++)
         b->align = MAX(b->align, m->device[d].alignment);
     for (size_t i = 0; i < n; i++)
         if (is_broadcast(s->task[i]))
             add_to_parcel(b, e, s->task[i]);
-        else
-            b->busy[s->task[i]->lane->index] = true;
     for (size_t i = 0; i < b->n_parcels; i++)
         add_to_shard(b, &b->parcels[i]);
     for (size_t i = 0; i < n; i++)
@@ -172,7 +162,7 @@ static void free_survey(struct broadcast *b)
         free(b->parcels[i].hops);
     for (size_t i = 0; i < b->n_shards; i++)
         free(b->shards[i].queue), free(b->shards[i].dealt), free(b->shards[i].sent);
-    free(b->parcels), free(b->shards), free(b->busy), free(b->own);
+    free(b->parcels), free(b->shards), free(b->lane);
 }
 
 /* ---- dealing ----------------------------------------------------------------------------------------------------- */
@@ -228,18 +218,16 @@ static void check_link(const struct broadcast *b, const struct lane *l)
 static struct lane *queue_lane(const struct broadcast *b, const struct task *copy, int j)
 {
     struct device *d = copy->lane->device;
-    const struct lane *own = b->own[d->index][direction_of(copy)];
-    int nth = own->nth;
+    enum direction direction = direction_of(copy);
+    struct lane **lane = &b->lane[(d->index * DIRECTIONS + (int)direction) * b->queues + j];
     if (j == 0)
         return d->lane[LANE_COMPUTE];
-    for (int next = 0; j > 1; next++) {
-        const struct lane *l = lane_of(d, own->kind, next);
-        j -= !l || (l != own && (l->index >= b->n_lanes || !b->busy[l->index]));
-        nth = next;
+    if (!*lane) {
+        int from = j > 1 ? queue_lane(b, copy, j - 1)->nth + 1 : 0;
+        *lane = free_lane(b->step, d, direction == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD, from, ROLE_BROADCAST);
+        check_link(b, *lane);
     }
-    struct lane *lane = open_lane(b->step->pool->machine, d, own->kind, nth);
-    check_link(b, lane);
-    return lane;
+    return *lane;
 }
 
 struct slice {

@@ -106,25 +106,6 @@ static void find_gaps_of(struct survey *v, struct tensor *x)
 
 /* ---- times and bytes --------------------------------------------------------------------------------------------- */
 
-static bool is_used(const struct step *s, const struct lane *lane)
-{
-    bool used = false;
-    for (size_t i = 0; i < s->n; i++)
-        used |= s->task[i]->lane == lane;
-    return used;
-}
-
-/* The first lane of its kind that no task is on, for else swaps would wait for others and hold them up; the last one
- * where the link allows no more. */
-static struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind)
-{
-    const struct link *link = d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
-    int nth = 0;
-    while (lane_of(d, kind, nth) && is_used(s, lane_of(d, kind, nth)) && !(link && nth + 1 == link->queues))
-        nth++;
-    return open_lane(s->pool->machine, d, kind, nth);
-}
-
 static void note_times(struct survey *v, const struct forecast *f)
 {
     v->start = allocate((size_t)v->n, sizeof *v->start), v->end = allocate((size_t)v->n, sizeof *v->end);
@@ -142,8 +123,8 @@ static void note_devices(struct survey *v, const struct forecast *f)
     v->to_host = allocate(n, sizeof *v->to_host), v->from_host = allocate(n, sizeof *v->from_host);
     for (size_t d = 0; d < n; d++) {
         v->held[d] = bytes_at_positions(f, &m->device[d]);
-        v->to_host[d] = free_lane(v->step, &m->device[d], LANE_DOWNLOAD);
-        v->from_host[d] = free_lane(v->step, &m->device[d], LANE_UPLOAD);
+        v->to_host[d] = free_lane(v->step, &m->device[d], LANE_DOWNLOAD, 0, ROLES);
+        v->from_host[d] = free_lane(v->step, &m->device[d], LANE_UPLOAD, 0, ROLES);
     }
 }
 
@@ -218,7 +199,7 @@ void fetch_state(struct step *s)
     struct fetched *fetched = allocate(tensors, sizeof *fetched);
     struct lane **from_host = allocate((size_t)m->n_devices, sizeof(struct lane *));
     for (int d = 0; d < m->n_devices; d++)
-        from_host[d] = free_lane(s, &m->device[d], LANE_UPLOAD);
+        from_host[d] = free_lane(s, &m->device[d], LANE_UPLOAD, 0, ROLES);
     struct edit *e = open_edit(s);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy && !s->task[i]->lane->device->is_host; k++) {

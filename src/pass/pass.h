@@ -79,6 +79,10 @@ void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 
+/* A lane of that kind, the nth or a later one, that no task is on but those of that role (ROLES: none at all), so that
+ * copies there wait for no others and hold none up; the last one where the link allows no more. */
+struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
+
 bool wants_overlap(const struct wishes *w);
 bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 bool wants_broadcast(const struct wishes *w);
