@@ -4,6 +4,10 @@
  * and tails, and the device beside it.  The search goes over the updates once and keeps *labels*: what the choices so
  * far leave behind, six numbers and the bytes.  A label that is worse than another in all of them is dropped, whatever
  * comes later; so few are left, and the best last one is the best of all 2^n choices.
+ *
+ * The online rules see only what is known when a layer's backward ends, but are asked before training: an update runs
+ * where its Adam state lies, and state on both sides would have to follow every update, at twice the bytes of its
+ * gradients.  What that loses is a CPU that is slower in some steps than in others.
  */
 #include "overlap.h"
 
