@@ -372,8 +372,6 @@ static double find_bound(const struct step *s, bool *staged)
     return m->n_links ? most : NAN;
 }
 
-static json_t *milliseconds(double seconds) { return isnan(seconds) ? json_null() : json_real(1e3 * seconds); }
-
 /* Queue j of all shards that the owner of the first one has of its layer. */
 static json_t *queue_json(const struct broadcast *b, size_t first, int j)
 {

@@ -27,7 +27,7 @@ enum { MOST_TRIED = 1 << 17 /* tasks in all choices together that are tried with
 enum { BEST_BARRIER = OVERLAP_OFF, GIVEN = OVERLAP_ALL_DEVICE + 1, PLANS };
 
 struct plan {
-    bool *on_cpu; /* by update */
+    bool on_cpu[MOST_UPDATES];
     enum cpu_order order;
     bool alone;             /* gradients share no bytes, see move_updates() */
     double period, barrier; /* simulated seconds; INFINITY: it does not fit */
@@ -46,14 +46,6 @@ bool wants_overlap(const struct wishes *w) { return w->overlap != OVERLAP_OFF; }
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
 static bool better(double a, double b) { return a < b * (1 - 1e-9) || (isfinite(a) && !isfinite(b)); }
-
-static void keep(const struct planner *p, struct plan *to, const struct plan *from)
-{
-    bool *on_cpu = to->on_cpu;
-    memcpy(on_cpu, from->on_cpu, p->n * sizeof *on_cpu);
-    *to = *from;
-    to->on_cpu = on_cpu;
-}
 
 static bool try_bytes(const struct planner *p, struct plan *plan, bool alone)
 {
@@ -76,14 +68,13 @@ static void try_plan(const struct planner *p, struct plan *plan)
 /* Would an order before that one do the same? */
 static bool is_order_new(const struct planner *p, const bool *on_cpu, enum cpu_order order)
 {
-    size_t *job = allocate(p->n, sizeof *job), *other = allocate(p->n, sizeof *other);
+    size_t job[MOST_UPDATES], other[MOST_UPDATES];
     size_t n = order_updates(p->timing, on_cpu, order, job);
     bool new = order == ORDER_RELEASE || (p->list->timed && n > 0);
     for (enum cpu_order before = ORDER_RELEASE; before < order && new; before++) {
         order_updates(p->timing, on_cpu, before, other);
         new = memcmp(job, other, n * sizeof *job) != 0;
     }
-    free(job), free(other);
     return new;
 }
 
@@ -96,56 +87,57 @@ static void try_orders(struct planner *p, struct plan *plan)
             continue;
         try_plan(p, &next);
         if (better(next.barrier, barrier->barrier))
-            keep(p, barrier, &next);
+            *barrier = next;
         if (next.order == ORDER_RELEASE || better(next.period, plan->period))
             *plan = next;
     }
 }
 
-static bool consider(struct planner *p, bool *on_cpu)
+static bool consider(struct planner *p, struct plan plan)
 {
-    struct plan plan = {.on_cpu = on_cpu}, *best = &p->plan[OVERLAP_PLAN];
     try_orders(p, &plan);
-    bool helps = better(plan.period, best->period);
+    bool helps = better(plan.period, p->plan[OVERLAP_PLAN].period);
     if (helps)
-        keep(p, best, &plan);
+        p->plan[OVERLAP_PLAN] = plan;
     return helps;
 }
 
 /* ---- looking for the best ---------------------------------------------------------------------------------------- */
 
-static void propose(struct planner *p, bool *on_cpu)
+static void propose(struct planner *p)
 {
+    struct plan plan;
     for (int barrier = 0; barrier < 2; barrier++) {
-        if (isfinite(best_choice(p->timing, barrier, on_cpu)))
-            consider(p, on_cpu);
-        if (p->list->gated && isfinite(best_behind_gate(p->timing, barrier, on_cpu)))
-            consider(p, on_cpu);
+        if (isfinite(best_choice(p->timing, barrier, plan.on_cpu)))
+            consider(p, plan);
+        if (p->list->gated && isfinite(best_behind_gate(p->timing, barrier, plan.on_cpu)))
+            consider(p, plan);
     }
 }
 
 static bool has_formula(const struct planner *p) { return p->list->timed && p->list->one_lane; }
 
-static void try_all(struct planner *p, bool *on_cpu)
+static void try_all(struct planner *p)
 {
+    struct plan plan;
     for (size_t bits = 0; bits < (size_t)1 << p->n; bits++) {
         for (size_t g = 0; g < p->n; g++)
-            on_cpu[g] = bits >> g & 1;
-        double least = has_formula(p) ? least_of_choice(p->timing, on_cpu) : 0;
+            plan.on_cpu[g] = bits >> g & 1;
+        double least = has_formula(p) ? least_of_choice(p->timing, plan.on_cpu) : 0;
         if (better(least, p->plan[OVERLAP_PLAN].period) || better(least, p->plan[BEST_BARRIER].barrier))
-            consider(p, on_cpu);
+            consider(p, plan);
     }
 }
 
 /* One update after another changes sides, as long as that helps. */
-static void climb(struct planner *p, bool *on_cpu)
+static void climb(struct planner *p)
 {
     for (bool helps = true; helps;) {
         helps = false;
         for (size_t g = 0; g < p->n; g++) {
-            memcpy(on_cpu, p->plan[OVERLAP_PLAN].on_cpu, p->n * sizeof *on_cpu);
-            on_cpu[g] = !on_cpu[g];
-            helps |= consider(p, on_cpu);
+            struct plan plan = p->plan[OVERLAP_PLAN];
+            plan.on_cpu[g] = !plan.on_cpu[g];
+            helps |= consider(p, plan);
         }
     }
 }
@@ -171,7 +163,6 @@ static bool is_proved(const struct planner *p)
 /* All plans that the report shows, whichever is chosen. */
 static void find_plans(struct planner *p)
 {
-    bool *on_cpu = allocate(p->n, sizeof *on_cpu);
     memset(p->plan[OVERLAP_ALL_CPU].on_cpu, true, p->n);
     if (p->list->timed) {
         choose_locally(p->timing, false, p->plan[OVERLAP_LOCAL].on_cpu);
@@ -181,15 +172,14 @@ static void find_plans(struct planner *p)
         try_plan(p, &p->plan[o]);
     if (p->list->gated)
         try_orders(p, &p->plan[OVERLAP_ALL_CPU]);
-    consider(p, p->plan[OVERLAP_ALL_DEVICE].on_cpu);
-    consider(p, p->plan[OVERLAP_ALL_CPU].on_cpu);
+    consider(p, p->plan[OVERLAP_ALL_DEVICE]);
+    consider(p, p->plan[OVERLAP_ALL_CPU]);
     if (p->list->timed)
-        propose(p, on_cpu);
+        propose(p);
     if (p->n < 20 && p->list->step->n << p->n <= MOST_TRIED)
-        try_all(p, on_cpu);
+        try_all(p);
     else if (!is_proved(p))
-        climb(p, on_cpu);
-    free(on_cpu);
+        climb(p);
 }
 
 /* ---- what fits --------------------------------------------------------------------------------------------------- */
@@ -271,8 +261,6 @@ static _Noreturn void refuse(const struct planner *p, const struct plan *plan, b
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-static json_t *milliseconds(double seconds) { return isfinite(seconds) ? json_real(1e3 * seconds) : json_null(); }
-
 /* A letter per layer; those of no layer by name, into `others`. */
 static json_t *choice(const struct planner *p, const bool *on_cpu, json_t *others)
 {
@@ -281,7 +269,7 @@ static json_t *choice(const struct planner *p, const bool *on_cpu, json_t *other
     for (size_t g = 0; g < p->n; g++) {
         const struct offload *u = &p->timing->update[g];
         if (u->layer < 0)
-            json_object_set_new(others, u->name, json_string(on_cpu[g] ? "C" : "D"));
+            json_object_set_new(others, strchr(u->name, ' ') + 1, json_string(on_cpu[g] ? "C" : "D"));
         else if (on_cpu[g])
             text[u->layer] = 'C';
     }
@@ -341,29 +329,29 @@ static size_t report_updates(const struct planner *p, json_t *fields)
 }
 
 /* Of the plan that an online rule makes, also what it loses against the best one. */
-static void print_time(FILE *f, const struct planner *p, const char *name, enum overlap of)
-{
-    double seconds = p->plan[of].period;
-    if (!isfinite(seconds))
-        fprintf(f, "%s does not fit, ", name);
-    else if (of == OVERLAP_LOCAL || of == OVERLAP_SLACK)
-        fprintf(f, "%s %.3f ms (+ %.1f %%), ", name, 1e3 * seconds, 100 * (seconds / p->plan[OVERLAP_PLAN].period - 1));
-    else
-        fprintf(f, "%s %.3f ms, ", name, 1e3 * seconds);
-}
-
 static char *describe_times(const struct planner *p)
 {
+    static const struct {
+        enum overlap of;
+        const char *name;
+    } shown[] = {{OVERLAP_ALL_DEVICE, "all on the device"},
+                 {OVERLAP_ALL_CPU, "all on the CPU"},
+                 {OVERLAP_LOCAL, "local"},
+                 {OVERLAP_SLACK, "slack"},
+                 {OVERLAP_PLAN, "best plan"}};
     char *text;
     size_t n;
     if (!p->list->timed)
         return copy_string("nobody knows how long tasks take");
     FILE *f = open_memstream(&text, &n);
-    print_time(f, p, "all on the device", OVERLAP_ALL_DEVICE);
-    print_time(f, p, "all on the CPU", OVERLAP_ALL_CPU);
-    print_time(f, p, "local", OVERLAP_LOCAL);
-    print_time(f, p, "slack", OVERLAP_SLACK);
-    print_time(f, p, "best plan", OVERLAP_PLAN);
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        double seconds = p->plan[shown[i].of].period, more = seconds / p->plan[OVERLAP_PLAN].period - 1;
+        bool is_rule = shown[i].of == OVERLAP_LOCAL || shown[i].of == OVERLAP_SLACK;
+        if (!isfinite(seconds))
+            fprintf(f, "%s does not fit, ", shown[i].name);
+        else
+            fprintf(f, is_rule ? "%s %.3f ms (+ %.1f %%), " : "%s %.3f ms, ", shown[i].name, 1e3 * seconds, 100 * more);
+    }
     fprintf(f, "at least %.3f ms", 1e3 * least(p));
     fclose(f);
     return text;
@@ -418,7 +406,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     p.timing = &p.list->timing;
     p.n = p.timing->n;
     for (int i = 0; i < PLANS; i++)
-        p.plan[i] = (struct plan){.on_cpu = allocate(p.n + 1, sizeof(bool)), .period = INFINITY, .barrier = INFINITY};
+        p.plan[i] = (struct plan){.period = INFINITY, .barrier = INFINITY};
     struct limits *had = find_plans_that_fit(&p);
     const struct plan *plan = choose(&p);
     char *times = describe_times(&p);
@@ -430,8 +418,6 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     if (had)
         exchange_limits(s->pool->machine, had, s->pool->machine->n_devices);
     free(had);
-    for (int i = 0; i < PLANS; i++)
-        free(p.plan[i].on_cpu);
     free_offloads(p.list);
     return on_cpu > 0;
 }

@@ -26,8 +26,9 @@
 
 /* ---- overlap_plan.c ---------------------------------------------------------------------------------------------- */
 
-struct transfer {      /* an update's gradients down, or its parameters up: seconds */
-    double all, least; /* of its pieces together, and of the shortest one */
+enum { MOST_UPDATES = 1024 }; /* what there is more stays on the device */
+struct transfer {            /* an update's gradients down, or its parameters up: seconds */
+    double all, least;       /* of its pieces together, and of the shortest one */
 };
 struct offload { /* the updates of a layer, which go together: seconds and bytes */
     double release, need, gate;
@@ -35,8 +36,8 @@ struct offload { /* the updates of a layer, which go together: seconds and bytes
     struct transfer down, up;
     double device_bytes, host_bytes; /* that it holds there if it runs there */
     bool behind_updates;             /* of the device: those released earlier delay its gradients */
-    int layer;                       /* -1: none; then it is known by the parameters it updates */
-    const char *name;                /* of these */
+    int layer;                       /* -1: none */
+    char name[56];                   /* "layer 3"; of no layer "other param.0", by the parameters it updates */
     size_t first;                    /* position of its first task */
 };
 struct timing {

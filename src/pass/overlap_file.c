@@ -15,11 +15,6 @@
 
 const char *const cpu_order_name[CPU_ORDERS] = {"release", "need", "forward"};
 
-static char *name_of(const struct offload *u)
-{
-    return u->layer < 0 ? format_string("other %s", u->name) : format_string("layer %d", u->layer);
-}
-
 void write_plan(const char *path, const struct timing *t, const bool *on_cpu, enum cpu_order order)
 {
     char *text;
@@ -27,11 +22,8 @@ void write_plan(const char *path, const struct timing *t, const bool *on_cpu, en
     FILE *f = open_memstream(&text, &bytes);
     fprintf(f, "# A plan of yard --overlap plan: D, on its device; C, on the CPU.  Edit it freely.\norder %s\n",
             cpu_order_name[order]);
-    for (size_t g = 0; g < t->n; g++) {
-        char *name = name_of(&t->update[g]);
-        fprintf(f, "%s %c\n", name, on_cpu[g] ? 'C' : 'D');
-        free(name);
-    }
+    for (size_t g = 0; g < t->n; g++)
+        fprintf(f, "%s %c\n", t->update[g].name, on_cpu[g] ? 'C' : 'D');
     fclose(f);
     struct writer *w = open_writer(path);
     write_bytes(w, text, bytes);
@@ -42,15 +34,14 @@ void write_plan(const char *path, const struct timing *t, const bool *on_cpu, en
 static size_t find_line(const struct timing *t, struct line *l)
 {
     char *word = word_at(l, 1, "a layer's number, or the parameters' name");
-    for (size_t g = 0; g < t->n; g++) {
-        char *name = name_of(&t->update[g]);
-        size_t kind = strlen(l->word[0]);
-        bool same = strncmp(name, l->word[0], kind) == 0 && name[kind] == ' ' && strcmp(name + kind + 1, word) == 0;
-        free(name);
-        if (same)
-            return g;
-    }
-    fail_word(l, word, "a layer whose update can run on the CPU");
+    char *name = format_string("%s %s", l->word[0], word);
+    size_t g = 0;
+    while (g < t->n && strcmp(t->update[g].name, name) != 0)
+        g++;
+    free(name);
+    if (g == t->n)
+        fail_word(l, word, "a layer whose update can run on the CPU");
+    return g;
 }
 
 static enum cpu_order read_order(struct line *l)
@@ -82,7 +73,7 @@ static void read_letter(struct line *l, const struct timing *t, char *letter)
 
 void read_plan(const char *path, const struct timing *t, bool *on_cpu, enum cpu_order *order)
 {
-    char *text = read_text(path), *rest = text, *letter = allocate(t->n, 1);
+    char *text = read_text(path), *rest = text, letter[MOST_UPDATES] = {0};
     struct line l = {.path = path};
     for (char *line; (line = strsep(&rest, "\n"));) {
         l.number++;
@@ -93,11 +84,10 @@ void read_plan(const char *path, const struct timing *t, bool *on_cpu, enum cpu_
             read_letter(&l, t, letter);
     }
     for (size_t g = 0; g < t->n; g++) {
-        char *name = name_of(&t->update[g]);
+        const char *name = t->update[g].name;
         if (!letter[g])
             fail(EXIT_USAGE, "%s: a line `%s D` or `%s C` is missing", path, name, name);
         on_cpu[g] = letter[g] == 'C';
-        free(name);
     }
-    free(letter), free(text);
+    free(text);
 }

@@ -40,12 +40,22 @@ static bool can_move(const struct step *s, const struct task *t)
     return true;
 }
 
+static struct offload new_update(const struct task *t, size_t position)
+{
+    struct offload u = {.layer = t->layer, .first = position};
+    if (t->layer < 0)
+        snprintf(u.name, sizeof u.name, "other %s", parameters_of(t)->root->name);
+    else
+        snprintf(u.name, sizeof u.name, "layer %d", t->layer);
+    return u;
+}
+
 /* The update that such a task is of; t->n: a new one. */
 static size_t find_update(const struct timing *t, const struct task *task)
 {
-    const char *name = parameters_of(task)->root->name;
+    struct offload u = new_update(task, 0);
     size_t i = 0;
-    while (i < t->n && (t->update[i].layer != task->layer || (task->layer < 0 && strcmp(t->update[i].name, name) != 0)))
+    while (i < t->n && strcmp(t->update[i].name, u.name) != 0)
         i++;
     return i;
 }
@@ -124,7 +134,7 @@ static void read_moved(const struct offloads *o, const struct costs *c, struct o
     struct step *s = o->step;
     size_t before = s->n, tensors = s->pool->n;
     struct edit *e = open_edit(s);
-    bool *on_cpu = allocate(o->timing.n, sizeof *on_cpu);
+    bool on_cpu[MOST_UPDATES] = {false};
     on_cpu[u - o->timing.update] = true;
     move_updates(o, e, on_cpu, ORDER_RELEASE, false);
     for (size_t i = before; i < s->n; i++) {
@@ -140,17 +150,15 @@ static void read_moved(const struct offloads *o, const struct costs *c, struct o
             u->host_bytes += (double)s->pool->tensors[i]->bytes;
     u->host_bytes += u->device_bytes;
     undo(e);
-    free(on_cpu);
 }
 
 static double room(const struct offloads *o, const struct costs *c, const struct device *d, bool all_on_cpu)
 {
-    bool *on_cpu = allocate(o->timing.n, sizeof *on_cpu);
-    memset(on_cpu, all_on_cpu, o->timing.n);
+    bool on_cpu[MOST_UPDATES];
+    memset(on_cpu, all_on_cpu, sizeof on_cpu);
     struct forecast f = try_updates(o, c, on_cpu, ORDER_RELEASE, false);
     double left = (double)d->budget - (double)f.high[d->index];
     free_forecast(&f);
-    free(on_cpu);
     return left;
 }
 
@@ -195,9 +203,10 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
         const struct task *task = s->task[i];
         o->layers = MAX(o->layers, task->layer + 1);
         o->update_at[i] = can_move(s, task) ? (int)find_update(t, task) : NOWHERE;
-        if (o->update_at[i] == (int)t->n)
-            *APPEND(t->update, t->n, cap) =
-                (struct offload){.layer = task->layer, .name = parameters_of(task)->root->name, .first = i};
+        if (o->update_at[i] == MOST_UPDATES)
+            o->update_at[i] = NOWHERE;
+        else if (o->update_at[i] == (int)t->n)
+            *APPEND(t->update, t->n, cap) = new_update(task, i);
     }
     for (size_t g = 0; g < t->n; g++)
         o->one_lane &= s->task[t->update[g].first]->lane == s->task[t->update[0].first]->lane;
@@ -216,14 +225,13 @@ void free_offloads(struct offloads *o)
 double serial_seconds(const struct offloads *o, const struct costs *c)
 {
     struct step *s = o->step;
-    bool *on_cpu = allocate(o->timing.n, sizeof *on_cpu);
+    bool on_cpu[MOST_UPDATES];
     double sum = 0;
-    memset(on_cpu, true, o->timing.n);
+    memset(on_cpu, true, sizeof on_cpu);
     struct edit *e = open_edit(s);
     move_updates(o, e, on_cpu, ORDER_RELEASE, false);
     for (const struct task *t = s->head->behind; t != s->head; t = t->behind)
         sum += seconds_alone(c, t) / t->when.every;
     undo(e);
-    free(on_cpu);
     return sum;
 }

@@ -184,7 +184,7 @@ size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu
 {
     struct step *s = o->step;
     struct mover m = {.list = o, .step = s, .edit = e, .host = s->pool->machine->host, .alone = alone};
-    size_t *job = allocate(o->timing.n, sizeof *job), n = s->n;
+    size_t job[MOST_UPDATES], n = s->n;
     m.on_host = allocate(s->pool->n, sizeof *m.on_host);
     m.copied = allocate(n, sizeof *m.copied);
     size_t jobs = order_updates(&o->timing, on_cpu, order, job);
@@ -192,7 +192,7 @@ size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu
         for (m.position = 0; m.position < n; m.position++)
             if (o->update_at[m.position] == (int)job[k])
                 move_task(&m);
-    free(job), free(m.on_host), free(m.copied);
+    free(m.on_host), free(m.copied);
     return m.n;
 }
 

@@ -64,8 +64,8 @@ static size_t next_update(const struct timing *t, const double *there, const boo
 
 size_t order_updates(const struct timing *t, const bool *on_cpu, enum cpu_order order, size_t *job)
 {
-    double *there = allocate(t->n, sizeof *there), now = 0;
-    bool *left = allocate(t->n, sizeof *left);
+    double there[MOST_UPDATES], now = 0;
+    bool left[MOST_UPDATES];
     size_t n = 0;
     bring_down(t, on_cpu, there);
     for (size_t i = 0; i < t->n; i++)
@@ -76,22 +76,19 @@ size_t order_updates(const struct timing *t, const bool *on_cpu, enum cpu_order 
         now = fmax(fmax(now, there[i]), t->update[i].gate) + t->update[i].host;
         left[i] = false;
     }
-    free(there), free(left);
     return n;
 }
 
 double plan_seconds(const struct timing *t, const bool *on_cpu, enum cpu_order order, bool barrier)
 {
-    size_t *job = allocate(t->n, sizeof *job), n = order_updates(t, on_cpu, order, job);
-    double *there = allocate(t->n, sizeof *there), cpu = 0, up = 0, late = 0;
-    double updates = bring_down(t, on_cpu, there);
+    size_t job[MOST_UPDATES], n = order_updates(t, on_cpu, order, job);
+    double there[MOST_UPDATES], updates = bring_down(t, on_cpu, there), cpu = 0, up = 0, late = 0;
     for (size_t k = 0; k < n; k++) {
         const struct offload *u = &t->update[job[k]];
         cpu = fmax(fmax(cpu, there[job[k]]), u->gate) + u->host;
         up = fmax(up, cpu) + u->up.all;
         late = fmax(late, up - (barrier ? 0 : u->need));
     }
-    free(job), free(there);
     return fmax(t->fixed + updates, late);
 }
 
@@ -190,25 +187,25 @@ static int by_need(const void *a, const void *b)
 /* They all start at the gate, so no order is better than that in which they are needed, also if they were cut. */
 double best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu)
 {
+    struct offload update[MOST_UPDATES];
     struct timing sorted = *t;
     double gate = INFINITY;
-    bool *chosen = allocate(t->n, sizeof *chosen);
-    sorted.update = allocate(t->n, sizeof *sorted.update);
+    bool chosen[MOST_UPDATES];
+    sorted.update = update;
     for (size_t i = 0; i < t->n; i++)
         gate = fmin(gate, t->update[i].gate);
     for (size_t i = 0; i < t->n; i++) {
-        struct offload *u = &sorted.update[i];
+        struct offload *u = &update[i];
         *u = t->update[i];
         u->need = (barrier ? 0 : u->need) - u->up.least;
         u->release = u->gate = gate, u->down = u->up = (struct transfer){0, 0}, u->behind_updates = false;
     }
-    qsort(sorted.update, t->n, sizeof *sorted.update, by_need);
+    qsort(update, t->n, sizeof *update, by_need);
     double best = best_choice(&sorted, false, chosen);
     for (size_t i = 0; i < t->n; i++)
         for (size_t k = 0; k < t->n; k++)
-            if (sorted.update[k].first == t->update[i].first)
+            if (update[k].first == t->update[i].first)
                 on_cpu[i] = chosen[k];
-    free(chosen), free(sorted.update);
     return best;
 }
 
@@ -244,7 +241,7 @@ static int by_ratio(const void *a, const void *b)
  */
 static double least_balanced(const struct timing *t)
 {
-    struct offload *u = allocate(t->n, sizeof *u);
+    struct offload u[MOST_UPDATES];
     double device = t->fixed, host = 0;
     for (size_t i = 0; i < t->n; i++)
         device += (u[i] = t->update[i]).device;
@@ -253,7 +250,6 @@ static double least_balanced(const struct timing *t)
         double share = fmin((device - host) / (u[i].device + u[i].host), 1);
         device -= share * u[i].device, host += share * u[i].host;
     }
-    free(u);
     return device;
 }
 
@@ -261,9 +257,8 @@ double least_seconds(const struct timing *t)
 {
     struct timing roomy = *t;
     roomy.device_room = roomy.host_room = INFINITY;
-    bool *on_cpu = allocate(t->n, sizeof *on_cpu);
+    bool on_cpu[MOST_UPDATES];
     double least = t->n ? fmax(least_balanced(t), best_behind_gate(&roomy, false, on_cpu)) : t->fixed;
-    free(on_cpu);
     for (size_t i = 0; i < t->n; i++)
         least = fmax(least, fmin(t->fixed + t->update[i].device, least_late(&t->update[i])));
     return least;
@@ -290,7 +285,7 @@ static double delay(const struct timing *t, struct machines m, const struct offl
 void choose_locally(const struct timing *t, bool by_slack, bool *on_cpu)
 {
     struct machines busy = {0, 0, 0};
-    double updates = 0, device_bytes = 0, host_bytes = 0, *ends = allocate(t->n, sizeof *ends);
+    double updates = 0, device_bytes = 0, host_bytes = 0, ends[MOST_UPDATES];
     for (size_t i = 0; i < t->n; i++) {
         const struct offload *u = &t->update[i];
         double costs = by_slack ? delay(t, busy, u, updates) : backlog(t, on_cpu, ends, i, released(u, updates));
@@ -305,5 +300,4 @@ void choose_locally(const struct timing *t, bool by_slack, bool *on_cpu)
             device_bytes += u->device_bytes;
         }
     }
-    free(ends);
 }

@@ -130,6 +130,8 @@ void print_reports(FILE *out, const struct pass_report *reports, size_t n)
     }
 }
 
+json_t *milliseconds(double seconds) { return isfinite(seconds) ? json_real(1e3 * seconds) : json_null(); }
+
 json_t *reports_json(const struct pass_report *reports, size_t n)
 {
     json_t *list = json_array();

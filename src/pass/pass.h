@@ -78,6 +78,7 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
 void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
+json_t *milliseconds(double seconds);                              /* null where they are not known */
 
 /* A lane of that kind, the nth or a later one, that no task is on but those of that role (ROLES: none at all), so that
  * copies there wait for no others and hold none up; the last one where the link allows no more. */
