@@ -1,7 +1,7 @@
 /* broadcast.c - what an update made goes to the other devices in slices, over several queues at once.
  *
- * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; the others are the first
- * lanes for its copies that nothing but broadcasts is on, or new ones.  A *parcel* is what
+ * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
+ * has its broadcasts now, and the others are further lanes for its copies which nothing else uses.  A *parcel* is what
  * copies of role broadcast bring from one device to others: directly, or down to the host once and up from there.  The
  * parcels of a layer on one device are a *shard*.  It is cut into M slices, and each of its copies into as many:
  *
@@ -42,8 +42,8 @@ struct shard {
     int layer;
     size_t bytes;
     int slices, *queue; /* of each slice */
-    int *dealt;         /* by queue: slices ... */
-    size_t *sent;       /* ... and their bytes */
+    int *dealt;         /* by queue: slices of all shards that the owner has of the layer ... */
+    size_t *sent;       /* ... and their bytes; kept with the first of them */
 };
 struct broadcast {
     struct step *step;
@@ -187,6 +187,14 @@ static void deal_at_random(const struct broadcast *b, struct shard *s, int first
     free(order);
 }
 
+static const struct shard *first_like(const struct broadcast *b, const struct shard *s)
+{
+    const struct shard *first = b->shards;
+    while (first->owner != s->owner || first->layer != s->layer)
+        first++;
+    return first;
+}
+
 static void deal(const struct broadcast *b, struct shard *s)
 {
     int first = first_sender(b), senders = b->queues - first;
@@ -200,7 +208,7 @@ static void deal(const struct broadcast *b, struct shard *s)
     for (int k = 0; k < s->slices && !b->wishes->at_random; k++)
         s->queue[k] = first + k % senders;
     for (int k = 0; k < s->slices; k++)
-        s->dealt[s->queue[k]]++;
+        first_like(b, s)->dealt[s->queue[k]]++;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
@@ -219,15 +227,20 @@ static struct lane *queue_lane(const struct broadcast *b, const struct task *cop
 {
     struct device *d = copy->lane->device;
     enum direction direction = direction_of(copy);
-    struct lane **lane = &b->lane[(d->index * DIRECTIONS + (int)direction) * b->queues + j];
+    enum lane_kind kind = direction == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD;
+    struct lane **lane = &b->lane[(d->index * DIRECTIONS + (int)direction) * b->queues];
     if (j == 0)
         return d->lane[LANE_COMPUTE];
-    if (!*lane) {
-        int from = j > 1 ? queue_lane(b, copy, j - 1)->nth + 1 : 0;
-        *lane = free_lane(b->step, d, direction == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD, from, ROLE_BROADCAST);
-        check_link(b, *lane);
-    }
-    return *lane;
+    if (!lane[1])
+        lane[1] = copy->lane->kind == kind ? copy->lane : d->lane[kind];
+    for (int i = 2, from = 0; i <= j; from = lane[i++]->nth + 1)
+        if (!lane[i]) {
+            lane[i] = free_lane(b->step, d, kind, from, ROLE_BROADCAST);
+            if (lane[i] == lane[1])
+                lane[i] = free_lane(b->step, d, kind, lane[1]->nth + 1, ROLE_BROADCAST);
+            check_link(b, lane[i]);
+        }
+    return lane[j];
 }
 
 struct slice {
@@ -287,7 +300,7 @@ static void send_slice(const struct broadcast *b, const struct parcel *p, int k)
     size_t end = MIN(((size_t)k + 1) * grains / n * b->align, p->begin + p->source->bytes);
     if (begin >= end)
         return;
-    s->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
+    first_like(b, s)->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
     struct slice slice = {p, k, s->queue[k], begin - p->begin, end - p->begin};
     send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
 }
@@ -372,28 +385,14 @@ static double find_bound(const struct step *s, bool *staged)
     return m->n_links ? most : NAN;
 }
 
-/* Queue j of all shards that the owner of the first one has of its layer. */
-static json_t *queue_json(const struct broadcast *b, size_t first, int j)
-{
-    const struct shard *s = &b->shards[first];
-    json_int_t slices = 0, bytes = 0;
-    for (size_t i = first; i < b->n_shards; i++)
-        if (b->shards[i].owner == s->owner && b->shards[i].layer == s->layer)
-            slices += b->shards[i].dealt[j], bytes += (json_int_t)b->shards[i].sent[j];
-    return json_pack("{s:s, s:i, s:i, s:I, s:I}", "device", s->owner->id, "queue", j, "layer", s->layer, "slices",
-                     slices, "bytes", bytes);
-}
-
 static json_t *queues_json(const struct broadcast *b)
 {
     json_t *rows = json_array();
-    for (size_t i = 0; i < b->n_shards; i++) {
-        size_t first = 0;
-        while (b->shards[first].owner != b->shards[i].owner || b->shards[first].layer != b->shards[i].layer)
-            first++;
-        for (int j = 0; j < b->queues && first == i; j++)
-            json_array_append_new(rows, queue_json(b, i, j));
-    }
+    for (const struct shard *s = b->shards; s < b->shards + b->n_shards; s++)
+        for (int j = 0; j < b->queues && first_like(b, s) == s; j++)
+            json_array_append_new(rows,
+                                  json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", s->owner->id, "queue", j, "layer",
+                                            s->layer, "slices", s->dealt[j], "bytes", (json_int_t)s->sent[j]));
     return rows;
 }
 

@@ -27,8 +27,8 @@
 /* ---- overlap_plan.c ---------------------------------------------------------------------------------------------- */
 
 enum { MOST_UPDATES = 1024 }; /* what there is more stays on the device */
-struct transfer {            /* an update's gradients down, or its parameters up: seconds */
-    double all, least;       /* of its pieces together, and of the shortest one */
+struct transfer {             /* an update's gradients down, or its parameters up: seconds */
+    double all, least;        /* of its pieces together, and of the shortest one */
 };
 struct offload { /* the updates of a layer, which go together: seconds and bytes */
     double release, need, gate;
