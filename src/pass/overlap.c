@@ -207,22 +207,6 @@ static void exchange_limits(struct machine *m, struct limits *limit, int n)
     }
 }
 
-/* The least budgets, by device, with which the plan fits; the caller frees them. */
-static size_t *smallest_budgets(const struct planner *p, const struct plan *plan)
-{
-    struct machine *m = p->list->step->pool->machine;
-    int n = m->n_devices + 1;
-    struct limits *limit = no_limits(n);
-    exchange_limits(m, limit, n);
-    struct forecast f = try_updates(p->list, p->costs, plan->on_cpu, plan->order, false);
-    exchange_limits(m, limit, n);
-    free(limit);
-    size_t *need = allocate((size_t)n, sizeof *need);
-    memcpy(need, f.need, (size_t)n * sizeof *need);
-    free_forecast(&f);
-    return need;
-}
-
 static bool makes_room_later(const struct wishes *w) { return w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF; }
 
 /* Where nothing fits, but other passes make room later, plans are made as if the devices, not the host, had all of it:
@@ -244,15 +228,21 @@ static struct limits *find_plans_that_fit(struct planner *p)
  * that of all updates on the CPU, which needs the least of the devices. */
 static _Noreturn void refuse(const struct planner *p, const struct plan *plan, bool any)
 {
-    const struct machine *m = p->list->step->pool->machine;
-    size_t n, *least = smallest_budgets(p, any ? &p->plan[OVERLAP_ALL_CPU] : plan);
+    struct machine *m = p->list->step->pool->machine;
+    int n = m->n_devices + 1;
+    struct limits *limit = no_limits(n);
+    const struct plan *least = any ? &p->plan[OVERLAP_ALL_CPU] : plan;
+    exchange_limits(m, limit, n);
+    struct forecast f = try_updates(p->list, p->costs, least->on_cpu, least->order, false);
+    exchange_limits(m, limit, n);
     char *text;
-    FILE *f = open_memstream(&text, &n);
-    for (int i = 0; i <= m->n_devices; i++)
-        if (least[i] > m->device[i].budget)
-            fprintf(f, " device %s needs %zu bytes, the budget is %zu;", m->device[i].id, least[i],
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    for (int i = 0; i < n; i++)
+        if (f.need[i] > m->device[i].budget)
+            fprintf(out, " device %s needs %zu bytes, the budget is %zu;", m->device[i].id, f.need[i],
                     m->device[i].budget);
-    fclose(f);
+    fclose(out);
     fail(EXIT_USAGE, "--overlap: %s:%s raise %s%s",
          any ? "no choice of updates fits, not even all on the CPU" : "this choice of updates does not fit", text,
          m->host->by_hand || m->device[0].by_hand ? "memory=" : "--device-mem or --host-mem",
