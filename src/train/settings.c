@@ -624,6 +624,8 @@ static void claim_files(enum command command)
                                                     : "--resume");
         free(who);
     }
+    if (s.overlap_plan)
+        claim_output("--overlap-plan", s.overlap_plan, NULL);
     if (s.save) {
         char *model = saved_model(&s);
         claim_output("--save", model, s.overwrite ? "--init" : NULL);
