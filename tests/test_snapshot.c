@@ -206,13 +206,14 @@ static void test_random_lists(void **state)
 }
 
 /* A disk so slow that no pattern shows: what would spare all drops, and a step that takes no less than its tasks. */
-static void expect_slow(const char *rate, const char *expected)
+static void expect_slow(const char *rate, int slots, const char *expected)
 {
     char *text = format_string("device gpu memory=1G\ndisk %s\ntensor w gpu 4000000 parameters\n"
                                "tensor a gpu 4 activations\ntask f gpu.compute 5ms role=forward reads=w writes=a\n"
                                "task u gpu.compute 3ms role=update reads=a,w writes=w\n",
                                rate);
-    char *words = format_string("--list %s --clip 0 --snapshot x", write_file("slow.txt", text, strlen(text)));
+    char *words = format_string("--list %s --clip 0 --snapshot x --snapshot-slots %d",
+                                write_file("slow.txt", text, strlen(text)), slots);
     json_t *all = plan(words);
     const char *reason = json_string_value(json_object_get(report_of(all), "reason"));
     double period = number_of(json_object_get(all, "simulation"), "step_ms");
@@ -225,8 +226,9 @@ static void expect_slow(const char *rate, const char *expected)
 static void test_slow_disks(void **state)
 {
     (void)state;
-    expect_slow("999000", "dropped, none with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
-    expect_slow("1e3", "dropped, some even with --snapshot-every 1000");
+    expect_slow("999000", 2, "dropped, none with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
+    expect_slow("33311e3", 4, "dropped, none with --snapshot-every 16"); /* 120.08 ms: 15 steps would fall behind */
+    expect_slow("1e3", 2, "dropped, some even with --snapshot-every 1000");
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */

@@ -211,6 +211,12 @@ static double try_every(struct storing *v, int every)
     return period;
 }
 
+/* Has it, or is the disk falling behind, so that it will? */
+static bool will_drop(const struct storing *v)
+{
+    return count_dropped(v) || v->disk > v->wishes->every * v->period * (1 + 1e-6);
+}
+
 /* The smallest K with which nothing is dropped; MOST_EVERY + 1: there is none. */
 static int find_every(const struct storing *v)
 {
@@ -219,7 +225,7 @@ static int find_every(const struct storing *v)
     other.wishes = &wishes;
     other.outcomes = NULL;
     wishes.every = (int)fmin(fmax(v->disk / v->period, 1), MOST_EVERY + 1);
-    while (wishes.every <= MOST_EVERY && !isnan(try_every(&other, wishes.every)) && count_dropped(&other))
+    while (wishes.every <= MOST_EVERY && !isnan(try_every(&other, wishes.every)) && will_drop(&other))
         wishes.every++;
     free(other.outcomes);
     int found = wishes.every;
