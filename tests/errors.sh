@@ -89,6 +89,7 @@ refuse 2 'nothing else: leave --json out' plan --list data/steps/chain.txt --pri
 printf 'task t host.cpu 0\n' >"$TMP/idle"
 refuse 2 'in the step file the tasks of a step take 0 s together' plan --list "$TMP/idle" --simulate
 refuse 2 'would overwrite what --list reads' plan --list "$TMP/idle" --simulate --trace "$TMP/idle"
+refuse 2 'would overwrite what --trace writes' plan --list "$TMP/idle" --simulate --overlap plan --overlap-plan "$TMP/o" --trace "$TMP/o"
 refuse 2 "option of another command, not of 'yard train'" train --vocab 99
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 train 2 '--stop-after 9 is behind the last step, 2' --stop-after 9

@@ -251,37 +251,42 @@ static void test_seeds(void **state)
 
 static const struct {
     const char *text;
-    size_t copies; /* with 4 slices */
-    double slices; /* of the first row of queues, of one queue */
+    size_t copies;        /* with 4 slices */
+    double slices, bytes; /* of the first row's shard, over all queues */
 } shapes[] = {
     /* a chain: b sends on what it gets */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\ncopy x wc wb role=broadcast\n", 8,
-     4},
+     4, 4096},
     /* staged, the uploads far from each other */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x h wa role=broadcast\ncopy x wb h role=broadcast\n"
            "task s a.compute 1us reads=wa\ncopy x wc h role=broadcast\n",
-     12, 4},
+     12, 4, 4096},
     /* updated on the host */
     {THREE "task u host.cpu 1us layer=2 role=update writes=h\ncopy x wa h layer=2 role=broadcast\n"
            "copy x wb h layer=2 role=broadcast\n",
-     8, 4},
+     8, 4, 4096},
     /* c's old value is read between the copies: they cannot come together */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast layer=1\n"
            "task r c.compute 1us reads=wc\ncopy x wc wa role=broadcast layer=1\n",
-     8, 4},
+     8, 4, 4096},
     /* two tensors of a layer are one shard of 4000 bytes: 4 slices, of which one lies in both */
     {THREE "tensor va a 500 parameters\ntensor vb b 500 parameters\ntask u a.compute 1us role=update writes=wa,va\n"
            "copy x wb[0:3500] wa[0:3500] role=broadcast layer=0\ncopy x vb va role=broadcast layer=0\n",
-     5, 4},
+     5, 4, 4000},
     /* too small to be cut, and in every second step only */
     {THREE "task u a.compute 1us role=update writes=wa every=2\ncopy x wb[8:1030] wa[8:1030] role=broadcast every=2\n",
-     1, 1},
+     1, 1, 1022},
     /* with times of their own, in the order in which backward ends */
     {THREE "task u a.compute 1us layer=1 role=update writes=wa[2048:4096]\n"
            "copy x wb[2048:4096] wa[2048:4096] role=broadcast layer=1 time=4ms\n"
            "task u a.compute 1us layer=0 role=update writes=wa[0:2048]\n"
            "copy x wb[0:2048] wa[0:2048] role=broadcast layer=0 time=4ms lane=a.compute\n",
-     8, 4},
+     8, 4, 2048},
+    /* cut at multiples of 512, and an end that is none */
+    {"device a memory=1M align=512\ndevice b memory=1M align=512\ntensor wa a 4100 parameters\n"
+     "tensor wb b 4100 parameters\ntask f b.compute 1us role=forward reads=wb\n"
+     "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\n",
+     4, 4, 4100},
 };
 
 static void expect_shape(size_t i, const char *options)
@@ -290,16 +295,16 @@ static void expect_shape(size_t i, const char *options)
     char *words = format_string("--list %s --broadcast-slices 4 %s", path, options);
     json_t *all = plan(words), *r = report_of(all);
     assert_true(json_is_false(json_object_get(r, "declined")));
-    double sum = 0;
+    double sum = 0, bytes = 0;
     const json_t *rows = json_object_get(r, "queues"), *first = json_array_get(rows, 0);
     for (size_t k = 0; k < json_array_size(rows); k++) {
         const json_t *row = json_array_get(rows, k);
         if (json_equal(json_object_get(row, "layer"), json_object_get(first, "layer")) &&
             json_equal(json_object_get(row, "device"), json_object_get(first, "device")))
-            sum += number_of(row, "slices");
+            sum += number_of(row, "slices"), bytes += number_of(row, "bytes");
     }
-    if (sum != shapes[i].slices)
-        test_failed("shape %zu, %s: %g slices\n", i, options, sum);
+    if (sum != shapes[i].slices || bytes != shapes[i].bytes)
+        test_failed("shape %zu, %s: %g slices of %g bytes\n", i, options, sum, bytes);
     json_decref(all);
     struct ran ran = run_yard("plan %s --print-list", words);
     size_t n = 0;

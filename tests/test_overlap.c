@@ -26,18 +26,20 @@ static double draw(uint64_t instance, uint32_t k, double low, double high)
 /* ---- the formula --------------------------------------------------------------------------------------------------
  */
 
-static struct transfer draw_transfer(uint64_t instance, uint32_t k)
+static struct transfer draw_transfer(uint64_t instance, uint32_t k, double most)
 {
-    double seconds = draw(instance, k, 0, 2);
+    double seconds = draw(instance, k, 0, most);
     return (struct transfer){seconds, seconds};
 }
 
-/* Uniform layers where `instance` is even, else unlike ones; gated in every other pair; tight rooms in some. */
+/* Uniform layers where `instance` is even, else unlike ones, of which some are needed in any order and some have large
+ * copies; gated in every other pair; tight rooms in some. */
 static struct timing draw_timing(uint64_t instance, struct offload *u)
 {
     size_t n = 1 + (size_t)draw(instance, 0, 0, MOST);
     struct timing t = {u, n, 0, INFINITY, INFINITY};
     bool unlike = instance & 1, gated = instance & 2;
+    bool mixed = unlike && instance % 3 == 0, large = unlike && instance % 7 < 3;
     double forward = 0, backward = 0, bytes = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t k = unlike ? 10 * (uint32_t)i + 10 : 10;
@@ -47,9 +49,9 @@ static struct timing draw_timing(uint64_t instance, struct offload *u)
         u[i] = (struct offload){.release = backward,
                                 .need = f,
                                 .device = draw(instance, k + 2, 0, 3),
-                                .down = draw_transfer(instance, k + 3),
+                                .down = draw_transfer(instance, k + 3, large ? 6 : 2),
                                 .host = draw(instance, k + 4, 0, 6),
-                                .up = draw_transfer(instance, k + 5),
+                                .up = draw_transfer(instance, k + 5, large ? 6 : 2),
                                 .device_bytes = floor(draw(instance, k + 6, 0, 9)),
                                 .host_bytes = floor(draw(instance, k + 7, 0, 9)),
                                 .behind_updates = !gated && i > 0};
@@ -59,7 +61,7 @@ static struct timing draw_timing(uint64_t instance, struct offload *u)
     t.fixed = forward + backward;
     for (size_t i = 0; i < n; i++) {
         need -= u[i].need;
-        u[i].need = fmax(need, 0);
+        u[i].need = mixed ? draw(instance, 10 * (uint32_t)i + 18, 0, forward) : fmax(need, 0);
         u[i].release += forward;
         u[i].gate = gated ? t.fixed : 0;
     }
@@ -101,6 +103,53 @@ static double best_of_all(const struct timing *t, enum cpu_order order, bool bar
     return best;
 }
 
+/* Behind a gate: with copies that take no time the best of all choices in the order of need; else no choice takes
+ * less. */
+static void check_gate(const struct timing *t, bool barrier)
+{
+    struct offload u[MOST];
+    struct timing free_copies = *t;
+    bool on_cpu[MOST] = {0};
+    memcpy(u, t->update, t->n * sizeof *u);
+    free_copies.update = u;
+    for (size_t i = 0; i < t->n; i++) {
+        u[i].first = t->update[i].first = i;
+        u[i].release = u[i].gate, u[i].down = u[i].up = (struct transfer){0, 0};
+    }
+    double best = best_of_all(&free_copies, ORDER_FORWARD, barrier),
+           found = best_behind_gate(&free_copies, barrier, on_cpu);
+    if (!(found == best || fabs(found - best) < 1e-9))
+        test_failed("behind a gate: found %.12g, best of all %.12g\n", found, best);
+    if (isfinite(best))
+        assert_true(fabs(plan_seconds(&free_copies, on_cpu, ORDER_FORWARD, barrier) - best) < 1e-9);
+    found = best_behind_gate(t, barrier, on_cpu);
+    for (enum cpu_order order = ORDER_RELEASE; order < CPU_ORDERS; order++)
+        assert_true(best_of_all(t, order, barrier) > found - 1e-9 || !isfinite(found));
+    for (size_t i = 0; i < t->n && !barrier; i++) { /* one alone takes what its bound says */
+        read_bits(on_cpu, t->n, (size_t)1 << i);
+        assert_true(fabs(plan_seconds(t, on_cpu, ORDER_RELEASE, false) - least_of_choice(t, on_cpu)) < 1e-9);
+    }
+}
+
+/* What the CPU has still to do when the third comes: 9 s of the first and 10 s of the second.  And where there is no
+ * room on the device, all goes to the CPU, as long as it takes. */
+static void test_local_rule(void **state)
+{
+    (void)state;
+    struct offload u[] = {
+        {.device = 1, .host = 10}, {.device = 10, .host = 10}, {.release = 1, .device = 19.5, .host = 1}};
+    struct timing t = {u, 3, 1, INFINITY, INFINITY};
+    bool on_cpu[3];
+    choose_locally(&t, false, on_cpu);
+    assert_true(on_cpu[0] && on_cpu[1] && on_cpu[2]);
+    u[2].device = 18.5;
+    choose_locally(&t, false, on_cpu);
+    assert_true(on_cpu[0] && on_cpu[1] && !on_cpu[2]);
+    u[2].device_bytes = 1, t.device_room = 0;
+    choose_locally(&t, false, on_cpu);
+    assert_true(on_cpu[2]);
+}
+
 static void test_best_choice(void **state)
 {
     (void)state;
@@ -112,6 +161,8 @@ static void test_best_choice(void **state)
         bool on_cpu[MOST];
         for (int barrier = 0; barrier < 2; barrier++) {
             double best = best_of_all(&t, ORDER_RELEASE, barrier);
+            if (i & 2)
+                check_gate(&t, barrier);
             bool found = isfinite(best_choice(&t, barrier, on_cpu));
             assert_int_equal(found, isfinite(best));
             if (found && (!fits(&t, on_cpu) || fabs(plan_seconds(&t, on_cpu, ORDER_RELEASE, barrier) - best) > 1e-9))
@@ -605,6 +656,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_choice),
+        cmocka_unit_test(test_local_rule),
         cmocka_unit_test(test_no_list_is_better),
         cmocka_unit_test(test_clipping_costs_little),
         cmocka_unit_test(test_the_example),

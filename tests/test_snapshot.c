@@ -205,6 +205,32 @@ static void test_random_lists(void **state)
     }
 }
 
+/* A disk so slow that no pattern shows: what would spare all drops, and a step that takes no less than its tasks. */
+static void expect_slow(const char *rate, int slots, const char *expected)
+{
+    char *text = format_string("device gpu memory=1G\ndisk %s\ntensor w gpu 4000000 parameters\n"
+                               "tensor a gpu 4 activations\ntask f gpu.compute 5ms role=forward reads=w writes=a\n"
+                               "task u gpu.compute 3ms role=update reads=a,w writes=w\n",
+                               rate);
+    char *words = format_string("--list %s --clip 0 --snapshot x --snapshot-slots %d",
+                                write_file("slow.txt", text, strlen(text)), slots);
+    json_t *all = plan(words);
+    const char *reason = json_string_value(json_object_get(report_of(all), "reason"));
+    double period = number_of(json_object_get(all, "simulation"), "step_ms");
+    if (!strstr(reason, expected) || fabs(period - 8) > 1e-9)
+        test_failed("a disk of %s: a step of %.12g ms, expected 8; %s\nexpected %s\n", rate, period, reason, expected);
+    json_decref(all);
+    free(text), free(words);
+}
+
+static void test_slow_disks(void **state)
+{
+    (void)state;
+    expect_slow("999000", 2, "dropped, none with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
+    expect_slow("33311e3", 4, "dropped, none with --snapshot-every 16"); /* 120.08 ms: 15 steps would fall behind */
+    expect_slow("1e3", 2, "dropped, some even with --snapshot-every 1000");
+}
+
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes that are stored of an iteration, in the first slot. */
@@ -259,9 +285,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_shipped_list), cmocka_unit_test(test_the_critical_path_has_no_snapshots),
-        cmocka_unit_test(test_random_lists),     cmocka_unit_test(test_every_mesh_stores_once),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_the_shipped_list),       cmocka_unit_test(test_the_critical_path_has_no_snapshots),
+        cmocka_unit_test(test_random_lists),           cmocka_unit_test(test_slow_disks),
+        cmocka_unit_test(test_every_mesh_stores_once), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
 }

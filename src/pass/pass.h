@@ -36,6 +36,7 @@ struct broadcast_wishes {
 };
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO };
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
+enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
 struct snapshot_wishes {
     const char *file;             /* NULL: the pass is off */
     int every, slots, iterations; /* store every so many; room in the file; how many are reported */

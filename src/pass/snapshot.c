@@ -211,17 +211,22 @@ static double try_every(struct storing *v, int every)
     return period;
 }
 
-/* The smallest K from that many on with which nothing is dropped. */
+/* Has it, or is the disk falling behind, so that it will? */
+static bool will_drop(const struct storing *v)
+{
+    return count_dropped(v) || v->disk > v->wishes->every * v->period * (1 + 1e-6);
+}
+
+/* The smallest K with which nothing is dropped; MOST_EVERY + 1: there is none. */
 static int find_every(const struct storing *v)
 {
     struct snapshot_wishes wishes = *v->wishes;
     struct storing other = *v;
     other.wishes = &wishes;
     other.outcomes = NULL;
-    for (wishes.every = MAX((int)(v->disk / v->period), 1);; wishes.every++) {
-        if (isnan(try_every(&other, wishes.every)) || !count_dropped(&other))
-            break;
-    }
+    wishes.every = (int)fmin(fmax(v->disk / v->period, 1), MOST_EVERY + 1);
+    while (wishes.every <= MOST_EVERY && !isnan(try_every(&other, wishes.every)) && will_drop(&other))
+        wishes.every++;
     free(other.outcomes);
     int found = wishes.every;
     for (size_t i = 0; i < v->step->n; i++) /* as it was */
@@ -248,9 +253,11 @@ static void report_outcomes(const struct storing *v, json_t *commits, json_t *dr
 static char *describe_dropped(const struct storing *v, size_t dropped)
 {
     char *what = format_string("%zu of %d iterations dropped", dropped, v->wishes->iterations / v->wishes->every);
-    char *all = !dropped                ? copy_string(what)
-                : v->wishes->slots == 1 ? format_string("%s: the newest commit holds the only slot", what)
-                                        : format_string("%s, none with --snapshot-every %d", what, find_every(v));
+    int every = dropped && v->wishes->slots > 1 ? find_every(v) : 0;
+    char *all = !dropped             ? copy_string(what)
+                : !every             ? format_string("%s: the newest commit holds the only slot", what)
+                : every > MOST_EVERY ? format_string("%s, some even with --snapshot-every %d", what, MOST_EVERY)
+                                     : format_string("%s, none with --snapshot-every %d", what, every);
     free(what);
     return all;
 }

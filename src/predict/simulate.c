@@ -348,6 +348,17 @@ static bool repeats_for(const struct clockwork *k, int iteration, int p, double 
     return true;
 }
 
+/* Without a pattern ends tell little: an iteration that is stored ends long after its neighbours.  Its tasks that run
+ * in every iteration do so at an even pace. */
+static double mean_seconds(const struct clockwork *k, int from, int to)
+{
+    const struct moment *m = k->sim->moments;
+    for (int a = from * k->n, b = to * k->n; a < (from + 1) * k->n; a++, b++)
+        if (m[a].blocker != SKIPPED && m[b].blocker != SKIPPED && !task_of(k, a)->slot)
+            return (m[b].end - m[a].end) / (to - from);
+    return (k->end[to] - k->end[from]) / (to - from);
+}
+
 static void look_for_pattern(struct clockwork *k, int iteration)
 {
     struct simulation *sim = k->sim;
@@ -363,7 +374,8 @@ static void look_for_pattern(struct clockwork *k, int iteration)
     sim->steps = iteration + 1;
     sim->pattern = MIN(sim->pattern, iteration);
     sim->first = sim->steps - sim->pattern;
-    sim->period = (k->end[iteration] - k->end[iteration - sim->pattern]) / sim->pattern;
+    sim->period = sim->settled ? (k->end[iteration] - k->end[iteration - sim->pattern]) / sim->pattern
+                               : mean_seconds(k, iteration - sim->pattern, iteration);
 }
 
 /* What the last end, that of `node`, brings about: iterations are over, others are opened, and lanes go on. */

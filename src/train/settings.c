@@ -171,7 +171,7 @@ static struct option options[] = {
      "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
      "there after any interruption (plan: say when which iteration could be recovered, and write nothing)",
      CMD_TRAIN | CMD_PLAN, false},
-    {"snapshot-every", 0, OPT_INT, &s.snapshot_every, "K", 1, 1000, PASSES, "store iterations divisible by K",
+    {"snapshot-every", 0, OPT_INT, &s.snapshot_every, "K", 1, MOST_EVERY, PASSES, "store iterations divisible by K",
      CMD_TRAIN | CMD_PLAN, false},
     {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "S", 1, 16, PASSES,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait",
@@ -624,6 +624,8 @@ static void claim_files(enum command command)
                                                     : "--resume");
         free(who);
     }
+    if (s.overlap_plan)
+        claim_output("--overlap-plan", s.overlap_plan, NULL);
     if (s.save) {
         char *model = saved_model(&s);
         claim_output("--save", model, s.overwrite ? "--init" : NULL);
