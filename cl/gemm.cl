@@ -19,41 +19,41 @@
  *
  *                            span                  1. pack B[k0 .. k0+depth) x span into local memory, as panels of
  *                     +-------+-------+               WIDTH columns: they stay in the L2 cache;
- *              depth  | panel | panel |  B         2. for each block of A: pack it too, as strips of ROWS rows;
- *                     +-------+-------+            3. for each strip and each panel: load a tile of C into registers,
- *            depth                                    add the `depth` products, store it.  The strip stays in the L1
- *          +-------+  +-------+-------+               cache while one panel after the other passes it, front to back,
- *          | strip |  | tile  | tile  |               and tiles are visited along rows of C: the processor sees what
- *   block  +-------+  +-------+-------+               comes next, and fetches it while it computes;
- *          | strip |  | tile  | tile  |  C         4. go on with the next k0.  In between, a tile is stored and loaded
- *          +-------+  +-------+-------+               again; that is exact, so the chain is not broken.
- *              A      |       |       |
+ *              depth  | panel | panel |  B         2. in form TN, for each block of A: pack it too, as strips of ROWS
+ *                     +-------+-------+               rows.  In the others a row lies in one piece and is read in place;
+ *            depth                                 3. for each strip and each panel: load a tile of C into registers,
+ *          +-------+  +-------+-------+               add the `depth` products, store it.  The strip stays in the L1
+ *          | strip |  | tile  | tile  |               or L2 cache while one panel after the other passes it, front to
+ *   block  +-------+  +-------+-------+               back, and tiles are visited along rows of C: the processor sees
+ *          | strip |  | tile  | tile  |  C            what comes next, and fetches it while it computes;
+ *          +-------+  +-------+-------+            4. go on with the next k0.  In between, a tile is stored and loaded
+ *              A      |       |       |               again; that is exact, so the chain is not broken.
  *
  *     lies in        what                                16-wide     8-wide      is read again for
- *     registers      a tile of C                         8 x 32      6 x 16      each k
- *     L1 cache       a strip, and the panel passing it   12 + 48 KB  9 + 24 KB   each panel of the span
+ *     registers      a tile of C                         6 x 64      6 x 16      each k
+ *     L1 cache       a strip, and of the panel passing   9 KB        9 + 24 KB   each panel of the span
  *     L2 cache       all panels of a span of 384         576 KB      576 KB      each strip of the band
  *                    a block of 48 rows, and the next    144 KB      144 KB      (once: it is read as strips)
  *     L3 or memory   A, B and C                                                  A: each span, B: each band, C: each k0
  *
  * That is for depth 384.  With 512 KB of L2 cache depth and span are about 256 and 200.
  *
- * The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts: arithmetic is the limit, not
- * memory.  An fma() waits about 4 cycles for the one before it in its chain; a core that starts two per cycle needs 8
- * chains or more to hide that.  What does cost is to fetch A and B from afar, for nothing is computed while they are
- * packed: hence wide spans and high bands.  And while tiles are computed, the next block of A and the next tile of C
- * are asked for, a few cache lines per tile: they arrive in the meantime.  Unpacked, A in form TN would give ROWS
- * floats of each cache line of 16, and every line from another page.  For a narrow C packing A does not pay: with block
- * 0 it is read in place.
+ * The inner loop does ROWS*COLS vector fma()s for COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles
+ * for the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can
+ * load no more than two vectors in that cycle, so the loads must be well below the fma()s: 10 for 24 in a tile of 6 x 4
+ * vectors, 8 for 12 in one of 6 x 2.  What does cost is to fetch A and B from afar, for nothing is computed while they
+ * are packed: hence wide spans and high bands.  And while tiles are computed, the next block of A is asked for, a few
+ * cache lines per tile: it arrives in the meantime.  Unpacked, A in form TN would give ROWS floats of each cache line
+ * of 16, and every line from another page.  For a narrow C packing A does not pay even there: block is 0.
  *
- * Build options.  VEC (see common.cl); COLS: vectors per tile row; ROWS: rows per tile, at least 4.  WIDTH = VEC*COLS
- * must be a multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with AVX-512 and NEON, 16
- * with AVX2 and SSE.  (14 x 2 would use all 32, but 8 divides the usual sizes, so few tiles at the edges are half
- * empty, and with more the compiler begins to spill registers to memory.)
+ * Build options.  VEC (see common.cl); COLS: vectors per tile row, an even number; ROWS: rows per tile, at least 4.
+ * WIDTH = VEC*COLS must be a multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with
+ * AVX-512 and NEON, 16 with AVX2 and SSE.  Where no more than half of a tile's columns are wanted, at the right edge or
+ * on the diagonal of a triangle, half a tile is computed.
  *
  *     VEC     16 (AVX-512)    8 (AVX2)    4 (SSE, NEON)    1 (GPUs, oclgrind: right, not fast)
- *     ROWS    8               6           6                4
- *     COLS    2               2           2                4
+ *     ROWS    6               6           6                4
+ *     COLS    4               2           2                4
  *
  * Launch.  global size {ceil(N / span), ceil(M / band), batches * heads}, local size {1, 1, 1}; span is a multiple of
  * WIDTH, band and block are multiples of ROWS.  src/model/gemm.c chooses them.  None of this changes a bit of the
@@ -102,7 +102,7 @@ struct view {
 };
 
 /* panel (depth,width) = x (depth,cols), four columns at a time; where 4 does not divide width, the last fours overlap.
- * Right of the edge the last column is repeated: it ends up in no stored element. */
+ * Right of the edge lies what ends up in no stored element. */
 static INLINE void pack_panel(local float *panel, struct view x, int depth, int cols, const int width)
 {
     if (x.col == 1 && cols >= width) {
@@ -113,7 +113,7 @@ static INLINE void pack_panel(local float *panel, struct view x, int depth, int 
             }
         return;
     }
-    for (int j = 0; j < width; j += 4) {
+    for (int j = 0; j < cols; j += 4) {
         const int at = min(j, width - 4);
         local float *to = panel + at;
         global const float *x0 = x.at + min(at + 0, cols - 1) * x.col, *x1 = x.at + min(at + 1, cols - 1) * x.col;
@@ -143,56 +143,56 @@ static INLINE void pack(local float *panels, int depth, struct view x, int steps
         }
 }
 
-/* Asks for the n-th of `parts` parts of x (rows,cols), of which rows or columns lie in one piece. */
-static INLINE void fetch_part(struct view x, int rows, int cols, int n, int parts)
+/* Asks for the n-th of `parts` parts of a block of A in form TN: `rows` floats lie in one piece, `steps` times. */
+static INLINE void fetch_part(struct view block, int rows, int steps, int n, int parts)
 {
-    const bool by_columns = x.row == 1;
-    const int pieces = by_columns ? cols : rows, length = by_columns ? rows : cols, last = pieces * (n + 1) / parts;
-    for (int i = pieces * n / parts; i < last; i++)
-        for (int j = 0; j < length; j += LINE)
-            FETCH(x.at + i * (by_columns ? x.col : x.row) + j);
+    for (int k = steps * n / parts; k < steps * (n + 1) / parts; k++)
+        for (int i = 0; i < rows; i += LINE)
+            FETCH(block.at + k * block.col + i);
 }
 
-/* acc (ROWS,WIDTH) += a (ROWS,depth) . panel (depth,WIDTH); a[i] begins row i, local or global: hence a macro. */
-#define ADD_PRODUCTS(acc, a, step, panel, depth)                                                                       \
-    for (size_t k = 0, at = 0; k < depth; k++, at += step, panel += WIDTH) {                                           \
+/* acc (ROWS,columns) += a (ROWS,depth) . panel (depth,WIDTH), columns in vectors; row[i] begins row i of A, in local or
+ * global memory: hence a macro. */
+#define ADD_PRODUCTS(acc, columns, row, step, panel, depth)                                                            \
+    _Pragma("unroll 4") for (size_t k = 0, at = 0; k < depth; k++, at += step, panel += WIDTH)                         \
+    {                                                                                                                  \
         vec b[COLS];                                                                                                   \
-        foreach (j, COLS)                                                                                              \
+        foreach (j, columns)                                                                                           \
             b[j] = GET(panel + j * VEC);                                                                               \
         foreach (i, ROWS) {                                                                                            \
-            const vec x = (vec)(a[i][at]);                                                                             \
-            foreach (j, COLS)                                                                                          \
+            const vec x = (vec)(row[i][at]);                                                                           \
+            foreach (j, columns)                                                                                       \
                 acc[i][j] = fma(x, b[j], acc[i][j]);                                                                   \
         }                                                                                                              \
     }
 
-/* c (rows,cols) = start + a (rows,depth) . panel (depth,cols).  start.at is null for zeros; strip holds a packed, or is
- * null.  At the lower edge the last row is computed several times and stored once: no branch in the inner loop. */
-static void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
-                 local const float *strip, local const float *panel, size_t depth)
+/* c (rows,cols) = start + a (rows,depth) . panel (depth,cols), computed as `columns` vectors.  start.at is null for
+ * zeros; strip holds a packed, or is null.  At the lower edge the last row is computed several times and stored once: no
+ * branch in the inner loop. */
+static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
+                        local const float *strip, local const float *panel, size_t depth, const int columns)
 {
     vec acc[ROWS][COLS];
     foreach (i, ROWS)
-        foreach (j, COLS)
+        foreach (j, columns)
             acc[i][j] =
                 start.at ? load(start.at + min(i, rows - 1) * start.row + j * VEC, cols - j * VEC, 0) : (vec)0.0f;
-    if (strip) {
-        local const float *row[ROWS];
-        foreach (i, ROWS) {
-            row[i] = strip + i;
-            FETCH(c + min(i, rows - 1) * c_row + WIDTH); /* the next tile's */
-        }
-        _Pragma("unroll 4") ADD_PRODUCTS(acc, row, ROWS, panel, depth)
-    } else {
-        global const float *row[ROWS];
-        foreach (i, ROWS)
-            row[i] = a.at + min(i, rows - 1) * a.row;
-        ADD_PRODUCTS(acc, row, a.col, panel, depth)
+    local const float *packed[ROWS];
+    global const float *row[ROWS];
+    foreach (i, ROWS) {
+        packed[i] = strip + i;
+        row[i] = a.at + min(i, rows - 1) * a.row;
     }
+    if (strip)
+        ADD_PRODUCTS(acc, columns, packed, ROWS, panel, depth)
+    else if (a.col == 1)
+        ADD_PRODUCTS(acc, columns, row, 1, panel, depth)
+    else
+        ADD_PRODUCTS(acc, columns, row, a.col, panel, depth)
 
     foreach (i, ROWS)
         if (i < rows)
-            foreach (j, COLS)
+            foreach (j, columns)
                 store(acc[i][j], c + i * c_row + j * VEC, cols - j * VEC);
 }
 
@@ -253,8 +253,12 @@ gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begi
                 if (ahead > 0)
                     fetch_part(next, ahead, k1 - k0, (packed_rows / ROWS * span + n - n_first) / WIDTH,
                                block / ROWS * span / WIDTH);
-                tile(to, c_row, min(ROWS, M - m), min(WIDTH, N - n), from, rows, strip,
-                     panels + (n - n_first) * depth + (k_low - k0) * WIDTH, max(k_high - k_low, 0));
+                local const float *panel = panels + (n - n_first) * depth + (k_low - k0) * WIDTH;
+                const int height = min(ROWS, M - m), steps = max(k_high - k_low, 0);
+                if (n_stop - n > WIDTH / 2) /* the number of vectors must be a constant */
+                    tile(to, c_row, height, min(WIDTH, N - n), from, rows, strip, panel, steps, COLS);
+                else
+                    tile(to, c_row, height, min(WIDTH / 2, N - n), from, rows, strip, panel, steps, COLS / 2);
             }
         }
     }

@@ -800,7 +800,7 @@ static void test_own_gemm_at_tile_borders(void **state)
     for_each_shape
     {
         int rows = (int)device->tile_rows, width = (int)(device->tile_vectors * device->vector);
-        int ms[] = BORDERS(rows), ns[] = BORDERS(width);
+        int ms[] = BORDERS(rows), ns[] = {1, width / 2, width / 2 + 1, width - 1, width, width + 1, 2 * width + 1};
         for_each(m, ms) for (size_t i = 0; i < COUNT(ns); i++)
             check_forms(machines[shape_], &(struct sizes){(int)m, ns[i], 3, 1, 1}, GEMM_OWN, 0);
         for_each(k, depths)

@@ -88,6 +88,8 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("--mesh dp=x", "expected dp=A,pp=B,tp=C");
     expect_refused("-d 0:0x2 --mesh dp=2,dp=2", "each once");
     expect_refused("--chunks 3", "add --pipeline interleaved");
+    expect_refused("--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them");
+    expect_refused("--tp-exact", "no layer is cut");
     expect_refused("--stages 1,1", "--mesh pp=N makes N of them");
     expect_refused("--mesh dp=0", "expected dp=A,pp=B,tp=C");
     expect_refused("--mesh ep=2", "expected dp=A,pp=B,tp=C");
@@ -101,7 +103,8 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
                    "with 2 stages per device wants at least 4 layers, the model has 2: use pp=2 with --chunks 1");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 7 --pipeline interleaved --chunks 4", "use pp=2 with --chunks 3");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved --chunks 2", "use pp=1 without --chunks");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved --chunks 2",
+                   "use pp=1 without --pipeline interleaved");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
                    "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved --batch 12 --grad-groups 3",

@@ -331,6 +331,8 @@ static void open_bench(struct bench *b, struct settings *s)
         (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
     check_config(&b->config);
     b->machine = open_machine(&o);
+    struct mesh mesh = mesh_for(s, b->machine->n_devices); /* refused now, not when training begins */
+    free_mesh(&mesh);
     execution.watchdog_seconds = 0;
 }
 

@@ -191,8 +191,6 @@ int cmd_check(int argc, char **argv)
     if (s->seq_len > config.seq_len)
         fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", words[0], config.seq_len);
     c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
-    if (c.trainer->machine->n_devices > 1)
-        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
     c.trainer->fixed = &batch;
     init_from_file(c.trainer->model, words[0]);
     refuse_bad_parameters(c.trainer->model, words[0]);

@@ -118,31 +118,20 @@ static int open_folder(void)
 
 /* ---- reading an entry ------------------------------------------------------------------------------------------ */
 
-static bool read_all(int fd, void *into, size_t bytes)
-{
-    for (char *p = into; bytes;) {
-        ssize_t got = read(fd, p, bytes);
-        if (got <= 0)
-            return false;
-        p += got;
-        bytes -= (size_t)got;
-    }
-    return true;
-}
-
 /* The binary in an open file; NULL when the file is not what was stored for this key. */
 static unsigned char *read_entry(int fd, const struct program_key *key, size_t *bytes)
 {
     struct header h;
     struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) || !read_all(fd, &h, sizeof h))
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) ||
+        read(fd, &h, sizeof h) != sizeof h)
         return NULL;
     bool whole = memcmp(h.magic, magic, sizeof magic) == 0 && h.key == key->check && h.bytes > 0 &&
                  status.st_size <= MOST_BYTES && h.bytes == (uint64_t)status.st_size - sizeof h;
     if (!whole)
         return NULL;
     unsigned char *binary = allocate(h.bytes, 1);
-    if (!read_all(fd, binary, h.bytes) || hash_bytes(binary, h.bytes, key->check) != h.checksum) {
+    if (read(fd, binary, h.bytes) != (ssize_t)h.bytes || hash_bytes(binary, h.bytes, key->check) != h.checksum) {
         free(binary);
         return NULL;
     }
@@ -201,18 +190,6 @@ cl_program load_program(struct device *d, const struct program_key *key, const c
 
 /* ---- writing an entry ------------------------------------------------------------------------------------------ */
 
-static bool write_all(int fd, const void *bytes, size_t n)
-{
-    for (const char *p = bytes; n;) {
-        ssize_t written = write(fd, p, n);
-        if (written <= 0)
-            return false;
-        p += written;
-        n -= (size_t)written;
-    }
-    return true;
-}
-
 /* Written beside and renamed, so that another process sees the old entry or the new one.  Nothing is synced: what a
  * power cut damages is found by its checksum. */
 static void write_entry(int folder, const struct program_key *key, const unsigned char *binary, size_t bytes)
@@ -225,7 +202,7 @@ static void write_entry(int folder, const struct program_key *key, const unsigne
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    bool written = write_all(fd, &h, sizeof h) && write_all(fd, binary, bytes);
+    bool written = write(fd, &h, sizeof h) == sizeof h && write(fd, binary, bytes) == (ssize_t)bytes;
     written &= close(fd) == 0;
     if (!written || renameat(folder, temporary, folder, name) != 0)
         unlinkat(folder, temporary, 0);

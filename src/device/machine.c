@@ -181,8 +181,8 @@ static void describe_device(struct device *d, unsigned vector)
     d->vector = kernel_vector(d, vector);
     d->work_group = kernel_work_group(d->cl, d->one_item);
     d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
-    d->tile_rows = d->vector == 16 ? 8 : d->vector == 1 ? 4 : 6; /* gemm.cl says why */
-    d->tile_vectors = d->vector == 1 ? 4 : 2;
+    d->tile_rows = d->vector == 1 ? 4 : 6; /* gemm.cl says why */
+    d->tile_vectors = d->vector == 16 || d->vector == 1 ? 4 : 2;
 }
 
 static struct device *new_device(struct machine *m, cl_device_id id, cl_device_id root)

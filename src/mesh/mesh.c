@@ -80,7 +80,7 @@ static struct problem *too_few_layers(const struct mesh *m, int layers)
 {
     int pp = MIN(m->pp, layers);
     char *chunks = m->chunks == 1 ? copy_string("")
-                   : pp == 1      ? copy_string(" without --chunks")
+                   : pp == 1      ? copy_string(" without --pipeline interleaved")
                                   : format_string(" with --chunks %d", layers / pp);
     struct problem *p = new_problem(
         EXIT_USAGE, "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d%s", m->pp,

@@ -34,9 +34,9 @@ static double time_of_cut(const struct device *d, size_t groups, size_t band, si
 }
 
 /* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
- * large pieces are good; but all cores should have the same to do.  A is packed if four panels or more then read it,
- * and not if a triangle of it is left out.  Panels and block fill at most half of the local memory (on PoCL that is the
- * L2 cache), of a small one all. */
+ * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
+ * read it, and not if a triangle of it is left out.  Panels and block fill at most half of the local memory (on PoCL
+ * that is the L2 cache), of a small one all. */
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
     enum { MAX_SPAN = 640, MIN_BAND = 64, MAX_DEPTH = 384, A_ROWS = 48, ROOM = 256 << 10, LINE = 16 };
@@ -53,7 +53,7 @@ static struct blocking choose_blocking(const struct device *d, const struct gemm
             size_t band = round_up(ceil_div(m, bands), d->tile_rows);
             double time = time_of_cut(d, ceil_div(n, span) * ceil_div(m, band) * matrices, band, span);
             if (time < best_time) {
-                bool packed = g->causal == CAUSAL_NONE && span >= 4 * width;
+                bool packed = g->form == GEMM_TN && g->causal == CAUSAL_NONE && span >= 4 * width;
                 best = (struct blocking){(int)band, (int)span, (int)depth, packed ? A_ROWS : 0};
                 best_time = time;
             }

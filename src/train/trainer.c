@@ -37,7 +37,10 @@ static enum pipeline pipeline_of(const struct settings *s)
                                               : PIPELINE_INTERLEAVED;
 }
 
-/* What --mesh asks for, of that many devices; layers are not cut yet. */
+/* Of this command, not recorded by the run that it resumes, whose mesh may have been another. */
+static bool is_asked(const struct settings *s, const char *option) { return !s->resume || was_given(option); }
+
+/* What --mesh asks for, of that many devices or, on paper, of its own number; layers are not cut yet. */
 static struct mesh wanted_mesh(const struct settings *s, int devices)
 {
     struct mesh m;
@@ -47,10 +50,24 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
     m.exact = s->tp_exact && m.tp > 1;
-    bool asked = !s->resume || was_given("chunks"); /* recorded ones wait for their pipeline */
-    if (asked && s->chunks && (m.pp == 1 || pipeline_of(s) != PIPELINE_INTERLEAVED))
+    const bool interleaved = pipeline_of(s) == PIPELINE_INTERLEAVED;
+    if (s->chunks && is_asked(s, "chunks") && (m.pp == 1 || !interleaved))
         fail(EXIT_USAGE, "--chunks is of interleaved pipelines: add --pipeline interleaved and --mesh pp=N");
-    m.chunks = m.pp > 1 && pipeline_of(s) == PIPELINE_INTERLEAVED ? (s->chunks ? (int)s->chunks : 2) : 1;
+    if (interleaved && is_asked(s, "pipeline") && m.pp == 1)
+        fail(EXIT_USAGE, "--pipeline interleaved: there is one stage; --mesh pp=N makes N of them");
+    if (s->tp_exact && is_asked(s, "tp-exact") && m.tp == 1)
+        fail(EXIT_USAGE, "--tp-exact: no layer is cut, so the sums are one device's already; --mesh tp=N cuts them");
+    m.chunks = m.pp > 1 && interleaved ? (s->chunks ? (int)s->chunks : 2) : 1;
+    return m;
+}
+
+struct mesh mesh_for(const struct settings *s, int devices)
+{
+    struct mesh m = wanted_mesh(s, devices);
+    int n = n_ranks(&m);
+    if (n != devices) /* a mesh was given */
+        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
+             s->mesh, n, devices, n, n, n);
     return m;
 }
 
@@ -103,7 +120,7 @@ static void set_equal_stages(struct trainer *t)
 static void set_stages(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    bool equal = s->stages && strcmp(s->stages, "auto") == 0, asked = !s->resume || was_given("stages");
+    bool equal = s->stages && strcmp(s->stages, "auto") == 0, asked = is_asked(s, "stages");
     if (asked && s->stages && t->mesh.pp == 1)
         fail(EXIT_USAGE, "--stages %s: there is one stage; --mesh pp=N makes N of them", s->stages);
     struct problem *p = cut_layers(&t->mesh, t->config.layers, equal ? NULL : s->stages);
@@ -118,13 +135,8 @@ static void set_stages(struct trainer *t)
 
 static void set_mesh(struct trainer *t)
 {
-    const struct settings *s = t->settings;
-    int n = t->machine->n_devices;
-    t->mesh = wanted_mesh(s, n);
-    t->pipeline = pipeline_of(s);
-    if (n_ranks(&t->mesh) != n) /* a mesh was given */
-        fail(EXIT_USAGE, "--mesh %s needs %d devices, -d gives %d: name %d there, or use one as %d, such as -d 0:0x%d",
-             s->mesh, n_ranks(&t->mesh), n, n_ranks(&t->mesh), n_ranks(&t->mesh), n_ranks(&t->mesh));
+    t->mesh = mesh_for(t->settings, t->machine->n_devices);
+    t->pipeline = pipeline_of(t->settings);
     set_stages(t);
     must(check_members(&t->config, &t->mesh));
 }
@@ -446,6 +458,8 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     execution.audit = s->audit;
     execution.watchdog_seconds = s->serial ? 0 : s->watchdog;
     t->machine = make_machine(t);
+    if (lists & KEEP_LOGITS && t->machine->n_devices > 1)
+        fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
     set_mesh(t);
     set_batch(t, lists == LIST_SAMPLE);
     if (lists & LIST_TRAIN) {
