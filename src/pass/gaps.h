@@ -71,13 +71,19 @@ enum fate { KEEP, SWAP, REMAKE };
 struct spot { /* in the line: the bytes are held through `out` and again from `in` on */
     int out, in;
 };
+struct way {       /* how spots are chosen */
+    double lead;   /* so many times as long as a copy takes is it held for it; 0: for its uses alone */
+    bool in_first; /* what comes back has the first claim to bytes, not what leaves */
+    double margin; /* share of the budget that stays free: addresses leave holes */
+};
 struct swap_plan {
-    enum fate *fate;   /* by candidate */
-    struct spot *spot; /* by gap */
-    double excess;     /* bytes over budgets, summed over devices; INFINITY: it cannot be placed at all */
-    double period;     /* seconds; 0 where no times are known */
-    double moved;      /* bytes copied */
-    size_t *need;      /* by device: what it takes */
+    enum fate *fate;       /* by candidate */
+    struct spot *spot;     /* by gap */
+    const struct way *way; /* that they were chosen in; NULL: one by one */
+    double excess;         /* bytes over budgets, summed over devices; INFINITY: it cannot be placed at all */
+    double period;         /* seconds; 0 where no times are known */
+    double moved;          /* bytes copied */
+    size_t *need;          /* by device: what it takes */
 };
 struct deed {                /* what a plan does about a gap; NULL where it does nothing */
     struct task *out;        /* the copy to the host */
@@ -110,11 +116,6 @@ void free_line(struct line *l);
 
 /* ---- swap_where.c ------------------------------------------------------------------------------------------------ */
 
-struct way {       /* how spots are chosen */
-    double lead;   /* so many times as long as a copy takes is it held for it; 0: for its uses alone */
-    bool in_first; /* what comes back has the first claim to bytes, not what leaves */
-    double margin; /* share of the budget that stays free: addresses leave holes */
-};
 void choose_spots(const struct survey *v, const struct line *l, struct swap_plan *p, const size_t *budget,
                   const struct way *way);
 /* [l->n] bytes that the device holds at each place, when what leaves is held for its uses alone.  The caller frees it.
@@ -131,10 +132,13 @@ struct planner {
     double bare;       /* when all is kept: the period ... */
     size_t *holes;     /* ... and by device what it takes beyond the most bytes held */
     double work, most; /* tasks tried, and how many may be */
+    uint64_t shown;    /* when something was last said of that, ns */
+    struct swap_plan least;
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
 void close_planner(struct planner *p); /* not the survey */
 struct swap_plan new_plan(const struct survey *v);
+struct swap_plan copy_of_plan(const struct survey *v, const struct swap_plan *p);
 void free_plan(struct swap_plan *p);
 /* Sets the plan's spots, unless `way` is NULL, and what comes of it. */
 void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
@@ -142,14 +146,13 @@ void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
 bool lead_more(struct planner *p, struct swap_plan *plan);
 /* The best plan that is found for the budgets. */
 struct swap_plan find_plan(struct planner *p);
-/* No plan needs fewer bytes than are in use at a time. */
-size_t bytes_in_use(const struct planner *p, const struct device *d);
+/* The plan that needs the fewest bytes, on each device: `need` holds the smallest budgets that work.  Times do not
+ * matter to it.  It is the planner's. */
+const struct swap_plan *least_plan(struct planner *p);
 extern const double MOST_WORK; /* tasks of all plans that are tried: a few seconds */
 
 /* ---- swap_bound.c ------------------------------------------------------------------------------------------------ */
 
-/* The smallest budget of a device for which a plan is found, when the others have as much as they like. */
-size_t find_smallest(const struct planner *p, const struct device *d);
 /* Seconds that a step takes at least in these budgets. */
 double lower_bound(const struct planner *p, const size_t *budget);
 
