@@ -226,6 +226,7 @@ static int by_kind(const struct member *x, const struct member *y)
     const struct task *a = x->maker, *b = y->maker;
     int of_x[] = {a->layer, a->micro, (int)a->role, x->nth}, of_y[] = {b->layer, b->micro, (int)b->role, y->nth};
     int order = x->tensor->persistent - y->tensor->persistent;
+    order = order ? order : COMPARE(y->tensor->bytes >> 12, x->tensor->bytes >> 12); /* shards need not be equal */
     order = order ? order : strcmp(x->tensor->name, y->tensor->name);
     order = order ? order : strcmp(a->name, b->name);
     for (size_t i = 0; i < COUNT(of_x) && !order; i++)
@@ -241,7 +242,7 @@ static int by_unit(const void *a, const void *b)
     return order ? order : COMPARE(x->candidate, y->candidate);
 }
 
-/* Replicas have the same tensors: of a name, layer and micro-batch. */
+/* Replicas have the same tensors: of a name, layer and micro-batch.  The largest come first. */
 static void find_units(struct search *s, size_t n)
 {
     struct member *m = s->members;
@@ -412,23 +413,26 @@ static void evict(const struct planner *p, struct swap_plan *plan, const struct 
     free(gone), free(list), free(here);
 }
 
-/* No other layer touches it, nor the next step. */
+/* No other layer touches it. */
 static bool is_of_one_layer(const struct survey *v, const struct candidate *c)
 {
     const struct uses *u = &v->uses[c->tensor->id];
-    bool same = v->task[c->maker]->layer >= 0 && !c->tensor->persistent;
+    bool same = v->task[c->maker]->layer >= 0;
     for (size_t i = 0; i < u->n; i++)
         same &= v->task[u->use[i].task]->layer == v->task[c->maker]->layer;
     return same;
 }
 
-/* Between layers all is kept, within them nothing: Chen et al. 2016. */
-static void start_by_layer(struct search *s, enum fate wish)
+/* Between layers all is kept, within them nothing: Chen et al. 2016.  And state, or not. */
+static void start_by_layer(struct search *s, enum fate wish, bool state)
 {
-    struct swap_plan plan = new_plan(s->p->survey);
-    for (size_t u = 0; u < s->n; u++)
-        if (is_of_one_layer(s->p->survey, &s->p->survey->candidates[s->members[s->first[u]].candidate]))
-            set_fate(s, &plan, u, allowed_fate(s->p, s->members[s->first[u]].candidate, wish));
+    const struct survey *v = s->p->survey;
+    struct swap_plan plan = new_plan(v);
+    for (size_t u = 0; u < s->n; u++) {
+        size_t c = s->members[s->first[u]].candidate;
+        if (u < s->n_plain ? is_of_one_layer(v, &v->candidates[c]) : state)
+            set_fate(s, &plan, u, allowed_fate(s->p, c, wish));
+    }
     consider(s, &plan);
 }
 
@@ -450,7 +454,7 @@ static void start_by_rule(struct search *s, bool state)
 {
     static const double spare[] = {1, 0, 0.02, 0.05, 0.1, 0.2};
     for (int wish = SWAP; wish <= REMAKE && !is_over(s); wish++) {
-        start_by_layer(s, (enum fate)wish);
+        start_by_layer(s, (enum fate)wish, state);
         for (int i = 0; i < (state ? 4 : 2) * (int)COUNT(spare) && !is_over(s); i++)
             start_by(s, &(struct rule){(enum fate)wish, i & 1, state}, spare[i / 2 % (int)COUNT(spare)],
                      i >= 2 * (int)COUNT(spare));
@@ -545,18 +549,20 @@ static bool flip_pairs(struct search *s, struct swap_plan *plan)
     return better;
 }
 
-/* Pairs at random, where all are too many: one comes back as another leaves. */
-static bool flip_random_pairs(struct search *s, struct swap_plan *plan)
+/* Where pairs are too many, some at random: two units change places, or get any fates. */
+static bool flip_some_pairs(struct search *s, struct swap_plan *plan)
 {
     bool better = false;
-    for (size_t i = 0; i < 8 * s->n; i++) {
+    for (size_t i = 0; i < 16 * s->n; i++) {
         size_t pair[2];
         enum fate fates[2];
         for (int k = 0; k < 2; k++) {
             pair[k] = (size_t)(random_uniform(0, STREAM_PLAN, 0, s->draws++) * (double)s->n);
-            fates[k] = (enum fate)(random_uniform(0, STREAM_PLAN, 0, s->draws++) * 3);
+            fates[!k] = plan->fate[s->members[s->first[pair[k]]].candidate];
         }
-        better |= pair[0] != pair[1] && flip(s, plan, pair, fates, 2);
+        for (int k = 0; k < 2 && i % 2; k++)
+            fates[k] = (enum fate)(random_uniform(0, STREAM_PLAN, 0, s->draws++) * 3);
+        better |= (i % 2 || fates[0] != fates[1]) && flip(s, plan, pair, fates, 2);
     }
     return better;
 }
@@ -571,7 +577,7 @@ static void improve(struct search *s, struct swap_plan *plan)
         better = s->n > FEW && flip_families(s, plan);
         better |= flip_singles(s, plan);
         if (!better)
-            better = s->n <= FEW ? flip_pairs(s, plan) : flip_random_pairs(s, plan);
+            better = s->n <= FEW ? flip_pairs(s, plan) : flip_some_pairs(s, plan);
     }
 }
 
