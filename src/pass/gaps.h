@@ -8,7 +8,9 @@
  *     gaps.c         the survey of a list: its gaps, and how long copies take
  *     swap_line.c    a plan made true in an edit, which the caller commits or undoes
  *     swap_where.c   where in the list bytes leave and come back
- *     swap_plan.c    the search for the best plan
+ *     swap_plan.c    what comes of a plan
+ *     swap_rules.c   what leaves by rule, where too much is held
+ *     swap_search.c  the search for the best plan
  *     swap_bound.c   what no plan can beat
  *
  * Where bytes leave and come back is a place in the *line*: the list with what is made again, but without copies.
@@ -137,19 +139,49 @@ struct planner {
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
 void close_planner(struct planner *p); /* not the survey */
+extern const double MOST_WORK;         /* tasks of all plans that are tried: a few seconds */
 struct swap_plan new_plan(const struct survey *v);
+void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from);
 struct swap_plan copy_of_plan(const struct survey *v, const struct swap_plan *p);
 void free_plan(struct swap_plan *p);
+bool is_better(const struct swap_plan *a, const struct swap_plan *b);
+/* A fate that the candidate may have: the one wished for, or else another than KEEP. */
+enum fate allowed_fate(const struct planner *p, size_t candidate, enum fate wish);
 /* Sets the plan's spots, unless `way` is NULL, and what comes of it. */
 void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
+/* The same, but its period is INFINITY when it is over budgets by more than `most` bytes. */
+void try_within(struct planner *p, struct swap_plan *plan, const struct way *way, double most);
+/* In the best way. */
+void try_fates(struct planner *p, struct swap_plan *plan, double most);
+/* Another way, if it is better for a plan that has one. */
+void try_other_ways(struct planner *p, struct swap_plan *plan);
 /* What its reader waits for comes earlier, by as long as that waited (Capuchin's rule); false: that is no better. */
 bool lead_more(struct planner *p, struct swap_plan *plan);
+/* More lead, and other spots one by one, while that is better. */
+void polish(struct planner *p, struct swap_plan *plan);
+struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
+void close_planner(struct planner *p); /* not the survey */
+/* By device: no plan needs fewer bytes than are in use at a time.  The caller frees it. */
+size_t *bytes_in_use(const struct planner *p);
+
+/* ---- swap_rules.c ------------------------------------------------------------------------------------------------ */
+
+struct rule { /* for what leaves */
+    enum fate wish;
+    bool by_cost; /* the cheapest first, else the one with the furthest next use */
+    bool state;   /* may leave too */
+};
+/* Where the device holds more than `most` bytes, something gets another fate than KEEP, while there is any. */
+void evict(const struct planner *p, struct swap_plan *plan, const struct device *d, double most,
+           const struct rule *rule);
+
+/* ---- swap_search.c ----------------------------------------------------------------------------------------------- */
+
 /* The best plan that is found for the budgets. */
 struct swap_plan find_plan(struct planner *p);
 /* The plan that needs the fewest bytes, on each device: `need` holds the smallest budgets that work.  Times do not
  * matter to it.  It is the planner's. */
 const struct swap_plan *least_plan(struct planner *p);
-extern const double MOST_WORK; /* tasks of all plans that are tried: a few seconds */
 
 /* ---- swap_bound.c ------------------------------------------------------------------------------------------------ */
 
