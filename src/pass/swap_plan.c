@@ -79,7 +79,7 @@ static void show_work(struct planner *p)
     uint64_t now = now_ns();
     if (now - p->shown < 1000000000 || !isatty(STDERR_FILENO))
         return;
-    p->shown = now;
+    p->shown = now, p->told = true;
     fprintf(stderr, "\rlooking for a plan: %.0f %% \r", 100 * fmin(p->work / p->most, 1));
 }
 
@@ -293,6 +293,8 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
 
 void close_planner(struct planner *p)
 {
+    if (p->told)
+        fprintf(stderr, "%30s\r", "");
     free(p->budget), free(p->holes);
     free_plan(&p->least);
 }

@@ -337,6 +337,7 @@ const struct swap_plan *least_plan(struct planner *p)
     q.budget = bytes_in_use(p);
     q.budget[host] = p->budget[host];
     p->least = find_plan(&q);
+    p->told = q.told;
     free(q.budget);
     return &p->least;
 }
