@@ -446,6 +446,71 @@ static void test_the_hosts_memory_counts(void **state)
     json_decref(p);
 }
 
+/* n layers with state of their own, which the update behind each backward touches. */
+static char *layers_with_state(int n, size_t memory)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    fprintf(f, "device gpu memory=%zu\nlink gpu down 16e9\nlink gpu up 16e9\n", memory);
+    for (int i = 0; i < n; i++)
+        fprintf(f,
+                "tensor w%d gpu 8M parameters\ntensor m%d gpu 32M optimizer\ntensor g%d gpu 8M work\n"
+                "tensor a%d gpu %dM activations\ntensor b%d gpu %dM activations\n",
+                i, i, i, i, 32 + 16 * (i % 3), i, 8);
+    for (int i = 0; i < n; i++) {
+        char *reads = i ? format_string(",b%d", i - 1) : copy_string("");
+        fprintf(f,
+                "task forward gpu.compute 1ms layer=%d role=forward reads=w%d%s writes=a%d\n"
+                "task tail gpu.compute 2ms layer=%d role=forward reads=a%d writes=b%d\n",
+                i, i, reads, i, i, i, i);
+        free(reads);
+    }
+    for (int i = n; i-- > 0;)
+        fprintf(f,
+                "task backward gpu.compute 4ms layer=%d role=backward reads=w%d,a%d,b%d writes=g%d\n"
+                "task update gpu.compute 1ms layer=%d role=update reads=w%d,g%d,m%d writes=w%d,m%d\n",
+                i, i, i, i, i, i, i, i, i, i, i);
+    fclose(f);
+    return text;
+}
+
+static double period_within(int layers, size_t memory, const char *what)
+{
+    char *text = layers_with_state(layers, memory), *options = format_string("--swap auto --swap-what %s", what);
+    json_t *p = plan_file(text, options, EXIT_OK);
+    double period = number_of(p, "period_ms");
+    json_decref(p);
+    free(text), free(options);
+    return period;
+}
+
+/* More memory never makes a longer step, nor does more that may move. */
+static void test_periods_fall_with_the_budget(void **state)
+{
+    (void)state;
+    enum { LAYERS = 7 };
+    static const char *const what[] = {"activations", "activations,optimizer"};
+    for (int k = 0; k < 2; k++) {
+        char *text = layers_with_state(LAYERS, 4096 * MIB), *options = format_string(AUTO " --swap-what %s", what[k]);
+        json_t *p = plan_file(text, options, EXIT_OK);
+        double peak = number_of(json_object_get(json_object_get(p, "peak_bytes"), "gpu"), "before");
+        double least = number_of(json_object_get(p, "smallest_budget"), "gpu"), before = INFINITY;
+        for (int i = 0; i <= 4; i++) {
+            size_t budget = (size_t)(least + i / 4.0 * (peak - least));
+            double period = period_within(LAYERS, budget, what[k]);
+            double more = k ? period : period_within(LAYERS, budget, what[1]);
+            if (period > before * (1 + 1e-9) || more > period * (1 + 1e-9))
+                test_failed("%s, %zu bytes: %g ms, %g with fewer, %g when more may move\n", what[k], budget, period,
+                            before, more);
+            before = period;
+        }
+        expect_number("period", before, 8 * LAYERS);
+        json_decref(p);
+        free(text), free(options);
+    }
+}
+
 /* One tensor that is read again and again, and room for little else. */
 static void test_thrash_is_named(void **state)
 {
@@ -661,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_budgets_around_the_peak),
         cmocka_unit_test(test_transfers_hide),
         cmocka_unit_test(test_the_hosts_memory_counts),
+        cmocka_unit_test(test_periods_fall_with_the_budget),
         cmocka_unit_test(test_thrash_is_named),
         cmocka_unit_test(test_lanes_and_latency),
         cmocka_unit_test(test_by_layer),

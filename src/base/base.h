@@ -150,7 +150,8 @@ enum random_stream {
     STREAM_SAMPLE = 3,
     STREAM_DELAY = 4,
     STREAM_TEST = 5,
-    STREAM_DEAL = 6
+    STREAM_DEAL = 6,
+    STREAM_PLAN = 7
 };
 struct random4 {
     uint32_t word[4];

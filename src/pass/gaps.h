@@ -8,7 +8,9 @@
  *     gaps.c         the survey of a list: its gaps, and how long copies take
  *     swap_line.c    a plan made true in an edit, which the caller commits or undoes
  *     swap_where.c   where in the list bytes leave and come back
- *     swap_plan.c    the search for the best plan
+ *     swap_plan.c    what comes of a plan
+ *     swap_rules.c   what leaves by rule, where too much is held
+ *     swap_search.c  the search for the best plan
  *     swap_bound.c   what no plan can beat
  *
  * Where bytes leave and come back is a place in the *line*: the list with what is made again, but without copies.
@@ -71,13 +73,19 @@ enum fate { KEEP, SWAP, REMAKE };
 struct spot { /* in the line: the bytes are held through `out` and again from `in` on */
     int out, in;
 };
+struct way {       /* how spots are chosen */
+    double lead;   /* so many times as long as a copy takes is it held for it; 0: for its uses alone */
+    bool in_first; /* what comes back has the first claim to bytes, not what leaves */
+    double margin; /* share of the budget that stays free: addresses leave holes */
+};
 struct swap_plan {
-    enum fate *fate;   /* by candidate */
-    struct spot *spot; /* by gap */
-    double excess;     /* bytes over budgets, summed over devices; INFINITY: it cannot be placed at all */
-    double period;     /* seconds; 0 where no times are known */
-    double moved;      /* bytes copied */
-    size_t *need;      /* by device: what it takes */
+    enum fate *fate;       /* by candidate */
+    struct spot *spot;     /* by gap */
+    const struct way *way; /* that they were chosen in; NULL: one by one */
+    double excess;         /* bytes over budgets, summed over devices; INFINITY: it cannot be placed at all */
+    double period;         /* seconds; 0 where no times are known */
+    double moved;          /* bytes copied */
+    size_t *need;          /* by device: what it takes */
 };
 struct deed {                /* what a plan does about a gap; NULL where it does nothing */
     struct task *out;        /* the copy to the host */
@@ -110,11 +118,6 @@ void free_line(struct line *l);
 
 /* ---- swap_where.c ------------------------------------------------------------------------------------------------ */
 
-struct way {       /* how spots are chosen */
-    double lead;   /* so many times as long as a copy takes is it held for it; 0: for its uses alone */
-    bool in_first; /* what comes back has the first claim to bytes, not what leaves */
-    double margin; /* share of the budget that stays free: addresses leave holes */
-};
 void choose_spots(const struct survey *v, const struct line *l, struct swap_plan *p, const size_t *budget,
                   const struct way *way);
 /* [l->n] bytes that the device holds at each place, when what leaves is held for its uses alone.  The caller frees it.
@@ -131,25 +134,58 @@ struct planner {
     double bare;       /* when all is kept: the period ... */
     size_t *holes;     /* ... and by device what it takes beyond the most bytes held */
     double work, most; /* tasks tried, and how many may be */
+    uint64_t shown;    /* when the terminal was last told of that, ns ... */
+    bool told;         /* ... if it was */
+    struct swap_plan least;
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
 void close_planner(struct planner *p); /* not the survey */
+extern const double MOST_WORK;         /* tasks of all plans that are tried: a few seconds */
 struct swap_plan new_plan(const struct survey *v);
+void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from);
+struct swap_plan copy_of_plan(const struct survey *v, const struct swap_plan *p);
 void free_plan(struct swap_plan *p);
+bool is_better(const struct swap_plan *a, const struct swap_plan *b);
+/* A fate that the candidate may have: the one wished for, or else another than KEEP. */
+enum fate allowed_fate(const struct planner *p, size_t candidate, enum fate wish);
 /* Sets the plan's spots, unless `way` is NULL, and what comes of it. */
 void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
+/* The same, but its period is INFINITY when it is over budgets by more than `most` bytes. */
+void try_within(struct planner *p, struct swap_plan *plan, const struct way *way, double most);
+/* In the best way. */
+void try_fates(struct planner *p, struct swap_plan *plan, double most);
+/* Another way, if it is better for a plan that has one. */
+void try_other_ways(struct planner *p, struct swap_plan *plan);
 /* What its reader waits for comes earlier, by as long as that waited (Capuchin's rule); false: that is no better. */
 bool lead_more(struct planner *p, struct swap_plan *plan);
+/* More lead, and other spots one by one, while that is better. */
+void polish(struct planner *p, struct swap_plan *plan);
+struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
+void close_planner(struct planner *p); /* not the survey */
+/* By device: no plan needs fewer bytes than are in use at a time.  The caller frees it. */
+size_t *bytes_in_use(const struct planner *p);
+
+/* ---- swap_rules.c ------------------------------------------------------------------------------------------------ */
+
+struct rule { /* for what leaves */
+    enum fate wish;
+    bool by_cost; /* the cheapest first, else the one with the furthest next use */
+    bool state;   /* may leave too */
+};
+/* Where the device holds more than `most` bytes, something gets another fate than KEEP, while there is any. */
+void evict(const struct planner *p, struct swap_plan *plan, const struct device *d, double most,
+           const struct rule *rule);
+
+/* ---- swap_search.c ----------------------------------------------------------------------------------------------- */
+
 /* The best plan that is found for the budgets. */
 struct swap_plan find_plan(struct planner *p);
-/* No plan needs fewer bytes than are in use at a time. */
-size_t bytes_in_use(const struct planner *p, const struct device *d);
-extern const double MOST_WORK; /* tasks of all plans that are tried: a few seconds */
+/* The plan that needs the fewest bytes, on each device: `need` holds the smallest budgets that work.  Times do not
+ * matter to it.  It is the planner's. */
+const struct swap_plan *least_plan(struct planner *p);
 
 /* ---- swap_bound.c ------------------------------------------------------------------------------------------------ */
 
-/* The smallest budget of a device for which a plan is found, when the others have as much as they like. */
-size_t find_smallest(const struct planner *p, const struct device *d);
 /* Seconds that a step takes at least in these budgets. */
 double lower_bound(const struct planner *p, const size_t *budget);
 

@@ -28,7 +28,7 @@ struct swapper {
     struct forecast before; /* the list as it was */
     size_t *budget, *most;  /* by device: what the machine had before budgets were lifted */
     struct swap_plan plan;
-    size_t *smallest; /* by device: budget */
+    const size_t *smallest; /* by device: budget that works */
     double bound;
 };
 
@@ -86,7 +86,7 @@ static void close_swapper(struct swapper *w)
     close_planner(&w->planner);
     free_survey(w->survey);
     free_forecast(&w->before);
-    free(w->budget), free(w->most), free(w->smallest);
+    free(w->budget), free(w->most);
     free(w);
 }
 
@@ -236,27 +236,18 @@ _Noreturn static void refuse(struct swapper *w, const char *option)
                                 : "--device-mem");
 }
 
-static void find_smallest_budgets(struct swapper *w)
-{
-    const struct machine *m = w->step->pool->machine;
-    w->smallest = allocate((size_t)m->n_devices + 1, sizeof *w->smallest);
-    for (int d = 0; d < m->n_devices; d++)
-        w->smallest[d] = find_smallest(&w->planner, &m->device[d]);
-}
-
 /* ---- the planner's choice ---------------------------------------------------------------------------------------- */
 
 static bool run_planner(struct swapper *w, const char *option, bool must_fit, struct pass_report *r)
 {
-    find_smallest_budgets(w);
+    w->smallest = least_plan(&w->planner)->need;
     if (fits(w, w->before.need))
         return decline(w, r, "all fits");
+    bool possible = fits(w, w->smallest);
     free_plan(&w->plan);
-    w->plan = find_plan(&w->planner);
-    if (w->plan.excess > 0 && must_fit)
+    w->plan = possible ? find_plan(&w->planner) : copy_of_plan(w->survey, least_plan(&w->planner));
+    if (!fits(w, w->plan.need) && must_fit)
         refuse(w, option);
-    for (int d = 0; d < w->step->pool->machine->n_devices; d++)
-        w->smallest[d] = MIN(w->smallest[d], w->plan.need[d]);
     carry_out(w, r);
     close_swapper(w);
     return true;
@@ -267,7 +258,7 @@ bool run_recompute_auto(struct step *s, const struct costs *c, const struct wish
     struct swapper *x = open_swapper(s, c, w, 1u << MEM_ACTIVATIONS, false, true);
     if (w->swap != SWAP_AUTO)
         return run_planner(x, "--recompute auto", w->swap == SWAP_OFF, r);
-    find_smallest_budgets(x);
+    x->smallest = least_plan(&x->planner)->need;
     return decline(x, r, "--swap auto chooses what is made again");
 }
 
@@ -359,12 +350,11 @@ static bool choose_fixed(struct swapper *w)
 static bool run_fixed(struct swapper *w, struct pass_report *r)
 {
     if (!choose_fixed(w)) {
-        find_smallest_budgets(w);
+        w->smallest = least_plan(&w->planner)->need;
         return decline(w, r, "no data of that class waits for another layer or micro-batch");
     }
     try_plan(&w->planner, &w->plan, NULL);
-    w->smallest = allocate((size_t)w->step->pool->machine->n_devices + 1, sizeof *w->smallest);
-    memcpy(w->smallest, w->plan.need, (size_t)w->step->pool->machine->n_devices * sizeof *w->smallest);
+    w->smallest = w->plan.need;
     if (w->plan.excess > 0)
         refuse(w, w->wishes->swap == SWAP_LAYER ? "--swap layer" : "--swap microbatch");
     carry_out(w, r);

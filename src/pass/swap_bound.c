@@ -1,4 +1,4 @@
-/* swap_bound.c - what no plan can beat: a step's least time in a budget, and the least budget (see gaps.h).
+/* swap_bound.c - what no plan can beat: a step's least time in a budget (see gaps.h).
  *
  * The bound: a device's step is cut in two before a task at which its budget is too small.  What is over must have left
  * before, and comes back behind, or is made again; the two parts follow one another, so their least times add up.  It
@@ -10,33 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the smallest budget ----------------------------------------------------------------------------------------- */
-
-size_t find_smallest(const struct planner *p, const struct device *d)
-{
-    const struct survey *v = p->survey;
-    struct planner q = open_planner(p->survey, p->budget, p->swap, p->remake);
-    struct swap_plan plan = new_plan(v);
-    try_plan(&q, &plan, NULL);
-    size_t low = bytes_in_use(p, d), high = plan.need[d->index];
-    free_plan(&plan);
-    q.any = true;
-    for (int i = 0; i < v->step->pool->machine->n_devices; i++)
-        q.budget[i] = (size_t)1 << 50;
-    for (int i = 0; i < 10 && low < high; i++) {
-        q.work = 0, q.most = MOST_WORK / 10;
-        q.budget[d->index] = i ? low + (high - low) / 2 : low;
-        plan = find_plan(&q);
-        if (plan.excess == 0)
-            high = plan.need[d->index];
-        else
-            low = q.budget[d->index] + 1;
-        free_plan(&plan);
-    }
-    close_planner(&q);
-    return high;
-}
 
 /* ---- the bound --------------------------------------------------------------------------------------------------- */
 

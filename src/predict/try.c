@@ -70,7 +70,13 @@ static void note_times(struct forecast *f, const struct simulation *sim)
     }
 }
 
-struct forecast try_and_look(const struct step *s, const struct costs *c, simulation_look *look, void *context)
+struct eyes { /* who sees what while a list is tried */
+    forecast_check *goes_on;
+    simulation_look *look;
+    void *context;
+};
+
+static struct forecast try_draft(const struct step *s, const struct costs *c, const struct eyes *eyes)
 {
     struct forecast f = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
@@ -78,24 +84,33 @@ struct forecast try_and_look(const struct step *s, const struct costs *c, simula
     struct spot *spots = save_spots(s->pool);
     f.n = draft->n;
     f.why_not = place(s->pool, &draft, 1, true);
-    if (!f.why_not)
+    note_memory(&f, draft);
+    if (!f.why_not && (!eyes->goes_on || eyes->goes_on(eyes->context, &f)) && has_times(draft, c)) {
         depend(draft, true);
-    if (!f.why_not && has_times(draft, c))
         f.why_not = simulate(draft, c, &sim);
+    }
     if (sim) {
         note_times(&f, sim);
-        look(context, sim);
+        if (eyes->look)
+            eyes->look(eyes->context, sim);
         free_simulation(sim);
     }
-    note_memory(&f, draft);
     restore_spots(s->pool, spots);
     free_draft(draft);
     return f;
 }
 
-static void look_away(void *context, const struct simulation *sim) { (void)context, (void)sim; }
+struct forecast try_step(const struct step *s, const struct costs *c) { return try_draft(s, c, &(struct eyes){0}); }
 
-struct forecast try_step(const struct step *s, const struct costs *c) { return try_and_look(s, c, look_away, NULL); }
+struct forecast try_and_look(const struct step *s, const struct costs *c, simulation_look *look, void *context)
+{
+    return try_draft(s, c, &(struct eyes){.look = look, .context = context});
+}
+
+struct forecast try_while(const struct step *s, const struct costs *c, forecast_check *goes_on, void *context)
+{
+    return try_draft(s, c, &(struct eyes){.goes_on = goes_on, .context = context});
+}
 
 void free_forecast(struct forecast *f)
 {
