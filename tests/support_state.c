@@ -201,7 +201,7 @@ float *fill_payload(const struct stored *x, size_t payload, uint64_t seed)
 {
     const struct snap_payload *p = &x->plan.payload[payload];
     float *out = allocate((size_t)p->bytes, 1);
-    memset(out, 0xff, (size_t)p->bytes);
+    memset(out, 0x55, (size_t)p->bytes);
     for (size_t i = 0; i < x->pieces->n; i++)
         for (size_t k = 0; k < p->n; k++)
             if (p->part[k].unit == x->pieces->tensor[i].unit && p->part[k].role == x->pieces->tensor[i].role)

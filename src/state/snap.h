@@ -101,8 +101,8 @@ void close_snap(struct snap *s); /* what was begun and not committed is dropped 
 /* A slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is dropped. */
 int snap_begin(struct snap *s, uint32_t iteration);
 /* Payload `payload` of that slot's iteration: hashed, written, and on its way to the disk.  Errors are remembered; once
- * more is allowed. */
-void snap_write(struct snap *s, int slot, size_t payload, const void *bytes);
+ * more is allowed.  false: a value in it is not finite, and the iteration must be dropped. */
+bool snap_write(struct snap *s, int slot, size_t payload, const void *bytes);
 /* When all payloads are written: the commit page, then a flush.  false: the file has failed; a warning says so once,
  * and nothing of this iteration is acknowledged. */
 struct snap_times {
