@@ -147,7 +147,8 @@ static void add_payload(struct stored *x, size_t *cap, int rank, int unit, struc
 
 struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves)
 {
-    struct stored x = {outline_model(c, mesh), cut_state(c, mesh), {c, mesh, slots, 8, NULL, 0}};
+    struct stored x = {
+        outline_model(c, mesh), cut_state(c, mesh), {.config = c, .mesh = mesh, .slots = slots, .batch = 8}};
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < x.model->params->n_units; u++) {

@@ -3,7 +3,7 @@
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
  *     snap_begin    a slot that neither the newest written commit, nor the newest durable one, nor an iteration under
- *                   way holds; none: this iteration is dropped
+ *                   way holds; none: this iteration is dropped, or waits for one (--snapshot-wait)
  *     snap_write    a piece at a time: are its values finite, its hash, and a write to the slot
  *     snap_commit   the commit page, into the page that the newest commit is not on      [lasts through a kill]
  *                   fdatasync, of payloads and page at once                              [and through a power cut]
@@ -55,7 +55,9 @@ struct snap {
     int fd, direct;        /* the same file, the second past the page cache; -1: not to be had */
     struct writer *beside; /* the file has not its name yet, */
     int old;               /* which is this file's, locked; -1: none */
+    bool wait;
     pthread_mutex_t committing, lock;
+    pthread_cond_t freed; /* a slot, perhaps; or the file has failed */
     /* under the lock */
     struct held_slot slot[MAX_SLOTS + 1]; /* from 1 on */
     int written, durable;                 /* slots of the newest commits; 0: none */
@@ -286,13 +288,16 @@ static void open_file(void *opening)
 
 struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan, struct snap **out)
 {
-    CHECK(plan->slots >= 1 && plan->slots <= MAX_SLOTS && plan->n, "%d slots of %zu payloads", plan->slots, plan->n);
+    CHECK(plan->slots > plan->wait && plan->slots <= MAX_SLOTS && plan->n, "%d slots of %zu payloads", plan->slots,
+          plan->n);
     struct snap *s = *out = allocate(1, sizeof *s);
     struct opening o = {.s = s, .plan = plan};
-    *s = (struct snap){.path = copy_string(path), .file = describe(path, c), .batch = plan->batch, .page = -1};
+    *s = (struct snap){
+        .path = copy_string(path), .file = describe(path, c), .batch = plan->batch, .wait = plan->wait, .page = -1};
     s->fd = s->direct = s->old = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->committing, NULL);
+    pthread_cond_init(&s->freed, NULL);
     for (int k = 1; k <= plan->slots; k++) {
         s->slot[k].hashes = allocate(plan->n, sizeof *s->slot[k].hashes);
         s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
@@ -321,6 +326,7 @@ void close_snap(struct snap *s)
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->committing);
+    pthread_cond_destroy(&s->freed);
     free(s->path), free(s);
 }
 
@@ -340,6 +346,7 @@ static void give_up(struct snap *s, const char *what, const char *why)
     bool first = !s->failed;
     uint32_t newest = s->counts.newest;
     s->failed = true;
+    pthread_cond_broadcast(&s->freed);
     pthread_mutex_unlock(&s->lock);
     char *kept = newest ? format_string("iteration %u is its last", newest) : copy_string("it has none of this run");
     if (first)
@@ -362,13 +369,20 @@ static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint6
     return true;
 }
 
+static int free_slot(const struct snap *s)
+{
+    for (int k = 1; k <= s->file->snapshot->slots && !s->failed; k++)
+        if (!s->slot[k].taken && k != s->written && k != s->durable)
+            return k;
+    return 0;
+}
+
 int snap_begin(struct snap *s, uint32_t iteration)
 {
-    int slot = 0;
+    int slot;
     pthread_mutex_lock(&s->lock);
-    for (int k = 1; k <= s->file->snapshot->slots && !slot && !s->failed; k++)
-        if (!s->slot[k].taken && k != s->written && k != s->durable)
-            slot = k;
+    while (!(slot = free_slot(s)) && s->wait && !s->failed)
+        pthread_cond_wait(&s->freed, &s->lock);
     if (slot) {
         s->slot[slot].taken = true;
         s->slot[slot].iteration = iteration;
@@ -429,6 +443,7 @@ void snap_drop(struct snap *s, int slot)
     pthread_mutex_lock(&s->lock);
     s->slot[slot].taken = false;
     s->counts.dropped++;
+    pthread_cond_broadcast(&s->freed);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -475,6 +490,7 @@ static void note_durable(struct snap *s, int slot, uint64_t begin)
 {
     pthread_mutex_lock(&s->lock);
     s->durable = slot;
+    pthread_cond_broadcast(&s->freed);
     s->counts.stored++;
     s->counts.newest = s->slot[slot].iteration;
     s->counts.ns += now_ns() - begin;

@@ -217,8 +217,11 @@ void open_snapshots(struct trainer *t, uint32_t step)
         return;
     struct snapshots *s = allocate(1, sizeof *s);
     struct checkpoint *c = describe_training(t, step);
-    s->plan =
-        (struct snap_plan){.config = &t->config, .mesh = &t->mesh, .slots = (int)o->snapshot_slots, .batch = t->batch};
+    s->plan = (struct snap_plan){.config = &t->config,
+                                 .mesh = &t->mesh,
+                                 .slots = (int)o->snapshot_slots,
+                                 .batch = t->batch,
+                                 .wait = o->snapshot_wait};
     s->slot = allocate((size_t)s->plan.slots, sizeof *s->slot);
     s->reported = step;
     s->bad_step = UINT32_MAX;
