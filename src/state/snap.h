@@ -84,6 +84,8 @@ bool is_snapshot(const char *path); /* a file with a superblock, or one that a r
 /* Recovered; or, with newest.slot 0, without a whole commit, and then its pieces are of no slot. */
 struct checkpoint *read_snapshot(const char *path);
 struct checkpoint *open_snapshot(const char *path); /* fails when there is none */
+/* Fails when another iteration was committed since it was opened: a run may be writing the slot that is read. */
+void expect_untouched(const struct snapshot *s, struct reader *r);
 
 /* ---- snap.c: writing -------------------------------------------------------------------------------------------- */
 
