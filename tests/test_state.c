@@ -505,12 +505,30 @@ static void test_links_are_not_followed(void **state)
 enum { HALF = 2 };
 #define TRAIN "--model tiny --layers 4 --batch 12 --val-share 0 --steps 4 "
 
+/* Parameters of a unit begin on multiples of UNIT_ALIGN; what lies between them is never updated to anything. */
+static void expect_zeros_between(const struct model *m)
+{
+    for (int u = 0; u < m->params->n_units && m->mesh->tp == 1 && m->mesh->zero == 0; u++) {
+        struct tensor *moment = m->replica[0].m[u];
+        float *values = allocate(m->params->unit[u].elements, sizeof *values);
+        if (moment)
+            read_tensor(moment, values);
+        for (int i = m->params->unit[u].first; i < m->params->unit[u].first + m->params->unit[u].n; i++) {
+            const struct param *p = &m->params->param[i];
+            size_t n = (size_t)(p->shape[0] * p->shape[1]);
+            for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)
+                assert_true(values[p->offset + k] == 0);
+        }
+        free(values);
+    }
+}
+
 static struct trainer *start(const char *words)
 {
     struct settings *s = settings_of(words);
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
     if (s->resume)
-        load_checkpoint(t->model, s->source.checkpoint);
+        load_checkpoint(t->model, s->source.checkpoint), expect_zeros_between(t->model);
     else
         init_random(t->model, (uint64_t)s->seed);
     return t;
