@@ -167,9 +167,9 @@ static void walk_tensor(void *walk)
     struct copies plan = plan_copies(s.t, &m, w->c->path);
     must(prove_copies(&plan));
     for (size_t i = 0; i < plan.n; i++) {
-        char *into = w->values ? (char *)(w->values + plan.copy[i].to_at) : NULL;
-        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, into += into ? n : 0)
-            n = take_into(&s, plan.copy[i].from, left, into);
+        size_t to = ELEMENT_BYTES * plan.copy[i].to_at;
+        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, to += n)
+            n = take_into(&s, plan.copy[i].from, left, w->values ? (char *)w->values + to : NULL);
     }
     w->bytes = s.bytes;
     free_copies(&plan);

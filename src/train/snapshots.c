@@ -94,17 +94,16 @@ static struct snap_part part_stored_by(const struct trainer *t, const struct tas
     };
 }
 
-/* What a persist task stores: its copies stand before it. */
+/* What a persist task stores: its copies stand right before it. */
 static struct snap_payload payload_of(const struct trainer *t, const struct task *persist)
 {
     const struct tensor *buffer = persist->access[0].tensor;
     struct snap_payload p = {.bytes = buffer->bytes};
-    size_t cap = 0;
-    for (size_t i = 0; i < persist->index; i++) {
-        const struct task *copy = t->train->task[i];
-        if (copy->slot && copy->copy && copy->access[0].tensor->root == buffer)
-            *APPEND(p.part, p.n, cap) = part_stored_by(t, copy);
-    }
+    size_t cap = 0, first = persist->index;
+    while (first > 0 && t->train->task[first - 1]->copy && t->train->task[first - 1]->access[0].tensor->root == buffer)
+        first--;
+    for (size_t i = first; i < persist->index; i++)
+        *APPEND(p.part, p.n, cap) = part_stored_by(t, t->train->task[i]);
     return p;
 }
 
