@@ -133,7 +133,7 @@ fuzz: ## mutated files of all formats through the readers under ASan: a minute, 
 	@ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096 \
 	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(SEED)
 
-FUZZERS = safetensors manifest shard llmc profile
+FUZZERS = safetensors manifest shard snapshot llmc profile
 fuzzers: ## libFuzzer (clang) on the readers of what is trusted least: a minute each, or SECONDS=, FUZZERS='manifest shard'
 	@clang --version >/dev/null 2>&1 || { echo "make fuzzers needs clang with libFuzzer: apt install clang"; exit 1; }
 	+@$(MAKE) --no-print-directory BUILD=build/fuzzers CC=clang WERROR= OPTIMISE='-O1 -g $(FUZZING)' \

@@ -7,10 +7,12 @@
  * problem; what it had allocated by then is freed here, so that memory lasts.  A reader that accepts must free its own:
  * libFuzzer looks for leaks.  Corpora begin with what the project's own writers write.
  */
+#include "../src/state/snap.h"
 #include "support_state.h"
 
 #include <fcntl.h>
 #include <sanitizer/allocator_interface.h>
+#include <sys/mman.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
@@ -69,7 +71,14 @@ static void try_reader(void (*read)(void *), void *argument)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static char *folder, *input; /* on a file system in memory, where there is one */
+static char *folder; /* on a file system in memory, where there is one */
+static char input[32];
+static int memory; /* the file of that name, which no file system has */
+
+static void put_input(const void *bytes, size_t n)
+{
+    CHECK(ftruncate(memory, 0) == 0 && pwrite(memory, bytes, n, 0) == (ssize_t)n, "cannot write %s", input);
+}
 
 static void put_file(const char *path, const char *head, const void *bytes, size_t n)
 {
@@ -122,7 +131,7 @@ static void read_safetensors(void *path) { read_all_tensors(path); }
 
 static void fuzz_safetensors(const uint8_t *bytes, size_t n)
 {
-    put_file(input, "", bytes, n);
+    put_input(bytes, n);
     try_reader(read_safetensors, input);
 }
 
@@ -132,28 +141,42 @@ enum { HASH_LINE = 28, MOST_ELEMENTS = 1 << 16 };
 
 static void seed_manifest(const char *corpus) { add_states(corpus, MANIFEST, HASH_LINE); }
 
-static void read_description(void *path)
+struct block {
+    char *bytes;
+    size_t n;
+};
+
+/* With the line of its hash in front. */
+static struct block manifest_of(const void *bytes, size_t n)
 {
-    struct checkpoint *c = read_manifest(path);
+    struct block t = {malloc(HASH_LINE + n + 1), HASH_LINE + n};
+    snprintf(t.bytes, HASH_LINE + 1, "{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(bytes, n, 0));
+    memcpy(t.bytes + HASH_LINE, bytes, n);
+    t.bytes[t.n] = '\0';
+    return t;
+}
+
+static void read_description(void *text)
+{
+    const struct block *input_text = text;
+    struct checkpoint *c = parse_manifest("input", input_text->bytes, input_text->n, NULL);
     for (size_t i = 0; i < c->pieces->n; i++) {
         const struct kept_tensor *t = &c->pieces->tensor[i];
         if (tensor_elements(t) > MOST_ELEMENTS) /* no file has them: read_checkpoint() would say so */
             continue;
-        struct copies p = plan_copies(t, t, path);
+        struct copies p = plan_copies(t, t, "input");
         must(prove_copies(&p));
         free_copies(&p);
     }
-    json_decref(tensors_json(c->pieces, true));
+    json_decref(tensors_json(c));
     free_checkpoint(c);
 }
 
 static void fuzz_manifest(const uint8_t *bytes, size_t n)
 {
-    char head[HASH_LINE + 1], *path = format_string("%s/" MANIFEST, folder);
-    snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(bytes, n, 0));
-    put_file(path, head, bytes, n);
-    free(path);
-    try_reader(read_description, folder);
+    struct block t = manifest_of(bytes, n);
+    try_reader(read_description, &t);
+    free(t.bytes);
 }
 
 /* ---- a rank's file, whose size the manifest has ------------------------------------------------------------------ */
@@ -180,11 +203,86 @@ static void read_shards(void *path)
 static void fuzz_shard(const uint8_t *bytes, size_t n)
 {
     char *rank = rank_file(shards, 0), *manifest = format_string("%s/" MANIFEST, shards->path);
-    if (shards->bytes[0] != n)
-        shards->bytes[0] = n, write_manifest(shards, manifest);
+    if (shards->bytes[0] != n) {
+        shards->bytes[0] = n;
+        char *text = manifest_text(shards);
+        put_file(manifest, "", text, strlen(text));
+        free(text);
+    }
     put_file(rank, "", bytes, n);
     free(rank), free(manifest);
     try_reader(read_shards, shards->path);
+}
+
+/* ---- snapshot files: superblock, commit pages and manifest, with hashes that fit, before the slots of a seed -------
+ */
+
+enum { STORED_SEEDS = 4, SUPER = 64, COMMIT = 512, FRONT = 1 + SUPER + 2 * COMMIT, MOST_PAYLOADS = 1000 };
+static struct block slots[STORED_SEEDS];
+
+static void seed_snapshot(const char *corpus)
+{
+    for (int i = 0; i < STORED_SEEDS; i++) {
+        struct snapshot s;
+        char *path = format_string("%s/stored-%d", folder, i), *seed = format_string("%s/stored-%d", corpus, i);
+        struct mesh m = mesh_of(&model, 1 + i % 2, 1, 1 + i / 2, 3 * (i % 2));
+        write_snapshot(path, &model, &m, i % 2, 2);
+        slots[i].bytes = read_whole(path, &slots[i].n);
+        CHECK(!parse_superblock(&s, slots[i].bytes, slots[i].n), "%s cannot be read", path);
+        size_t n = (size_t)s.manifest_bytes - HASH_LINE;
+        char *bytes = allocate(FRONT + n, 1);
+        bytes[0] = (char)i;
+        memcpy(bytes + 1, slots[i].bytes, SUPER);
+        for (int k = 0; k < 2; k++)
+            memcpy(bytes + 1 + SUPER + k * COMMIT, slots[i].bytes + commit_at(&s, k), COMMIT);
+        memcpy(bytes + FRONT, slots[i].bytes + s.manifest_at + HASH_LINE, n);
+        put_file(seed, "", bytes, FRONT + n);
+        slots[i].n -= s.slots_at;
+        memmove(slots[i].bytes, slots[i].bytes + s.slots_at, slots[i].n);
+        free(bytes), free(path), free(seed);
+        free_mesh(&m);
+    }
+}
+
+static void read_stored(void *path)
+{
+    uint64_t bytes = 0;
+    struct checkpoint *c = open_snapshot(path);
+    for (size_t i = 0; i < c->pieces->n; i++)
+        must(verify_tensor(c, i, &bytes));
+    free_checkpoint(c);
+}
+
+static void put_hashed(char *at, const void *bytes, size_t n, size_t page)
+{
+    memcpy(at, bytes, n);
+    uint64_t hash = hash_bytes(at, page - 8, 0);
+    memcpy(at + page - 8, &hash, 8);
+}
+
+static void fuzz_snapshot(const uint8_t *bytes, size_t n)
+{
+    uint32_t payloads;
+    if (n < FRONT)
+        return;
+    memcpy(&payloads, bytes + 1 + 44, 4);
+    const struct block *behind = &slots[bytes[0] % STORED_SEEDS];
+    struct block manifest = manifest_of(bytes + FRONT, n - FRONT);
+    size_t page = round_up(64 + 8 * (size_t)MIN(payloads, MOST_PAYLOADS) + 8, SNAP_PAGE), at = 2 * SNAP_PAGE + 2 * page,
+           slots_at = round_up(at + manifest.n, SNAP_PAGE);
+    uint64_t all = slots_at + behind->n, hash = hash_bytes(manifest.bytes, manifest.n, 0), length = manifest.n;
+    char super[SUPER], *file = allocate(all, 1);
+    memcpy(super, bytes + 1, SUPER);
+    memcpy(super + 16, &all, 8), memcpy(super + 48, &length, 8), memcpy(super + 56, &hash, 8);
+    for (size_t k = 0; k < 2; k++) {
+        put_hashed(file + k * SNAP_PAGE, super, SUPER, SNAP_PAGE);
+        put_hashed(file + 2 * SNAP_PAGE + k * page, bytes + 1 + SUPER + k * COMMIT, COMMIT, page);
+    }
+    memcpy(file + at, manifest.bytes, manifest.n);
+    memcpy(file + slots_at, behind->bytes, behind->n);
+    put_input(file, all);
+    free(file), free(manifest.bytes);
+    try_reader(read_stored, input);
 }
 
 /* ---- llm.c ------------------------------------------------------------------------------------------------------- */
@@ -194,11 +292,12 @@ static void seed_llmc(const char *corpus)
     char *state = state_of(0);
     int32_t shard[LLMC_HEADER_BYTES / 4 + 4] = {LLMC_TOKENS_MAGIC, 1, 8};
     struct checkpoint *c = open_checkpoint(state);
-    export_llmc(c, input);
-    add_seed(corpus, input, 0);
-    put_file(input, "", shard, sizeof shard);
-    add_seed(corpus, input, 0);
-    free_checkpoint(c), free(state);
+    char *path = format_string("%s/llmc", folder);
+    export_llmc(c, path);
+    add_seed(corpus, path, 0);
+    put_file(path, "", shard, sizeof shard);
+    add_seed(corpus, path, 0);
+    free_checkpoint(c), free(state), free(path);
 }
 
 static void read_llmc(void *path)
@@ -224,7 +323,7 @@ static void read_plain_tokens(void *path)
 
 static void fuzz_llmc(const uint8_t *bytes, size_t n)
 {
-    put_file(input, "", bytes, n);
+    put_input(bytes, n);
     try_reader(read_llmc, input);
     try_reader(read_tokens, input);
     try_reader(read_plain_tokens, input);
@@ -242,7 +341,7 @@ static void read_profile(void *path) { free_costs(read_costs(path)); }
 
 static void fuzz_profile(const uint8_t *bytes, size_t n)
 {
-    put_file(input, "", bytes, n);
+    put_input(bytes, n);
     try_reader(read_profile, input);
 }
 
@@ -256,6 +355,7 @@ static const struct target {
     {"safetensors", seed_safetensors, fuzz_safetensors},
     {"manifest", seed_manifest, fuzz_manifest},
     {"shard", seed_shard, fuzz_shard},
+    {"snapshot", seed_snapshot, fuzz_snapshot},
     {"llmc", seed_llmc, fuzz_llmc},
     {"profile", seed_profile, fuzz_profile},
 };
@@ -280,7 +380,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     folder = copy_string(access("/dev/shm", W_OK) == 0 ? "/dev/shm/yard-XXXXXX" : "/tmp/yard-XXXXXX");
     CHECK(mkdtemp(folder), "cannot make %s", folder);
     atexit(remove_all);
-    input = format_string("%s/input", folder);
+    memory = memfd_create("input", 0);
+    snprintf(input, sizeof input, "/proc/self/fd/%d", memory);
     char *corpus = format_string("build/fuzzers/corpus/%s", name);
     make_folder(corpus);
     target->seed(corpus);

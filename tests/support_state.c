@@ -147,7 +147,8 @@ static void add_payload(struct stored *x, size_t *cap, int rank, int unit, struc
 
 struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves)
 {
-    struct stored x = {outline_model(c, mesh), cut_state(c, mesh), {c, mesh, slots, 8, NULL, 0}};
+    struct stored x = {
+        outline_model(c, mesh), cut_state(c, mesh), {.config = c, .mesh = mesh, .slots = slots, .batch = 8}};
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < x.model->params->n_units; u++) {
@@ -201,7 +202,7 @@ float *fill_payload(const struct stored *x, size_t payload, uint64_t seed)
 {
     const struct snap_payload *p = &x->plan.payload[payload];
     float *out = allocate((size_t)p->bytes, 1);
-    memset(out, 0xff, (size_t)p->bytes);
+    memset(out, 0x55, (size_t)p->bytes);
     for (size_t i = 0; i < x->pieces->n; i++)
         for (size_t k = 0; k < p->n; k++)
             if (p->part[k].unit == x->pieces->tensor[i].unit && p->part[k].role == x->pieces->tensor[i].role)

@@ -4,6 +4,7 @@
 #include "child.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 
 /* ---- errors and memory ------------------------------------------------------------------------------------------ */
@@ -19,8 +20,8 @@ static void fail_again(void *unused)
 static void fail_with_cleanups(void *unused)
 {
     (void)unused;
-    struct cleanup first = {say_cleanup, "first", NULL}, last = {say_cleanup, "last", NULL},
-                   cancelled = {say_cleanup, "cancelled", NULL};
+    struct cleanup first = {.run = say_cleanup, .argument = "first"}, last = {.run = say_cleanup, .argument = "last"},
+                   cancelled = {.run = say_cleanup, .argument = "cancelled"};
     on_fail(&first);
     on_fail(&cancelled);
     on_fail(&last);
@@ -30,7 +31,7 @@ static void fail_with_cleanups(void *unused)
 
 static void fail_in_cleanup(void *unused)
 {
-    struct cleanup again = {fail_again, NULL, NULL};
+    struct cleanup again = {.run = fail_again};
     on_fail(&again);
     fail_with_cleanups(unused);
 }
@@ -49,20 +50,53 @@ static void count_cleanup(void *count) { ++*(int *)count; }
 
 static void fail_in_depth(void *count)
 {
-    struct cleanup c = {count_cleanup, count, NULL};
+    struct cleanup c = {.run = count_cleanup, .argument = count};
     on_fail(&c);
     fail(EXIT_IO, "no %s", "luck");
 }
 
 static void attempt_in_depth(void *count)
 {
-    struct cleanup c = {count_cleanup, count, NULL};
+    struct cleanup c = {.run = count_cleanup, .argument = count};
     on_fail(&c);
     struct problem *p = attempt(fail_in_depth, count);
     assert_string_equal(p->sentence, "no luck");
     free(p);
     assert_int_equal(*(int *)count, 1); /* what was registered before is kept */
     fail(EXIT_USAGE, "again");
+}
+
+static struct cleanup of_another, of_an_inner;
+
+static void *register_cleanup(void *cleanup)
+{
+    on_fail(cleanup);
+    return NULL;
+}
+
+static void do_register(void *cleanup) { register_cleanup(cleanup); }
+
+static void fail_beside_another(void *unused)
+{
+    (void)unused;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, register_cleanup, &of_another), 0);
+    pthread_join(other, NULL);
+    assert_null(attempt(do_register, &of_an_inner));
+    fail(EXIT_IO, "no luck");
+}
+
+/* What another thread registers meanwhile is its own; what an attempt within left behind is ours. */
+static void test_an_attempt_cleans_up_its_own(void **state)
+{
+    (void)state;
+    int count = 0, theirs = 0;
+    of_an_inner = (struct cleanup){.run = count_cleanup, .argument = &count};
+    of_another = (struct cleanup){.run = count_cleanup, .argument = &theirs};
+    free(attempt(fail_beside_another, NULL));
+    assert_int_equal(count, 1);
+    assert_int_equal(theirs, 0);
+    cancel_on_fail(&of_another);
 }
 
 static void must_not(void *unused)
@@ -607,6 +641,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fail_cleans_up_in_reverse),
         cmocka_unit_test(test_attempt),
+        cmocka_unit_test(test_an_attempt_cleans_up_its_own),
         cmocka_unit_test(test_check_prints_both_values_and_aborts),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_append_zeroes_each_new_element),

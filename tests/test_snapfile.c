@@ -723,6 +723,42 @@ static void test_what_was_found_stays(void **state)
     }
 }
 
+static void read_first(void *checkpoint)
+{
+    float values[512];
+    const struct checkpoint *c = checkpoint;
+    assert_true(tensor_elements(&c->pieces->tensor[0]) <= COUNT(values));
+    read_kept(c, 0, values);
+}
+
+/* Between opening and reading a run may store another iteration: what is read may then be of that. */
+static void test_who_reads_notices_a_writer(void **state)
+{
+    (void)state;
+    struct snapshot s;
+    struct snap *snap;
+    struct image x = make_image(temp_path("busy.snap"), &s);
+    struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
+    struct stored stored = store_of(&sizes, &m, 2, false);
+    struct checkpoint d = description(json_pack("{s:s}", "mesh", ""), 2, 1), *c = open_snapshot(x.path);
+    read_first(c);
+    must(open_snap(x.path, &d, &stored.plan, &snap));
+    assert_int_equal(snap_begin(snap, 3), 1);
+    float *bytes = fill_payload(&stored, 0, 9);
+    snap_write(snap, 1, 0, bytes);
+    read_first(c); /* it is of the other slot */
+    snap_drop(snap, 1);
+    store_iteration(snap, &stored, 3, 1);
+    struct problem *p = attempt(read_first, c);
+    assert_true(p && p->code == EXIT_FAILED && strstr(p->sentence, "was written while it was read"));
+    close_snap(snap);
+    free(p), free(bytes), free(x.bytes), free(s.payload);
+    free_checkpoint(c);
+    json_decref(d.options);
+    free_stored(&stored);
+    free_mesh(&m);
+}
+
 static void test_other_lengths_are_refused(void **state)
 {
     (void)state;
@@ -882,11 +918,12 @@ static void test_bandwidth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_comes_back),         cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_lives_end_at_any_moment),   cmocka_unit_test(test_every_call_may_fail),
-        cmocka_unit_test(test_every_bit_matters),         cmocka_unit_test(test_what_was_found_stays),
-        cmocka_unit_test(test_other_lengths_are_refused), cmocka_unit_test(test_the_command_names_the_payload),
-        cmocka_unit_test(test_the_command_takes_it),      cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_stored_comes_back),          cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_lives_end_at_any_moment),    cmocka_unit_test(test_every_call_may_fail),
+        cmocka_unit_test(test_every_bit_matters),          cmocka_unit_test(test_what_was_found_stays),
+        cmocka_unit_test(test_other_lengths_are_refused),  cmocka_unit_test(test_the_command_names_the_payload),
+        cmocka_unit_test(test_the_command_takes_it),       cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_who_reads_notices_a_writer),
     };
     cmocka_set_test_filter(getenv("YARD_BENCH") ? "test_bandwidth" : NULL);
     return cmocka_run_group_tests_name("snapfile", tests, NULL, NULL);

@@ -505,12 +505,30 @@ static void test_links_are_not_followed(void **state)
 enum { HALF = 2 };
 #define TRAIN "--model tiny --layers 4 --batch 12 --val-share 0 --steps 4 "
 
+/* Parameters of a unit begin on multiples of UNIT_ALIGN; what lies between them is never updated to anything. */
+static void expect_zeros_between(const struct model *m)
+{
+    for (int u = 0; u < m->params->n_units && m->mesh->tp == 1 && m->mesh->zero == 0; u++) {
+        struct tensor *moment = m->replica[0].m[u];
+        float *values = allocate(m->params->unit[u].elements, sizeof *values);
+        if (moment)
+            read_tensor(moment, values);
+        for (int i = m->params->unit[u].first; i < m->params->unit[u].first + m->params->unit[u].n; i++) {
+            const struct param *p = &m->params->param[i];
+            size_t n = (size_t)(p->shape[0] * p->shape[1]);
+            for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)
+                assert_true(values[p->offset + k] == 0);
+        }
+        free(values);
+    }
+}
+
 static struct trainer *start(const char *words)
 {
     struct settings *s = settings_of(words);
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
     if (s->resume)
-        load_checkpoint(t->model, s->source.checkpoint);
+        load_checkpoint(t->model, s->source.checkpoint), expect_zeros_between(t->model);
     else
         init_random(t->model, (uint64_t)s->seed);
     return t;
@@ -810,6 +828,34 @@ static void test_the_commands(void **state)
     free(bytes), free(file), free(a), free(b), free(bin), free(hf);
 }
 
+/* Of a folder all are verified; others go on from the newest that is complete, with a warning. */
+static void test_a_folder_is_verified_whole(void **state)
+{
+    (void)state;
+    size_t n;
+    char *folder = copy_string(temp_path("several")), *file = format_string("%s/step-2/rank-0.safetensors", folder);
+    struct config c = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
+    struct mesh m = mesh_of(&c, 1, 1, 1, 0);
+    make_folder(folder);
+    for (uint32_t step = 1; step <= 3; step++) {
+        char *path = format_string("%s/step-%u", folder, step);
+        write_random_state(path, &c, &m, step, 1, step);
+        free(path);
+    }
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 0, "step-1: sound");
+    expect_ckpt("ckpt verify --json '%s'%s", folder, "", 0, "\"step\": 3");
+    char *bytes = read_whole(file, &n);
+    bytes[n - 1] ^= 1;
+    write_text(file, bytes, n);
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "step-2/rank-0.safetensors is damaged: tensor");
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "step-1: sound");
+    write_text(file, bytes, n - 1);
+    expect_ckpt("ckpt verify '%s'%s", folder, "", 1, "it is cut short");
+    expect_ckpt("ckpt ls '%s'%s", folder, "", 0, "is passed over");
+    free(bytes), free(file), free(folder);
+    free_mesh(&m);
+}
+
 /* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
 static void test_nothing_else_is_replaced(void **state)
 {
@@ -899,16 +945,27 @@ int main(int argc, char **argv)
     (void)argc;
     this_test = argv[0];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_cover_each_tensor_once),  cmocka_unit_test(test_attention_is_cut_by_heads),
-        cmocka_unit_test(test_wrong_plans_are_refused),        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
-        cmocka_unit_test(test_resharded_and_back_is_the_same), cmocka_unit_test(test_large_tensors_are_streamed),
-        cmocka_unit_test(test_the_manifest_is_read_strictly),  cmocka_unit_test(test_flipped_bits_are_found),
-        cmocka_unit_test(test_other_lengths_are_found),        cmocka_unit_test(test_the_newest_is_of_the_last_session),
-        cmocka_unit_test(test_links_are_not_followed),         cmocka_unit_test(test_the_commands),
-        cmocka_unit_test(test_nothing_else_is_replaced),       cmocka_unit_test(test_exports_agree),
-        cmocka_unit_test(test_a_head_of_its_own_is_exported),  cmocka_unit_test(test_the_command_line_resumes),
-        cmocka_unit_test(test_a_folder_is_one_run_s),          cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
-        cmocka_unit_test(test_any_mesh_loads_any_other),       cmocka_unit_test(test_the_strategy_is_rescaled),
+        cmocka_unit_test(test_pieces_cover_each_tensor_once),
+        cmocka_unit_test(test_attention_is_cut_by_heads),
+        cmocka_unit_test(test_wrong_plans_are_refused),
+        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
+        cmocka_unit_test(test_resharded_and_back_is_the_same),
+        cmocka_unit_test(test_large_tensors_are_streamed),
+        cmocka_unit_test(test_the_manifest_is_read_strictly),
+        cmocka_unit_test(test_flipped_bits_are_found),
+        cmocka_unit_test(test_other_lengths_are_found),
+        cmocka_unit_test(test_the_newest_is_of_the_last_session),
+        cmocka_unit_test(test_links_are_not_followed),
+        cmocka_unit_test(test_the_commands),
+        cmocka_unit_test(test_a_folder_is_verified_whole),
+        cmocka_unit_test(test_nothing_else_is_replaced),
+        cmocka_unit_test(test_exports_agree),
+        cmocka_unit_test(test_a_head_of_its_own_is_exported),
+        cmocka_unit_test(test_the_command_line_resumes),
+        cmocka_unit_test(test_a_folder_is_one_run_s),
+        cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
+        cmocka_unit_test(test_any_mesh_loads_any_other),
+        cmocka_unit_test(test_the_strategy_is_rescaled),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
 }

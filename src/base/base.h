@@ -40,6 +40,7 @@ void print_line(FILE *out, const char *format, ...) PRINTF_LIKE(2, 3);
 struct cleanup {
     void (*run)(void *);
     void *argument;
+    const void *attempt; /* in which it was registered */
     struct cleanup *next;
 };
 void on_fail(struct cleanup *c);

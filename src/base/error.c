@@ -55,9 +55,17 @@ void note(const char *format, ...)
     va_end(arguments);
 }
 
+struct attempt { /* under way on this thread */
+    jmp_buf back;
+    struct problem *problem;
+    struct attempt *outer;
+};
+static _Thread_local struct attempt *attempting;
+
 void on_fail(struct cleanup *c)
 {
     pthread_mutex_lock(&cleanups_lock);
+    c->attempt = attempting;
     c->next = cleanups;
     cleanups = c;
     pthread_mutex_unlock(&cleanups_lock);
@@ -74,32 +82,37 @@ void cancel_on_fail(struct cleanup *c)
     pthread_mutex_unlock(&cleanups_lock);
 }
 
-/* Take the first cleanup off the list, so that none runs twice; NULL when it is `last`. */
-static struct cleanup *next_cleanup(const struct cleanup *last)
+/* Take the first cleanup of that attempt, NULL: of any, off the list, so that none runs twice; NULL: there is none. */
+static struct cleanup *next_cleanup(const struct attempt *of)
 {
     pthread_mutex_lock(&cleanups_lock);
-    struct cleanup *first = cleanups == last ? NULL : cleanups;
+    struct cleanup **link = &cleanups;
+    while (of && *link && (*link)->attempt != of)
+        link = &(*link)->next;
+    struct cleanup *first = *link;
     if (first)
-        cleanups = first->next;
+        *link = first->next;
     pthread_mutex_unlock(&cleanups_lock);
     return first;
 }
 
-static void run_cleanups(const struct cleanup *last)
+static void run_cleanups(const struct attempt *of)
 {
-    for (struct cleanup *c; (c = next_cleanup(last));)
+    for (struct cleanup *c; (c = next_cleanup(of));)
         c->run(c->argument);
 }
 
-/* ---- problems -------------------------------------------------------------------------------------------------- */
+/* What was registered in an attempt that has succeeded belongs to the one around it. */
+static void hand_out(const struct attempt *a)
+{
+    pthread_mutex_lock(&cleanups_lock);
+    for (struct cleanup *c = cleanups; c; c = c->next)
+        if (c->attempt == a)
+            c->attempt = a->outer;
+    pthread_mutex_unlock(&cleanups_lock);
+}
 
-struct attempt { /* under way on this thread */
-    jmp_buf back;
-    const struct cleanup *before; /* the newest cleanup when it began */
-    struct problem *problem;
-    struct attempt *outer;
-};
-static _Thread_local struct attempt *attempting;
+/* ---- problems -------------------------------------------------------------------------------------------------- */
 
 static struct problem *make_problem(enum exit_code code, const char *format, va_list arguments)
 {
@@ -128,10 +141,11 @@ struct problem *new_problem(enum exit_code code, const char *format, ...)
 
 struct problem *attempt(void (*work)(void *), void *argument)
 {
-    struct attempt a = {.before = cleanups, .outer = attempting};
+    struct attempt a = {.outer = attempting};
     attempting = &a;
     if (setjmp(a.back) == 0)
         work(argument);
+    hand_out(&a);
     attempting = a.outer;
     return a.problem;
 }
@@ -165,7 +179,7 @@ static _Noreturn void fail_with(struct problem *p)
     if (!attempting)
         end_program(p);
     attempting->problem = p;
-    run_cleanups(attempting->before);
+    run_cleanups(attempting);
     longjmp(attempting->back, 1);
 }
 

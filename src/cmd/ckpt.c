@@ -159,38 +159,48 @@ static uint64_t verify_all(const struct checkpoint *c, json_t *damaged)
     return bytes;
 }
 
-static void print_verified(const char *path, const struct checkpoint *c, uint64_t bytes, const json_t *damaged)
+/* One checkpoint, alone or of a folder. */
+static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_t *step)
 {
-    size_t i;
     char text[32];
-    json_t *entry;
-    json_array_foreach(damaged, i, entry) print_line(stdout, "%s", json_string_value(json_object_get(entry, "reason")));
-    if (!json_array_size(damaged))
-        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
-                   format_bytes(text, (double)bytes));
+    struct opening o = {.path = path};
+    size_t before = json_array_size(damaged);
+    struct problem *p = attempt(try_open, &o);
+    if (p && alone && p->code != EXIT_FAILED)
+        must(p);
+    add_damage(damaged, p, NULL, NULL);
+    uint64_t bytes = o.checkpoint ? verify_all(o.checkpoint, damaged) : 0;
+    for (size_t i = before; !given.json && i < json_array_size(damaged); i++)
+        print_line(stdout, "%s", json_string_value(json_object_get(json_array_get(damaged, i), "reason")));
+    if (!given.json && json_array_size(damaged) == before)
+        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
+                   o.checkpoint->pieces->n, format_bytes(text, (double)bytes));
+    if (o.checkpoint) {
+        *step = MAX(*step, o.checkpoint->step);
+        free_checkpoint(o.checkpoint);
+    }
+    return bytes;
 }
 
 static int run_verify(char **words)
 {
-    struct opening o = {.path = words[0]};
+    size_t n;
+    int64_t step = -1;
+    uint64_t bytes = 0;
     json_t *damaged = json_array();
-    struct problem *p = attempt(try_open, &o);
-    if (p && p->code != EXIT_FAILED)
-        must(p);
-    add_damage(damaged, p, NULL, NULL);
-    const struct checkpoint *c = o.checkpoint;
-    const char *path = c ? c->path : words[0];
-    uint64_t bytes = c ? verify_all(c, damaged) : 0;
-    size_t n = json_array_size(damaged);
+    char **path = all_checkpoints(words[0], &n);
+    for (size_t i = 0; i < n; i++)
+        bytes += verify_one(path[i], n == 1, damaged, &step);
     if (given.json)
-        print_json(json_pack("{s:o, s:i, s:I, s:b, s:O}", "checkpoint", text_json(path), "step", c ? (int)c->step : -1,
-                             "bytes", (json_int_t)bytes, "sound", n == 0, "damaged", damaged));
-    else
-        print_verified(path, c, bytes, damaged);
-    if (n)
-        fail(EXIT_FAILED, "%s is damaged: %zu problem%s", path, n, n == 1 ? "" : "s");
+        print_json(json_pack("{s:o, s:I, s:I, s:b, s:O}", "checkpoint", text_json(path[0]), "step", (json_int_t)step,
+                             "bytes", (json_int_t)bytes, "sound", json_array_size(damaged) == 0, "damaged", damaged));
+    if (json_array_size(damaged))
+        fail(EXIT_FAILED, "%s is damaged: %zu problem%s", n == 1 ? path[0] : words[0], json_array_size(damaged),
+             json_array_size(damaged) == 1 ? "" : "s");
+    for (size_t i = 0; i < n; i++)
+        free(path[i]);
+    free(path);
     json_decref(damaged);
-    free_checkpoint(o.checkpoint);
     return EXIT_OK;
 }
 
@@ -415,7 +425,7 @@ static const struct word words[] = {
      "that tensor parallelism cuts it along, and the pieces: boxes [rows, columns], or ranges of its elements.\n"},
     {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
      "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
-     "hash of each piece. Exit code 1 when something is damaged.\n"},
+     "hash of each piece. Of a folder, all checkpoints in it. Exit code 1 when something is damaged.\n"},
     {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
      "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,

@@ -42,7 +42,7 @@ struct reader *open_reader(const char *path)
     check_regular(path, status.st_mode);
     struct reader *r = allocate(1, sizeof *r);
     *r = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
-    r->cleanup = (struct cleanup){close_descriptor, r, NULL};
+    r->cleanup = (struct cleanup){.run = close_descriptor, .argument = r};
     on_fail(&r->cleanup);
     return r;
 }

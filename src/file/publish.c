@@ -111,7 +111,7 @@ struct writer *open_writer(const char *path)
     w->path = behind_links(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
     remove_strays(w->path);
-    w->cleanup = (struct cleanup){remove_temporary, w, NULL};
+    w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};
     on_fail(&w->cleanup); /* before there is a temporary: a signal may come at any moment */
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (w->fd < 0)
@@ -292,7 +292,7 @@ struct folder *open_folder(const char *path, size_t most_files)
     f->cap = most_files;
     f->files = allocate(most_files, sizeof *f->files);
     remove_files(f->temporary); /* of an attempt of ours that failed */
-    f->cleanup = (struct cleanup){remove_folder_written, f, NULL};
+    f->cleanup = (struct cleanup){.run = remove_folder_written, .argument = f};
     on_fail(&f->cleanup);
     if (mkdir(f->temporary, 0777) != 0)
         fail(EXIT_IO, "cannot make the folder %s: %s", f->temporary, strerror(errno));

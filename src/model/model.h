@@ -141,7 +141,8 @@ struct shard updated_by(const struct model *m, int unit, int rank);
  * the first ones. */
 void write_param(struct model *m, int param, const float *values);
 void read_param(struct model *m, int param, float *values);
-/* Adam's m (which 0) or v (1) of a whole unit, put together from parts and shards; or cut for all. */
+/* Adam's m (which 0) or v (1) of a whole unit, put together from parts and shards; or cut for all.  Between parameters
+ * there are zeros. */
 void read_moment(struct model *m, int unit, int which, float *values);
 void write_moment(struct model *m, int unit, int which, const float *values);
 void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */

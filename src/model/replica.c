@@ -295,9 +295,10 @@ static void write_piece(const struct model *m, const struct kept_part *to, int p
 {
     if (!to->values)
         return;
-    float *part = new_part(m, param, k);
-    copy_part(m, param, k, false, part, whole);
-    write_tensor(to->values, part + to->begin);
+    float *part = m->mesh->tp > 1 ? new_part(m, param, k) : NULL; /* else it is the whole */
+    if (part)
+        copy_part(m, param, k, false, part, whole);
+    write_tensor(to->values, (part ? part : whole) + to->begin);
     free(part);
 }
 
@@ -369,14 +370,14 @@ void write_moment(struct model *m, int unit, int which, const float *values)
 {
     const struct unit *u = &m->params->unit[unit];
     for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = allocate(m->part[k]->unit[unit].elements, sizeof *part);
-        for (int i = u->first; i < u->first + u->n; i++)
+        float *part = m->mesh->tp > 1 ? allocate(m->part[k]->unit[unit].elements, sizeof *part) : NULL;
+        for (int i = u->first; i < u->first + u->n && part; i++)
             copy_part(m, i, k, false, part + m->part[k]->param[i].offset, values + m->params->param[i].offset);
         for (int dp = 0; dp < m->mesh->dp; dp++) {
             int rank = rank_at(m->mesh, dp, stage_of(m, unit)) + k;
             struct tensor *t = which ? m->replica[rank].v[unit] : m->replica[rank].m[unit];
             if (t)
-                write_tensor(t, part + updated_by(m, unit, rank).begin);
+                write_tensor(t, (part ? part : values) + updated_by(m, unit, rank).begin);
         }
         free(part);
     }

@@ -12,7 +12,8 @@
  *
  * The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list once for
  * every slot; which of them run is decided when an iteration's first unit is ready (../predict/simulate.c).  An
- * iteration that finds no slot free is dropped, and training never waits for the disk.
+ * iteration that finds no slot free is dropped, and training never waits for the disk; or, if that is asked for, its
+ * snapshots wait for a slot, and the units' next updates for them.
  *
  * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
  * that were sent the sum.
@@ -95,6 +96,7 @@ static struct lane *snapshot_lane(const struct storing *v, struct device *d)
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 {
     t->slot = slot;
+    t->slot_wait = v->wishes->wait;
     t->when.every = (uint32_t)v->wishes->every;
     return t;
 }

@@ -62,6 +62,7 @@ struct clockwork {
     bool *first;            /* by task: a task with a slot follows from it within the iteration */
     bool *decided;          /* by iteration */
     int taken, durable;     /* snapshots that got a slot; that are committed */
+    int waiting;            /* the iteration that waits for one, or NONE */
     int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
     int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
@@ -281,7 +282,7 @@ static void open_task(struct clockwork *k, int node)
     int i = node % k->n, iteration = node / k->n, *left = uses_of(k, node);
     bool now = runs(t, (uint32_t)iteration + 1);
     k->sim->moments[node] = (struct moment){.blocker = now ? NONE : SKIPPED};
-    k->unmet[node] = 0;
+    k->unmet[node] = now && t->slot; /* the choice of one */
     if (!now)
         return;
     for (size_t e = 0; e < t->n_edges; e++) {
@@ -402,10 +403,12 @@ static void move_on(struct clockwork *k, int node)
 
 /* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
  * been updated, those of all slots but one leave it: slots are filled in turn, and the next one is free unless the
- * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored. */
+ * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored; or they
+ * wait for the next commit.  No two iterations wait: the later one's updates wait for the earlier one's copies. */
 static void find_slots(struct clockwork *k)
 {
     const struct step *s = k->sim->step;
+    k->waiting = NONE;
     k->first = allocate(s->n, sizeof *k->first);
     k->commit = allocate(s->n, sizeof *k->commit);
     k->leaving = allocate(s->n, sizeof *k->leaving);
@@ -431,38 +434,43 @@ static void leave(struct clockwork *k, int node)
     k->left[iteration]--;
 }
 
-/* node: the update that was the first. */
-static void choose_slot(struct clockwork *k, int node)
+/* node: the update that was the first, or the commit that was waited for. */
+static void choose_slot(struct clockwork *k, int iteration, int node)
 {
-    int iteration = node / k->n;
     int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
-    bool wanted = false;
+    const struct task *commit = k->sim->step->task[k->commit[0]];
+    bool wanted = runs(commit, (uint32_t)iteration + 1);
     size_t n = 0;
     k->decided[iteration] = true;
+    k->waiting = wanted && !slot && commit->slot_wait ? iteration : NONE;
+    if (!wanted || k->waiting != NONE)
+        return;
     for (int i = 0; i < k->n; i++) {
         int copy = iteration * k->n + i, of = task_of(k, copy)->slot;
-        if (!of || skipped(k, copy))
-            continue;
-        wanted = true;
-        if (of != slot) {
+        if (of && of != slot) {
             leave(k, copy);
             k->leaving[n++] = i;
         }
     }
-    k->taken += wanted && slot;
+    k->taken += slot > 0;
     for (size_t i = 0; i < n; i++) { /* (all have left before one that waits for them can start) */
         int task = k->leaving[i], before = latest_run(k, task, iteration - 1);
         if (before == NONE || before <= k->ended[task]) /* else its end releases them */
             release(k, task, iteration, node);
         try_start(k, task_of(k, task)->lane->index, node);
     }
+    for (int i = 0; i < k->n && slot; i++)
+        if (k->sim->step->task[i]->slot == slot && --k->unmet[iteration * k->n + i] == 0)
+            try_start(k, task_of(k, i)->lane->index, node);
 }
 
 static void note_snapshot(struct clockwork *k, int node)
 {
     if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
-        choose_slot(k, node);
+        choose_slot(k, node / k->n, node);
     k->durable += task_of(k, node)->commits;
+    if (task_of(k, node)->commits && k->waiting != NONE)
+        choose_slot(k, k->waiting, node);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */

@@ -6,14 +6,11 @@
  * consumers in other contexts has a forwarder; its events end in order, so waiting in order delays none. Nothing is
  * done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  */
-#define _GNU_SOURCE /* pthread_setname_np */
+#define _GNU_SOURCE /* pthread_setname_np, SCHED_IDLE */
 #include "run.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 struct host_thread {
     pthread_t thread;
@@ -104,13 +101,13 @@ static bool next_job(struct host_thread *t, struct job *job)
 }
 
 /* The thread runs when the others leave time, from here on: where devices are the host's own cores, what it does would
- * else take them from the tasks that everything waits for. */
+ * else take them from the tasks that everything waits for.  A low priority would not do: it is a share, which comes in
+ * slices that the others wait for.  Whoever wakes up takes the core from an idle thread at once. */
 static void give_way(bool *gives_way)
 {
 #ifdef __linux__
-    enum { POLITE = 10 };
     if (!*gives_way)
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), POLITE);
+        pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
 #endif
     *gives_way = true;
 }

@@ -180,6 +180,16 @@ char *find_checkpoint(const char *path)
     return found;
 }
 
+char **all_checkpoints(const char *path, size_t *n)
+{
+    struct entries all = is_snapshot(path) || is_checkpoint(path) ? (struct entries){0} : list_checkpoints(path);
+    char **paths = allocate(*n = MAX(all.n, 1), sizeof *paths);
+    for (size_t i = 0; i < *n; i++)
+        paths[i] = copy_string(all.n ? all.entry[i].path : path);
+    free_entries(&all);
+    return paths;
+}
+
 /* Of a folder without a complete one. */
 static enum exit_code why_none(const char *folder)
 {

@@ -43,10 +43,10 @@ static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *
     else
         json_object_set(piece, "box", box);
     json_decref(box);
-    if (!of_any_slot(c)) {
+    if (!of_any_slot(c))
         json_object_set_new(piece, "file", json_string(file));
+    if (!c->snapshot)
         json_object_set_new(piece, "hash", json_string(hash));
-    }
     free(path);
     return piece;
 }

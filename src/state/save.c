@@ -85,8 +85,12 @@ static size_t end_of_unit(const struct pieces *p, size_t first)
 
 static void load_moments(struct model *m, const struct checkpoint *c, size_t first, size_t end, float *room)
 {
-    for (size_t i = first; i < end; i++)
-        read_kept(c, i, room + m->params->param[c->pieces->tensor[i].param].offset);
+    for (size_t i = first; i < end; i++) {
+        float *values = room + m->params->param[c->pieces->tensor[i].param].offset;
+        size_t n = tensor_elements(&c->pieces->tensor[i]);
+        read_kept(c, i, values);
+        memset(values + n, 0, (round_up(n, UNIT_ALIGN) - n) * sizeof *values); /* of the unit before */
+    }
     write_moment(m, c->pieces->tensor[first].unit, c->pieces->tensor[first].role == KEPT_V, room);
 }
 

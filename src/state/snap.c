@@ -3,8 +3,8 @@
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
  *     snap_begin    a slot that neither the newest written commit, nor the newest durable one, nor an iteration under
- *                   way holds; none: this iteration is dropped
- *     snap_write    the payload's hash; pwrite to the slot; the disk is asked to begin with it
+ *                   way holds; none: this iteration is dropped, or waits for one (--snapshot-wait)
+ *     snap_write    a piece at a time: are its values finite, its hash, and a write to the slot
  *     snap_commit   the commit page, into the page that the newest commit is not on      [lasts through a kill]
  *                   fdatasync, of payloads and page at once                              [and through a power cut]
  *
@@ -24,8 +24,10 @@
  * out. When the system reports an error nothing is written or acknowledged any more: behind a failed fdatasync nobody
  * knows what is on the disk, and asking again does not tell.  Training goes on.
  *
- * Copies of a byte on its way out: device to host buffer (the snapshot), buffer to page cache (pwrite); the disk
- * fetches it from there.  The hash reads the buffer a piece at a time, just before it is copied.
+ * Copies of a byte on its way out: one, from the device to the host's buffer (the snapshot).  From there the disk
+ * fetches it itself (O_DIRECT), where the file system allows that and the payload fills whole pages; elsewhere there is
+ * a second one, to the page cache, from which the disk is asked to fetch it at once.  Cores read the buffer once: piece
+ * by piece, small enough for a core's cache, for the check, and from there for the hash and the second copy.
  */
 #include "snap.h"
 
@@ -38,7 +40,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20 };
+enum { CHUNK = 1 << 18 };
 
 struct held_slot {
     bool taken; /* by an iteration under way */
@@ -50,10 +52,12 @@ struct snap {
     char *path;
     struct checkpoint *file; /* its description; step and samples as the run began */
     int64_t batch;
-    int fd;
+    int fd, direct;        /* the same file, the second past the page cache; -1: not to be had */
     struct writer *beside; /* the file has not its name yet, */
     int old;               /* which is this file's, locked; -1: none */
+    bool wait;
     pthread_mutex_t committing, lock;
+    pthread_cond_t freed; /* a slot, perhaps; or the file has failed */
     /* under the lock */
     struct held_slot slot[MAX_SLOTS + 1]; /* from 1 on */
     int written, durable;                 /* slots of the newest commits; 0: none */
@@ -76,11 +80,24 @@ static void start_writing(int fd, uint64_t at, size_t n)
 /* So that the next read is of the disk. */
 static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 static int reserve(int fd, uint64_t bytes) { return posix_fallocate(fd, 0, (off_t)bytes); }
+/* Reading a page tells whether the file system does it. */
+static int open_direct(int fd)
+{
+    _Alignas(SNAP_PAGE) char page[SNAP_PAGE];
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    int direct = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
+    if (direct >= 0 && pread(direct, page, SNAP_PAGE, 0) == SNAP_PAGE)
+        return direct;
+    close(direct);
+    return -1;
+}
 #else
 static int flush(int fd) { return fcntl(fd, F_FULLFSYNC); }
 static void start_writing(int fd, uint64_t at, size_t n) { (void)fd, (void)at, (void)n; }
 static void forget_cached(int fd) { (void)fd; }
 static int reserve(int fd, uint64_t bytes) { return (void)fd, (void)bytes, 0; } /* the zeros do it */
+static int open_direct(int fd) { return (void)fd, -1; }
 #endif
 
 /* ---- the name, locked ------------------------------------------------------------------------------------------- */
@@ -259,6 +276,8 @@ static void open_file(void *opening)
         take_over(s, old->snapshot);
     else
         make_file(s, manifest);
+    forget_cached(s->fd); /* what is written past the cache would have to look for it there */
+    s->direct = open_direct(s->fd);
     bool empty = old ? !old->snapshot->newest.slot : lseek(s->old, 0, SEEK_END) == 0;
     if (s->beside && empty)
         take_name(s);
@@ -269,13 +288,16 @@ static void open_file(void *opening)
 
 struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan, struct snap **out)
 {
-    CHECK(plan->slots >= 1 && plan->slots <= MAX_SLOTS && plan->n, "%d slots of %zu payloads", plan->slots, plan->n);
+    CHECK(plan->slots > plan->wait && plan->slots <= MAX_SLOTS && plan->n, "%d slots of %zu payloads", plan->slots,
+          plan->n);
     struct snap *s = *out = allocate(1, sizeof *s);
     struct opening o = {.s = s, .plan = plan};
-    *s = (struct snap){.path = copy_string(path), .file = describe(path, c), .batch = plan->batch, .page = -1};
-    s->fd = s->old = -1;
+    *s = (struct snap){
+        .path = copy_string(path), .file = describe(path, c), .batch = plan->batch, .wait = plan->wait, .page = -1};
+    s->fd = s->direct = s->old = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->committing, NULL);
+    pthread_cond_init(&s->freed, NULL);
     for (int k = 1; k <= plan->slots; k++) {
         s->slot[k].hashes = allocate(plan->n, sizeof *s->slot[k].hashes);
         s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
@@ -295,15 +317,16 @@ void close_snap(struct snap *s)
 {
     if (s->beside)
         abandon(s->beside);
-    if (s->fd >= 0)
-        close(s->fd);
-    if (s->old >= 0)
-        close(s->old);
+    int fds[] = {s->fd, s->direct, s->old};
+    for (size_t i = 0; i < COUNT(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     for (int k = 1; k <= MAX_SLOTS; k++)
         free(s->slot[k].hashes), free(s->slot[k].written);
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->committing);
+    pthread_cond_destroy(&s->freed);
     free(s->path), free(s);
 }
 
@@ -323,6 +346,7 @@ static void give_up(struct snap *s, const char *what, const char *why)
     bool first = !s->failed;
     uint32_t newest = s->counts.newest;
     s->failed = true;
+    pthread_cond_broadcast(&s->freed);
     pthread_mutex_unlock(&s->lock);
     char *kept = newest ? format_string("iteration %u is its last", newest) : copy_string("it has none of this run");
     if (first)
@@ -331,10 +355,10 @@ static void give_up(struct snap *s, const char *what, const char *why)
     free(kept);
 }
 
-static bool put_bytes(struct snap *s, const char *bytes, size_t n, uint64_t at)
+static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint64_t at)
 {
     for (ssize_t done; n; bytes += done, n -= (size_t)done, at += (uint64_t)done) {
-        done = pwrite(s->fd, bytes, n, (off_t)at);
+        done = pwrite(fd, bytes, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             done = 0;
         else if (done <= 0) {
@@ -345,13 +369,20 @@ static bool put_bytes(struct snap *s, const char *bytes, size_t n, uint64_t at)
     return true;
 }
 
+static int free_slot(const struct snap *s)
+{
+    for (int k = 1; k <= s->file->snapshot->slots && !s->failed; k++)
+        if (!s->slot[k].taken && k != s->written && k != s->durable)
+            return k;
+    return 0;
+}
+
 int snap_begin(struct snap *s, uint32_t iteration)
 {
-    int slot = 0;
+    int slot;
     pthread_mutex_lock(&s->lock);
-    for (int k = 1; k <= s->file->snapshot->slots && !slot && !s->failed; k++)
-        if (!s->slot[k].taken && k != s->written && k != s->durable)
-            slot = k;
+    while (!(slot = free_slot(s)) && s->wait && !s->failed)
+        pthread_cond_wait(&s->freed, &s->lock);
     if (slot) {
         s->slot[slot].taken = true;
         s->slot[slot].iteration = iteration;
@@ -362,27 +393,49 @@ int snap_begin(struct snap *s, uint32_t iteration)
     return slot;
 }
 
-void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
+static bool all_finite(const uint32_t *word, size_t n)
+{
+    enum { EXPONENT = 0x7F800000, TOGETHER = 16 }; /* a vector or several */
+    uint32_t bad = 0;
+    for (; n >= TOGETHER; word += TOGETHER, n -= TOGETHER)
+        for (size_t i = 0; i < TOGETHER; i++)
+            bad |= (word[i] & EXPONENT) == EXPONENT;
+    for (size_t i = 0; i < n; i++)
+        bad |= (word[i] & EXPONENT) == EXPONENT;
+    return !bad;
+}
+
+/* To the page cache, and on to the disk. */
+static bool put_chunk(struct snap *s, const char *bytes, size_t n, uint64_t at)
+{
+    bool sound = put_bytes(s, s->fd, bytes, n, at);
+    start_writing(s->fd, at, n);
+    return sound;
+}
+
+bool snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
 {
     struct hasher hash;
-    uint64_t begin = now_ns();
-    const struct snapshot *f = s->file->snapshot;
-    const struct stored_payload *p = &f->payload[payload];
-    uint64_t at = slot_at(f, slot) + p->at;
-    bool sound = !has_failed(s);
+    uint64_t begin = now_ns(), at = slot_at(s->file->snapshot, slot) + s->file->snapshot->payload[payload].at;
+    size_t all = (size_t)s->file->snapshot->payload[payload].bytes;
+    bool direct = s->direct >= 0 && ((uintptr_t)bytes | all) % SNAP_PAGE == 0, sound = !has_failed(s), finite = true;
     hash_begin(&hash, 0);
-    for (uint64_t done = 0, n; done < p->bytes && sound; done += n) {
-        n = MIN(CHUNK, p->bytes - done);
-        hash_add(&hash, (const char *)bytes + done, (size_t)n);
-        sound = put_bytes(s, (const char *)bytes + done, (size_t)n, at + done);
-        start_writing(s->fd, at + done, (size_t)n);
+    for (size_t done = 0, n; done < all && sound && finite; done += n) {
+        const char *chunk = (const char *)bytes + done;
+        n = MIN(CHUNK, all - done);
+        finite = all_finite((const void *)chunk, n / ELEMENT_BYTES);
+        hash_add(&hash, chunk, n);
+        sound = !finite || direct || put_chunk(s, chunk, n, at + done);
     }
+    if (direct && finite && sound)
+        sound = put_bytes(s, s->direct, bytes, all, at);
     pthread_mutex_lock(&s->lock);
     s->slot[slot].hashes[payload] = hash_end(&hash);
-    s->slot[slot].written[payload] = true;
-    s->counts.bytes += sound ? p->bytes : 0;
+    s->slot[slot].written[payload] = finite;
+    s->counts.bytes += sound ? all : 0;
     s->counts.ns += now_ns() - begin;
     pthread_mutex_unlock(&s->lock);
+    return finite;
 }
 
 void snap_drop(struct snap *s, int slot)
@@ -390,6 +443,7 @@ void snap_drop(struct snap *s, int slot)
     pthread_mutex_lock(&s->lock);
     s->slot[slot].taken = false;
     s->counts.dropped++;
+    pthread_cond_broadcast(&s->freed);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -403,7 +457,7 @@ static bool write_commit(struct snap *s, int slot)
     char *page = allocate(f->commit_bytes, 1);
     int at = s->page == 0;
     fill_commit(f, &c, s->slot[slot].hashes, page);
-    bool done = put_bytes(s, page, f->commit_bytes, commit_at(f, at));
+    bool done = put_bytes(s, s->fd, page, f->commit_bytes, commit_at(f, at));
     free(page);
     if (done)
         s->page = at, s->seq++;
@@ -436,6 +490,7 @@ static void note_durable(struct snap *s, int slot, uint64_t begin)
 {
     pthread_mutex_lock(&s->lock);
     s->durable = slot;
+    pthread_cond_broadcast(&s->freed);
     s->counts.stored++;
     s->counts.newest = s->slot[slot].iteration;
     s->counts.ns += now_ns() - begin;

@@ -31,6 +31,7 @@ struct snap_plan {
     const struct mesh *mesh;
     int slots;
     int64_t batch; /* sequences of an iteration */
+    bool wait;     /* for a slot, of two or more, instead of dropping an iteration */
     struct snap_payload *payload;
     size_t n;
 };
@@ -83,6 +84,8 @@ bool is_snapshot(const char *path); /* a file with a superblock, or one that a r
 /* Recovered; or, with newest.slot 0, without a whole commit, and then its pieces are of no slot. */
 struct checkpoint *read_snapshot(const char *path);
 struct checkpoint *open_snapshot(const char *path); /* fails when there is none */
+/* Fails when another iteration was committed since it was opened: a run may be writing the slot that is read. */
+void expect_untouched(const struct snapshot *s, struct reader *r);
 
 /* ---- snap.c: writing -------------------------------------------------------------------------------------------- */
 
@@ -98,11 +101,12 @@ void close_snap(struct snap *s); /* what was begun and not committed is dropped 
 
 /* From any thread. */
 
-/* A slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is dropped. */
+/* A slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is dropped.  With
+ * plan->wait, none is waited for, and whoever writes and commits does so on other threads. */
 int snap_begin(struct snap *s, uint32_t iteration);
 /* Payload `payload` of that slot's iteration: hashed, written, and on its way to the disk.  Errors are remembered; once
- * more is allowed. */
-void snap_write(struct snap *s, int slot, size_t payload, const void *bytes);
+ * more is allowed.  false: a value in it is not finite, and the iteration must be dropped. */
+bool snap_write(struct snap *s, int slot, size_t payload, const void *bytes);
 /* When all payloads are written: the commit page, then a flush.  false: the file has failed; a warning says so once,
  * and nothing of this iteration is acknowledged. */
 struct snap_times {

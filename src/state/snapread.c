@@ -6,9 +6,10 @@
  * one has already written lies in another slot.  Every size is checked before it is used.  What does not hold is told,
  * a newer commit that is passed over too.
  *
- * Copies of a byte on its way back: from the page cache to a window, from there to the tensor as a whole, from there to
- * the device.  All is read once here, to choose, and once by whoever wants it; the pieces get their hashes here, so a
- * file that changes in between is found out.
+ * Copies of a byte on its way back: from the page cache to the tensor as a whole, from there to the device.  All is
+ * read and hashed once here, to choose, and read once more by whoever wants it.  In between a run may go on writing the
+ * file; but it touches the slot of a commit only when a newer one is durable.  So who has read looks once more at the
+ * commit pages: while there is no newer commit, what was read is what was hashed.
  */
 #include "snap.h"
 
@@ -17,7 +18,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { WINDOW = 1 << 20 };
+enum { WINDOW = 1 << 18 };
 
 static PRINTF_LIKE(2, 3) void note_damage(struct snapshot *s, const char *format, ...)
 {
@@ -119,37 +120,18 @@ static struct lyings sort_pieces(const struct checkpoint *c)
     return l;
 }
 
-/* `n` bytes of a slot, from `at` on: those of pieces go into their hashes.  *next: the first piece that is not done. */
-static void hash_pieces(const struct lyings *l, size_t *next, struct hasher *hash, const char *bytes, uint64_t at,
-                        size_t n)
-{
-    for (; *next < l->n && l->all[*next].piece->offset < at + n; ++*next) {
-        const struct lying *x = &l->all[*next];
-        uint64_t begin = MAX(x->piece->offset, at), end = MIN(x->end, at + n);
-        if (begin == x->piece->offset)
-            hash_begin(hash, 0);
-        hash_add(hash, bytes + (begin - at), (size_t)(end - begin));
-        if (end < x->end)
-            return;
-        x->piece->hash = hash_end(hash);
-    }
-}
-
-/* Reads it from that slot; its pieces have their hashes then. */
+/* Reads it from that slot. */
 static uint64_t hash_payload(struct reader *r, const struct snapshot *s, int slot, const struct stored_payload *p,
-                             const struct lyings *l, char *window)
+                             char *window)
 {
-    size_t next;
-    struct hasher all, piece;
-    hash_begin(&all, 0);
-    FIND_FIRST(next, l->n, l->all[next].piece->offset < p->at);
+    struct hasher hash;
+    hash_begin(&hash, 0);
     for (uint64_t done = 0, n; done < p->bytes; done += n) {
         n = MIN(WINDOW, p->bytes - done);
         read_at(r, window, (size_t)n, slot_at(s, slot) + p->at + done);
-        hash_add(&all, window, (size_t)n);
-        hash_pieces(l, &next, &piece, window, p->at + done, (size_t)n);
+        hash_add(&hash, window, (size_t)n);
     }
-    return hash_end(&all);
+    return hash_end(&hash);
 }
 
 static void note_payload(struct reader *r, struct snapshot *s, const struct snap_commit *c, size_t i, uint64_t hash,
@@ -175,7 +157,7 @@ static bool is_whole(struct reader *r, struct snapshot *s, const struct snap_com
     char *window = allocate((size_t)MIN(WINDOW, s->slot_bytes), 1);
     for (size_t i = 0; i < s->n; i++) {
         s->payload[i].hash = hashes[i];
-        uint64_t hash = hash_payload(r, s, (int)c->slot, &s->payload[i], l, window);
+        uint64_t hash = hash_payload(r, s, (int)c->slot, &s->payload[i], window);
         if (hash != hashes[i])
             note_payload(r, s, c, i, hash, l);
         whole &= hash == hashes[i];
@@ -204,6 +186,24 @@ static struct seen read_page(struct reader *r, struct snapshot *s, int k)
     c.valid = !wrong;
     free(page), free(zeros);
     return c;
+}
+
+void expect_untouched(const struct snapshot *s, struct reader *r)
+{
+    bool same = false, newer = false;
+    char *page = allocate(s->commit_bytes, 1);
+    uint64_t *hashes = allocate(s->n, sizeof *hashes);
+    for (int k = 0; k < 2; k++) {
+        struct snap_commit c;
+        read_at(r, page, s->commit_bytes, commit_at(s, k));
+        bool valid = !parse_commit(s, page, &c, hashes);
+        same |= valid && k == s->page && c.seq == s->newest.seq;
+        newer |= valid && c.seq > s->last_seq;
+    }
+    free(page), free(hashes);
+    if (!same || newer)
+        fail(EXIT_FAILED,
+             "%s was written while it was read: a run stores snapshots there; read it once more, or copy it", r->path);
 }
 
 static void choose(struct reader *r, struct checkpoint *c)

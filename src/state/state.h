@@ -120,6 +120,8 @@ json_t *tensors_json(const struct checkpoint *c);
 /* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed
  * over with a warning.  The caller frees it. */
 char *find_checkpoint(const char *path);
+/* Of a folder of checkpoints all, the damaged ones too; else the path alone.  The caller frees each, and the array. */
+char **all_checkpoints(const char *path, size_t *n);
 /* It, its manifest read and its files compared with that by size and header; or of a snapshot file the newest commit
  * that is whole, all of it read, with a warning for what is damaged beside it.  Fails when there is none. */
 struct checkpoint *open_checkpoint(const char *path);

@@ -1,11 +1,15 @@
 /* transfer.c - bytes along a plan: each piece is read, hashed and written from start to end, through windows.
  *
+ * Bytes are hashed when they have just been read, while a core's cache has them, in blocks of a window.  Long runs of
+ * one tensor are read to where they belong, without a window.  Of a snapshot file the payloads' hashes were compared
+ * when it was opened: here it is only made sure that no run has begun to write that slot again.
+ *
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      pieces of files become pieces of other files: no more than a window of each is in memory
  *     verify       a read that keeps nothing
  *     compare      two checkpoints, perhaps of unlike meshes, read along the plan from one to the other
  */
-#include "state.h"
+#include "snap.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,8 +50,11 @@ static struct sources open_sources(const struct checkpoint *c, size_t tensor)
 static void close_sources(struct sources *s)
 {
     for (int r = 0; r < most_ranks(s->of->pieces); r++)
-        if (s->file[r])
+        if (s->file[r]) {
+            if (s->of->snapshot)
+                expect_untouched(s->of->snapshot, s->file[r]);
             close_reader(s->file[r]);
+        }
     for (size_t i = 0; i < s->t->n; i++)
         free(s->piece[i].window);
     free(s->file), free(s->piece);
@@ -65,6 +72,8 @@ static struct reader *file_of(struct sources *s, int rank)
 
 static void check_hash(const struct sources *s, const struct source_piece *p)
 {
+    if (s->of->snapshot)
+        return;
     uint64_t hash = hash_end(&p->hash);
     char *path = rank_file(s->of, p->piece->rank);
     if (hash != p->piece->hash)
@@ -77,18 +86,25 @@ static void check_hash(const struct sources *s, const struct source_piece *p)
     free(path);
 }
 
+/* The piece's next n bytes of the file. */
+static void fetch(struct sources *s, struct source_piece *p, void *into, size_t n)
+{
+    read_at(file_of(s, p->piece->rank), into, n, p->piece->offset + p->done);
+    if (!s->of->snapshot)
+        hash_add(&p->hash, into, n);
+    p->done += n;
+    s->bytes += n;
+    if (p->done == p->bytes)
+        check_hash(s, p);
+}
+
 static void fill_window(struct sources *s, struct source_piece *p)
 {
     if (!p->window)
         p->window = allocate((size_t)MIN(WINDOW, p->bytes), 1);
     p->held = (size_t)MIN(WINDOW, p->bytes - p->done);
     p->at = 0;
-    read_at(file_of(s, p->piece->rank), p->window, p->held, p->piece->offset + p->done);
-    hash_add(&p->hash, p->window, p->held);
-    p->done += p->held;
-    s->bytes += p->held;
-    if (p->done == p->bytes)
-        check_hash(s, p);
+    fetch(s, p, p->window, p->held);
 }
 
 /* The piece's next bytes, at most n: how many lie at *bytes, until the next call for this piece. */
@@ -100,6 +116,21 @@ static size_t take(struct sources *s, size_t piece, size_t n, const char **bytes
     n = MIN(n, p->held - p->at);
     *bytes = p->window + p->at;
     p->at += n;
+    return n;
+}
+
+/* The same to `into`; NULL: they are looked at only. */
+static size_t take_into(struct sources *s, size_t piece, size_t n, char *into)
+{
+    const char *bytes;
+    struct source_piece *p = &s->piece[piece];
+    if (into && p->at == p->held && n >= WINDOW) {
+        fetch(s, p, into, WINDOW);
+        return WINDOW;
+    }
+    n = take(s, piece, n, &bytes);
+    if (into)
+        memcpy(into, bytes, n);
     return n;
 }
 
@@ -137,12 +168,8 @@ static void walk_tensor(void *walk)
     must(prove_copies(&plan));
     for (size_t i = 0; i < plan.n; i++) {
         size_t to = ELEMENT_BYTES * plan.copy[i].to_at;
-        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, to += n) {
-            const char *bytes;
-            n = take(&s, plan.copy[i].from, left, &bytes);
-            if (w->values)
-                memcpy((char *)w->values + to, bytes, n);
-        }
+        for (size_t left = ELEMENT_BYTES * plan.copy[i].n, n; left; left -= n, to += n)
+            n = take_into(&s, plan.copy[i].from, left, w->values ? (char *)w->values + to : NULL);
     }
     w->bytes = s.bytes;
     free_copies(&plan);

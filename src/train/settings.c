@@ -176,6 +176,9 @@ static struct option options[] = {
     {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "S", 1, 16, PASSES,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait",
      CMD_TRAIN | CMD_PLAN, false},
+    {"snapshot-wait", 0, OPT_FLAG, &s.snapshot_wait, NULL, 0, 0, PASSES,
+     "drop no iteration: the update of a layer that was not stored yet waits until a slot is free",
+     CMD_TRAIN | CMD_PLAN, false},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, 0, 0, LOOKING,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers",
@@ -403,6 +406,9 @@ static void derive(enum command command)
         fail(EXIT_USAGE, "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     if (s.overlap_plan && strcmp(s.overlap, "plan") != 0)
         fail(EXIT_USAGE, "--overlap-plan %s is the plan of --overlap plan: add that", s.overlap_plan);
+    if (s.snapshot_wait && s.snapshot_slots == 1)
+        fail(EXIT_USAGE, "--snapshot-wait would wait for ever: the newest commit holds the only slot; let "
+                         "--snapshot-slots be 2 or more");
     if (s.audit && !s.serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
     if (s.simulate && !s.profile && !s.hardware && !s.list)

@@ -94,17 +94,16 @@ static struct snap_part part_stored_by(const struct trainer *t, const struct tas
     };
 }
 
-/* What a persist task stores: its copies stand before it. */
+/* What a persist task stores: its copies stand right before it. */
 static struct snap_payload payload_of(const struct trainer *t, const struct task *persist)
 {
     const struct tensor *buffer = persist->access[0].tensor;
     struct snap_payload p = {.bytes = buffer->bytes};
-    size_t cap = 0;
-    for (size_t i = 0; i < persist->index; i++) {
-        const struct task *copy = t->train->task[i];
-        if (copy->slot && copy->copy && copy->access[0].tensor->root == buffer)
-            *APPEND(p.part, p.n, cap) = part_stored_by(t, copy);
-    }
+    size_t cap = 0, first = persist->index;
+    while (first > 0 && t->train->task[first - 1]->copy && t->train->task[first - 1]->access[0].tensor->root == buffer)
+        first--;
+    for (size_t i = first; i < persist->index; i++)
+        *APPEND(p.part, p.n, cap) = part_stored_by(t, t->train->task[i]);
     return p;
 }
 
@@ -119,27 +118,15 @@ static int choose(void *snapshots, uint32_t number)
     return slot;
 }
 
-static bool all_finite(const uint32_t *word, size_t n)
-{
-    uint32_t bad = 0;
-    for (size_t i = 0; i < n; i++)
-        bad |= (word[i] & 0x7F800000) == 0x7F800000;
-    return !bad;
-}
-
 static void persist(void *context, const struct task *task, uint32_t number)
 {
     (void)number;
     const struct stored *p = context;
-    const struct snap_payload *payload = &p->all->plan.payload[p->payload];
-    const char *bytes = tensor_memory(task->access[0].tensor);
     struct open_slot *slot = &p->all->slot[task->slot - 1];
-    for (size_t i = 0; i < payload->n && !slot->bad; i++) {
-        const struct snap_part *part = &payload->part[i];
-        slot->bad = !all_finite((const void *)(bytes + part->at), part->end - part->begin);
+    if (!slot->bad && slot->written == p->payload) {
+        slot->bad = !snap_write(p->all->file, task->slot, p->payload, tensor_memory(task->access[0].tensor));
+        slot->written++;
     }
-    if (!slot->bad && slot->written == p->payload)
-        snap_write(p->all->file, task->slot, slot->written++, bytes);
 }
 
 /* Waits for the step's report, which waits for nothing here. */
@@ -229,8 +216,11 @@ void open_snapshots(struct trainer *t, uint32_t step)
         return;
     struct snapshots *s = allocate(1, sizeof *s);
     struct checkpoint *c = describe_training(t, step);
-    s->plan =
-        (struct snap_plan){.config = &t->config, .mesh = &t->mesh, .slots = (int)o->snapshot_slots, .batch = t->batch};
+    s->plan = (struct snap_plan){.config = &t->config,
+                                 .mesh = &t->mesh,
+                                 .slots = (int)o->snapshot_slots,
+                                 .batch = t->batch,
+                                 .wait = o->snapshot_wait};
     s->slot = allocate((size_t)s->plan.slots, sizeof *s->slot);
     s->reported = step;
     s->bad_step = UINT32_MAX;
