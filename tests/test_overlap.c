@@ -461,6 +461,25 @@ static void test_the_example(void **state)
     json_decref(pass);
 }
 
+/* In every second step only, on the host too: 3 and 4 ms in turn, which is no less than what is said to be the least.
+ */
+static void test_updates_of_some_steps(void **state)
+{
+    (void)state;
+    static const char text[] = "device gpu memory=1G\ntensor w gpu 4 parameters\ntensor g gpu 4 gradients\n"
+                               "task f gpu.compute 1ms layer=0 role=forward reads=w\n"
+                               "task b gpu.compute 2ms layer=0 role=backward reads=w writes=g\n"
+                               "task u gpu.compute 4ms cpu=1ms layer=0 role=update every=2 reads=g,w writes=w\n";
+    struct ran ran = run_yard("plan --list %s --clip 0 --overlap plan --simulate --verify --json",
+                              write_file("some.txt", text, strlen(text)));
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *plan = json_load_file(ran.stdout_path, 0, NULL), *pass = json_array_get(json_object_get(plan, "passes"), 0);
+    assert_string_equal(json_string_value(json_object_get(pass, "choice")), "C");
+    expect_number("period", json_number_value(json_object_get(pass, "period_ms")), 3.5);
+    assert_true(json_number_value(json_object_get(pass, "bound_ms")) <= 3.5);
+    json_decref(plan);
+}
+
 /* ---- budgets, plans as text ----------------------------------------------------------------------------------------
  */
 
@@ -660,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_no_list_is_better),
         cmocka_unit_test(test_clipping_costs_little),
         cmocka_unit_test(test_the_example),
+        cmocka_unit_test(test_updates_of_some_steps),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_plans_as_text),
         cmocka_unit_test(test_updates_wait_for_nothing),

@@ -80,7 +80,7 @@ struct offloads { /* the updates of a list that can run on the CPU */
     int *update_at; /* by position: which of them the task is of, or NOWHERE */
     bool timed;     /* it is known how long tasks take */
     bool gated;     /* some wait for more than their gradients */
-    bool one_lane;  /* all are updated on one device, or first on it: then the formula's bounds are bounds */
+    bool one_lane;  /* all are updated on one device, or first on it, in every step: then the formula's bounds hold */
     int layers;     /* of the whole list */
     int lanes;      /* of the host's CPU: one for each core that is left to it */
 };

@@ -70,7 +70,7 @@ static double *read_clock(const struct offloads *o, const struct costs *c, const
     double *clock = allocate(s->n + 1, sizeof *clock);
     for (size_t i = 0; i < s->n; i++) {
         bool counts = s->task[i]->lane == lane && o->update_at[i] == NOWHERE;
-        clock[i + 1] = clock[i] + (counts ? seconds_alone(c, s->task[i]) : 0);
+        clock[i + 1] = clock[i] + (counts ? seconds_alone(c, s->task[i]) / MAX(s->task[i]->when.every, 1u) : 0);
     }
     return clock;
 }
@@ -202,6 +202,7 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
     for (size_t i = 0; i < s->n; i++) {
         const struct task *task = s->task[i];
         o->layers = MAX(o->layers, task->layer + 1);
+        o->one_lane &= task->lane->kind != LANE_COMPUTE || !is_conditional(task);
         o->update_at[i] = can_move(s, task) ? (int)find_update(t, task) : NOWHERE;
         if (o->update_at[i] == MOST_UPDATES)
             o->update_at[i] = NOWHERE;
