@@ -123,8 +123,7 @@ static unsigned char *read_entry(int fd, const struct program_key *key, size_t *
 {
     struct header h;
     struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) ||
-        read(fd, &h, sizeof h) != sizeof h)
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) || read(fd, &h, sizeof h) != sizeof h)
         return NULL;
     bool whole = memcmp(h.magic, magic, sizeof magic) == 0 && h.key == key->check && h.bytes > 0 &&
                  status.st_size <= MOST_BYTES && h.bytes == (uint64_t)status.st_size - sizeof h;

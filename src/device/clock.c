@@ -31,7 +31,7 @@ static bool measure_offset(struct device *d, cl_mem byte, int64_t *offset)
     return valid;
 }
 
-void calibrate_clock(struct device *d)
+static void calibrate_clock(struct device *d)
 {
     cl_mem byte;
     CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));

@@ -194,8 +194,6 @@ _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, e
  * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
  * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
 cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
-/* The options every .cl file is compiled with for this device. */
-void build_options(const struct device *d, char out[512]);
 
 /* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
 
@@ -225,10 +223,8 @@ void free_slabs(struct machine *m, struct device *d);
 
 /* ---- clock.c --------------------------------------------------------------------------------------------------- */
 
-/* Measures clock_offset by timing tiny writes; sets clock_valid. */
-void calibrate_clock(struct device *d);
-/* The same for all devices whose queues carry times, with nothing in flight: clocks drift apart by some 20 us a second.
- */
+/* Measures clock_offset by timing tiny writes and sets clock_valid, of all devices whose queues carry times, with
+ * nothing in flight.  Again now and then: clocks drift apart by some 20 us a second. */
 void calibrate_clocks(struct machine *m);
 /* An event's start and end on the host's clock.  false: the driver's times are missing or impossible, given that the
  * command was queued at `queued` and seen complete at `seen`; start and end are then those two. */

@@ -71,7 +71,8 @@ static char *kernel_source(const char *file, char **path)
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
 
-void build_options(const struct device *d, char out[512])
+/* The options every .cl file is compiled with for this device. */
+static void build_options(const struct device *d, char out[512])
 {
     const char *extra = getenv("YARD_BUILD_OPTIONS");
     snprintf(out, 512, "-cl-std=CL1.2 -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s%s%s", d->vector, d->work_group,
