@@ -38,9 +38,11 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
 {
     if (c->measured)
         fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", c->path);
-    if (n_devices > MOST_PAPER_DEVICES || n_devices > c->devices)
-        fail(EXIT_USAGE, "devices of %s: %lld, and a plan can use %d at most; --mesh asks for %d", c->path,
-             (long long)c->devices, MOST_PAPER_DEVICES, n_devices);
+    if (n_devices > MOST_PAPER_DEVICES)
+        fail(EXIT_USAGE, "of devices a plan can use %d at most; --mesh asks for %d", MOST_PAPER_DEVICES, n_devices);
+    if (n_devices > c->devices)
+        fail(EXIT_USAGE, "%s says devices = %lld, but --mesh asks for %d: use a smaller mesh, or a copy with more",
+             c->path, (long long)c->devices, n_devices);
     struct machine *m = new_machine(n_devices);
     for (int i = 0; i < n_devices; i++) {
         char id[sizeof m->device->id];

@@ -5,7 +5,8 @@
  * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order
  * they were made; then the others, largest first, of equal ones the earliest, each at the lowest address that is free
  * for its whole life. (Offline "greedy by size": within a few percent of the most bytes ever live at once, which is the
- * lower bound.)
+ * lower bound.)  Where that takes more than the bound, they are also placed in the order in which they begin to live,
+ * and what takes less is kept.
  *
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
  *
@@ -195,34 +196,119 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     return p;
 }
 
-static struct problem *place_device(struct arena *a)
+/* ---- the order in which they get addresses ------------------------------------------------------------------------
+ */
+
+static int by_life(const void *a, const void *b)
+{
+    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (x->persistent != y->persistent)
+        return y->persistent - x->persistent;
+    if (!x->persistent && x->first != y->first)
+        return x->first - y->first;
+    return x->id - y->id;
+}
+
+/* By device too. */
+static int by_turn(const void *a, const void *b)
+{
+    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
+    if (x->device != y->device)
+        return x->device->index - y->device->index;
+    if (!x->persistent && !y->persistent && x->bytes != y->bytes)
+        return COMPARE(y->bytes, x->bytes);
+    return by_life(a, b);
+}
+
+/* NULL, or what does not fit. */
+static struct problem *assign_all(struct arena *a)
 {
     struct problem *wrong = NULL;
-    find_moments(a);
     a->held = new_held(a->n_moments);
+    a->n_slabs = 0;
+    memset(a->high, 0, sizeof a->high);
     for (size_t i = 0; i < a->n && !wrong; i++) {
         wrong = assign(a, a->tensors[i]);
         if (!wrong && arena_bytes(a) > a->device->budget)
             wrong = over_budget(a, a->tensors[i]);
     }
     free_held(a->held);
-    free(a->moment);
     return wrong;
 }
 
-/* By device, and on each in the order in which they get addresses. */
-static int by_turn(const void *a, const void *b)
+/* The most bytes ever live at once: no order takes less. */
+static size_t bytes_live(const struct arena *a)
 {
-    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    if (x->device != y->device)
-        return x->device->index - y->device->index;
-    if (x->persistent != y->persistent)
-        return y->persistent - x->persistent;
-    if (!x->persistent && x->bytes != y->bytes)
-        return COMPARE(y->bytes, x->bytes);
-    if (!x->persistent && x->first != y->first)
-        return x->first - y->first;
-    return x->id - y->id;
+    size_t align = a->device->alignment, kept = 0, now = 0, most = 0;
+    size_t *begins = allocate(a->n_moments + 1, sizeof *begins), *ends = allocate(a->n_moments + 1, sizeof *ends);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct tensor *t = a->tensors[i];
+        size_t bytes = round_up(t->bytes, align);
+        if (t->persistent) {
+            kept += bytes;
+            continue;
+        }
+        begins[moments_before(a, moment_of(a, t, t->first))] += bytes;
+        ends[moments_before(a, moment_of(a, t, t->last) + 1)] += bytes;
+    }
+    for (size_t i = 0; i < a->n_moments; i++) {
+        now += begins[i] - ends[i];
+        most = MAX(most, now);
+    }
+    free(begins), free(ends);
+    return kept + most;
+}
+
+struct spot {
+    int slab;
+    size_t address;
+};
+
+static void take_spots(const struct arena *a, struct spot *spot)
+{
+    for (size_t i = 0; i < a->n; i++)
+        spot[i] = (struct spot){a->tensors[i]->slab, a->tensors[i]->address};
+}
+
+static void put_spots(struct arena *a, const struct spot *spot)
+{
+    for (size_t i = 0; i < a->n; i++)
+        a->tensors[i]->slab = spot[i].slab, a->tensors[i]->address = spot[i].address;
+}
+
+/* In the other order too, and what takes less is kept.  `wrong`: what does not fit in the first one. */
+static struct problem *assign_again(struct arena *a, struct problem *wrong)
+{
+    struct tensor **by_size = a->tensors;
+    struct arena other = *a;
+    struct spot *spot = allocate(a->n, sizeof *spot);
+    take_spots(a, spot);
+    other.tensors = allocate(a->n, sizeof(struct tensor *));
+    memcpy(other.tensors, by_size, a->n * sizeof(struct tensor *));
+    qsort(other.tensors, a->n, sizeof(struct tensor *), by_life);
+    struct problem *again = assign_all(&other);
+    free(other.tensors);
+    other.tensors = by_size;
+    if (!again && (wrong || arena_bytes(&other) < arena_bytes(a))) {
+        free(wrong);
+        wrong = NULL;
+        *a = other;
+    } else {
+        free(again);
+        put_spots(a, spot);
+    }
+    free(spot);
+    return wrong;
+}
+
+static struct problem *place_device(struct arena *a)
+{
+    find_moments(a);
+    struct problem *wrong = assign_all(a);
+    if (wrong || arena_bytes(a) > bytes_live(a) + (size_t)a->n_slabs * guard_bytes(a->device))
+        wrong = assign_again(a, wrong);
+    free(a->moment);
+    return wrong;
 }
 
 /* All tensors that have an address, by turn: each arena gets its part of them.  The caller frees them. */
