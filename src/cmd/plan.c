@@ -12,6 +12,7 @@ static int show_verdict(struct trainer *t)
         wrong = verify(t->eval, t->eval_values);
     if (!wrong)
         wrong = verify(t->sample, t->sample_values);
+    fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else
@@ -90,6 +91,7 @@ static void show_list(const struct step *s, const struct costs *c)
 static int prove_list(const struct step *s, const struct values *values)
 {
     char *wrong = verify(s, values);
+    fflush(stdout);
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else
