@@ -9,6 +9,7 @@
 set -u
 YARD=$(realpath "${YARD:-./yard}")
 TMP=${TMP:-$(mktemp -d)}
+TMP=$(realpath "$TMP")
 
 . tests/report.sh
 
