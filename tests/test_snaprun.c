@@ -368,6 +368,32 @@ static void test_a_trace_has_what_ran(void **state)
     free(file), free(trace), free(log), free(line);
 }
 
+/* ---- the file of a run before ------------------------------------------------------------------------------------ */
+
+/* A new run of the same sizes writes into the same bytes, but what is stored has its own options, even where these are
+ * texts of the same length.  Another model's snapshot is not replaced unless that is asked for. */
+static void test_the_file_of_another_run(void **state)
+{
+    (void)state;
+    const char *file = new_file("again.snap"), *words = TINY "--data LICENSE -d 0:0 --val-batches 1 --sample-tokens 0";
+    for (int seed = 5; seed <= 6; seed++) {
+        struct ran ran = run_yard("train %s --seed %d --steps 2 --snapshot %s --snapshot-wait", words, seed, file);
+        assert_int_equal(ran.code, EXIT_OK);
+    }
+    struct ran ran = run_yard("train %s --layers 2 --steps 2 --snapshot %s", words, file);
+    assert_int_equal(ran.code, EXIT_USAGE);
+    assert_non_null(strstr(ran.err, "is a snapshot of another model (1 layers"));
+    struct checkpoint *c = open_snapshot(file);
+    assert_int_equal(c->step, 2);
+    assert_string_equal(json_string_value(json_object_get(c->options, "seed")), "6");
+    free_checkpoint(c);
+    ran = run_yard("train %s --layers 2 --steps 2 --snapshot %s --overwrite", words, file);
+    assert_int_equal(ran.code, EXIT_OK);
+    c = open_snapshot(file);
+    assert_int_equal(c->pieces->config.layers, 2);
+    free_checkpoint(c);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -380,6 +406,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_paced_runs_store_what_was_planned),
         cmocka_unit_test(test_serial_and_audited),
         cmocka_unit_test(test_a_trace_has_what_ran),
+        cmocka_unit_test(test_the_file_of_another_run),
     };
     return cmocka_run_group_tests_name("snaprun", tests, NULL, NULL);
 }

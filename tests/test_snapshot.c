@@ -92,6 +92,25 @@ static void test_the_critical_path_has_no_snapshots(void **state)
     json_decref(p);
 }
 
+/* laptop.txt without its disk: no time is claimed for it. */
+static void test_a_disk_that_nobody_described(void **state)
+{
+    (void)state;
+    char *text = NULL, line[512];
+    size_t size;
+    FILE *in = fopen("data/hardware/laptop.txt", "r"), *out = open_memstream(&text, &size);
+    while (fgets(line, sizeof line, in))
+        if (!strstr(line, "link disk"))
+            fputs(line, out);
+    fclose(in), fclose(out);
+    char *words =
+        format_string("--model tiny --hardware %s --snapshot build/never.snap", write_file("diskless.txt", text, size));
+    json_t *p = plan(words);
+    assert_non_null(strstr(json_string_value(json_object_get(report_of(p), "reason")), "how fast the disk is nobody"));
+    json_decref(p);
+    free(words), free(text);
+}
+
 /* ---- at random --------------------------------------------------------------------------------------------------- */
 
 enum { UNITS = 3, ITERATIONS = 40 };
@@ -312,9 +331,13 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_shipped_list),       cmocka_unit_test(test_the_critical_path_has_no_snapshots),
-        cmocka_unit_test(test_random_lists),           cmocka_unit_test(test_slow_disks),
-        cmocka_unit_test(test_every_mesh_stores_once), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_the_shipped_list),
+        cmocka_unit_test(test_the_critical_path_has_no_snapshots),
+        cmocka_unit_test(test_a_disk_that_nobody_described),
+        cmocka_unit_test(test_random_lists),
+        cmocka_unit_test(test_slow_disks),
+        cmocka_unit_test(test_every_mesh_stores_once),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
 }

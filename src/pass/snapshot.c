@@ -272,8 +272,10 @@ static char *describe(const struct storing *v, size_t dropped)
     if (!v->outcomes)
         return what;
     struct outcome first = outcome_at(v, v->wishes->every);
-    char *disk = v->disk > 0 ? format_string("the disk needs %.3f ms for them", 1e3 * v->disk)
-                             : copy_string("no disk is described, and they take it no time");
+    bool known = v->disk > 0 && (!v->costs || v->step->pool->machine->host->disk);
+    char *disk = known
+                     ? format_string("the disk needs %.3f ms for them", 1e3 * v->disk)
+                     : copy_string("how fast the disk is nobody said (link disk), and it counts as if it took no time");
     char *lost = describe_dropped(v, dropped);
     char *all =
         format_string("%s; %s; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on; %s",

@@ -265,6 +265,15 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
     return manifest;
 }
 
+static void expect_sizes(const char *path, const struct config *old, const struct config *ours)
+{
+    if (!same_sizes(old, ours))
+        fail(EXIT_USAGE,
+             "%s is a snapshot of another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d): "
+             "--snapshot in another file, or add --overwrite",
+             path, old->layers, old->heads, old->channels, old->seq_len, old->vocab);
+}
+
 static void open_file(void *opening)
 {
     struct opening *o = opening;
@@ -272,6 +281,8 @@ static void open_file(void *opening)
     lock_name(o);
     char *manifest = lay_out(s, o->plan);
     struct checkpoint *old = recover_old(s);
+    if (old && old->snapshot->newest.slot && !o->plan->replace)
+        expect_sizes(s->path, &old->pieces->config, o->plan->config);
     if (old && same_layout(s->file->snapshot, old->snapshot))
         take_over(s, old->snapshot);
     else

@@ -32,6 +32,7 @@ struct snap_plan {
     int slots;
     int64_t batch; /* sequences of an iteration */
     bool wait;     /* for a slot, of two or more, instead of dropping an iteration */
+    bool replace;  /* also a model of other sizes */
     struct snap_payload *payload;
     size_t n;
 };

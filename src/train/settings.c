@@ -200,7 +200,7 @@ static struct option options[] = {
     {"save-every", 0, OPT_INT, &s.save_every, "N", 0, 1e9, LOOKING, "also every N steps (0: only at the end)",
      CMD_TRAIN, false},
     {"overwrite", 0, OPT_FLAG, &s.overwrite, NULL, 0, 0, LOOKING,
-     "--save may replace a model of other sizes, or the file of --init", CMD_TRAIN, false},
+     "--save and --snapshot may replace a model of other sizes, and --save the file of --init", CMD_TRAIN, false},
     {"keep", 0, OPT_INT, &s.keep, "K", 0, 1e9, LOOKING, "keep the K newest checkpoints (0: all of the run)", CMD_TRAIN,
      false},
     {"resume", 0, OPT_INPUT, &s.resume, "DIR|FILE", 0, 0, LOOKING,
