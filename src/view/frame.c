@@ -131,76 +131,7 @@ static void draw_labels(const struct view *v)
     }
 }
 
-/* ---- legend, details, help ------------------------------------------------------------------------------------- */
-
-/* The legend is walked through twice: to count its lines, and to draw them. */
-struct legend {
-    const struct view *v;
-    bool draws;
-    int x, line;
-};
-
-/* What does not fit goes to the next line, and is left out behind the last one. */
-static void add_legend_item(struct legend *l, const char *text, uint32_t colour)
-{
-    const struct view *v = l->v;
-    struct box b = places_of(v).legend;
-    int u = v->scale, width = 17 * u + width_of(v, text);
-    if (l->x + width - u > b.w - 10 * u && l->line + 1 < LEGEND_LINES)
-        l->line++, l->x = 10 * u;
-    if (l->x + width - u > b.w - 10 * u)
-        return;
-    int y = b.y + l->line * LEGEND_LINE * u;
-    if (l->draws) {
-        fill(v, l->x, y + 7 * u, 12 * u, 12 * u, colour);
-        put_text(v, l->x + 17 * u, y + 5 * u, l->x + width, theme_of(v)->ink, "%s", text);
-    }
-    l->x += width + 10 * u;
-}
-
-static void add_legend_title(struct legend *l, const char *text, int width)
-{
-    const struct view *v = l->v;
-    struct box b = places_of(v).legend;
-    if (l->draws)
-        put_text(v, l->x, b.y + (l->line * LEGEND_LINE + 5) * v->scale, b.w, theme_of(v)->soft, "%s", text);
-    l->x += width + 14 * v->scale;
-}
-
-static void walk_legend(struct legend *l)
-{
-    const struct view *v = l->v;
-    const struct trace_header *h = &v->track[0]->trace->header;
-    char text[64];
-    bool memory = false;
-    add_legend_title(l, colour_way_name(v->colour), width_of(v, "micro-batch"));
-    for (size_t i = 0; i < colour_count(v); i++)
-        if (colour_name(v, i, text))
-            add_legend_item(l, text, colour_number(v, (int64_t)i));
-    for (size_t i = 0; i < v->n_rows; i++)
-        memory |= v->row[i].kind == ROW_MEMORY;
-    if (!memory)
-        return;
-    l->x += 10 * v->scale;
-    add_legend_title(l, "memory", width_of(v, "memory"));
-    for (size_t i = 0; i < h->n_classes; i++)
-        add_legend_item(l, h->memory[i], class_colour(i));
-}
-
-int count_legend_lines(const struct view *v)
-{
-    struct legend l = {.v = v, .x = 10 * v->scale};
-    walk_legend(&l);
-    return l.line + 1;
-}
-
-static void draw_legend(const struct view *v)
-{
-    struct box b = places_of(v).legend;
-    fill(v, b.x, b.y, b.w, b.h, theme_of(v)->panel);
-    fill(v, 0, b.y, b.w, v->scale, theme_of(v)->rule);
-    walk_legend(&(struct legend){.v = v, .draws = true, .x = 10 * v->scale});
-}
+/* ---- details, help --------------------------------------------------------------------------------------------- */
 
 static void draw_details(const struct view *v)
 {
@@ -255,7 +186,7 @@ void draw_view(struct view *v, struct canvas *c)
         draw_measure(v);
     draw_strip(v);
     draw_header(v);
-    draw_legend(v);
+    draw_legend(v, places_of(v).legend);
     draw_details(v);
     if (v->help) { /* in letters so large that all of it is seen */
         int scale = v->scale;

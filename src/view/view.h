@@ -149,7 +149,7 @@ void look_at_end(struct view *v);
 void draw_lane(const struct view *v, const struct row *row);
 void draw_memory(const struct view *v, const struct row *row);
 
-/* ---- pen.c, strip.c, marks.c, frame.c -------------------------------------------------------------------------- */
+/* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
 
 void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour);
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
@@ -158,6 +158,8 @@ int width_of(const struct view *v, const char *text);
 enum { AT_RIGHT = -1 };
 int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...) PRINTF_LIKE(6, 7);
 
+int count_legend_lines(const struct view *v); /* for the rows that are laid out */
+void draw_legend(const struct view *v, struct box b);
 void draw_strip(const struct view *v);                                             /* overview and ruler */
 void draw_borders(const struct view *v, const struct track *k, int y, int height); /* of steps, through rows */
 uint32_t step_at_overview(const struct view *v, int x);
@@ -165,7 +167,6 @@ void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
 extern const char *const life_name[];             /* of enum trace_life: "live", "paused", "stopped", ... */
-int count_legend_lines(const struct view *v);     /* of the rows that are laid out */
 void draw_view(struct view *v, struct canvas *c); /* the whole picture; lays out first */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
