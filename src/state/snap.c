@@ -89,7 +89,8 @@ static int open_direct(int fd)
     int direct = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
     if (direct >= 0 && pread(direct, page, SNAP_PAGE, 0) == SNAP_PAGE)
         return direct;
-    close(direct);
+    if (direct >= 0)
+        close(direct);
     return -1;
 }
 #else
