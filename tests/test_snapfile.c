@@ -544,7 +544,7 @@ static int count_lost(int ends, bool no_sync, int *done)
 static void test_lives_end_at_any_moment(void **state)
 {
     (void)state;
-    int done, ends = getenv("YARD_CUTS") ? atoi(getenv("YARD_CUTS")) : 1200;
+    int done, ends = getenv("YARD_CUTS") ? atoi(getenv("YARD_CUTS")) : 3000;
     int lost = count_lost(ends, false, &done);
     printf("# %d ends of lives: %d lost\n", done, lost);
     assert_int_equal(lost, 0);
