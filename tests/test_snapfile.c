@@ -519,6 +519,27 @@ static int be_loud(const char *log, const char *part)
     return n;
 }
 
+/* A whole life; one with another layout, which gets a file of its own and is killed at that call; another whole one;
+ * and then the power goes.  false: something was lost. */
+static bool survives(const char *path, const struct stored *stored, int killed_at, int luck)
+{
+    const int cuts[] = {INT32_MAX, killed_at, INT32_MAX};
+    begin_trial(path, (uint64_t)(8 * killed_at + luck));
+    disk.cut_sync = disk.fault_sync = 0;
+    bool kept = true;
+    for (size_t i = 0; i < COUNT(cuts) && kept; i++, life.session++) {
+        life.stored = &stored[i ? 2 : 0];
+        life.actions = 60;
+        disk.cut_at = cuts[i];
+        run_life();
+        remove_temporary(path);
+        if (i == 2)
+            cut_power(path);
+        kept = look_back();
+    }
+    return kept;
+}
+
 static int count_lost(int ends, bool no_sync, int *done)
 {
     int lost = 0;
@@ -539,6 +560,27 @@ static int count_lost(int ends, bool no_sync, int *done)
     json_decref(life.options);
     free_mesh(&m);
     return lost;
+}
+
+/* Also between the renaming of a file and the moment when its name is on the disk: who finds it there syncs that. */
+static void test_killed_and_then_cut(void **state)
+{
+    (void)state;
+    enum { CALLS = 120, LUCKS = 4 };
+    int lost = 0;
+    const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
+    struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
+    struct stored stored[3] = {store_of(&sizes, &m, 2, false), {0}, store_of(&sizes, &m, 4, true)};
+    life.options = json_object();
+    be_quiet(log);
+    for (int at = 1; at <= CALLS; at++)
+        for (int luck = 0; luck < LUCKS; luck++)
+            lost += !survives(path, stored, at, luck);
+    be_loud(log, "yard:");
+    free_stored(&stored[0]), free_stored(&stored[2]);
+    json_decref(life.options);
+    free_mesh(&m);
+    assert_int_equal(lost, 0);
 }
 
 static void test_lives_end_at_any_moment(void **state)
@@ -918,11 +960,17 @@ static void test_bandwidth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_comes_back),          cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_lives_end_at_any_moment),    cmocka_unit_test(test_every_call_may_fail),
-        cmocka_unit_test(test_every_bit_matters),          cmocka_unit_test(test_what_was_found_stays),
-        cmocka_unit_test(test_other_lengths_are_refused),  cmocka_unit_test(test_the_command_names_the_payload),
-        cmocka_unit_test(test_the_command_takes_it),       cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_stored_comes_back),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_killed_and_then_cut),
+        cmocka_unit_test(test_lives_end_at_any_moment),
+        cmocka_unit_test(test_every_call_may_fail),
+        cmocka_unit_test(test_every_bit_matters),
+        cmocka_unit_test(test_what_was_found_stays),
+        cmocka_unit_test(test_other_lengths_are_refused),
+        cmocka_unit_test(test_the_command_names_the_payload),
+        cmocka_unit_test(test_the_command_takes_it),
+        cmocka_unit_test(test_bandwidth),
         cmocka_unit_test(test_who_reads_notices_a_writer),
     };
     cmocka_set_test_filter(getenv("YARD_BENCH") ? "test_bandwidth" : NULL);
