@@ -16,7 +16,7 @@ OPTIMISE = -O2 -g
 CPPFLAGS = -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(WERROR)
-LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm
+LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl
 OPENCL   = -lOpenCL
 
 ifeq ($(shell uname),Darwin)

@@ -3,6 +3,7 @@
  */
 #include "support.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 
@@ -394,6 +395,31 @@ static void test_the_file_of_another_run(void **state)
     free_checkpoint(c);
 }
 
+/* Where libpmem is installed it can be told to take any file for one in persistent memory. */
+static void test_persistent_memory(void **state)
+{
+    (void)state;
+    const char *words = TINY "--data LICENSE -d 0:0 --val-batches 1 --sample-tokens 0 --steps 4";
+    if (!dlopen("libpmem.so.1", RTLD_NOW)) {
+        print_message("libpmem is not installed\n");
+        skip();
+    }
+    const char *file = new_file("memory.snap");
+    setenv("PMEM_IS_PMEM_FORCE", "1", 1);
+    for (int run = 0; run < 2; run++) { /* a new file, and one that is taken over */
+        struct ran ran = run_yard("train %s --snapshot %s --snapshot-wait", words, file);
+        assert_int_equal(ran.code, EXIT_OK);
+        assert_non_null(strstr(ran.out, " into persistent memory"));
+    }
+    unsetenv("PMEM_IS_PMEM_FORCE");
+    const char *whole = temp_path("whole");
+    assert_int_equal(run_yard("train %s --save %s", words, whole).code, EXIT_OK);
+    assert_int_equal(run_yard("ckpt diff %s %s", file, whole).code, EXIT_OK);
+    struct ran ran = run_yard("train --resume %s --snapshot %s --steps 6", file, file);
+    assert_int_equal(ran.code, EXIT_OK);
+    assert_null(strstr(ran.out, " into persistent memory"));
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -407,6 +433,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_serial_and_audited),
         cmocka_unit_test(test_a_trace_has_what_ran),
         cmocka_unit_test(test_the_file_of_another_run),
+        cmocka_unit_test(test_persistent_memory),
     };
     return cmocka_run_group_tests_name("snaprun", tests, NULL, NULL);
 }

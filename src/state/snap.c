@@ -27,15 +27,18 @@
  * Copies of a byte on its way out: one, from the device to the host's buffer (the snapshot).  From there the disk
  * fetches it itself (O_DIRECT), where the file system allows that and the payload fills whole pages; elsewhere there is
  * a second one, to the page cache, from which the disk is asked to fetch it at once.  Cores read the buffer once: piece
- * by piece, small enough for a core's cache, for the check, and from there for the hash and the second copy.
+ * by piece, small enough for a core's cache, for the check, and from there for the hash and the second copy.  A file in
+ * persistent memory is mapped, where libpmem is installed: then the second copy goes there, and is the write.
  */
 #include "snap.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,11 +51,14 @@ struct held_slot {
     bool *written; /* payloads, by number */
     uint64_t *hashes;
 };
+typedef void *persist_bytes(void *to, const void *from, size_t n);
 struct snap {
     char *path;
     struct checkpoint *file; /* its description; step and samples as the run began */
     int64_t batch;
-    int fd, direct;        /* the same file, the second past the page cache; -1: not to be had */
+    int fd, direct; /* the same file, the second past the page cache; -1: not to be had */
+    char *memory;   /* the same, in persistent memory; NULL: it lies elsewhere */
+    persist_bytes *persist;
     struct writer *beside; /* the file has not its name yet, */
     int old;               /* which is this file's, locked; -1: none */
     bool wait;
@@ -80,6 +86,27 @@ static void start_writing(int fd, uint64_t at, size_t n)
 /* So that the next read is of the disk. */
 static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 static int reserve(int fd, uint64_t bytes) { return posix_fallocate(fd, 0, (off_t)bytes); }
+/* The file itself, if it lies in persistent memory and libpmem is installed; else NULL. */
+static char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
+{
+    char name[32], *at = NULL;
+    size_t mapped = 0;
+    int persistent = 0;
+    void *(*map)(const char *, size_t, int, mode_t, size_t *, int *) = NULL;
+    void *library = dlopen("libpmem.so.1", RTLD_NOW | RTLD_LOCAL); /* stays */
+    if (library) {
+        *(void **)&map = dlsym(library, "pmem_map_file");
+        *(void **)persist = dlsym(library, "pmem_memcpy_persist");
+    }
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    if (map && *persist)
+        at = map(name, 0, 0, 0, &mapped, &persistent);
+    if (at && persistent && mapped >= bytes)
+        return at;
+    if (at)
+        munmap(at, mapped);
+    return NULL;
+}
 /* Reading a page tells whether the file system does it. */
 static int open_direct(int fd)
 {
@@ -99,6 +126,7 @@ static void start_writing(int fd, uint64_t at, size_t n) { (void)fd, (void)at, (
 static void forget_cached(int fd) { (void)fd; }
 static int reserve(int fd, uint64_t bytes) { return (void)fd, (void)bytes, 0; } /* the zeros do it */
 static int open_direct(int fd) { return (void)fd, -1; }
+static char *map_memory(int fd, uint64_t n, persist_bytes **persist) { return (void)fd, (void)n, (void)persist, NULL; }
 #endif
 
 /* ---- the name, locked ------------------------------------------------------------------------------------------- */
@@ -290,6 +318,7 @@ static void open_file(void *opening)
         make_file(s, manifest);
     forget_cached(s->fd); /* what is written past the cache would have to look for it there */
     s->direct = open_direct(s->fd);
+    s->memory = map_memory(s->fd, s->file->snapshot->file_bytes, &s->persist);
     bool empty = old ? !old->snapshot->newest.slot : lseek(s->old, 0, SEEK_END) == 0;
     if (s->beside && empty)
         take_name(s);
@@ -333,6 +362,8 @@ void close_snap(struct snap *s)
     for (size_t i = 0; i < COUNT(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    if (s->memory)
+        munmap(s->memory, s->file->snapshot->file_bytes);
     for (int k = 1; k <= MAX_SLOTS; k++)
         free(s->slot[k].hashes), free(s->slot[k].written);
     free_checkpoint(s->file);
@@ -417,9 +448,11 @@ static bool all_finite(const uint32_t *word, size_t n)
     return !bad;
 }
 
-/* To the page cache, and on to the disk. */
+/* Into persistent memory; or to the page cache, and on to the disk. */
 static bool put_chunk(struct snap *s, const char *bytes, size_t n, uint64_t at)
 {
+    if (s->memory)
+        return s->persist(s->memory + at, bytes, n);
     bool sound = put_bytes(s, s->fd, bytes, n, at);
     start_writing(s->fd, at, n);
     return sound;
@@ -430,7 +463,8 @@ bool snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     struct hasher hash;
     uint64_t begin = now_ns(), at = slot_at(s->file->snapshot, slot) + s->file->snapshot->payload[payload].at;
     size_t all = (size_t)s->file->snapshot->payload[payload].bytes;
-    bool direct = s->direct >= 0 && ((uintptr_t)bytes | all) % SNAP_PAGE == 0, sound = !has_failed(s), finite = true;
+    bool direct = !s->memory && s->direct >= 0 && ((uintptr_t)bytes | all) % SNAP_PAGE == 0;
+    bool sound = !has_failed(s), finite = true;
     hash_begin(&hash, 0);
     for (size_t done = 0, n; done < all && sound && finite; done += n) {
         const char *chunk = (const char *)bytes + done;
@@ -536,6 +570,7 @@ struct snap_counts snap_counts(struct snap *s)
 {
     pthread_mutex_lock(&s->lock);
     struct snap_counts counts = s->counts;
+    counts.in_memory = s->memory;
     pthread_mutex_unlock(&s->lock);
     return counts;
 }

@@ -119,6 +119,7 @@ void snap_drop(struct snap *s, int slot); /* instead of a commit: its iteration 
 struct snap_counts {
     uint32_t stored, dropped, newest; /* commits; iterations without a slot, or given up; the last commit's, 0: none */
     uint64_t bytes, ns;               /* of payloads, and the time that writing and flushing took */
+    bool in_memory;                   /* the file lies in persistent memory, and is written through libpmem */
 };
 struct snap_counts snap_counts(struct snap *s);
 
