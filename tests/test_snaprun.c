@@ -54,6 +54,16 @@ static struct trainer *open_kind(const struct kind *k, const char *more)
     return t;
 }
 
+/* Ready to train, and to store in that file. */
+static struct trainer *open_storing(const struct kind *k, const char *file)
+{
+    char *words = format_string("--snapshot %s", file);
+    struct trainer *t = open_kind(k, words);
+    open_snapshots(t, 0);
+    free(words);
+    return t;
+}
+
 /* What the file has, loaded by another trainer of the kind. */
 static void expect_stored(struct trainer *reader, const char *words, const char *file, uint32_t step,
                           const struct state *expected)
@@ -86,9 +96,7 @@ static void expect_kind(const struct kind *k, const struct state states[STEPS + 
                         bool stopping)
 {
     const char *file = new_file("kind.snap");
-    char *words = format_string("--snapshot %s", file);
-    struct trainer *t = open_kind(k, words);
-    open_snapshots(t, 0);
+    struct trainer *t = open_storing(k, file);
     for (uint32_t i = 1; i <= STEPS; i++) {
         run_step(t, i);
         if (!stopping)
@@ -113,7 +121,7 @@ static void expect_kind(const struct kind *k, const struct state states[STEPS + 
         assert_int_equal(c.dropped, 0);
     free_trainer(t);
     expect_stored(reader, k->words, file, c.newest, &states[c.newest]);
-    free(words), free(stored), free(end.values);
+    free(stored), free(end.values);
 }
 
 static void test_meshes_and_passes(void **state)
@@ -176,10 +184,8 @@ static void test_training_never_waits(void **state)
 {
     (void)state;
     const char *file = new_file("slow.snap");
-    char *words = format_string("--snapshot %s", file);
-    struct trainer *t = open_kind(&kinds[0], words);
+    struct trainer *t = open_storing(&kinds[0], file);
     struct stored_step *stored = NULL;
-    open_snapshots(t, 0);
     put_gate(t);
     alarm(120);
     for (uint32_t i = 1; i <= ALL; i++) {
@@ -203,7 +209,7 @@ static void test_training_never_waits(void **state)
     assert_int_equal(stored[2].step, BLOCKED + 1);
     assert_int_equal(c.stored, n);
     assert_int_equal(c.stored + c.dropped, ALL);
-    free(stored), free(words);
+    free(stored);
     free_trainer(t);
 }
 
@@ -223,9 +229,7 @@ static void test_bad_steps_are_not_committed(void **state)
 {
     (void)state;
     const char *file = new_file("bad.snap");
-    char *words = format_string("--snapshot %s", file);
-    struct trainer *t = open_kind(&kinds[0], words);
-    open_snapshots(t, 0);
+    struct trainer *t = open_storing(&kinds[0], file);
     for (uint32_t i = 1; i <= 5; i++) {
         if (i == 3)
             note_reported(t, i, false);
@@ -237,7 +241,6 @@ static void test_bad_steps_are_not_committed(void **state)
     assert_int_equal(c.dropped, 3);
     assert_int_equal(newest_in(file), 2);
     free_trainer(t);
-    free(words);
 }
 
 /* The step's loss is sound, but its update makes a value that is not finite of what Adam's m was. */
@@ -245,9 +248,7 @@ static void test_values_that_are_not_finite_are_not_committed(void **state)
 {
     (void)state;
     const char *file = new_file("nan.snap");
-    char *words = format_string("--snapshot %s", file);
-    struct trainer *t = open_kind(&kinds[0], words);
-    open_snapshots(t, 0);
+    struct trainer *t = open_storing(&kinds[0], file);
     run_step(t, 1);
     drain(t->train);
     struct tensor *m = t->model->replica[0].m[1];
@@ -261,7 +262,7 @@ static void test_values_that_are_not_finite_are_not_committed(void **state)
     assert_int_equal(close_snapshots(t).newest, 1);
     assert_int_equal(newest_in(file), 1);
     free_trainer(t);
-    free(words), free(values);
+    free(values);
 }
 
 /* ---- as planned ----------------------------------------------------------------------------------------------------

@@ -49,16 +49,14 @@ static uint64_t state_bytes(const struct pieces *p)
 
 static void print_about(const struct checkpoint *c)
 {
-    char bytes[32];
-    const struct config *m = &c->pieces->config;
+    char bytes[32], sizes[160];
     const struct pieces *p = c->pieces;
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
     if (c->snapshot)
         printf("snapshot    slot %u of %d, %zu payloads, %s a slot; commit %llu\n", c->snapshot->newest.slot,
                c->snapshot->slots, c->snapshot->n, format_bytes(bytes, (double)c->snapshot->slot_bytes),
                (unsigned long long)c->snapshot->newest.seq);
-    printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head\n", m->layers, m->heads,
-           m->channels, m->seq_len, m->vocab, m->tied ? "tied" : "untied");
+    printf("model       %s\n", describe_sizes(sizes, &p->config));
     printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,
            format_bytes(bytes, (double)state_bytes(p)));
 }

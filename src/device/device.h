@@ -213,6 +213,13 @@ void keep_program(struct device *d, const struct program_key *key, cl_program pr
 size_t guard_bytes(const struct device *d); /* behind each slab */
 /* The biggest slab the device allows, guard excluded, aligned down. */
 size_t slab_limit(const struct device *d);
+struct limits {
+    size_t budget, max_allocation; /* bytes */
+};
+/* To try what does not fit: the first n devices, the host behind the others, get budgets that nothing exceeds.  Returns
+ * what they had, for restore_limits(); the caller frees it. */
+struct limits *lift_limits(struct machine *m, int n);
+void restore_limits(struct machine *m, const struct limits *had, int n);
 /* Add a slab of `bytes` (zeroed, guard written) to the arena.  NULL, or the problem when there is no room. */
 struct problem *add_slab(struct machine *m, struct device *d, size_t bytes);
 /* Write `bytes` to the start of a buffer of d and wait until they are there. */

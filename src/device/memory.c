@@ -11,6 +11,26 @@ size_t guard_bytes(const struct device *d) { return d->by_hand ? 0 : GUARD_BYTES
 
 size_t slab_limit(const struct device *d) { return (d->max_allocation - guard_bytes(d)) / d->alignment * d->alignment; }
 
+struct limits *lift_limits(struct machine *m, int n)
+{
+    const size_t most = (size_t)1 << 50;
+    struct limits *had = allocate((size_t)n + 1, sizeof *had);
+    for (int i = 0; i < n; i++) {
+        struct device *d = &m->device[i];
+        had[i] = (struct limits){d->budget, d->max_allocation};
+        if (d->by_hand && d->max_allocation == d->budget)
+            d->max_allocation = most;
+        d->budget = most;
+    }
+    return had;
+}
+
+void restore_limits(struct machine *m, const struct limits *had, int n)
+{
+    for (int i = 0; i < n; i++)
+        m->device[i].budget = had[i].budget, m->device[i].max_allocation = had[i].max_allocation;
+}
+
 static void fill(struct device *d, cl_mem buffer, cl_uchar byte, size_t offset, size_t bytes)
 {
     cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;

@@ -24,6 +24,7 @@ struct config {
 enum { MAX_LAYERS = 1000 };
 void check_config(const struct config *c); /* refuses impossible sizes */
 bool same_sizes(const struct config *a, const struct config *b);
+const char *describe_sizes(char out[160], const struct config *c); /* "2 layers, 2 heads, ..." */
 
 enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 

@@ -62,6 +62,13 @@ bool same_sizes(const struct config *a, const struct config *b)
            a->vocab == b->vocab && a->tied == b->tied;
 }
 
+const char *describe_sizes(char out[160], const struct config *c)
+{
+    snprintf(out, 160, "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head", c->layers, c->heads,
+             c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied");
+    return out;
+}
+
 void check_config(const struct config *c)
 {
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)

@@ -41,9 +41,10 @@ struct shard {
     struct device *owner;
     int layer;
     size_t bytes;
-    int slices, *queue; /* of each slice */
-    int *dealt;         /* by queue: slices of all shards that the owner has of the layer ... */
-    size_t *sent;       /* ... and their bytes; kept with the first of them */
+    int slices, *queue;       /* of each slice */
+    const struct shard *like; /* the first one that the owner has of the layer, which counts for all of them: */
+    int *dealt;               /* by queue: slices */
+    size_t *sent;             /* bytes */
 };
 struct broadcast {
     struct step *step;
@@ -187,6 +188,7 @@ static void deal_at_random(const struct broadcast *b, struct shard *s, int first
     free(order);
 }
 
+/* Shards stay where they are by now. */
 static const struct shard *first_like(const struct broadcast *b, const struct shard *s)
 {
     const struct shard *first = b->shards;
@@ -201,14 +203,17 @@ static void deal(const struct broadcast *b, struct shard *s)
     size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
     s->slices = (int)MAX(MIN((size_t)b->wishes->slices, most), 1);
     s->queue = allocate((size_t)s->slices, sizeof *s->queue);
-    s->dealt = allocate((size_t)b->queues, sizeof *s->dealt);
-    s->sent = allocate((size_t)b->queues, sizeof *s->sent);
+    s->like = first_like(b, s);
+    if (s->like == s) {
+        s->dealt = allocate((size_t)b->queues, sizeof *s->dealt);
+        s->sent = allocate((size_t)b->queues, sizeof *s->sent);
+    }
     if (b->wishes->at_random)
         deal_at_random(b, s, first, senders);
     for (int k = 0; k < s->slices && !b->wishes->at_random; k++)
         s->queue[k] = first + k % senders;
     for (int k = 0; k < s->slices; k++)
-        first_like(b, s)->dealt[s->queue[k]]++;
+        s->like->dealt[s->queue[k]]++;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
@@ -300,7 +305,7 @@ static void send_slice(const struct broadcast *b, const struct parcel *p, int k)
     size_t end = MIN(((size_t)k + 1) * grains / n * b->align, p->begin + p->source->bytes);
     if (begin >= end)
         return;
-    first_like(b, s)->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
+    s->like->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
     struct slice slice = {p, k, s->queue[k], begin - p->begin, end - p->begin};
     send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
 }
@@ -389,7 +394,7 @@ static json_t *queues_json(const struct broadcast *b)
 {
     json_t *rows = json_array();
     for (const struct shard *s = b->shards; s < b->shards + b->n_shards; s++)
-        for (int j = 0; j < b->queues && first_like(b, s) == s; j++)
+        for (int j = 0; j < b->queues && s->like == s; j++)
             json_array_append_new(rows,
                                   json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", s->owner->id, "queue", j, "layer",
                                             s->layer, "slices", s->dealt[j], "bytes", (json_int_t)s->sent[j]));

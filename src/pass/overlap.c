@@ -184,29 +184,6 @@ static void find_plans(struct planner *p)
 
 /* ---- what fits --------------------------------------------------------------------------------------------------- */
 
-struct limits {
-    size_t budget, max_allocation; /* bytes */
-};
-
-/* A limit per device, of the first n of them, that nothing exceeds; the caller frees them. */
-static struct limits *no_limits(int n)
-{
-    struct limits *none = allocate((size_t)n, sizeof *none);
-    for (int i = 0; i < n; i++)
-        none[i] = (struct limits){(size_t)1 << 50, (size_t)1 << 50};
-    return none;
-}
-
-/* Called twice, all is as it was. */
-static void exchange_limits(struct machine *m, struct limits *limit, int n)
-{
-    for (int i = 0; i < n; i++) {
-        struct limits old = {m->device[i].budget, m->device[i].max_allocation};
-        m->device[i].budget = limit[i].budget, m->device[i].max_allocation = limit[i].max_allocation;
-        limit[i] = old;
-    }
-}
-
 static bool makes_room_later(const struct wishes *w) { return w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF; }
 
 /* Where nothing fits, but other passes make room later, plans are made as if the devices, not the host, had all of it:
@@ -217,11 +194,10 @@ static struct limits *find_plans_that_fit(struct planner *p)
     find_plans(p);
     if (p->plan[OVERLAP_PLAN].period < INFINITY || !makes_room_later(p->wishes))
         return NULL;
-    struct limits *limit = no_limits(m->n_devices);
-    exchange_limits(m, limit, m->n_devices);
+    struct limits *had = lift_limits(m, m->n_devices);
     p->list->timing.device_room = INFINITY;
     find_plans(p);
-    return limit;
+    return had;
 }
 
 /* Ends the program: for each device that is too small for the plan, the budget that is not.  Where any plan would do,
@@ -230,11 +206,10 @@ static _Noreturn void refuse(const struct planner *p, const struct plan *plan, b
 {
     struct machine *m = p->list->step->pool->machine;
     int n = m->n_devices + 1;
-    struct limits *limit = no_limits(n);
     const struct plan *least = any ? &p->plan[OVERLAP_ALL_CPU] : plan;
-    exchange_limits(m, limit, n);
+    struct limits *had = lift_limits(m, n);
     struct forecast f = try_updates(p->list, p->costs, least->on_cpu, least->order, false);
-    exchange_limits(m, limit, n);
+    restore_limits(m, had, n);
     char *text;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
@@ -406,7 +381,7 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     r->reason = on_cpu ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
     free(times);
     if (had)
-        exchange_limits(s->pool->machine, had, s->pool->machine->n_devices);
+        restore_limits(s->pool->machine, had, s->pool->machine->n_devices);
     free(had);
     free_offloads(p.list);
     return on_cpu > 0;

@@ -26,7 +26,8 @@ struct swapper {
     struct survey *survey;
     struct planner planner;
     struct forecast before; /* the list as it was */
-    size_t *budget, *most;  /* by device: what the machine had before budgets were lifted */
+    struct limits *had;     /* by device: what the machine had before budgets were lifted; ... */
+    size_t *budget;         /* ... of that the budgets alone */
     struct swap_plan plan;
     const size_t *smallest; /* by device: budget that works */
     double bound;
@@ -38,22 +39,16 @@ struct swapper {
 static void lift_budgets(struct swapper *w)
 {
     struct machine *m = w->step->pool->machine;
+    w->had = lift_limits(m, m->n_devices + 1);
     w->budget = allocate((size_t)m->n_devices + 1, sizeof *w->budget);
-    w->most = allocate((size_t)m->n_devices + 1, sizeof *w->most);
-    for (int d = 0; d <= m->n_devices; d++) {
-        struct device *device = &m->device[d];
-        w->budget[d] = device->budget, w->most[d] = device->max_allocation;
-        if (device->by_hand && device->max_allocation == device->budget)
-            device->max_allocation = (size_t)1 << 50;
-        device->budget = (size_t)1 << 50;
-    }
+    for (int d = 0; d <= m->n_devices; d++)
+        w->budget[d] = w->had[d].budget;
 }
 
 static void restore_budgets(const struct swapper *w)
 {
     struct machine *m = w->step->pool->machine;
-    for (int d = 0; d <= m->n_devices; d++)
-        m->device[d].budget = w->budget[d], m->device[d].max_allocation = w->most[d];
+    restore_limits(m, w->had, m->n_devices + 1);
 }
 
 static bool fits(const struct swapper *w, const size_t *need)
@@ -86,7 +81,7 @@ static void close_swapper(struct swapper *w)
     close_planner(&w->planner);
     free_survey(w->survey);
     free_forecast(&w->before);
-    free(w->budget), free(w->most);
+    free(w->budget), free(w->had);
     free(w);
 }
 

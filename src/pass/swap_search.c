@@ -315,7 +315,8 @@ static bool flip_some_pairs(struct search *s, struct swap_plan *plan)
 /* Of many, what is good enough stays as it is, though some bytes more are copied than must be. */
 static void improve(struct search *s, struct swap_plan *plan)
 {
-    bool better = flip_families(s, plan) || true;
+    bool better = true;
+    flip_families(s, plan);
     while (better && !is_over(s) && !(s->n > FEW && plan->excess == 0 && plan->period <= s->p->bare * (1 + 1e-5))) {
         try_other_ways(s->p, plan);
         better = s->n > FEW && flip_families(s, plan);

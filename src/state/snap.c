@@ -297,10 +297,8 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
 static void expect_sizes(const char *path, const struct config *old, const struct config *ours)
 {
     if (!same_sizes(old, ours))
-        fail(EXIT_USAGE,
-             "%s is a snapshot of another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d): "
-             "--snapshot in another file, or add --overwrite",
-             path, old->layers, old->heads, old->channels, old->seq_len, old->vocab);
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file, or add --overwrite", path,
+             describe_sizes((char[160]){0}, old));
 }
 
 static void open_file(void *opening)
@@ -317,8 +315,8 @@ static void open_file(void *opening)
     else
         make_file(s, manifest);
     forget_cached(s->fd); /* what is written past the cache would have to look for it there */
-    s->direct = open_direct(s->fd);
     s->memory = map_memory(s->fd, s->file->snapshot->file_bytes, &s->persist);
+    s->direct = s->memory ? -1 : open_direct(s->fd);
     bool empty = old ? !old->snapshot->newest.slot : lseek(s->old, 0, SEEK_END) == 0;
     if (s->beside && empty)
         take_name(s);
@@ -463,7 +461,7 @@ bool snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     struct hasher hash;
     uint64_t begin = now_ns(), at = slot_at(s->file->snapshot, slot) + s->file->snapshot->payload[payload].at;
     size_t all = (size_t)s->file->snapshot->payload[payload].bytes;
-    bool direct = !s->memory && s->direct >= 0 && ((uintptr_t)bytes | all) % SNAP_PAGE == 0;
+    bool direct = s->direct >= 0 && ((uintptr_t)bytes | all) % SNAP_PAGE == 0;
     bool sound = !has_failed(s), finite = true;
     hash_begin(&hash, 0);
     for (size_t done = 0, n; done < all && sound && finite; done += n) {

@@ -196,8 +196,7 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
     return p;
 }
 
-/* ---- the order in which they get addresses ------------------------------------------------------------------------
- */
+/* ---- in which order ------------------------------------------------------------------------------------------ */
 
 static int by_life(const void *a, const void *b)
 {

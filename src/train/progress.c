@@ -98,15 +98,12 @@ static void print_driver_notes(const struct machine *m)
 void print_summary(struct progress *p)
 {
     const struct trainer *t = p->trainer;
-    const struct config *c = &t->config;
-    char *devices = describe_machine(t->machine);
+    char *devices = describe_machine(t->machine), sizes[160];
     int n = t->machine->n_devices;
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
     printf("devices     %s\n", devices);
     print_driver_notes(t->machine);
-    printf("model       %d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head: %zu parameters\n",
-           c->layers, c->heads, c->channels, c->seq_len, c->vocab, c->tied ? "tied" : "untied",
-           count_parameters(t->model->params));
+    printf("model       %s: %zu parameters\n", describe_sizes(sizes, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
                    t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,

@@ -126,12 +126,9 @@ static void check_sizes(const char *path, bool file, const struct config *ours)
     if (p && p->code == EXIT_FAILED)
         fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
     must(p); /* no file, or one that may not be read: --overwrite is of no use */
-    struct config c = old.config;
-    if (!same_sizes(&c, ours))
-        fail(EXIT_USAGE,
-             "%s is another model (%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head): --save to "
-             "another folder, or add --overwrite",
-             path, c.layers, c.heads, c.channels, c.seq_len, c.vocab, c.tied ? "tied" : "untied");
+    if (!same_sizes(&old.config, ours))
+        fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or add --overwrite", path,
+             describe_sizes((char[160]){0}, &old.config));
 }
 
 void check_saved(const struct settings *s, const struct config *ours)

@@ -8,12 +8,11 @@
 
 char *describe_shape(const struct trainer *t)
 {
-    const struct config *c = &t->config;
-    return format_string(
-        "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head, batch %d in %d x %d on %d "
-        "device%s",
-        c->layers, c->heads, c->channels, t->seq, c->vocab, c->tied ? "tied" : "untied", t->batch, t->micros,
-        t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
+    char sizes[160];
+    struct config c = t->config;
+    c.seq_len = t->seq;
+    return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &c), t->batch, t->micros,
+                         t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
 }
 
 static enum gemm_engine engine_of(const struct settings *s)
