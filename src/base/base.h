@@ -141,6 +141,15 @@ int edit_distance(const char *a, const char *b);
 /* Nanoseconds of CLOCK_MONOTONIC_RAW: the clock that PoCL stamps its events with; CLOCK_MONOTONIC is 259 ppm off it. */
 uint64_t now_ns(void);
 
+/* How far long work has come: on a terminal, once a second, on one line of stderr that the end of the work erases. */
+struct busy {
+    const char *what; /* "validating" */
+    uint64_t begun, shown;
+    bool told;
+};
+void show_busy(struct busy *b, double share); /* share: 0 to 1; 0: just begun */
+void end_busy(struct busy *b);
+
 /* ---- random.c -------------------------------------------------------------------------------------------------- */
 
 /* Counter-based random numbers (Philox 4x32-10): a pure function of (seed, stream, step, element), so that the

@@ -134,8 +134,7 @@ struct planner {
     double bare;       /* when all is kept: the period ... */
     size_t *holes;     /* ... and by device what it takes beyond the most bytes held */
     double work, most; /* tasks tried, and how many may be */
-    uint64_t shown;    /* when the terminal was last told of that, ns ... */
-    bool told;         /* ... if it was */
+    struct busy busy;  /* that, on the terminal */
     struct swap_plan least;
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const double MOST_WORK = 6e5;
 
@@ -73,16 +72,6 @@ bool is_better(const struct swap_plan *a, const struct swap_plan *b)
 
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
-/* On a terminal, once a second. */
-static void show_work(struct planner *p)
-{
-    uint64_t now = now_ns();
-    if (now - p->shown < 1000000000 || !isatty(STDERR_FILENO))
-        return;
-    p->shown = now, p->told = true;
-    fprintf(stderr, "\rlooking for a plan: %.0f %% \r", 100 * fmin(p->work / p->most, 1));
-}
-
 struct trial {
     const struct planner *p;
     struct swap_plan *plan;
@@ -127,7 +116,7 @@ void try_within(struct planner *p, struct swap_plan *plan, const struct way *way
     plan->period = !isnan(f.period) ? f.period : judged || p->any ? 0 : INFINITY;
     plan->moved = bytes_moved(v, &l);
     p->work += (double)f.n / (judged ? 1 : 4);
-    show_work(p);
+    show_busy(&p->busy, p->work / p->most);
     free_forecast(&f);
     free_line(&l);
     undo(e);
@@ -274,7 +263,8 @@ void polish(struct planner *p, struct swap_plan *plan)
 
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake)
 {
-    struct planner p = {.survey = v, .swap = swap, .remake = remake, .most = MOST_WORK, .shown = now_ns()};
+    struct planner p = {
+        .survey = v, .swap = swap, .remake = remake, .most = MOST_WORK, .busy = {.what = "looking for a plan"}};
     p.budget = allocate(n_devices(v), sizeof *p.budget);
     memcpy(p.budget, budget, n_devices(v) * sizeof *budget);
     struct swap_plan none = new_plan(v);
@@ -293,8 +283,7 @@ struct planner open_planner(struct survey *v, const size_t *budget, bool swap, b
 
 void close_planner(struct planner *p)
 {
-    if (p->told)
-        fprintf(stderr, "%30s\r", "");
+    end_busy(&p->busy);
     free(p->budget), free(p->holes);
     free_plan(&p->least);
 }

@@ -338,7 +338,7 @@ const struct swap_plan *least_plan(struct planner *p)
     q.budget = bytes_in_use(p);
     q.budget[host] = p->budget[host];
     p->least = find_plan(&q);
-    p->told = q.told;
+    p->busy = q.busy;
     free(q.budget);
     return &p->least;
 }

@@ -85,7 +85,11 @@ static void print_memory_line(const struct trainer *t)
         printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
     if (t->machine->n_devices == 1)
         printf("\n            together at most %s; ", format_bytes(text, (double)t->train->high[0]));
-    printf("allocated %s\n", format_bytes(text, (double)t->machine->allocated));
+    printf("allocated %s", format_bytes(text, (double)t->machine->allocated));
+    size_t on_host = 0;
+    for (size_t i = 0; i < t->machine->host->n_slabs; i++)
+        on_host += t->machine->host->slabs[i].bytes;
+    printf(on_host ? ", of it %s on the host\n" : "\n", format_bytes(text, (double)on_host));
 }
 
 static void print_driver_notes(const struct machine *m)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WARM_UP = 3, MEASURED = 9 };
+enum { WARM_UP = 3, MEASURED = 9, ISSUED = 5, STEPS = WARM_UP + MEASURED + ISSUED };
 
 struct kind { /* tasks of one name, lane kind and size */
     struct task_cost cost;
@@ -99,11 +99,11 @@ static struct lane_speed measure_link(struct device *d, bool upload)
 /* ---- the trial ------------------------------------------------------------------------------------------------- */
 
 /* Host seconds to issue a task and, when all has ended, to collect it. */
-static double measure_issue(struct trainer *t, uint32_t first)
+static double measure_issue(struct trainer *t, uint32_t first, struct busy *busy)
 {
-    enum { TRIES = 5 };
-    double seconds[TRIES];
-    for (uint32_t i = 0; i < TRIES; i++) {
+    double seconds[ISSUED];
+    for (uint32_t i = 0; i < ISSUED; i++) {
+        show_busy(busy, (first + i - 1.0) / STEPS);
         uint64_t start = now_ns();
         run_step(t, first + i);
         uint64_t issued = now_ns();
@@ -112,17 +112,19 @@ static double measure_issue(struct trainer *t, uint32_t first)
         drain(t->train);
         seconds[i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
     }
-    return trace_median(seconds, TRIES);
+    return trace_median(seconds, ISSUED);
 }
 
-static void run_trial(struct trainer *t, struct collected *c)
+static void run_trial(struct trainer *t, struct collected *c, struct busy *busy)
 {
     init_random(t->model, 1);
     c->lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c->lane_end);
     execution.observe = collect;
     execution.observe_context = c;
-    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
+    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
+        show_busy(busy, (i - 1.0) / STEPS);
         run_step(t, i);
+    }
     drain(t->train);
     execution.observe = NULL;
     free(c->lane_end);
@@ -179,10 +181,12 @@ struct costs *measure_costs(struct trainer *t)
                         .scale_link = 1,
                         .scale_device = 1,
                         .scale_cpu = 1};
-    run_trial(t, &collected);
+    struct busy busy = {.what = "timing each task"};
+    run_trial(t, &collected, &busy);
     keep_medians(c, &collected);
     measure_updates(t, c);
-    c->issue = measure_issue(t, WARM_UP + MEASURED + 1);
+    c->issue = measure_issue(t, WARM_UP + MEASURED + 1, &busy);
+    end_busy(&busy);
     c->link[LANE_UPLOAD] = measure_link(d, true);
     c->link[LANE_DOWNLOAD] = measure_link(d, false);
     for (int i = 0; i < MEM_CLASSES; i++)
