@@ -128,6 +128,14 @@ static float *append(struct state *s, size_t n)
     return s->values + s->n - n;
 }
 
+/* All of the model's, of those roles. */
+static void append_state(struct state *s, struct model *m, enum kept first, enum kept end)
+{
+    for (enum kept role = first; role < end; role++)
+        for (int i = 0; i < m->params->n; i++)
+            read_param(m, i, role, append(s, param_elements(&m->params->param[i])));
+}
+
 struct state read_state(struct trainer *t, int rank)
 {
     struct state s = {0};
@@ -137,22 +145,16 @@ struct state read_state(struct trainer *t, int rank)
         if (r->by_param[i].value)
             read_tensor(r->by_param[i].value, append(&s, count_elements(r->by_param[i].value)));
     s.n_parameters = s.n;
-    for (int u = 0; u < m->params->n_units; u++)
-        for (int which = 0; which < 2; which++)
-            read_moment(m, u, which, append(&s, m->params->unit[u].elements));
+    append_state(&s, m, KEPT_M, KEPT_ROLES);
     return s;
 }
 
 struct state read_whole_state(struct trainer *t)
 {
     struct state s = {0};
-    struct model *m = t->model;
-    for (int i = 0; i < m->params->n; i++)
-        read_param(m, i, append(&s, (size_t)(m->params->param[i].shape[0] * m->params->param[i].shape[1])));
+    append_state(&s, t->model, KEPT_VALUE, KEPT_M);
     s.n_parameters = s.n;
-    for (int u = 0; u < m->params->n_units; u++)
-        for (int which = 0; which < 2; which++)
-            read_moment(m, u, which, append(&s, m->params->unit[u].elements));
+    append_state(&s, t->model, KEPT_M, KEPT_ROLES);
     return s;
 }
 

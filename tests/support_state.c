@@ -124,12 +124,6 @@ void read_all_tensors(const char *path)
 /* ---- snapshots ----------------------------------------------------------------------------------------------------
  */
 
-static struct shard kept_by(const struct model *m, int rank, int unit, enum kept role)
-{
-    bool whole = role == KEPT_VALUE && m->mesh->zero < 3;
-    return whole ? (struct shard){0, params_of(m, rank)->unit[unit].elements} : updated_by(m, unit, rank);
-}
-
 /* The parts of a payload: elements [begin, end) of what the rank has of a unit. */
 static void add_payload(struct stored *x, size_t *cap, int rank, int unit, struct shard mine)
 {
@@ -138,7 +132,7 @@ static void add_payload(struct stored *x, size_t *cap, int rank, int unit, struc
         return;
     struct snap_payload *p = APPEND(x->plan.payload, x->plan.n, *cap);
     for (int role = 0; role < KEPT_ROLES; role++) {
-        size_t base = kept_by(x->model, rank, unit, (enum kept)role).begin;
+        size_t base = held_by(x->model, unit, rank, (enum kept)role).begin;
         *APPEND(p->part, p->n, cap_parts) =
             (struct snap_part){rank, unit, (enum kept)role, mine.begin - base, mine.end - base, (size_t)p->bytes};
         p->bytes += round_up(ELEMENT_BYTES * (mine.end - mine.begin), 128);
@@ -182,7 +176,7 @@ static void fill_part(const struct stored *x, const struct snap_part *p, size_t 
 {
     const struct kept_tensor *t = &x->pieces->tensor[tensor];
     const struct param *param = &params_of(x->model, p->rank)->param[t->param];
-    struct shard kept = kept_by(x->model, p->rank, p->unit, p->role);
+    struct shard kept = held_by(x->model, p->unit, p->rank, p->role);
     int each = x->plan.mesh->pp * x->plan.mesh->tp;
     bool alike = p->role == KEPT_VALUE ? x->plan.mesh->zero < 3 : x->plan.mesh->zero == 0;
     bool cut = param->cut.split != SPLIT_NONE;

@@ -117,13 +117,9 @@ static size_t check_memory(struct trainer *t, const char *words)
 
 static float *read_moments(struct model *m, size_t *n)
 {
-    float *all = NULL;
-    *n = 0;
-    for (int u = 0; u < m->params->n_units; u++) {
-        all = reallocate(all, *n + m->params->unit[u].elements, sizeof *all);
-        read_moment(m, u, 0, all + *n);
-        *n += m->params->unit[u].elements;
-    }
+    float *all = allocate(*n = count_parameters(m->params), sizeof *all), *at = all;
+    for (int i = 0; i < m->params->n; at += param_elements(&m->params->param[i++]))
+        read_param(m, i, KEPT_M, at);
     return all;
 }
 

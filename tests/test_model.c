@@ -106,7 +106,7 @@ static void set_parameters(struct model *m)
         float *values = random_floats(elements_of(p), 100 + (uint64_t)i);
         for (size_t k = 0; k < elements_of(p); k++)
             values[k] = values[k] * 0.3f + (p->init == INIT_ONE ? 1.0f : 0.0f);
-        write_param(m, i, values);
+        write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
 }
@@ -163,7 +163,7 @@ static double loss_at(struct study *s, int p, const float *value, const double *
     float *moved = allocate(n, sizeof *moved);
     for (size_t i = 0; i < n; i++)
         moved[i] = (float)(value[i] + h * direction[i]);
-    write_param(s->trainer->model, p, moved);
+    write_param(s->trainer->model, p, KEPT_VALUE, moved);
     free(moved);
     return loss_of(s);
 }
@@ -173,7 +173,7 @@ static double slope(struct study *s, int p, const float *value, const double *di
 {
     double narrow = (loss_at(s, p, value, direction, h) - loss_at(s, p, value, direction, -h)) / (2 * h);
     double wide = (loss_at(s, p, value, direction, 2 * h) - loss_at(s, p, value, direction, -2 * h)) / (4 * h);
-    write_param(s->trainer->model, p, value);
+    write_param(s->trainer->model, p, KEPT_VALUE, value);
     return (4 * narrow - wide) / 3;
 }
 
@@ -206,9 +206,9 @@ static void check_parameter(struct study *s, int p)
     size_t n = elements_of(&m->params->param[p]), steepest = 0;
     float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
     double *direction = allocate(n, sizeof *direction), norm = 0;
-    read_param(m, p, value);
+    read_param(m, p, KEPT_VALUE, value);
     loss_of(s);
-    read_gradient(m, p, gradient);
+    read_param(m, p, KEPT_GRADIENT, gradient);
     for (size_t i = 0; i < n; i++) {
         direction[i] = gradient[i];
         norm += direction[i] * direction[i];
@@ -278,7 +278,7 @@ static void test_gradients_with_micro_batches(void **state)
         size_t n = elements_of(&s.trainer->model->params->param[0]);
         float *gradient = allocate(n, sizeof *gradient);
         loss_of(&s);
-        read_gradient(s.trainer->model, 0, gradient);
+        read_param(s.trainer->model, 0, KEPT_GRADIENT, gradient);
         if (!whole)
             whole = copy_floats(gradient, n);
         expect_same_bits("gradient of the embedding", gradient, whole, n);

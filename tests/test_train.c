@@ -195,9 +195,9 @@ static void poke(struct trainer *t, const char *name, size_t at, float value)
         if (strcmp(p->name, name) != 0)
             continue;
         float *values = allocate((size_t)(p->shape[0] * p->shape[1]), sizeof *values);
-        read_param(t->model, i, values);
+        read_param(t->model, i, KEPT_VALUE, values);
         values[at] = value;
-        write_param(t->model, i, values);
+        write_param(t->model, i, KEPT_VALUE, values);
         free(values);
         return;
     }
@@ -751,7 +751,7 @@ static double loss_by_hand(struct trainer *t, const float *b)
     int channels = t->config.channels, vocab = t->config.vocab;
     float *wte = allocate((size_t)(vocab * channels), sizeof *wte);
     double *logit = allocate((size_t)vocab, sizeof *logit), sum = 0, loss = 0;
-    read_param(t->model, 0, wte);
+    read_param(t->model, 0, KEPT_VALUE, wte);
     for (int v = 0; v < vocab; v++) {
         for (int c = 0; c < channels; c++)
             logit[v] += (double)wte[v * channels + c] * b[c];
@@ -773,7 +773,7 @@ static void set_constant_model(struct trainer *t, float *b)
             memset(values, 0, n * sizeof *values);
         if (strcmp(p->name, "ln_f.bias") == 0)
             memcpy(b, values, n * sizeof *values);
-        write_param(t->model, i, values);
+        write_param(t->model, i, KEPT_VALUE, values);
         free(values);
     }
 }

@@ -61,16 +61,16 @@ static void compare(struct checker *c, const char *name, const float *ours, size
 }
 
 /* All parameters, or all gradients, under the file's prefix. */
-static void compare_params(struct checker *c, const char *prefix, void (*read)(struct model *, int, float *))
+static void compare_params(struct checker *c, const char *prefix, enum kept role)
 {
     struct model *m = c->trainer->model;
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        size_t n = (size_t)(p->shape[0] * p->shape[1]);
+        size_t n = param_elements(p);
         float *values = allocate(n, sizeof *values), *turned = allocate(n, sizeof *turned);
         char name[80];
         snprintf(name, sizeof name, "%s%s", prefix, p->name);
-        read(m, i, values);
+        read_param(m, i, role, values);
         if (p->conv1d)
             transpose(turned, values, p->shape[0], p->shape[1]);
         compare(c, name, p->conv1d ? turned : values, n);
@@ -88,7 +88,7 @@ static void compare_first_step(struct checker *c, double loss)
     read_tensor(t->keep_logits, logits);
     compare(c, "logits", logits, n);
     compare(c, "loss", &first, 1);
-    compare_params(c, "grad.", read_gradient);
+    compare_params(c, "grad.", KEPT_GRADIENT);
     free(logits);
 }
 
@@ -107,7 +107,7 @@ static void run_steps(struct checker *c)
     drain(c->trainer->train);
     compare(c, "trajectory", losses, n);
     if (trajectory)
-        compare_params(c, "after.", read_param);
+        compare_params(c, "after.", KEPT_VALUE);
     free(losses);
 }
 

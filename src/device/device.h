@@ -222,8 +222,8 @@ struct limits *lift_limits(struct machine *m, int n);
 void restore_limits(struct machine *m, const struct limits *had, int n);
 /* Add a slab of `bytes` (zeroed, guard written) to the arena.  NULL, or the problem when there is no room. */
 struct problem *add_slab(struct machine *m, struct device *d, size_t bytes);
-/* Write `bytes` to the start of a buffer of d and wait until they are there. */
-void write_buffer(struct device *d, cl_mem buffer, const void *from, size_t bytes);
+/* Write `bytes` to a buffer of d, from byte `begin` on, and wait until they are there. */
+void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes);
 /* How many guards behind the device's slabs have been overwritten: 0 when all is well. */
 int damaged_guards(struct device *d);
 void free_slabs(struct machine *m, struct device *d);

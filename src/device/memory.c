@@ -40,10 +40,10 @@ static void fill(struct device *d, cl_mem buffer, cl_uchar byte, size_t offset, 
 
 /* A blocking write would not do: OpenCL 1.2 lets it return once the data are copied aside, as Intel's driver does, and
  * a kernel on another lane could then start before they arrive, and be overwritten by them. */
-void write_buffer(struct device *d, cl_mem buffer, const void *from, size_t bytes)
+void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes)
 {
     cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
-    CL(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, bytes, from, 0, NULL, NULL));
+    CL(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, begin, bytes, from, 0, NULL, NULL));
     CL(clFinish(queue));
 }
 

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t elements_of(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
-
 /* ---- random ---------------------------------------------------------------------------------------------------- */
 
 static float initial_value(const struct params *p, int param, uint64_t seed, size_t i)
@@ -29,11 +27,11 @@ static float initial_value(const struct params *p, int param, uint64_t seed, siz
 void init_random(struct model *m, uint64_t seed)
 {
     for (int i = 0; i < m->params->n; i++) {
-        size_t n = elements_of(&m->params->param[i]);
+        size_t n = param_elements(&m->params->param[i]);
         float *values = allocate(n, sizeof *values);
         for (size_t k = 0; k < n; k++)
             values[k] = initial_value(m->params, i, seed, k);
-        write_param(m, i, values);
+        write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
 }
@@ -54,9 +52,9 @@ const char *find_bad_parameter(struct model *m, float *value)
 {
     const char *bad = NULL;
     for (int i = 0; i < m->params->n && !bad; i++) {
-        size_t n = elements_of(&m->params->param[i]);
+        size_t n = param_elements(&m->params->param[i]);
         float *values = allocate(n, sizeof *values);
-        read_param(m, i, values);
+        read_param(m, i, KEPT_VALUE, values);
         if (!all_finite(values, n, value))
             bad = m->params->param[i].name;
         free(values);
@@ -204,11 +202,11 @@ static void load_safetensors(struct model *m, const char *path)
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
         const struct st_tensor *t = expect_tensor(st, p);
-        float *values = allocate(elements_of(p), sizeof *values), *file = allocate(elements_of(p), sizeof *file);
+        float *values = allocate(param_elements(p), sizeof *values), *file = allocate(param_elements(p), sizeof *file);
         read_floats(st, t, file);
         if (p->conv1d)
             transpose(values, file, p->shape[1], p->shape[0]);
-        write_param(m, i, p->conv1d ? values : file);
+        write_param(m, i, KEPT_VALUE, p->conv1d ? values : file);
         free(values);
         free(file);
     }
@@ -228,11 +226,11 @@ static void write_params(struct st_writer *w, const struct export *e)
 {
     for (int i = 0; i < e->params->n; i++) {
         const struct param *p = &e->params->param[i];
-        float *values = allocate(elements_of(p), sizeof *values), *file = allocate(elements_of(p), sizeof *file);
+        float *values = allocate(param_elements(p), sizeof *values), *file = allocate(param_elements(p), sizeof *file);
         e->read(e->context, i, values);
         if (p->conv1d)
             transpose(file, values, p->shape[0], p->shape[1]);
-        st_write(w, p->conv1d ? file : values, elements_of(p) * sizeof *file);
+        st_write(w, p->conv1d ? file : values, param_elements(p) * sizeof *file);
         free(values);
         free(file);
     }
@@ -257,7 +255,7 @@ void export_safetensors(const struct export *e, const char *path)
     free(config), free(number), free(vector);
 }
 
-static void read_of_model(void *model, int param, float *values) { read_param(model, param, values); }
+static void read_of_model(void *model, int param, float *values) { read_param(model, param, KEPT_VALUE, values); }
 
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step)
 {
@@ -283,8 +281,8 @@ static void load_llmc(struct model *m, const char *path)
         const struct param *p = &m->params->param[i];
         size_t n;
         float *values = read_llmc_tensor(f, p->llmc, MAX(p->layer, 0), &n);
-        CHECK(n == elements_of(p), "%s has %zu elements, the table %zu", p->name, n, elements_of(p));
-        write_param(m, i, values);
+        CHECK(n == param_elements(p), "%s has %zu elements, the table %zu", p->name, n, param_elements(p));
+        write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
     close_llmc_model(f);

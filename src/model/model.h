@@ -62,6 +62,7 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k);
 struct problem *check_members(const struct config *c, const struct mesh *m); /* are there parts for tp of them? */
 int layer_of_unit(const struct params *p, int unit);                         /* -1: embedding or final */
 void free_params(struct params *p);
+size_t param_elements(const struct param *p);
 size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */
@@ -91,10 +92,6 @@ struct weight { /* a parameter, or a member's part of it, with its gradient: wha
     struct cut cut;
     int first; /* of its rows or columns, in the whole */
 };
-struct kept_part { /* of a parameter, or of a member's part of it: its elements from `begin` on */
-    struct tensor *values;
-    size_t begin;
-};
 struct layer { /* views of one layer's unit */
     struct weight w[LAYER_PARAMS];
 };
@@ -105,7 +102,6 @@ struct replica {
     struct tensor **value, **grad; /* per unit: parameters, gradients */
     struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
     struct tensor **shard;         /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
-    struct kept_part *kept;        /* per parameter: where its value is from step to step; NULL: on other ranks */
     struct layer *layer;
     struct weight other[OTHER_PARAMS]; /* HEAD is WTE when tied: itself, or on another device than WTE a copy */
     struct weight *by_param;           /* as in the table */
@@ -136,19 +132,18 @@ void free_model(struct model *m); /* the tensors belong to the pool */
 int stage_of(const struct model *m, int unit);
 int first_unit(const struct model *m, int stage);                /* of a stage; of the one behind the last: the end */
 const struct params *params_of(const struct model *m, int rank); /* of what it has */
-/* What a rank updates of a unit: its shard, or without ZeRO all of it. */
-struct shard updated_by(const struct model *m, int unit, int rank);
+/* What is kept of a parameter, each shaped like it. */
+enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES, KEPT_GRADIENT = KEPT_ROLES };
+bool is_shared_out(const struct mesh *mesh, enum kept role); /* in shards, by ZeRO */
+/* What a rank keeps of a unit for that role: its shard, or all of it; and where, NULL: nowhere. */
+struct shard held_by(const struct model *m, int unit, int rank, enum kept role);
+struct tensor *tensor_of(const struct replica *r, int unit, enum kept role);
+struct shard updated_by(const struct model *m, int unit, int rank); /* as Adam's state lies */
 /* Set-up and saving, nothing in flight, whole parameters: cut for every rank that has a part of it; put together from
  * the first ones. */
-void write_param(struct model *m, int param, const float *values);
-void read_param(struct model *m, int param, float *values);
-/* Adam's m (which 0) or v (1) of a whole unit, put together from parts and shards; or cut for all.  Between parameters
- * there are zeros. */
-void read_moment(struct model *m, int unit, int which, float *values);
-void write_moment(struct model *m, int unit, int which, const float *values);
+void write_param(struct model *m, int param, enum kept role, const float *values);
+void read_param(struct model *m, int param, enum kept role, float *values);
 void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as before the first step */
-/* Of the first ranks that have it; tied ones are summed. */
-void read_gradient(struct model *m, int param, float *values);
 
 /* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
 

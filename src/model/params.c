@@ -151,7 +151,7 @@ static void lay_out(struct params *p, struct unit *u, int k, int n)
             if (turn != (x->decay ? 0 : 2) + (is_cut ? 0 : 1))
                 continue;
             x->offset = u->elements;
-            u->elements += round_up((size_t)(x->shape[0] * x->shape[1]), UNIT_ALIGN);
+            u->elements += round_up(param_elements(x), UNIT_ALIGN);
             u->n_decay = x->decay ? u->elements : u->n_decay;
             u->n_counted = is_cut || k == 0 ? u->elements : u->n_counted;
         }
@@ -199,11 +199,13 @@ void free_params(struct params *p)
 
 int layer_of_unit(const struct params *p, int unit) { return unit > 0 && unit < p->n_units - 1 ? unit - 1 : -1; }
 
+size_t param_elements(const struct param *p) { return (size_t)(p->shape[0] * p->shape[1]); }
+
 size_t count_parameters(const struct params *p)
 {
     size_t n = 0;
     for (int i = 0; i < p->n; i++)
-        n += (size_t)(p->param[i].shape[0] * p->param[i].shape[1]);
+        n += param_elements(&p->param[i]);
     return n;
 }
 
@@ -213,6 +215,6 @@ double flops_per_token(const struct params *p, int seq_len)
     double multiplied = (double)c->vocab * c->channels; /* the head, tied or not */
     for (int i = 0; i < p->n; i++)
         if (p->param[i].rank == 2 && p->param[i].layer >= 0)
-            multiplied += (double)(p->param[i].shape[0] * p->param[i].shape[1]);
+            multiplied += (double)param_elements(&p->param[i]);
     return 6 * multiplied + 12.0 * c->layers * c->channels * seq_len;
 }

@@ -26,11 +26,18 @@ int stage_of(const struct model *m, int unit)
 
 const struct params *params_of(const struct model *m, int rank) { return m->part[tp_of(m->mesh, rank)]; }
 
-struct shard updated_by(const struct model *m, int unit, int rank)
+bool is_shared_out(const struct mesh *mesh, enum kept role)
+{
+    return role == KEPT_VALUE ? mesh->zero == 3 : role != KEPT_GRADIENT && mesh->zero > 0;
+}
+
+struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
 {
     size_t n = params_of(m, rank)->unit[unit].elements;
-    return m->mesh->zero ? shard_of(n, dp_of(m->mesh, rank), m->mesh->dp) : (struct shard){0, n};
+    return is_shared_out(m->mesh, role) ? shard_of(n, dp_of(m->mesh, rank), m->mesh->dp) : (struct shard){0, n};
 }
+
+struct shard updated_by(const struct model *m, int unit, int rank) { return held_by(m, unit, rank, KEPT_M); }
 
 static bool has_unit(const struct model *m, int rank, int unit) { return has_stage(m->mesh, rank, stage_of(m, unit)); }
 
@@ -73,19 +80,6 @@ static struct weight *role_of(const struct model *m, struct replica *r, int para
     return &r->other[final_roles[i + m->params->config.tied]];
 }
 
-/* What the shard has of a parameter. */
-static struct kept_part piece_of(struct model *m, const struct replica *r, const struct param *p)
-{
-    struct shard mine = updated_by(m, p->unit, r->rank);
-    size_t n = (size_t)(p->shape[0] * p->shape[1]);
-    size_t begin = MAX(mine.begin, p->offset), end = MIN(mine.end, p->offset + n);
-    if (begin >= end)
-        return (struct kept_part){0};
-    return (struct kept_part){
-        new_view(m->pool, r->shard[p->unit], p->name, begin - mine.begin, SHAPE((int64_t)(end - begin))),
-        begin - p->offset};
-}
-
 static void make_views(struct model *m, struct replica *r)
 {
     for (int i = 0; i < m->params->n; i++) {
@@ -94,7 +88,6 @@ static void make_views(struct model *m, struct replica *r)
             continue;
         r->by_param[i] = views_of(m, r, p);
         *role_of(m, r, i) = r->by_param[i];
-        r->kept[i] = is_sharded(m->mesh) ? piece_of(m, r, p) : (struct kept_part){r->by_param[i].value, 0};
     }
 }
 
@@ -188,7 +181,6 @@ static void make_arrays(const struct model *m, struct replica *r)
     r->m = allocate(n, sizeof *r->m);
     r->v = allocate(n, sizeof *r->v);
     r->shard = allocate(n, sizeof *r->shard);
-    r->kept = allocate((size_t)m->params->n, sizeof *r->kept);
     r->layer = allocate((size_t)m->params->config.layers, sizeof *r->layer);
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
 }
@@ -252,8 +244,7 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
 
 static void free_arrays(struct replica *r)
 {
-    free(r->value), free(r->grad), free(r->m), free(r->v), free(r->layer), free(r->by_param);
-    free(r->shard), free(r->kept);
+    free(r->value), free(r->grad), free(r->m), free(r->v), free(r->shard), free(r->layer), free(r->by_param);
     if (r->group)
         free_arrays(r->group);
     free(r->group);
@@ -272,6 +263,30 @@ void free_model(struct model *m)
 
 /* ---- set-up and saving ----------------------------------------------------------------------------------------- */
 
+struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
+{
+    struct tensor *const of[] = {[KEPT_VALUE] = r->shard[unit] ? r->shard[unit] : r->value[unit],
+                                 [KEPT_M] = r->m[unit],
+                                 [KEPT_V] = r->v[unit],
+                                 [KEPT_GRADIENT] = r->grad[unit]};
+    return of[role];
+}
+
+/* What a rank keeps of a parameter, or of its member's part of it: n elements from `begin` on, which begin at `at`. */
+struct held {
+    struct tensor *tensor;
+    size_t begin, n, at;
+};
+
+static struct held held_of(const struct model *m, int param, int rank, enum kept role)
+{
+    const struct param *p = &params_of(m, rank)->param[param];
+    struct shard s = held_by(m, p->unit, rank, role);
+    size_t begin = MAX(s.begin, p->offset), end = MIN(s.end, p->offset + param_elements(p));
+    struct tensor *t = tensor_of(&m->replica[rank], p->unit, role);
+    return t && begin < end ? (struct held){t, begin - p->offset, end - begin, begin - s.begin} : (struct held){0};
+}
+
 /* Between a whole parameter and member k's part of it: `join` to the whole, or cut. */
 static void copy_part(const struct model *m, int param, int k, bool join, float *to, const float *from)
 {
@@ -287,98 +302,45 @@ static void copy_part(const struct model *m, int param, int k, bool join, float 
 /* Member k's part, empty. */
 static float *new_part(const struct model *m, int param, int k)
 {
-    const struct param *p = &m->part[k]->param[param];
-    return allocate((size_t)(p->shape[0] * p->shape[1]), sizeof(float));
+    return allocate(param_elements(&m->part[k]->param[param]), sizeof(float));
 }
 
-static void write_piece(const struct model *m, const struct kept_part *to, int param, int k, const float *whole)
+/* A tied head that is a copy of the embedding is written with it. */
+static void write_held(const struct model *m, int param, int rank, enum kept role, const float *part)
 {
-    if (!to->values)
-        return;
-    float *part = m->mesh->tp > 1 ? new_part(m, param, k) : NULL; /* else it is the whole */
-    if (part)
-        copy_part(m, param, k, false, part, whole);
-    write_tensor(to->values, (part ? part : whole) + to->begin);
-    free(part);
+    struct held h = held_of(m, param, rank, role);
+    const struct weight *wte = &m->replica[rank].other[WTE], *head = &m->replica[rank].other[HEAD];
+    if (h.n)
+        write_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
+    if (param == 0 && role == KEPT_VALUE && m->params->config.tied && head->value && head->value != wte->value &&
+        !is_sharded(m->mesh))
+        write_tensor(head->value, part);
 }
 
-void write_param(struct model *m, int param, const float *values)
+void write_param(struct model *m, int param, enum kept role, const float *values)
 {
-    for (int r = 0; r < n_ranks(m->mesh); r++) {
-        const struct replica *to = &m->replica[r];
-        int k = tp_of(m->mesh, r);
-        write_piece(m, &to->kept[param], param, k, values);
-        if (param == 0 && m->params->config.tied && to->other[HEAD].value != to->other[WTE].value)
-            write_piece(m, &(struct kept_part){is_sharded(m->mesh) ? NULL : to->other[HEAD].value, 0}, param, k,
-                        values);
+    for (int k = 0; k < m->mesh->tp; k++) {
+        float *part = m->mesh->tp > 1 ? new_part(m, param, k) : NULL; /* else it is the whole */
+        if (part)
+            copy_part(m, param, k, false, part, values);
+        for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp)
+            write_held(m, param, rank, role, part ? part : values);
+        free(part);
     }
 }
 
 /* Put together of the members' parts, and these of the shards of data-parallel ranks. */
-void read_param(struct model *m, int param, float *values)
+void read_param(struct model *m, int param, enum kept role, float *values)
 {
-    int stage = stage_of(m, m->params->param[param].unit), ranks = is_sharded(m->mesh) ? m->mesh->dp : 1;
+    int stage = stage_of(m, m->params->param[param].unit), ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = new_part(m, param, k);
         for (int dp = 0; dp < ranks; dp++) {
-            const struct kept_part *from = &m->replica[rank_at(m->mesh, dp, stage) + k].kept[param];
-            if (from->values)
-                read_tensor(from->values, part + from->begin);
+            struct held h = held_of(m, param, rank_at(m->mesh, dp, stage) + k, role);
+            if (h.n)
+                read_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
         }
         copy_part(m, param, k, true, values, part);
-        free(part);
-    }
-}
-
-void read_gradient(struct model *m, int param, float *values)
-{
-    int first = rank_at(m->mesh, 0, stage_of(m, m->params->param[param].unit));
-    for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = new_part(m, param, k);
-        read_tensor(m->replica[first + k].by_param[param].grad, part);
-        copy_part(m, param, k, true, values, part);
-        free(part);
-    }
-}
-
-/* What the k-th members of all groups have of it. */
-static float *read_part_of_moment(struct model *m, int unit, int which, int k)
-{
-    float *part = allocate(m->part[k]->unit[unit].elements, sizeof *part);
-    for (int dp = 0; dp < m->mesh->dp; dp++) {
-        int rank = rank_at(m->mesh, dp, stage_of(m, unit)) + k;
-        struct tensor *t = which ? m->replica[rank].v[unit] : m->replica[rank].m[unit];
-        if (t)
-            read_tensor(t, part + updated_by(m, unit, rank).begin);
-    }
-    return part;
-}
-
-void read_moment(struct model *m, int unit, int which, float *values)
-{
-    const struct unit *u = &m->params->unit[unit];
-    memset(values, 0, u->elements * sizeof *values);
-    for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = read_part_of_moment(m, unit, which, k);
-        for (int i = u->first; i < u->first + u->n; i++)
-            copy_part(m, i, k, true, values + m->params->param[i].offset, part + m->part[k]->param[i].offset);
-        free(part);
-    }
-}
-
-void write_moment(struct model *m, int unit, int which, const float *values)
-{
-    const struct unit *u = &m->params->unit[unit];
-    for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = m->mesh->tp > 1 ? allocate(m->part[k]->unit[unit].elements, sizeof *part) : NULL;
-        for (int i = u->first; i < u->first + u->n && part; i++)
-            copy_part(m, i, k, false, part + m->part[k]->param[i].offset, values + m->params->param[i].offset);
-        for (int dp = 0; dp < m->mesh->dp; dp++) {
-            int rank = rank_at(m->mesh, dp, stage_of(m, unit)) + k;
-            struct tensor *t = which ? m->replica[rank].v[unit] : m->replica[rank].m[unit];
-            if (t)
-                write_tensor(t, (part ? part : values) + updated_by(m, unit, rank).begin);
-        }
         free(part);
     }
 }

@@ -47,7 +47,7 @@ static void transfer(const struct image *m, uint32_t *words, bool to_slab)
     if (!slab->buffer)
         memcpy(to_slab ? slab->host : words, to_slab ? words : slab->host, slab->bytes);
     else if (to_slab)
-        write_buffer(m->device, slab->buffer, words, slab->bytes);
+        write_buffer(m->device, slab->buffer, 0, words, slab->bytes);
     else
         CL(clEnqueueReadBuffer(m->device->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, 0, slab->bytes, words, 0,
                                NULL, NULL));

@@ -111,13 +111,6 @@ static void cut_columns(const struct cutting *c, size_t begin, size_t end)
         add_box(c, last, 1, column, end % width, last * width);
 }
 
-/* What the rank keeps of a unit for that role. */
-static struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
-{
-    bool sharded = role != KEPT_VALUE || m->mesh->zero >= 3;
-    return sharded ? updated_by(m, unit, rank) : (struct shard){0, params_of(m, rank)->unit[unit].elements};
-}
-
 static struct cutting cutting_of(const struct model *m, struct kept_tensor *t, int rank)
 {
     const struct param *whole = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
@@ -163,8 +156,7 @@ static void cut_for_rank(const struct model *m, struct kept_tensor *t, int rank)
 static void cut_tensor(const struct model *m, struct kept_tensor *t)
 {
     bool parts = m->part[0]->param[t->param].cut.split != SPLIT_NONE;
-    bool shards = m->mesh->zero >= 3 || (m->mesh->zero && t->role != KEPT_VALUE);
-    for (int k = 0; k < (shards ? m->mesh->dp : 1); k++)
+    for (int k = 0; k < (is_shared_out(m->mesh, t->role) ? m->mesh->dp : 1); k++)
         for (int j = 0; j < (parts ? m->mesh->tp : 1); j++)
             cut_for_rank(m, t, rank_at(m->mesh, k, stage_of(m, t->unit)) + j);
 }

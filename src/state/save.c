@@ -14,13 +14,6 @@ enum { WINDOW = 1 << 20 }; /* bytes */
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
-/* Where a rank keeps that of a unit; NULL: it has none. */
-static struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
-{
-    struct tensor *value = r->shard[unit] ? r->shard[unit] : r->value[unit];
-    return role == KEPT_VALUE ? value : role == KEPT_M ? r->m[unit] : r->v[unit];
-}
-
 /* Through a small window: read, hashed and written while it is in the cache. */
 static void write_piece(struct tensor *held, struct piece *p, struct st_writer *out, char *window)
 {
@@ -60,52 +53,22 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-/* Room for any unit, once: fresh pages cost more than hashing what goes into them. */
-static float *new_room(const struct params *all)
+/* In room for any of them, made once: fresh pages cost more than hashing what goes into them. */
+static void load_state(struct model *m, const struct checkpoint *c, bool moments)
 {
     size_t most = 0;
-    for (int u = 0; u < all->n_units; u++)
-        most = MAX(most, all->unit[u].elements);
-    return allocate(most, sizeof(float));
-}
-
-static void load_values(struct model *m, const struct checkpoint *c, size_t tensor, float *room)
-{
-    read_kept(c, tensor, room);
-    write_param(m, c->pieces->tensor[tensor].param, room);
-}
-
-static size_t end_of_unit(const struct pieces *p, size_t first)
-{
-    size_t i = first;
-    while (i < p->n && p->tensor[i].unit == p->tensor[first].unit && p->tensor[i].role == p->tensor[first].role)
-        i++;
-    return i;
-}
-
-static void load_moments(struct model *m, const struct checkpoint *c, size_t first, size_t end, float *room)
-{
-    for (size_t i = first; i < end; i++) {
-        float *values = room + m->params->param[c->pieces->tensor[i].param].offset;
-        size_t n = tensor_elements(&c->pieces->tensor[i]);
-        read_kept(c, i, values);
-        memset(values + n, 0, (round_up(n, UNIT_ALIGN) - n) * sizeof *values); /* of the unit before */
-    }
-    write_moment(m, c->pieces->tensor[first].unit, c->pieces->tensor[first].role == KEPT_V, room);
-}
-
-void load_checkpoint(struct model *m, const struct checkpoint *c)
-{
-    float *room = new_room(m->params);
-    for (size_t i = 0, end; i < c->pieces->n; i = end) {
-        end = end_of_unit(c->pieces, i);
-        if (c->pieces->tensor[i].role != KEPT_VALUE && m->training)
-            load_moments(m, c, i, end, room);
-        for (size_t k = i; k < end && c->pieces->tensor[i].role == KEPT_VALUE; k++)
-            load_values(m, c, k, room);
-    }
+    for (size_t i = 0; i < c->pieces->n; i++)
+        most = MAX(most, tensor_elements(&c->pieces->tensor[i]));
+    float *room = allocate(most, sizeof *room);
+    for (size_t i = 0; i < c->pieces->n; i++)
+        if (moments || c->pieces->tensor[i].role == KEPT_VALUE) {
+            read_kept(c, i, room);
+            write_param(m, c->pieces->tensor[i].param, c->pieces->tensor[i].role, room);
+        }
     free(room);
 }
+
+void load_checkpoint(struct model *m, const struct checkpoint *c) { load_state(m, c, m->training); }
 
 static void read_value(void *checkpoint, int param, float *values)
 {
@@ -153,12 +116,8 @@ struct config source_config(const struct source *s)
 
 void init_from_source(struct model *m, const struct source *s)
 {
-    const struct pieces *p = s->checkpoint ? s->checkpoint->pieces : NULL;
-    float *room = p ? new_room(m->params) : NULL;
-    if (!p)
+    if (s->checkpoint)
+        load_state(m, s->checkpoint, false);
+    else
         init_from_file(m, s->path);
-    for (size_t i = 0; p && i < p->n; i++)
-        if (p->tensor[i].role == KEPT_VALUE)
-            load_values(m, s->checkpoint, i, room);
-    free(room);
 }

@@ -27,7 +27,6 @@
 
 /* ---- pieces.c -------------------------------------------------------------------------------------------------- */
 
-enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES };
 extern const char *const kept_name[KEPT_ROLES]; /* "value", "m", "v" */
 
 struct piece {

@@ -95,6 +95,7 @@ void *tensor_memory(const struct tensor *t); /* after place: the bytes of a host
 /* Blocking copies for set-up, checks and saving; nothing may be in flight. */
 void write_tensor(struct tensor *t, const void *from);
 void read_tensor(struct tensor *t, void *into);
+void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from);
 void read_bytes_of(struct tensor *t, size_t begin, size_t n, void *into);
 
 /* ---- tasks (task.c) -------------------------------------------------------------------------------------------- */

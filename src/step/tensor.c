@@ -148,24 +148,26 @@ void *tensor_memory(const struct tensor *t)
     return (char *)slab_of(t)->host + t->root->address + t->offset;
 }
 
-static void write_mirrors(const struct tensor *t, const void *from)
+static void write_mirrors(const struct tensor *t, size_t begin, size_t n, const void *from)
 {
-    size_t at = t->root->alike_begin + t->offset;
+    size_t at = t->root->alike_begin + t->offset + begin;
     for (struct tensor *m = t->root->alike->first_mirror; m; m = m->next_mirror) {
-        size_t begin = MAX(m->alike_begin, at), end = MIN(m->alike_begin + m->bytes, at + t->bytes);
-        if (begin < end)
-            memcpy((char *)tensor_memory(m) + (begin - m->alike_begin), (const char *)from + (begin - at), end - begin);
+        size_t first = MAX(m->alike_begin, at), end = MIN(m->alike_begin + m->bytes, at + n);
+        if (first < end)
+            memcpy((char *)tensor_memory(m) + (first - m->alike_begin), (const char *)from + (first - at), end - first);
     }
 }
 
-void write_tensor(struct tensor *t, const void *from)
+void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from)
 {
-    write_mirrors(t, from);
+    write_mirrors(t, begin, n, from);
     if (t->device->is_host)
-        memcpy(tensor_memory(t), from, t->bytes);
+        memcpy((char *)tensor_memory(t) + begin, from, n);
     else
-        write_buffer(t->device, tensor_buffer(t), from, t->bytes);
+        write_buffer(t->device, tensor_buffer(t), begin, from, n);
 }
+
+void write_tensor(struct tensor *t, const void *from) { write_bytes_of(t, 0, t->bytes, from); }
 
 void read_bytes_of(struct tensor *t, size_t begin, size_t n, void *into)
 {

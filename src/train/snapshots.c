@@ -83,7 +83,7 @@ static struct snap_part part_stored_by(const struct trainer *t, const struct tas
     const struct tensor *to = copy->access[0].tensor;
     size_t at;
     struct place p = place_of(t, copy->access[1].tensor, &at);
-    bool own = mesh->zero && (p.role != KEPT_VALUE || mesh->zero == 3);
+    bool own = is_shared_out(mesh, p.role);
     return (struct snap_part){
         .rank = own ? p.rank : rank_at(mesh, 0, stage_of(t->model, p.unit)) + tp_of(mesh, p.rank),
         .unit = p.unit,

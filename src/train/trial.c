@@ -74,7 +74,7 @@ static double time_copy(struct device *d, cl_mem buffer, void *host, size_t byte
     for (int i = 0; i < 7; i++) {
         uint64_t start = now_ns();
         if (upload)
-            write_buffer(d, buffer, host, bytes);
+            write_buffer(d, buffer, 0, host, bytes);
         else
             CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
         best = MIN(best, 1e-9 * (double)(now_ns() - start));
