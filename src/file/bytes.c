@@ -75,14 +75,19 @@ void close_reader(struct reader *r)
     free(r);
 }
 
+char *read_all(struct reader *r)
+{
+    char *text = allocate((size_t)r->size + 1, 1);
+    read_at(r, text, (size_t)r->size, 0);
+    close_reader(r);
+    return text;
+}
+
 char *read_whole(const char *path, size_t *size)
 {
     struct reader *r = open_reader(path);
     *size = (size_t)r->size;
-    char *text = allocate(*size + 1, 1);
-    read_at(r, text, *size, 0);
-    close_reader(r);
-    return text;
+    return read_all(r);
 }
 
 char *read_text(const char *path)
@@ -93,9 +98,7 @@ char *read_text(const char *path)
     if (r->size > MAX_TEXT)
         fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
              format_bytes(size_text, (double)r->size));
-    char *text = allocate(n + 1, 1);
-    read_at(r, text, n, 0);
-    close_reader(r);
+    char *text = read_all(r);
     int line = 1;
     for (size_t i = 0; i < n; i++) {
         line += text[i] == '\n';

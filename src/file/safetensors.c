@@ -14,7 +14,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-enum { MAX_HEADER = 100000000, MAX_NAME = 4096, MAX_DEPTH = 3, DATA_ALIGNMENT = 4096 };
+enum { MAX_HEADER = 100000000, MAX_NAME = 4096, MAX_DEPTH = 3, DATA_ALIGNMENT = 4096, WINDOW = 1 << 18 };
 
 static const struct {
     const char *name;
@@ -198,23 +198,16 @@ static void read_metadata(struct safetensors *st, json_t *metadata)
     json_t *value;
     if (!json_is_object(metadata))
         REFUSE(path, "__metadata__ must be an object of strings");
-    st->metadata_keys = allocate(json_object_size(metadata), sizeof(char *));
-    st->metadata_values = allocate(json_object_size(metadata), sizeof(char *));
-    json_object_foreach(metadata, key, value)
-    {
-        if (!json_is_string(value))
-            REFUSE(path, "__metadata__ must hold strings only, but \"%s\" is none", shown(key));
-        st->metadata_keys[st->n_metadata] = copy_string(key);
-        st->metadata_values[st->n_metadata++] = copy_string(json_string_value(value));
-    }
+    json_object_foreach(metadata, key, value) if (!json_is_string(value))
+        REFUSE(path, "__metadata__ must hold strings only, but \"%s\" is none", shown(key));
+    st->metadata = json_incref(metadata);
 }
 
 static int by_offset(const void *a, const void *b)
 {
     const struct st_tensor *x = a, *y = b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* empty ones first: they end where the next begins */
+    int order = COMPARE(x->offset, y->offset);
+    return order ? order : COMPARE(x->bytes, y->bytes); /* empty ones first: they end where the next begins */
 }
 
 static int by_name(const void *a, const void *b)
@@ -298,35 +291,23 @@ void close_safetensors(struct safetensors *st)
 {
     for (size_t i = 0; i < st->n; i++)
         free(st->tensors[i].name);
-    for (size_t i = 0; i < st->n_metadata; i++) {
-        free(st->metadata_keys[i]);
-        free(st->metadata_values[i]);
-    }
-    free(st->metadata_keys);
-    free(st->metadata_values);
+    json_decref(st->metadata);
     free(st->by_name);
     free(st->tensors);
     close_reader(st->file);
     free(st);
 }
 
-static int name_of_tensor(const void *name, const void *entry)
-{
-    return strcmp(name, (*(struct st_tensor *const *)entry)->name);
-}
-
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name)
 {
-    struct st_tensor *const *found = bsearch(name, st->by_name, st->n, sizeof *found, name_of_tensor);
+    const struct st_tensor wanted = {.name = (char *)name}, *key = &wanted;
+    struct st_tensor *const *found = bsearch(&key, st->by_name, st->n, sizeof *found, by_name);
     return found ? *found : NULL;
 }
 
 const char *find_metadata(const struct safetensors *st, const char *key)
 {
-    for (size_t i = 0; i < st->n_metadata; i++)
-        if (strcmp(st->metadata_keys[i], key) == 0)
-            return st->metadata_values[i];
-    return NULL;
+    return json_string_value(json_object_get(st->metadata, key));
 }
 
 /* ---- reading: values ------------------------------------------------------------------------------------------- */
@@ -416,7 +397,8 @@ struct st_writer {
     json_t *header, *metadata;
     uint64_t declared, written; /* bytes of data */
     uint64_t data;              /* where it begins */
-    bool begun;
+    char *window;               /* small pieces are put together there; NULL: not begun */
+    size_t held;
 };
 
 struct st_writer *new_st_writer(const char *path)
@@ -430,7 +412,7 @@ struct st_writer *new_st_writer(const char *path)
 
 void st_metadata(struct st_writer *w, const char *key, const char *value)
 {
-    CHECK(!w->begun, "metadata \"%s\" comes after st_begin", key);
+    CHECK(!w->window, "metadata \"%s\" comes after st_begin", key);
     if (json_object_set_new(w->metadata, key, json_string(value)) != 0)
         fail(EXIT_USAGE, "cannot write \"%s\" into the metadata of %s: \"%s\" is not valid UTF-8", key, w->file->path,
              value);
@@ -448,7 +430,7 @@ static unsigned bytes_of_dtype(enum dtype dtype, const char **name)
 
 void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape)
 {
-    CHECK(!w->begun, "tensor \"%s\" is declared after st_begin", name);
+    CHECK(!w->window, "tensor \"%s\" is declared after st_begin", name);
     CHECK(rank >= 0 && rank <= MAX_RANK, "tensor \"%s\" has rank %d, limit %d", name, rank, MAX_RANK);
     CHECK(!json_object_get(w->header, name), "tensor \"%s\" is declared twice", name);
     const char *dtype_name;
@@ -491,7 +473,7 @@ void st_begin(struct st_writer *w)
     free(spaces);
     free(text);
     w->data = 8 + length;
-    w->begun = true;
+    w->window = allocate(WINDOW, 1);
 }
 
 void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size)
@@ -500,19 +482,34 @@ void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size)
     *size = w->data + w->declared;
 }
 
+static void flush_window(struct st_writer *w)
+{
+    write_bytes(w->file, w->window, w->held);
+    w->held = 0;
+}
+
 void st_write(struct st_writer *w, const void *bytes, size_t n)
 {
-    CHECK(w->begun, "st_write of %zu bytes before st_begin", n);
-    write_bytes(w->file, bytes, n);
+    CHECK(w->window, "st_write of %zu bytes before st_begin", n);
     w->written += n;
+    if (w->held + n > WINDOW)
+        flush_window(w);
+    if (n >= WINDOW) {
+        write_bytes(w->file, bytes, n);
+        return;
+    }
+    memcpy(w->window + w->held, bytes, n);
+    w->held += n;
 }
 
 void st_publish(struct st_writer *w)
 {
-    CHECK(w->begun && w->written == w->declared, "%s: %llu bytes written, %llu declared", w->file->path,
+    CHECK(w->window && w->written == w->declared, "%s: %llu bytes written, %llu declared", w->file->path,
           (unsigned long long)w->written, (unsigned long long)w->declared);
+    flush_window(w);
     publish(w->file);
     json_decref(w->header);
     json_decref(w->metadata);
+    free(w->window);
     free(w);
 }

@@ -66,7 +66,8 @@ static void check_metadata(const struct checkpoint *c, const struct safetensors 
 {
     const char *format = find_metadata(st, "format"), *step = find_metadata(st, "yard.step");
     char *expected = format_string("%u", c->step);
-    if (st->n_metadata != 2 || !format || strcmp(format, "pt") != 0 || !step || strcmp(step, expected) != 0)
+    if (json_object_size(st->metadata) != 2 || !format || strcmp(format, "pt") != 0 || !step ||
+        strcmp(step, expected) != 0)
         fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step",
              st->file->path, expected);
     free(expected);

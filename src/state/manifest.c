@@ -437,10 +437,7 @@ static char *read_manifest_text(const struct place *at, size_t *n)
     if (r->size > MAX_MANIFEST)
         REFUSE(at, "it has %llu bytes, expected at most %d", (unsigned long long)r->size, MAX_MANIFEST);
     *n = (size_t)r->size;
-    char *text = allocate(*n + 1, 1);
-    read_at(r, text, *n, 0);
-    close_reader(r);
-    return text;
+    return read_all(r);
 }
 
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)

@@ -191,33 +191,8 @@ struct problem *verify_tensor(const struct checkpoint *c, size_t tensor, uint64_
 
 /* ---- into other files ------------------------------------------------------------------------------------------- */
 
-struct target { /* a rank's file that is written */
-    struct st_writer *writer;
-    char *window;
-    size_t held;
-};
-
-static void flush_target(struct target *t)
-{
-    if (t->held)
-        st_write(t->writer, t->window, t->held);
-    t->held = 0;
-}
-
-static void put(struct target *t, const char *bytes, size_t n)
-{
-    if (t->held + n > WINDOW)
-        flush_target(t);
-    if (n >= WINDOW) {
-        st_write(t->writer, bytes, n);
-        return;
-    }
-    memcpy(t->window + t->held, bytes, n);
-    t->held += n;
-}
-
-static void reshard_tensor(const struct checkpoint *from, struct checkpoint *to, size_t tensor, struct target *target,
-                           struct moved *moved)
+static void reshard_tensor(const struct checkpoint *from, struct checkpoint *to, size_t tensor,
+                           struct st_writer *const *file, struct moved *moved)
 {
     struct sources s = open_sources(from, tensor);
     struct kept_tensor *t = &to->pieces->tensor[tensor];
@@ -231,7 +206,7 @@ static void reshard_tensor(const struct checkpoint *from, struct checkpoint *to,
             const char *bytes;
             n = take(&s, plan.copy[i].from, left, &bytes);
             hash_add(&hash[plan.copy[i].to], bytes, n);
-            put(&target[t->piece[plan.copy[i].to].rank], bytes, n);
+            st_write(file[t->piece[plan.copy[i].to].rank], bytes, n);
             moved->written += n;
         }
     for (size_t k = 0; k < t->n; k++)
@@ -246,16 +221,9 @@ struct moved reshard(const struct checkpoint *from, struct checkpoint *to)
 {
     struct moved moved = {0};
     struct ranks_written w = open_ranks(to);
-    int n = most_ranks(to->pieces);
-    struct target *target = allocate((size_t)n, sizeof *target);
-    for (int r = 0; r < n; r++)
-        target[r] = (struct target){w.file[r], w.file[r] ? allocate(WINDOW, 1) : NULL, 0};
     for (size_t i = 0; i < to->pieces->n; i++)
-        reshard_tensor(from, to, i, target, &moved);
-    for (int r = 0; r < n; r++)
-        flush_target(&target[r]), free(target[r].window);
+        reshard_tensor(from, to, i, w.file, &moved);
     publish_ranks(&w, to);
-    free(target);
     return moved;
 }
 
