@@ -97,26 +97,19 @@ static struct tensor *sum_up(struct step *s, const char *name, struct tensor *co
     return sum;
 }
 
-/* What device k is to sum, its part or with `naive` all: [k * n + from].  All begin with another sender, so that none
- * gets everything at once. */
-static struct tensor **bring_all(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain,
-                                 bool naive)
+/* What device k is to sum is at [k * n + from].  All begin with another sender, so that none gets everything at once.
+ */
+struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
 {
     struct tensor **part = allocate((size_t)(n * n), sizeof *part);
-    size_t elements = count_elements(x[0]);
     for (int turn = 0; turn < n; turn++)
         for (int k = 0; k < n; k++) {
-            struct shard mine = naive ? (struct shard){0, elements} : flat_part(elements, grain, k, n);
+            struct shard mine = flat_part(count_elements(x[0]), grain, k, n);
             int from = (k + turn) % n;
             if (mine.begin < mine.end)
                 part[k * n + from] = bring(s, name, x[from], x[k]->device, k, mine);
         }
     return part;
-}
-
-struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor *const *x, int n, size_t grain)
-{
-    return bring_all(s, name, x, n, grain, false);
 }
 
 void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum, bool in_place)
@@ -146,12 +139,5 @@ void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, i
     struct tensor **sum = allocate((size_t)n, sizeof *sum);
     add_reduce_sums(s, name, add_reduce_moves(s, name, x, n, ALIGNED), n, sum, true);
     add_all_gather(s, name, x, n);
-    free(sum);
-}
-
-void add_naive_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
-{
-    struct tensor **sum = allocate((size_t)n, sizeof *sum);
-    add_reduce_sums(s, name, bring_all(s, name, x, n, ALIGNED, true), n, sum, true);
     free(sum);
 }

@@ -77,10 +77,9 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
 void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum, bool in_place);
 /* Each tensor, one per device, gets part k of tensor k, for all k.  Parts begin on the device's alignment. */
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n);
-/* Each becomes the sum of all, to the same bits; the first sums parts and shares the results out, so each device sends
- * and receives twice its tensor, however many there are; the naive one sends everything to everybody. */
+/* Each becomes the sum of all, to the same bits: parts are summed and the results shared out, so each device sends and
+ * receives twice its tensor, however many there are. */
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n);
-void add_naive_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n);
 
 /* The same bytes to n other tensors.  Through the host they come down once and go up n times. */
 void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from);
