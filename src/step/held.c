@@ -24,15 +24,9 @@ struct runs { /* sorted, apart from each other */
 
 static size_t first_ending_from(const struct runs *r, size_t at)
 {
-    size_t low = 0, high = r->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r->run[middle].end < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    FIND_FIRST(i, r->n, r->run[i].end < at);
+    return i;
 }
 
 static void add_run(struct runs *r, struct run new)

@@ -104,15 +104,9 @@ static void find_moments(struct arena *a)
 
 static size_t moments_before(const struct arena *a, uint64_t moment)
 {
-    size_t low = 0, high = a->n_moments;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (a->moment[middle] < moment)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    FIND_FIRST(i, a->n_moments, a->moment[i] < moment);
+    return i;
 }
 
 static size_t arena_bytes(const struct arena *a)

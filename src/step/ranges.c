@@ -20,22 +20,10 @@ static void split(struct space *s, size_t at, size_t where)
     insert_segment(s, at + 1, right);
 }
 
-static size_t first_ending_after(const struct space *s, size_t begin)
-{
-    size_t low = 0, high = s->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->segments[middle].end <= begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count)
 {
-    size_t first = first_ending_after(s, begin);
+    size_t first;
+    FIND_FIRST(first, s->n, s->segments[first].end <= begin);
     if (first < s->n && s->segments[first].begin < begin)
         split(s, first++, begin);
     size_t i = first;
