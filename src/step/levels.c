@@ -10,7 +10,7 @@
 
 struct holding { /* of a device, at one position */
     size_t live[MEM_CLASSES], sum;
-    size_t told; /* the sum in its last level */
+    size_t told[MEM_CLASSES]; /* in its last level */
 };
 
 static void take_bytes(struct step *s, struct holding *devices, const struct tensor *t)
@@ -29,12 +29,15 @@ static void give_bytes(struct holding *devices, const struct tensor *t)
     devices[t->device->index].sum -= t->bytes;
 }
 
+/* Of each device there is one at the list's begin. */
 static void tell_level(struct step *s, struct holding *h, int device, size_t position)
 {
-    if (h->sum == h->told)
+    if (position && memcmp(h->told, h->live, sizeof h->told) == 0)
         return;
-    h->told = h->sum;
-    *APPEND(s->level, s->n_levels, s->cap_levels) = (struct level){device, (int)position, h->sum};
+    struct level *l = APPEND(s->level, s->n_levels, s->cap_levels);
+    *l = (struct level){.device = device, .position = (int)position, .bytes = h->sum};
+    memcpy(l->of_class, h->live, sizeof h->live);
+    memcpy(h->told, h->live, sizeof h->told);
 }
 
 /* Tensors of the list by a position, one behind another: where they begin to live, or end. */
@@ -69,8 +72,6 @@ static void hold_persistent(struct step *s, struct holding *devices)
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->persistent)
             take_bytes(s, devices, p->tensors[i]);
-    for (size_t d = 0; d < n_devices; d++)
-        tell_level(s, &devices[d], (int)d, 0);
 }
 
 static void tell_devices(struct step *s, struct holding *devices, const struct chain *c, size_t at, size_t position)
@@ -89,9 +90,10 @@ void find_peaks(struct step *s)
     for (size_t i = 0; i < s->n; i++) {
         for (int t = begins.head[i]; t != NONE; t = begins.next[t])
             take_bytes(s, devices, s->pool->tensors[t]);
-        tell_devices(s, devices, &begins, i, i);
+        for (int d = 0; i == 0 && d <= s->pool->machine->n_devices; d++)
+            tell_level(s, &devices[d], d, 0);
         if (i > 0)
-            tell_devices(s, devices, &ends, i - 1, i);
+            tell_devices(s, devices, &begins, i, i), tell_devices(s, devices, &ends, i - 1, i);
         for (int t = ends.head[i]; t != NONE; t = ends.next[t])
             give_bytes(devices, s->pool->tensors[t]);
     }

@@ -250,7 +250,7 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
 };
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;
-    size_t bytes;
+    size_t bytes, of_class[MEM_CLASSES];
 };
 struct pace; /* run/pace.c */
 struct late; /* run/late.c */

@@ -75,31 +75,18 @@ struct entries {
     size_t n, cap;
 };
 
-/* Bytes held on device d by task, as place() reckons them: from a tensor's first task to its last. */
+/* What device d holds, by task. */
 static void add_entries(struct entries *e, const struct step *s, uint32_t list, int d)
 {
-    int64_t(*change)[MEM_CLASSES] = allocate(s->n + 1, sizeof *change);
-    uint64_t held[MEM_CLASSES] = {0};
-    for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *t = s->pool->tensors[i];
-        if (t->root != t || t->device->index != d || t->slab < 0 || !(t->persistent || t->step == s))
-            continue;
-        change[t->persistent ? 0 : t->first][t->class] += (int64_t)t->bytes;
-        change[t->persistent ? (int)s->n : t->last + 1][t->class] -= (int64_t)t->bytes;
-    }
-    for (size_t i = 0; i < s->n; i++) {
-        bool changed = i == 0;
-        for (int c = 0; c < MEM_CLASSES; c++) {
-            held[c] += (uint64_t)change[i][c];
-            changed |= change[i][c] != 0;
-        }
-        if (!changed)
+    for (const struct level *l = s->level; l < s->level + s->n_levels; l++) {
+        if (l->device != d)
             continue;
         struct trace_memory *m = APPEND(e->entry, e->n, e->cap);
-        *m = (struct trace_memory){.list = list, .device = (uint32_t)d, .task = s->first_trace_task + (uint32_t)i};
-        memcpy(m->bytes, held, sizeof held);
+        *m = (struct trace_memory){
+            .list = list, .device = (uint32_t)d, .task = s->first_trace_task + (uint32_t)l->position};
+        for (int c = 0; c < MEM_CLASSES; c++)
+            m->bytes[c] = l->of_class[c];
     }
-    free(change);
 }
 
 static size_t count_edges(struct step *const *steps, size_t n, size_t *n_tasks)
