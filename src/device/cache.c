@@ -58,13 +58,6 @@ static void add_environment(struct program_key *key)
         }
 }
 
-static cl_platform_id platform_of(const struct device *d)
-{
-    cl_platform_id platform;
-    CL(clGetDeviceInfo(d->cl, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
-    return platform;
-}
-
 struct program_key program_key(const struct device *d, const char *options, const char *source)
 {
     struct program_key key = {0, 1};
@@ -266,11 +259,8 @@ static unsigned char *binary_of(const struct device *d, cl_program program, size
  * it for a source that stays, not for one that is being edited.  Oclgrind quotes the source, which a binary lacks. */
 static bool is_worth_it(const struct device *d, bool edited)
 {
-    char name[256] = "";
-    clGetPlatformInfo(platform_of(d), CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    if (strcmp(name, "Portable Computing Language") == 0)
-        return !edited;
-    return strcmp(name, "Oclgrind") != 0;
+    cl_platform_id platform = platform_of(d);
+    return is_platform(platform, POCL) ? !edited : !is_platform(platform, "Oclgrind");
 }
 
 void keep_program(struct device *d, const struct program_key *key, cl_program program, bool edited)

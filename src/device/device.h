@@ -182,6 +182,9 @@ void drop_links(struct machine *m);
 enum { MAX_PLATFORMS = 16 };
 /* The drivers here; how many, at most MAX_PLATFORMS. */
 cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS]);
+cl_platform_id platform_of(const struct device *d);
+#define POCL "Portable Computing Language"
+bool is_platform(cl_platform_id platform, const char *wanted); /* of that name */
 /* For a driver that offers no device or does not compile: fails with `code` when it is PoCL and cannot use its folder
  * for compiled kernels. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code);

@@ -82,9 +82,7 @@ static void build_options(const struct device *d, char out[512])
 
 static _Noreturn void fail_with_log(struct device *d, cl_program program, const char *path, cl_int code)
 {
-    cl_platform_id platform;
-    CL(clGetDeviceInfo(d->cl, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
-    check_kernel_cache(platform, EXIT_IO);
+    check_kernel_cache(platform_of(d), EXIT_IO);
     size_t bytes = 0;
     clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     char *log = allocate(bytes + 1, 1);

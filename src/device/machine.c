@@ -304,12 +304,9 @@ static void check_core_budget(const struct machine *m)
 /* Whether two devices get one context, so that buffers are shared and copies are direct. */
 static bool share_context(const struct machine *m, const struct device *a, const struct device *b)
 {
-    cl_platform_id platform_a, platform_b;
     if (m->separate || getenv("YARD_SEPARATE_CONTEXTS")) /* lets the staged path be tested on one machine */
         return false;
-    info(a->cl, CL_DEVICE_PLATFORM, &platform_a, sizeof platform_a);
-    info(b->cl, CL_DEVICE_PLATFORM, &platform_b, sizeof platform_b);
-    return platform_a == platform_b && (a->root == b->root || (a->is_cpu && b->is_cpu));
+    return platform_of(a) == platform_of(b) && (a->root == b->root || (a->is_cpu && b->is_cpu));
 }
 
 static void make_context(struct machine *m, struct device *first)
@@ -346,18 +343,11 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
 
 static void open_host(struct machine *m, size_t budget)
 {
-    struct device *h = m->host = &m->device[m->n_devices];
-    h->index = m->n_devices;
-    h->is_host = h->is_cpu = h->uses_ram = true;
-    snprintf(h->id, sizeof h->id, "host");
-    snprintf(h->name, sizeof h->name, "host");
+    struct device *h = m->host = name_device(m, m->n_devices, "host", host_memory());
+    h->uses_ram = true;
     h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     h->alignment = HOST_ALIGNMENT;
-    h->memory = host_memory();
-    h->max_allocation = h->memory;
     h->budget = budget ? budget : h->memory;
-    for (enum lane_kind kind = LANE_CPU; kind <= LANE_FEED; kind++)
-        add_lane(m, h, kind, 0);
 }
 
 struct machine *open_machine(const struct machine_options *options)

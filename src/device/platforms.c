@@ -40,16 +40,23 @@ static int try_cache(const char *folder)
     return error;
 }
 
-static bool is_pocl(cl_platform_id platform)
+cl_platform_id platform_of(const struct device *d)
+{
+    cl_platform_id platform;
+    CL(clGetDeviceInfo(d->cl, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
+    return platform;
+}
+
+bool is_platform(cl_platform_id platform, const char *wanted)
 {
     char name[64] = "";
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    return strcmp(name, "Portable Computing Language") == 0;
+    return strcmp(name, wanted) == 0;
 }
 
 void check_kernel_cache(cl_platform_id platform, enum exit_code code)
 {
-    char *folder = is_pocl(platform) ? cache_folder() : NULL;
+    char *folder = is_platform(platform, POCL) ? cache_folder() : NULL;
     int error = folder ? try_cache(folder) : 0;
     if (error)
         fail(code,
