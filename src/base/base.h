@@ -116,6 +116,7 @@ static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / u
 
 /* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
 char *format_number(char out[32], double x, int places);
+char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 /* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
 char *format_bytes(char out[32], double bytes);
 /* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */

@@ -39,15 +39,13 @@ char *copy_string(const char *text)
 
 char *format_string(const char *format, ...)
 {
-    va_list arguments, again;
+    char *text;
+    va_list arguments;
     va_start(arguments, format);
-    va_copy(again, arguments);
-    int n = vsnprintf(NULL, 0, format, arguments);
+    int n = vasprintf(&text, format, arguments);
     va_end(arguments);
-    CHECK(n >= 0, "bad format \"%s\"", format);
-    char *text = allocate((size_t)n + 1, 1);
-    vsnprintf(text, (size_t)n + 1, format, again);
-    va_end(again);
+    if (n < 0)
+        out_of_memory(strlen(format), 1);
     return text;
 }
 

@@ -144,18 +144,6 @@ void set_option(struct option *o, const char *where, const char *text)
     o->given = true;
 }
 
-/* The fewest digits that read back as the same double. */
-static char *double_text(double value)
-{
-    char text[32];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    return copy_string(text);
-}
-
 char *option_text(const struct option *o)
 {
     switch (o->type) {
@@ -165,7 +153,7 @@ char *option_text(const struct option *o)
         return format_string("%lld", (long long)*(const int64_t *)o->value);
     case OPT_DOUBLE:
     case OPT_FLOAT:
-        return double_text(*(const double *)o->value);
+        return copy_string(format_exactly((char[32]){0}, *(const double *)o->value));
     case OPT_BYTES:
         return format_string("%zu", *(const size_t *)o->value);
     default:

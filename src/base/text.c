@@ -21,6 +21,16 @@ char *format_number(char out[32], double x, int places)
     return out;
 }
 
+char *format_exactly(char out[32], double x)
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out, 32, "%.*g", digits, x);
+        if (strtod(out, NULL) == x)
+            break;
+    }
+    return out;
+}
+
 char *format_bytes(char out[32], double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -33,10 +33,8 @@ struct reading {
 /* A new name, of fewer than `size` characters, in `names`. */
 static const char *read_name(const struct reading *r, const char *word, size_t size, json_t *names, size_t index)
 {
-    if (strlen(word) >= size || strpbrk(word, "[],=")) {
-        char *expected = format_string("a name of at most %zu characters without [ ] , =", size - 1);
-        fail_word(&r->line, word, expected);
-    }
+    if (strlen(word) >= size || strpbrk(word, "[],="))
+        fail_word(&r->line, word, "a name of at most %zu characters without [ ] , =", size - 1);
     if (!names)
         return word;
     if (json_object_get(names, word))
@@ -114,10 +112,8 @@ static struct tensor *read_operand(const struct reading *r, char *word)
         if (!colon || !end || end[1])
             fail_word(&r->line, whole, "NAME or NAME[begin:end]");
         *end = '\0';
-        if (!parse_bytes(bracket + 1, &from) || !parse_bytes(colon + 1, &to) || from >= to || to > t->bytes) {
-            char *expected = format_string("bytes begin:end of %s, which has %zu", t->name, t->bytes);
-            fail_word(&r->line, whole, expected);
-        }
+        if (!parse_bytes(bracket + 1, &from) || !parse_bytes(colon + 1, &to) || from >= to || to > t->bytes)
+            fail_word(&r->line, whole, "bytes begin:end of %s, which has %zu", t->name, t->bytes);
         t = new_range(r->pool, t, whole, from, to);
     }
     free(whole);
@@ -167,12 +163,9 @@ static void check_queues(const struct reading *r, const char *word, const struct
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct link *link = d->link[direction];
         int n = count_lanes(d, kind[direction]);
-        if (link && link->queues && n > link->queues) {
-            char *expected =
-                format_string("at most %d %s lane%s of %s, as queues= of its link says, not %d", link->queues,
-                              lane_kind_name[kind[direction]], link->queues == 1 ? "" : "s", d->id, n);
-            fail_word(&r->line, word, expected);
-        }
+        if (link && link->queues && n > link->queues)
+            fail_word(&r->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d", link->queues,
+                      lane_kind_name[kind[direction]], link->queues == 1 ? "" : "s", d->id, n);
     }
 }
 
@@ -297,11 +290,9 @@ static void copy_line(struct reading *r)
     char *target = word_at(&r->line, 2, "the tensor it writes"), *given = copy_string(target),
          *lane = word_option(&r->line, "lane");
     struct tensor *to = read_operand(r, target), *from = read_operand(r, word_at(&r->line, 3, "the tensor it reads"));
-    if (to->bytes != from->bytes) {
-        char *expected = format_string("as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes,
-                                       from->name, from->bytes);
-        fail_word(&r->line, given, expected);
-    }
+    if (to->bytes != from->bytes)
+        fail_word(&r->line, given, "as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes, from->name,
+                  from->bytes);
     if (share_bytes(to, from))
         fail_word(&r->line, given, "other bytes than those it copies");
     struct task *t = add_copy(r->step, lane ? read_lane(r, lane) : default_lane(r, name, to, from), name, to, from);

@@ -1,12 +1,18 @@
 /* words.c - what the lines of a step file are made of (see words.h). */
 #include "words.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-_Noreturn void fail_word(const struct line *l, const char *word, const char *expected)
+_Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...)
 {
-    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", l->path, l->number, word, expected);
+    char *text;
+    va_list arguments;
+    va_start(arguments, expected);
+    bool whole = vasprintf(&text, expected, arguments) >= 0;
+    va_end(arguments);
+    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", l->path, l->number, word, whole ? text : expected);
 }
 
 /* ---- words ----------------------------------------------------------------------------------------------------- */
@@ -74,7 +80,7 @@ void check_all_used(const struct line *l, const char *takes)
 {
     for (size_t i = 1; i < l->n; i++)
         if (!l->used[i])
-            fail_word(l, l->word[i], takes);
+            fail_word(l, l->word[i], "%s", takes);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------------- */
@@ -127,10 +133,8 @@ double read_rate(const struct line *l, const char *word)
 int read_number(const struct line *l, const char *word, int64_t low, int64_t high)
 {
     int64_t n;
-    if (!parse_int(word, &n) || n < low || n > high) {
-        char *expected = format_string("a whole number from %lld to %lld", (long long)low, (long long)high);
-        fail_word(l, word, expected);
-    }
+    if (!parse_int(word, &n) || n < low || n > high)
+        fail_word(l, word, "a whole number from %lld to %lld", (long long)low, (long long)high);
     return (int)n;
 }
 

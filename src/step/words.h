@@ -18,7 +18,7 @@ struct line {
 };
 /* Cuts the text up; '#' begins a comment. */
 void split_line(struct line *l, char *text);
-_Noreturn void fail_word(const struct line *l, const char *word, const char *expected);
+_Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...) PRINTF_LIKE(3, 4);
 /* Word i, which has a place of its own. */
 char *word_at(struct line *l, size_t i, const char *expected);
 /* The value of `key=value`, or NULL; and as a number or a time, or what it is when absent. */

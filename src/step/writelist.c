@@ -16,13 +16,7 @@ struct writing {
 
 static void print_number(FILE *out, const char *before, double x)
 {
-    char text[32];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x)
-            break;
-    }
-    fprintf(out, "%s%s", before, text);
+    fprintf(out, "%s%s", before, format_exactly((char[32]){0}, x));
 }
 
 /* What would end a name becomes '_'. */
