@@ -31,10 +31,11 @@ enum exit_code {
 /* Print "yard: <sentence>" on stderr and exit with `code`.  Removes files that are being written (see file.h). */
 _Noreturn void fail(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
 /* One line on stderr: a warning ("yard: warning: ...") or plain information. */
-void warn(const char *format, ...) PRINTF_LIKE(1, 2);
-void note(const char *format, ...) PRINTF_LIKE(1, 2);
+#define warn(...) print_prefixed(stderr, "yard: warning: ", __VA_ARGS__)
+#define note(...) print_prefixed(stderr, "", __VA_ARGS__)
 /* printf for a line of results that quotes paths, files or drivers: made printable, as those above are. */
-void print_line(FILE *out, const char *format, ...) PRINTF_LIKE(2, 3);
+#define print_line(out, ...) print_prefixed((out), "", __VA_ARGS__)
+void print_prefixed(FILE *out, const char *prefix, const char *format, ...) PRINTF_LIKE(3, 4);
 /* What to run when fail() or a signal ends the program (removing temporary files); the last registered runs first.  The
  * struct is its owner's, and lives until it is cancelled.  It calls only what is allowed in a signal handler. */
 struct cleanup {
@@ -78,6 +79,8 @@ bool interrupted(void);
 /* When a process was started, in a unit of the system's own, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...
  * false: there is none.  Where the system has no /proc, born is 0 and the state 'R'. */
 bool process_state(int pid, uint64_t *born, char *state);
+/* The path of this program; NULL: the system does not say.  The caller frees it. */
+char *own_binary(void);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 
@@ -85,6 +88,7 @@ bool process_state(int pid, uint64_t *born, char *state);
 void *allocate(size_t count, size_t size);
 void *reallocate(void *old, size_t count, size_t size);
 char *copy_string(const char *text);
+void *copy_bytes(const void *from, size_t n); /* NULL for none */
 /* A new string made by printf rules.  The caller frees it. */
 char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
 
@@ -98,7 +102,10 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b))) /* of qsort: -1, 0, 1 */
+#define SORT(items, n, order)                                                                                          \
+    ((n) ? qsort((items), (n), sizeof *(items), (order)) : (void)0) /* of none: NULL may be                            \
+                                                                     */
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))                   /* of qsort: -1, 0, 1 */
 /* Binary search: `i` becomes the first of 0 .. n - 1 for which `before`, said of `i`, is false; n: there is none. */
 #define FIND_FIRST(i, n, before)                                                                                       \
     do {                                                                                                               \
@@ -121,6 +128,9 @@ char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 
 char *format_bytes(char out[32], double bytes);
 /* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
 char *format_seconds(char out[32], double seconds);
+/* Two texts, one behind the other, as long as the block around lives; cut to 63 characters. */
+#define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
+char *join_texts(char out[64], const char *a, const char *b);
 /* Bytes with an optional K, M, G suffix (1024-based), "512M".  Returns false when `text` is not that. */
 bool parse_bytes(const char *text, size_t *bytes);
 bool parse_int(const char *text, int64_t *value);

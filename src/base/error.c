@@ -11,15 +11,15 @@ static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registere
 
 /* In one piece, although several threads may be talking, and printable, whatever paths and files it quotes.  More lines
  * than one appear only where the format itself has them. */
-static void say(FILE *out, const char *prefix, const char *format, va_list arguments)
+void print_prefixed(FILE *out, const char *prefix, const char *format, ...)
 {
     char short_of_memory[512], *text;
-    va_list again;
-    va_copy(again, arguments);
+    va_list arguments;
+    va_start(arguments, format);
     bool whole = vasprintf(&text, format, arguments) >= 0;
+    va_end(arguments);
     if (!whole)
-        vsnprintf(text = short_of_memory, sizeof short_of_memory, format, again);
-    va_end(again);
+        snprintf(text = short_of_memory, sizeof short_of_memory, "%s", format);
     if (out == stderr)
         fflush(stdout); /* what came before appears before */
     flockfile(out);
@@ -29,30 +29,6 @@ static void say(FILE *out, const char *prefix, const char *format, va_list argum
     funlockfile(out);
     if (whole)
         free(text);
-}
-
-void print_line(FILE *out, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    say(out, "", format, arguments);
-    va_end(arguments);
-}
-
-void warn(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    say(stderr, "yard: warning: ", format, arguments);
-    va_end(arguments);
-}
-
-void note(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    say(stderr, "", format, arguments);
-    va_end(arguments);
 }
 
 struct attempt { /* under way on this thread */

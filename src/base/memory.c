@@ -31,11 +31,9 @@ void *reallocate(void *old, size_t count, size_t size)
     return p;
 }
 
-char *copy_string(const char *text)
-{
-    size_t n = strlen(text) + 1;
-    return memcpy(allocate(n, 1), text, n);
-}
+void *copy_bytes(const void *from, size_t n) { return n ? memcpy(allocate(n, 1), from, n) : NULL; }
+
+char *copy_string(const char *text) { return copy_bytes(text, strlen(text) + 1); }
 
 char *format_string(const char *format, ...)
 {

@@ -119,17 +119,11 @@ static bool store_value(const struct option *o, const char *text)
     case OPT_BYTES:
         return parse_bytes(text, o->value);
     case OPT_CHOICE:
-        if (!is_choice(o->argument, text))
-            return false;
-        *(const char **)o->value = text;
-        return true;
     case OPT_INPUT:
     case OPT_OUTPUT:
-        if (!*text)
-            return false;
-        *(const char **)o->value = text;
-        return true;
     case OPT_TEXT:
+        if (o->type == OPT_CHOICE ? !is_choice(o->argument, text) : o->type != OPT_TEXT && !*text)
+            return false;
         *(const char **)o->value = text;
         return true;
     }

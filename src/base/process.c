@@ -81,3 +81,10 @@ bool process_state(int pid, uint64_t *born, char *state)
            sscanf(fields + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
                   state, born) == 2;
 }
+
+char *own_binary(void)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+    return n > 0 ? format_string("%.*s", (int)n, path) : NULL;
+}

@@ -63,6 +63,12 @@ char *format_seconds(char out[32], double seconds)
     return out;
 }
 
+char *join_texts(char out[64], const char *a, const char *b)
+{
+    snprintf(out, 64, "%s%s", a, b);
+    return out;
+}
+
 bool parse_int(const char *text, int64_t *value)
 {
     if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+') /* strtoll would skip spaces */

@@ -18,7 +18,7 @@ static bool is_direct(const struct tensor *to, const struct tensor *from)
     return to->device->context == from->device->context;
 }
 
-void add_broadcast_on(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth)
+void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth)
 {
     struct machine *m = s->pool->machine;
     struct tensor *staged = NULL;
@@ -32,17 +32,12 @@ void add_broadcast_on(struct step *s, const char *name, struct tensor *const *to
         }
 }
 
-void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from)
-{
-    add_broadcast_on(s, name, to, n, from, 0);
-}
-
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)
 {
     struct tensor **to = allocate((size_t)n, sizeof *to);
     for (int turn = 1; turn < n; turn++)
         to[turn - 1] = x[(k + turn) % n];
-    add_broadcast(s, name, to, n - 1, x[k]);
+    add_broadcast(s, name, to, n - 1, x[k], 0);
     free(to);
 }
 
@@ -70,14 +65,12 @@ void add_into(struct step *s, const char *name, struct tensor *sum, struct tenso
 static struct tensor *bring(struct step *s, const char *name, struct tensor *x, struct device *d, int k,
                             struct shard part)
 {
-    char full[40];
     struct tensor *slice = new_slice(s->pool, x, k, part);
     if (x->device == d)
         return slice;
-    snprintf(full, sizeof full, "%s.received", name);
-    struct tensor *received = new_tensor(s->pool, d, x->class, full, FLOAT32, slice->rank, slice->shape);
-    snprintf(full, sizeof full, "%s.move", name);
-    add_move(s, full, received, slice);
+    struct tensor *received =
+        new_tensor(s->pool, d, x->class, JOINED(name, ".received"), FLOAT32, slice->rank, slice->shape);
+    add_move(s, JOINED(name, ".move"), received, slice);
     return received;
 }
 
@@ -85,13 +78,11 @@ static struct tensor *bring(struct step *s, const char *name, struct tensor *x, 
  * b + a are the same bits. */
 static struct tensor *sum_up(struct step *s, const char *name, struct tensor *const *part, int n, int k, bool in_place)
 {
-    char full[40];
     struct tensor *sum = part[0];
-    snprintf(full, sizeof full, "%s.add", name);
     for (int i = 1; sum && i < n; i++) {
         bool into_next = in_place ? i == k : i == 1 && k == 0;
         struct tensor *next = part[i];
-        add_into(s, full, into_next ? next : sum, into_next ? sum : next);
+        add_into(s, JOINED(name, ".add"), into_next ? next : sum, into_next ? sum : next);
         sum = into_next ? next : sum;
     }
     return sum;
@@ -121,15 +112,13 @@ void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int
 
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
 {
-    char full[40];
     struct tensor **slice = allocate((size_t)n, sizeof *slice);
-    snprintf(full, sizeof full, "%s.send", name);
     for (int k = 0; k < n; k++) {
         struct shard part = flat_part(count_elements(x[k]), ALIGNED, k, n);
         for (int i = 0; i < n && part.begin < part.end; i++)
             slice[i] = new_slice(s->pool, x[i], k, part);
         if (part.begin < part.end)
-            add_share(s, full, slice, n, k);
+            add_share(s, JOINED(name, ".send"), slice, n, k);
     }
     free(slice);
 }

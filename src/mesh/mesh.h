@@ -81,10 +81,9 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
  * receives twice its tensor, however many there are. */
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n);
 
-/* The same bytes to n other tensors.  Through the host they come down once and go up n times. */
-void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from);
-/* The same on the nth lanes for it (see add_send). */
-void add_broadcast_on(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth);
+/* The same bytes to n other tensors, on the nth lanes for it (see add_send).  Through the host they come down once and
+ * go up n times. */
+void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth);
 /* Those of x[k] to the n - 1 others, beginning behind k: when each shares, no device gets everything at once. */
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 

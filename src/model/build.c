@@ -124,13 +124,12 @@ void backward(struct build *b, int unit)
 
 struct tensor *gradient(const struct build *b, const struct tensor *t)
 {
-    return (size_t)t->id < b->n_grad ? b->grad[t->id] : NULL;
+    return (size_t)t->id < b->cap_grad ? b->grad[t->id] : NULL;
 }
 
 void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
 {
-    while (b->n_grad <= (size_t)t->id)
-        *APPEND(b->grad, b->n_grad, b->cap_grad) = NULL;
+    b->grad = grow(b->grad, &b->cap_grad, (size_t)t->id + 1, sizeof *b->grad);
     b->grad[t->id] = g;
 }
 
@@ -138,8 +137,7 @@ void set_gradient(struct build *b, const struct tensor *t, struct tensor *g)
 static bool begun(struct build *b, const struct tensor *t)
 {
     int group = t->class == MEM_GRADIENTS ? b->tape->group + 1 : 1;
-    while (b->n_summed <= (size_t)t->id)
-        *APPEND(b->summed, b->n_summed, b->cap_summed) = 0;
+    b->summed = grow(b->summed, &b->cap_summed, (size_t)t->id + 1, sizeof *b->summed);
     bool before = b->summed[t->id] == group;
     b->summed[t->id] = group;
     return before;
@@ -162,20 +160,16 @@ bool accumulates(struct build *b, const struct tensor *grad)
 
 struct tensor *like(struct build *b, const struct op *op, const char *suffix, const struct tensor *t)
 {
-    char name[48];
-    snprintf(name, sizeof name, "%s%s", op->name, suffix);
-    return activation(b, name, t->rank, t->shape);
+    return activation(b, JOINED(op->name, suffix), t->rank, t->shape);
 }
 
 void give_gradient(struct build *b, const struct op *op, const struct tensor *t, struct tensor *g)
 {
     struct tensor *old = gradient(b, t), *sum = g;
     if (old) {
-        char name[40];
-        snprintf(name, sizeof name, "%s.sum", op->name);
         sum = like(b, op, ".sum", t);
-        set_elementwise(LAUNCH(b, name, "elementwise.cl", "add", blocks(b, count_elements(t)), OUT(sum), IN(old), IN(g),
-                               ELEMENTS(count_elements(t))));
+        set_elementwise(LAUNCH(b, JOINED(op->name, ".sum"), "elementwise.cl", "add", blocks(b, count_elements(t)),
+                               OUT(sum), IN(old), IN(g), ELEMENTS(count_elements(t))));
     }
     set_gradient(b, t, sum);
 }

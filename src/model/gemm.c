@@ -160,11 +160,9 @@ static struct tensor *clblast_work(struct build *b, const struct gemm *g)
 
 static void clblast_gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    char bias_name[40];
-    snprintf(bias_name, sizeof bias_name, "%s.bias", name);
     if (g->start == START_BIAS)
-        LAUNCH(b, bias_name, "elementwise.cl", "bias_rows", groups(b, (size_t)g->m), OUT(g->c.tensor), IN(g->bias),
-               INT(g->m), INT(g->n));
+        LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "bias_rows", groups(b, (size_t)g->m), OUT(g->c.tensor),
+               IN(g->bias), INT(g->m), INT(g->n));
     struct gemm call = *g;
     call.a.tensor = call.b.tensor = call.c.tensor = call.bias = NULL; /* the task's access list has them */
     struct tensor *work = clblast_work(b, g);

@@ -13,9 +13,7 @@
 static void bias_backward(struct build *b, const struct op *op, struct tensor *dy)
 {
     bool more = accumulates(b, op->bias.grad);
-    char name[40];
-    snprintf(name, sizeof name, "%s.db", op->name);
-    LAUNCH(b, name, "elementwise.cl", "column_sum", column_blocks(b, (size_t)columns_of(dy)),
+    LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)columns_of(dy)),
            ACCUMULATE(op->bias.grad, more), IN(dy), INT(rows_of(dy)), INT(columns_of(dy)), INT(more));
 }
 
@@ -23,15 +21,13 @@ static void linear_backward(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
     int n = rows_of(x), in = columns_of(x), out = columns_of(dy);
-    char name[40];
-    snprintf(name, sizeof name, "%s.dw", op->name);
-    gemm(b, name,
+    gemm(b, JOINED(op->name, ".dw"),
          &(struct gemm){GEMM_TN, out, in, n, 1, 1, matrix(dy, out), matrix(x, in), matrix(op->w.grad, in),
                         .start = accumulates(b, op->w.grad) ? START_OLD : START_ZERO});
     if (op->bias.value)
         bias_backward(b, op, dy);
     struct tensor *dx = like(b, op, ".dx", x);
-    snprintf(name, sizeof name, "%s.dx", op->name);
+    const char *name = JOINED(op->name, ".dx");
     struct gemm g = {
         GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in), .start = START_ZERO};
     if (op->w.cut.split == SPLIT_ROWS)

@@ -34,8 +34,8 @@ int first_member(struct build *b)
 static void put_in_order(struct build *b)
 {
     struct step *s = b->step;
-    size_t n = s->n - b->group_begin, at = b->group_begin, bytes = n * sizeof(struct task *);
-    struct task **built = n ? memcpy(allocate(n, sizeof *built), s->task + at, bytes) : NULL;
+    size_t at = b->group_begin;
+    struct task **built = copy_bytes(s->task + at, (s->n - at) * sizeof *built);
     for (size_t i = 0; i < b->n_meetings; i++)
         for (size_t m = i; m < b->n_met; m += b->n_meetings)
             for (size_t k = m ? b->met[m - 1].end : b->group_begin; k < b->met[m].end; k++) {
@@ -124,7 +124,6 @@ static void on_member(struct build *b, int k, enum role role)
  * before it stopped, through all sections; the last one has the sum and sends it. */
 static void perform_chain(struct build *b, const char *name, const struct meeting *const *all)
 {
-    char full[40];
     int n = b->model->mesh->tp;
     enum role role = b->step->stamp.role;
     struct replica *mine = b->replica; /* of its group of sequences */
@@ -133,17 +132,15 @@ static void perform_chain(struct build *b, const char *name, const struct meetin
         struct gemm g = section_of(all[i % n], i / n);
         to[i % n] = g.c.tensor;
         on_member(b, i % n, ROLE_SEND);
-        snprintf(full, sizeof full, "%s.move", name);
         if (before && before != g.c.tensor)
-            add_move(b->step, full, g.c.tensor, before);
+            add_move(b->step, JOINED(name, ".move"), g.c.tensor, before);
         g.start = before ? START_OLD : g.start;
         b->step->stamp.role = role;
         gemm(b, name, &g);
         before = g.c.tensor;
     }
     b->step->stamp.role = ROLE_SEND;
-    snprintf(full, sizeof full, "%s.send", name);
-    add_broadcast(b->step, full, to, n - 1, before);
+    add_broadcast(b->step, JOINED(name, ".send"), to, n - 1, before, 0);
     on_member(b, n - 1, role);
     b->replica = mine;
     free(to);

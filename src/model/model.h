@@ -193,9 +193,8 @@ struct build {
     bool backward_wanted;
     struct tape *tape;    /* operations go there, if a backward is wanted */
     struct tensor **grad; /* gradient of each tensor, by id */
-    size_t n_grad, cap_grad;
-    int *summed; /* by id: the group, from 1, that has begun to sum it */
-    size_t n_summed, cap_summed;
+    int *summed;          /* by id: the group, from 1, that has begun to sum it */
+    size_t cap_grad, cap_summed;
     struct tensor ***brought; /* [unit * tp + member]: what is to be summed, between send_unit() and reduce_unit() */
     struct tensor **sum; /* [(unit * tp + member) * dp + k]: shard k of the gradient of what a member has, summed over
                             ranks, once reduce_unit() has run */

@@ -51,14 +51,12 @@ static void layernorm_backward(struct build *b, const struct op *op)
     int n = rows_of(x), c = columns_of(x);
     bool more_w = accumulates(b, op->w.grad), more_bias = accumulates(b, op->bias.grad);
     CHECK(more_w == more_bias, "%s: weight and bias are not used together", op->name);
-    char name[40];
-    snprintf(name, sizeof name, "%s.dw", op->name);
-    LAUNCH(b, name, "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
+    LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)c),
            ACCUMULATE(op->w.grad, more_w), ACCUMULATE(op->bias.grad, more_w), IN(dout), IN(x), IN(mean), IN(rstd),
            INT(n), INT(c), INT(more_w));
-    snprintf(name, sizeof name, "%s.dx", op->name);
-    LAUNCH(b, name, "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx), IN(carry ? carry : dout),
-           IN(dout), IN(x), IN(mean), IN(rstd), IN(op->w.value), INT(n), INT(c), INT(carry != NULL));
+    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", groups(b, (size_t)n), OUT(dx),
+           IN(carry ? carry : dout), IN(dout), IN(x), IN(mean), IN(rstd), IN(op->w.value), INT(n), INT(c),
+           INT(carry != NULL));
     set_gradient(b, x, dx);
 }
 
@@ -83,10 +81,8 @@ static void gelu_backward(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dx = like(b, op, ".dx", x);
     size_t n = count_elements(x);
-    char name[40];
-    snprintf(name, sizeof name, "%s.dx", op->name);
-    set_elementwise(LAUNCH(b, name, "gelu.cl", "gelu_backward", blocks(b, n), OUT(dx), IN(gradient(b, op->out)), IN(x),
-                           ELEMENTS(n)));
+    set_elementwise(LAUNCH(b, JOINED(op->name, ".dx"), "gelu.cl", "gelu_backward", blocks(b, n), OUT(dx),
+                           IN(gradient(b, op->out)), IN(x), ELEMENTS(n)));
     give_gradient(b, op, x, dx);
 }
 

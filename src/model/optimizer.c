@@ -6,9 +6,10 @@
  *     reduce   the other ranks' gradients of a shard travel to its owner, which sums them in rank order: a
  *              reduce-scatter.  Behind the unit's last backward, so that it runs while backward goes on.
  *     norm     owners take sums of squares over fixed blocks; one rank adds them up in table order, and halts the
- * update when the norm or a rank's loss is not finite.  Without clipping no update waits for it: all of them wait for
- * the losses alone, and run right behind their reduce. update   owners run AdamW on their shards send     the new
- * parameters travel to the other ranks: an all-gather
+ *              update when the norm or a rank's loss is not finite.  Without clipping no update waits for it: all of
+ *              them wait for the losses alone, and run right behind their reduce.
+ *     update   owners run AdamW on their shards
+ *     send     the new parameters travel to the other ranks: an all-gather
  *
  * Without ZeRO the sums travel instead, and every rank updates all of the unit.  Members of a tensor-parallel group
  * have other parts of a unit, so all this is done by the first members of all groups, by the second ones, and so on;
@@ -194,7 +195,7 @@ static void send_state(struct build *b)
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
             state[n++] = b->model->replica[rank].state;
-    add_broadcast(b->step, "norm.send", state, n, norm_replica(b)->state);
+    add_broadcast(b->step, "norm.send", state, n, norm_replica(b)->state, 0);
     free(state);
 }
 

@@ -8,8 +8,7 @@
  *              stage 1      F0 B0 F1 B1 F2 B2                  are kept                       (Narayanan et al. 2019)
  *
  * An interleaved pipeline has several stages (chunks) per device, so a micro-batch passes each device several times,
- * and the wait at both ends is shorter (Narayanan et al. 2021).  An order is a function; to add one, write its
- * function.
+ * and the wait at both ends is shorter (Narayanan et al. 2021).  The orders differ in how many forwards come first.
  *
  * Backward takes the micro-batches of a stage in ascending order in all of them, so that gradients are summed in the
  * same order, and to the same bits, as on one device.
@@ -42,19 +41,13 @@ static struct turn *alternate(const struct mesh *m, int p, int micros, int warmu
     return a;
 }
 
-static int gpipe_warmup(const struct mesh *m, int p, int micros) { return (void)p, m->chunks * micros; }
-static int one_f_one_b_warmup(const struct mesh *m, int p, int micros) { return MIN(m->pp - 1 - p, micros); }
-static int interleaved_warmup(const struct mesh *m, int p, int micros)
-{
-    return MIN(2 * (m->pp - 1 - p) + (m->chunks - 1) * m->pp, m->chunks * micros);
-}
-
 struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros)
 {
-    static int (*const warmup[])(const struct mesh *, int, int) = {[PIPELINE_GPIPE] = gpipe_warmup,
-                                                                   [PIPELINE_1F1B] = one_f_one_b_warmup,
-                                                                   [PIPELINE_INTERLEAVED] = interleaved_warmup};
-    return alternate(m, p, micros, warmup[kind](m, p, micros));
+    int stages_behind = m->pp - 1 - p, all = m->chunks * micros;
+    int warmup = kind == PIPELINE_GPIPE  ? all
+                 : kind == PIPELINE_1F1B ? MIN(stages_behind, micros)
+                                         : MIN(2 * stages_behind + (m->chunks - 1) * m->pp, all);
+    return alternate(m, p, micros, warmup);
 }
 
 /* ---- one list -------------------------------------------------------------------------------------------------- */

@@ -48,14 +48,20 @@ static const enum layer_param layer_roles[LAYER_PARAMS] = {QKV_W, PROJ_W, FC_W, 
                                                            QKV_B, PROJ_B, LN2_W, LN2_B,    FC_B,  FCPROJ_B};
 static const enum other_param embedding_roles[] = {WTE, WPE}, final_roles[] = {HEAD, LNF_W, LNF_B};
 
+static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
+                               int rank, const int64_t *shape)
+{
+    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, rank, shape);
+    t->persistent = true;
+    return t;
+}
+
 static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *what,
                                   int unit, size_t elements)
 {
     char name[48];
     snprintf(name, sizeof name, "%s.%d", what, unit);
-    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, SHAPE((int64_t)elements));
-    t->persistent = true;
-    return t;
+    return new_kept(m, r, class, name, SHAPE((int64_t)elements));
 }
 
 static struct weight views_of(struct model *m, const struct replica *r, const struct param *p)
@@ -89,13 +95,6 @@ static void make_views(struct model *m, struct replica *r)
         r->by_param[i] = views_of(m, r, p);
         *role_of(m, r, i) = r->by_param[i];
     }
-}
-
-static struct tensor *small_tensor(struct model *m, struct replica *r, const char *name, int64_t n)
-{
-    struct tensor *t = new_tensor(m->pool, r->device, MEM_WORK, name, FLOAT32, SHAPE(n));
-    t->persistent = true;
-    return t;
 }
 
 /* What the first data-parallel rank has of that unit, of the same member of a group. */
@@ -138,9 +137,7 @@ static void make_unit(struct model *m, struct replica *r, int unit, struct gradi
 static struct tensor *tied_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *name)
 {
     const struct param *wte = &params_of(m, r->rank)->param[0];
-    struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, wte->rank, wte->shape);
-    t->persistent = true;
-    return t;
+    return new_kept(m, r, class, name, wte->rank, wte->shape);
 }
 
 /* A group of sequences has its rank's. */
@@ -212,8 +209,8 @@ static void make_replica(struct model *m, int rank, struct gradients kept)
     if (m->params->config.tied)
         make_tied_head(m, r, kept);
     if (m->training) {
-        r->control = small_tensor(m, r, "control", CONTROL_SIZE);
-        r->state = small_tensor(m, r, "state", STATE_SIZE);
+        r->control = new_kept(m, r, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
+        r->state = new_kept(m, r, MEM_WORK, "state", SHAPE(STATE_SIZE));
     }
     r->group = kept.grouped ? make_group(m, r, kept) : NULL;
 }

@@ -165,9 +165,9 @@ static void share_shard(struct survey *v, struct window *const *peer, size_t n, 
         to[i] = new_range(p, peer[(k + 1 + i) % n]->gathered, "gathered.part", begin - whole->alike_begin,
                           end - whole->alike_begin);
     if (begin < end)
-        add_broadcast_on(v->step, "gather", to, (int)n,
-                         new_range(p, shard, shard->name, begin - shard->alike_begin, end - shard->alike_begin),
-                         GATHER_LANES);
+        add_broadcast(v->step, "gather", to, (int)n,
+                      new_range(p, shard, shard->name, begin - shard->alike_begin, end - shard->alike_begin),
+                      GATHER_LANES);
     free(to);
 }
 

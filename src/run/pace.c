@@ -115,13 +115,6 @@ static void wrap(struct step *s, struct pace *p)
     s->finish = finish;
 }
 
-static double *copy_array(const double *from, size_t n)
-{
-    double *copy = allocate(n, sizeof *copy);
-    memcpy(copy, from, n * sizeof *copy);
-    return copy;
-}
-
 /* Seconds of one real step, as fast as it goes: the second of two. */
 static double real_step(struct step *s)
 {
@@ -136,7 +129,7 @@ static double real_step(struct step *s)
 
 static double choose_scale(struct step *s, const double *seconds, double period)
 {
-    double *sorted = copy_array(seconds, s->n);
+    double *sorted = copy_bytes(seconds, s->n * sizeof *seconds);
     double median = trace_median(sorted, s->n), half_busy = 2 * real_step(s) / period;
     free(sorted);
     return fmax(half_busy, 5e-3 / median);
@@ -152,8 +145,8 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
             "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s: check the file's "
             "numbers and --pace-scale",
             period, p->scale);
-    p->seconds = copy_array(seconds, s->n);
-    p->gaps = copy_array(gaps, s->n);
+    p->seconds = copy_bytes(seconds, s->n * sizeof *seconds);
+    p->gaps = copy_bytes(gaps, s->n * sizeof *gaps);
     wrap(s, p);
     return p;
 }

@@ -154,8 +154,7 @@ static struct entries list_checkpoints(const char *folder)
         }
     if (d)
         closedir(d);
-    if (all.n)
-        qsort(all.entry, all.n, sizeof *all.entry, newest_first);
+    SORT(all.entry, all.n, newest_first);
     return all;
 }
 

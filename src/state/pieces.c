@@ -274,8 +274,7 @@ int most_ranks(const struct pieces *p) { return p->dp * p->pp * p->tp; }
 
 void place_pieces(struct pieces *s, const uint64_t *data)
 {
-    uint64_t *at = allocate((size_t)most_ranks(s), sizeof *at);
-    memcpy(at, data, (size_t)most_ranks(s) * sizeof *at);
+    uint64_t *at = copy_bytes(data, (size_t)most_ranks(s) * sizeof *at);
     for (size_t i = 0; i < s->n; i++)
         for (size_t k = 0; k < s->tensor[i].n; k++) {
             struct piece *p = &s->tensor[i].piece[k];

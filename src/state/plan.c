@@ -118,10 +118,8 @@ struct problem *prove_copies(const struct copies *p)
 {
     struct problem *found = NULL;
     size_t *written = allocate(p->to->n, sizeof *written); /* of each piece: its first so many elements */
-    struct copy *sorted = allocate(p->n, sizeof *sorted);
-    if (p->n)
-        memcpy(sorted, p->copy, p->n * sizeof *sorted);
-    qsort(sorted, p->n, sizeof *sorted, by_destination);
+    struct copy *sorted = copy_bytes(p->copy, p->n * sizeof *sorted);
+    SORT(sorted, p->n, by_destination);
     for (size_t i = 0; i < p->n && !found; i++) {
         const struct copy *c = &sorted[i];
         if (!is_sound(p, c))

@@ -143,8 +143,7 @@ static void find_edges(struct step *s, bool with_addresses)
     }
     for (size_t i = 0, first = 0; i < s->n; first += s->task[i++]->n_edges) {
         s->task[i]->edges = s->edges + first;
-        if (s->task[i]->n_edges)
-            qsort(s->task[i]->edges, s->task[i]->n_edges, sizeof(struct edge), later_first);
+        SORT(s->task[i]->edges, s->task[i]->n_edges, later_first);
     }
     for (int kind = 0; kind < kinds; kind++)
         free_spaces(w.spaces[kind], w.n_spaces[kind]);

@@ -61,10 +61,15 @@ static bool is_used(const struct tensor *t) { return t->root == t && (t->persist
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
 
 /* Its time has a moment wherever a tensor begins to live, list behind list: two lives meet when they share a moment. */
+struct spot {
+    int slab;
+    size_t address;
+};
 struct arena {
     struct device *device;
     struct step *const *steps; /* all lists */
     struct tensor **tensors;   /* in the order in which they get addresses */
+    struct spot *spot;         /* of each */
     size_t n;
     uint64_t *moment; /* sorted */
     size_t n_moments;
@@ -94,8 +99,7 @@ static void find_moments(struct arena *a)
     for (size_t i = 0; i < a->n; i++)
         if (!a->tensors[i]->persistent)
             a->moment[n++] = moment_of(a, a->tensors[i], a->tensors[i]->first);
-    if (n)
-        qsort(a->moment, n, sizeof *a->moment, by_moment);
+    SORT(a->moment, n, by_moment);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || a->moment[i] != a->moment[i - 1])
             a->moment[a->n_moments++] = a->moment[i];
@@ -127,8 +131,9 @@ static struct problem *too_large(const struct arena *a, const struct tensor *t, 
 }
 
 /* NULL, or what is wrong: the tensor does not fit into one piece of memory. */
-static struct problem *assign(struct arena *a, struct tensor *t)
+static struct problem *assign(struct arena *a, size_t i)
 {
+    const struct tensor *t = a->tensors[i];
     size_t limit = slab_limit(a->device), first = 0, last = a->n_moments - 1;
     if (t->bytes > limit)
         return too_large(a, t, limit);
@@ -140,10 +145,10 @@ static struct problem *assign(struct arena *a, struct tensor *t)
     if (at / limit >= COUNT(a->high))
         return too_large(a, t, limit);
     hold(a->held, first, last, at, at + round_up(t->bytes, a->device->alignment));
-    t->slab = (int)(at / limit);
-    t->address = at % limit;
-    a->n_slabs = MAX(a->n_slabs, t->slab + 1);
-    a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
+    int slab = (int)(at / limit);
+    a->spot[i] = (struct spot){slab, at % limit};
+    a->n_slabs = MAX(a->n_slabs, slab + 1);
+    a->high[slab] = MAX(a->high[slab], at % limit + t->bytes);
     return NULL;
 }
 
@@ -220,8 +225,10 @@ static struct problem *assign_all(struct arena *a)
     a->held = new_held(a->n_moments);
     a->n_slabs = 0;
     memset(a->high, 0, sizeof a->high);
+    for (size_t i = 0; i < a->n; i++)
+        a->spot[i] = (struct spot){.slab = -1};
     for (size_t i = 0; i < a->n && !wrong; i++) {
-        wrong = assign(a, a->tensors[i]);
+        wrong = assign(a, i);
         if (!wrong && arena_bytes(a) > a->device->budget)
             wrong = over_budget(a, a->tensors[i]);
     }
@@ -252,55 +259,40 @@ static size_t bytes_live(const struct arena *a)
     return kept + most;
 }
 
-struct spot {
-    int slab;
-    size_t address;
-};
-
-static void take_spots(const struct arena *a, struct spot *spot)
+static void settle(const struct arena *a)
 {
     for (size_t i = 0; i < a->n; i++)
-        spot[i] = (struct spot){a->tensors[i]->slab, a->tensors[i]->address};
-}
-
-static void put_spots(struct arena *a, const struct spot *spot)
-{
-    for (size_t i = 0; i < a->n; i++)
-        a->tensors[i]->slab = spot[i].slab, a->tensors[i]->address = spot[i].address;
+        a->tensors[i]->slab = a->spot[i].slab, a->tensors[i]->address = a->spot[i].address;
 }
 
 /* In the other order too, and what takes less is kept.  `wrong`: what does not fit in the first one. */
 static struct problem *assign_again(struct arena *a, struct problem *wrong)
 {
-    struct tensor **by_size = a->tensors;
     struct arena other = *a;
-    struct spot *spot = allocate(a->n, sizeof *spot);
-    take_spots(a, spot);
-    other.tensors = allocate(a->n, sizeof(struct tensor *));
-    memcpy(other.tensors, by_size, a->n * sizeof(struct tensor *));
-    qsort(other.tensors, a->n, sizeof(struct tensor *), by_life);
+    other.tensors = copy_bytes(a->tensors, a->n * sizeof *a->tensors);
+    other.spot = allocate(a->n, sizeof *other.spot);
+    SORT(other.tensors, a->n, by_life);
     struct problem *again = assign_all(&other);
-    free(other.tensors);
-    other.tensors = by_size;
-    if (!again && (wrong || arena_bytes(&other) < arena_bytes(a))) {
-        free(wrong);
-        wrong = NULL;
-        *a = other;
-    } else {
-        free(again);
-        put_spots(a, spot);
+    bool better = !again && (wrong || arena_bytes(&other) < arena_bytes(a));
+    if (better) {
+        settle(&other);
+        memcpy(a->high, other.high, sizeof a->high);
+        a->n_slabs = other.n_slabs;
     }
-    free(spot);
-    return wrong;
+    free(other.tensors), free(other.spot);
+    free(better ? wrong : again);
+    return better ? NULL : wrong;
 }
 
 static struct problem *place_device(struct arena *a)
 {
     find_moments(a);
+    a->spot = allocate(a->n, sizeof *a->spot);
     struct problem *wrong = assign_all(a);
+    settle(a);
     if (wrong || arena_bytes(a) > bytes_live(a) + (size_t)a->n_slabs * guard_bytes(a->device))
         wrong = assign_again(a, wrong);
-    free(a->moment);
+    free(a->moment), free(a->spot);
     return wrong;
 }
 
@@ -312,8 +304,7 @@ static struct tensor **deal_tensors(const struct pool *p, struct arena *arenas, 
     for (size_t i = 0; i < p->n; i++)
         if (is_used(p->tensors[i]))
             all[n++] = p->tensors[i];
-    if (n)
-        qsort(all, n, sizeof *all, by_turn);
+    SORT(all, n, by_turn);
     for (int d = 0; d <= p->machine->n_devices; d++) {
         arenas[d] = (struct arena){.device = &p->machine->device[d], .steps = steps, .tensors = all + first};
         while (first < n && all[first]->device == arenas[d].device)

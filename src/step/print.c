@@ -126,8 +126,7 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
         if (t->root == t && t->slab >= 0 && (t->persistent || t->step == s))
             order[n++] = t;
     }
-    if (n)
-        qsort(order, n, sizeof *order, map_order);
+    SORT(order, n, map_order);
     fprintf(out,
             "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step\n"
             "%-18s %4s %12s %12s  %-11s  %5s %5s  tensor\n",

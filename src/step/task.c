@@ -105,8 +105,6 @@ static struct task *append_task(struct step *s)
     return t;
 }
 
-static void *copy_bytes(const void *from, size_t n) { return n ? memcpy(allocate(n, 1), from, n) : NULL; }
-
 struct task *add_again(struct step *s, const struct task *t)
 {
     struct task *again = append_task(s);
@@ -231,8 +229,7 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
     t->file = file;
     t->function = function;
     t->grid = grid;
-    t->args = allocate((size_t)n_args, sizeof *args);
-    memcpy(t->args, args, (size_t)n_args * sizeof *args);
+    t->args = copy_bytes(args, (size_t)n_args * sizeof *args);
     t->n_args = n_args;
     for (int i = 0; i < n_args; i++)
         declare_argument(t, i);

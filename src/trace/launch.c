@@ -33,14 +33,6 @@ static const char *no_window(void)
     return NULL;
 }
 
-static char *own_binary(void)
-{
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[MAX(n, 0)] = '\0';
-    return copy_string(n > 0 ? path : "yard");
-}
-
 /* The open file is handed on, as descriptor 3: its name may go at once.  A session of its own, so that a Ctrl-C meant
  * for the training leaves the window. */
 static int spawn_viewer(int fd, const char *log)
@@ -56,7 +48,7 @@ static int spawn_viewer(int fd, const char *log)
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0); /* not `| tee`'s */
     posix_spawn_file_actions_adddup2(&actions, fd, TRACE_FD);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-    int error = posix_spawnp(&pid, binary, &actions, &attributes, arguments, environ);
+    int error = posix_spawnp(&pid, binary ? binary : "yard", &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     free(binary);

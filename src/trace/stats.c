@@ -177,8 +177,7 @@ static struct border *collect_borders(const struct trace *t, const struct trace_
         borders[(*n)++] = (struct border){start, k->lane, +1};
         borders[(*n)++] = (struct border){end, k->lane, -1};
     }
-    if (*n)
-        qsort(borders, *n, sizeof *borders, by_time);
+    SORT(borders, *n, by_time);
     return borders;
 }
 
