@@ -33,18 +33,20 @@ static void add_text(struct program_key *key, const char *text)
     key->check = hash_bytes(text, strlen(text) + 1, key->check);
 }
 
-static void add_platform_info(struct program_key *key, cl_platform_id platform, cl_platform_info what)
+/* What the driver says of itself and of the device. */
+static void add_driver(struct program_key *key, const struct device *d)
 {
+    static const cl_platform_info of_platform[] = {CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
+    static const cl_device_info of_device[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     char text[256] = "";
-    clGetPlatformInfo(platform, what, sizeof text - 1, text, NULL);
-    add_text(key, text);
-}
-
-static void add_device_info(struct program_key *key, cl_device_id id, cl_device_info what)
-{
-    char text[256] = "";
-    clGetDeviceInfo(id, what, sizeof text - 1, text, NULL);
-    add_text(key, text);
+    for (size_t i = 0; i < COUNT(of_platform); i++) {
+        clGetPlatformInfo(platform_of(d), of_platform[i], sizeof text, text, NULL);
+        add_text(key, text);
+    }
+    for (size_t i = 0; i < COUNT(of_device); i++) {
+        device_text(d->cl, of_device[i], text, sizeof text);
+        add_text(key, text);
+    }
 }
 
 /* PoCL and Intel's runtime take compiler settings from the environment; the order of its variables is of no account. */
@@ -62,12 +64,7 @@ struct program_key program_key(const struct device *d, const char *options, cons
 {
     struct program_key key = {0, 1};
     add_environment(&key);
-    add_platform_info(&key, platform_of(d), CL_PLATFORM_NAME);
-    add_platform_info(&key, platform_of(d), CL_PLATFORM_VERSION);
-    add_device_info(&key, d->cl, CL_DEVICE_NAME);
-    add_device_info(&key, d->cl, CL_DEVICE_VENDOR);
-    add_device_info(&key, d->cl, CL_DEVICE_VERSION);
-    add_device_info(&key, d->cl, CL_DRIVER_VERSION);
+    add_driver(&key, d);
     add_text(&key, options);
     add_text(&key, source);
     return key;

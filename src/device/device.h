@@ -179,9 +179,12 @@ void drop_links(struct machine *m);
 
 /* ---- platforms.c ----------------------------------------------------------------------------------------------- */
 
-enum { MAX_PLATFORMS = 16 };
+enum { MAX_PLATFORMS = 16, MAX_PER_PLATFORM = 32 };
 /* The drivers here; how many, at most MAX_PLATFORMS. */
 cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS]);
+cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM]);
+uint64_t device_number(cl_device_id id, cl_device_info what); /* of any of OpenCL's types of whole numbers */
+void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes); /* printable */
 cl_platform_id platform_of(const struct device *d);
 #define POCL "Portable Computing Language"
 bool is_platform(cl_platform_id platform, const char *wanted); /* of that name */

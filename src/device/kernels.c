@@ -32,41 +32,30 @@ static const char *embedded_source(const char *file)
     return NULL;
 }
 
-/* The folder beside the binary: a build tree that is run from elsewhere. */
+/* In the folder beside the binary: a build tree that is run from elsewhere. */
 static char *beside_binary(const char *file)
 {
-    char binary[4096];
-    ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
-    if (n <= 0)
-        return copy_string("");
-    binary[n] = '\0';
-    char *slash = strrchr(binary, '/');
-    *slash = '\0';
-    return format_string("%s/cl/%s", binary, file);
+    char *binary = own_binary(), *slash = binary ? strrchr(binary, '/') : NULL;
+    char *path = slash ? format_string("%.*s/cl/%s", (int)(slash - binary), binary, file) : copy_string("");
+    free(binary);
+    return path;
 }
 
 /* The text of cl/<file> and, in *path, where it came from (the caller frees both). */
 static char *kernel_source(const char *file, char **path)
 {
-    const char *folder = getenv("YARD_KERNELS");
-    *path = folder ? format_string("%s/%s", folder, file) : format_string("cl/%s", file);
-    char *text = read_kernels(*path);
-    if (!text && folder)
-        fail(EXIT_IO, "YARD_KERNELS: cannot read %s; the folder needs every file of cl/", *path);
-    if (!text) {
-        free(*path);
-        *path = beside_binary(file);
-        text = read_kernels(*path);
+    const char *folder = getenv("YARD_KERNELS"), *embedded = embedded_source(file);
+    char *places[] = {format_string("%s/%s", folder ? folder : "cl", file), beside_binary(file)}, *text = NULL;
+    for (size_t i = 0; i < COUNT(places) && !text; i++) {
+        text = read_kernels(*path = places[i]);
+        if (!text && folder)
+            fail(EXIT_IO, "YARD_KERNELS: cannot read %s; the folder needs every file of cl/", *path);
     }
-    if (!text) {
-        free(*path);
-        *path = format_string("cl/%s", file);
-        const char *embedded = embedded_source(file);
-        if (!embedded)
-            fail(EXIT_IO, "no kernel file %s in ./cl, nor in the binary", file);
-        text = copy_string(embedded);
-    }
-    return text;
+    if (!text && !embedded)
+        fail(EXIT_IO, "no kernel file %s in ./cl, nor in the binary", file);
+    *path = copy_string(text ? *path : places[0]);
+    free(places[0]), free(places[1]);
+    return text ? text : copy_string(embedded);
 }
 
 /* ---- building -------------------------------------------------------------------------------------------------- */

@@ -13,26 +13,13 @@
 #include <unistd.h>
 
 const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
-enum { MAX_PER_PLATFORM = 32, HOST_ALIGNMENT = 4096 };
-
-static void info(cl_device_id id, cl_device_info what, void *out, size_t bytes)
-{
-    memset(out, 0, bytes);
-    CL(clGetDeviceInfo(id, what, bytes, out, NULL));
-}
+enum { HOST_ALIGNMENT = 4096 };
 
 /* ---- which devices --------------------------------------------------------------------------------------------- */
 
 struct selection { /* one comma-separated part of -d */
     unsigned platform, device, pieces, shares;
 };
-
-static cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
-{
-    cl_uint n = 0;
-    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_PER_PLATFORM, out, &n);
-    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PER_PLATFORM) : 0;
-}
 
 static struct selection default_selection(void)
 {
@@ -44,9 +31,7 @@ static struct selection default_selection(void)
     for (unsigned p = 0; p < n; p++) {
         cl_uint count = get_devices(platforms[p], devices);
         for (unsigned d = 0; d < count; d++) {
-            cl_device_type type;
-            info(devices[d], CL_DEVICE_TYPE, &type, sizeof type);
-            if (type & CL_DEVICE_TYPE_GPU)
+            if (device_number(devices[d], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU)
                 return (struct selection){p, d, 0, 0};
             if (!found)
                 first = (struct selection){p, d, 0, 0};
@@ -108,15 +93,11 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
  * work-items side by side in the lanes of its vectors.  YARD_VEC and YARD_WG force another shape. */
 unsigned own_vector_width(cl_device_id id)
 {
-    cl_uint native;
-    cl_device_type type;
-    info(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &native, sizeof native);
-    info(id, CL_DEVICE_TYPE, &type, sizeof type);
+    bool cpu = device_number(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
+    uint64_t native = cpu ? device_number(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 1;
     const char *forced = getenv("YARD_VEC");
     if (forced)
-        native = (cl_uint)atoi(forced);
-    else if (!(type & CL_DEVICE_TYPE_CPU))
-        native = 1;
+        native = (uint64_t)atoi(forced);
     return native >= 16 ? 16 : native >= 8 ? 8 : native >= 4 ? 4 : 1;
 }
 
@@ -133,8 +114,7 @@ static unsigned kernel_vector(const struct device *d, unsigned wanted)
 
 static unsigned kernel_work_group(cl_device_id id, bool one_item)
 {
-    size_t most;
-    info(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &most, sizeof most);
+    size_t most = device_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     const char *forced = getenv("YARD_WG");
     size_t wanted = forced ? (size_t)atoi(forced) : one_item ? 1 : 128;
     size_t power = 1;
@@ -151,32 +131,21 @@ static size_t host_memory(void)
 
 static void describe_device(struct device *d, unsigned vector)
 {
-    cl_device_type type;
-    cl_uint align_bits, units;
-    cl_bool unified;
-    cl_ulong memory, most, local;
-    cl_device_fp_config fp;
-    info(d->cl, CL_DEVICE_TYPE, &type, sizeof type);
-    info(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name - 1);
-    make_printable(d->name, false);
-    info(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
-    info(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits, sizeof align_bits);
-    info(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
-    info(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &most, sizeof most);
-    info(d->cl, CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
-    info(d->cl, CL_DEVICE_SINGLE_FP_CONFIG, &fp, sizeof fp);
-    info(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
-    d->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
-    d->uses_ram = d->is_cpu || unified;
-    d->units = units;
+    size_t align = device_number(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* given in bits */
+    device_text(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name);
+    d->is_cpu = device_number(d->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
+    d->uses_ram = d->is_cpu || device_number(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    d->units = (unsigned)device_number(d->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
     d->alignment = DEVICE_ALIGNMENT;
-    if (align_bits / 8 > DEVICE_ALIGNMENT)
-        fail(EXIT_NO_DEVICE, "device %s wants parts of buffers aligned to %u bytes, and ours are to %d: choose another",
-             d->name, align_bits / 8, DEVICE_ALIGNMENT);
-    d->memory = d->is_cpu ? host_memory() / 4 * 3 : memory; /* drivers' own guesses for CPUs change from run to run */
-    d->max_allocation = most;
-    d->local_memory = local;
-    d->correct_divide = (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+    if (align > DEVICE_ALIGNMENT)
+        fail(EXIT_NO_DEVICE,
+             "device %s wants parts of buffers aligned to %zu bytes, and ours are to %d: choose another", d->name,
+             align, DEVICE_ALIGNMENT);
+    /* drivers' own guesses for CPUs change from run to run */
+    d->memory = d->is_cpu ? host_memory() / 4 * 3 : device_number(d->cl, CL_DEVICE_GLOBAL_MEM_SIZE);
+    d->max_allocation = device_number(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    d->local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
+    d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     d->one_item = d->is_cpu && own_vector_width(d->cl) > 1;
     d->vector = kernel_vector(d, vector);
     d->work_group = kernel_work_group(d->cl, d->one_item);
@@ -202,10 +171,9 @@ static struct device *new_device(struct machine *m, cl_device_id id, cl_device_i
 
 static void add_pieces(struct machine *m, const struct selection *s, cl_device_id root)
 {
-    cl_uint most, units, n = 0;
+    cl_uint most = (cl_uint)device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES), n = 0;
+    cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
     cl_device_id pieces[64];
-    info(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, &most, sizeof most);
-    info(root, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     if (most < 2 || s->pieces > units || s->pieces > COUNT(pieces))
         fail(EXIT_USAGE,
              "-d %u:%u/%u: this device has %u compute units and can be cut into at most %u; use %u:%ux%u for "
@@ -289,8 +257,7 @@ static void check_core_budget(const struct machine *m)
 {
     for (int i = 0; i < m->n_devices; i++) {
         const struct device *d = &m->device[i];
-        cl_uint have, asked = units_asked(m, d);
-        info(d->root, CL_DEVICE_MAX_COMPUTE_UNITS, &have, sizeof have);
+        cl_uint have = (cl_uint)device_number(d->root, CL_DEVICE_MAX_COMPUTE_UNITS), asked = units_asked(m, d);
         if (asked > have)
             fail(EXIT_USAGE,
                  "-d asks for %u compute units of %s, which has %u: cut it with /n, share it with xN, or add "

@@ -47,6 +47,31 @@ cl_platform_id platform_of(const struct device *d)
     return platform;
 }
 
+cl_uint get_devices(cl_platform_id platform, cl_device_id out[MAX_PER_PLATFORM])
+{
+    cl_uint n = 0;
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_PER_PLATFORM, out, &n);
+    return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PER_PLATFORM) : 0;
+}
+
+uint64_t device_number(cl_device_id id, cl_device_info what)
+{
+    union {
+        cl_uint small;
+        cl_ulong large;
+    } value = {.large = 0};
+    size_t bytes = 0;
+    CL(clGetDeviceInfo(id, what, sizeof value, &value, &bytes));
+    return bytes == sizeof value.small ? value.small : value.large;
+}
+
+void device_text(cl_device_id id, cl_device_info what, char *out, size_t bytes)
+{
+    memset(out, 0, bytes);
+    clGetDeviceInfo(id, what, bytes - 1, out, NULL);
+    make_printable(out, false);
+}
+
 bool is_platform(cl_platform_id platform, const char *wanted)
 {
     char name[64] = "";
