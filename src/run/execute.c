@@ -62,6 +62,11 @@ static cl_uint make_foreign(struct step *s, const struct task *t, struct slot *s
     return n;
 }
 
+static struct job job_of(struct step *s, const struct task *t, struct slot *slot)
+{
+    return (struct job){.step = s, .slot = slot, .task = t->index, .number = slot->number};
+}
+
 /* The job of a task that its lane's thread begins: of a host task, and of a device's copy that is decided late. */
 static void issue_job(struct step *s, struct task *t, struct slot *slot, cl_uint n_wait, cl_event *wait)
 {
@@ -69,16 +74,11 @@ static void issue_job(struct step *s, struct task *t, struct slot *slot, cl_uint
     cl_event complete[MAX_DEVICES + 1];
     cl_uint n = make_foreign(s, t, slot, complete);
     complete[n++] = slot->done = user_event(s, host ? 0 : context_of(t));
-    struct job job = {.step = s,
-                      .slot = slot,
-                      .task = t->index,
-                      .number = slot->number,
-                      .run = host,
-                      .goes = t->slot ? is_chosen : NULL,
-                      .n_wait = n_wait,
-                      .n_complete = n,
-                      .wait = wait,
-                      .complete = complete};
+    struct job job = job_of(s, t, slot);
+    job.run = host;
+    job.goes = t->slot ? is_chosen : NULL;
+    job.n_wait = n_wait, job.wait = wait;
+    job.n_complete = n, job.complete = complete;
     submit_job(&t->lane->thread, t->lane->name, &job);
 }
 
@@ -94,14 +94,9 @@ static void issue_device(struct step *s, struct task *t, struct slot *slot, cl_u
     if (s->finish)
         complete[n++] = slot->done = user_event(s, context_of(t));
     if (n) {
-        struct job job = {.step = s,
-                          .slot = slot,
-                          .task = t->index,
-                          .number = slot->number,
-                          .n_wait = 1,
-                          .n_complete = n,
-                          .wait = &slot->work,
-                          .complete = complete};
+        struct job job = job_of(s, t, slot);
+        job.n_wait = 1, job.wait = &slot->work;
+        job.n_complete = n, job.complete = complete;
         submit_job(&t->lane->forward, t->lane->name, &job);
     }
 }

@@ -12,13 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct waiting {
+    struct job job;
+    struct waiting *next;
+};
 struct host_thread {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct job *jobs; /* a queue: from `head` to `n` */
-    size_t head, n, cap;
-    bool busy, stop; /* busy: a job has been taken and not finished */
+    struct waiting *first, **end; /* a queue */
+    bool busy, stop;              /* busy: a job has been taken and not finished */
 };
 
 /* Wait for each event (they may be of several contexts); a failed one's status, else CL_COMPLETE. */
@@ -88,15 +91,16 @@ static bool next_job(struct host_thread *t, struct job *job)
     pthread_mutex_lock(&t->lock);
     t->busy = false;
     pthread_cond_broadcast(&t->changed);
-    while (t->head == t->n && !t->stop)
+    while (!t->first && !t->stop)
         pthread_cond_wait(&t->changed, &t->lock);
-    t->busy = t->head < t->n;
-    if (t->busy)
-        *job = t->jobs[t->head++];
-    if (t->head == t->n)
-        t->head = t->n = 0;
-    bool got = t->busy;
+    struct waiting *got = t->first;
+    t->busy = got;
+    t->first = got ? got->next : NULL;
+    t->end = t->first ? t->end : &t->first;
     pthread_mutex_unlock(&t->lock);
+    if (got)
+        *job = got->job;
+    free(got);
     return got;
 }
 
@@ -127,6 +131,7 @@ static void *thread_main(void *argument)
 static struct host_thread *start_thread(const char *name)
 {
     struct host_thread *t = allocate(1, sizeof *t);
+    t->end = &t->first;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
     int code = pthread_create(&t->thread, NULL, thread_main, t);
@@ -148,16 +153,6 @@ static cl_event *retain_all(const cl_event *events, cl_uint n)
         CL(clRetainEvent(events[i]));
     }
     return copy;
-}
-
-/* The list of jobs is moved to the front now and then, so that it does not grow while it is never empty. */
-static void drop_taken(struct host_thread *t)
-{
-    if (t->head < 64 || t->head < t->n / 2)
-        return;
-    memmove(t->jobs, t->jobs + t->head, (t->n - t->head) * sizeof *t->jobs);
-    t->n -= t->head;
-    t->head = 0;
 }
 
 struct job keep_job(const struct job *job)
@@ -186,13 +181,14 @@ void submit_job(struct host_thread **thread, const char *name, const struct job 
 
 void give_job(struct host_thread **thread, const char *name, const struct job *kept)
 {
-    if (!*thread)
-        *thread = start_thread(name);
-    pthread_mutex_lock(&(*thread)->lock);
-    drop_taken(*thread);
-    *APPEND((*thread)->jobs, (*thread)->n, (*thread)->cap) = *kept;
-    pthread_cond_broadcast(&(*thread)->changed);
-    pthread_mutex_unlock(&(*thread)->lock);
+    struct waiting *last = allocate(1, sizeof *last);
+    struct host_thread *t = *thread = *thread ? *thread : start_thread(name);
+    last->job = *kept;
+    pthread_mutex_lock(&t->lock);
+    *t->end = last;
+    t->end = &last->next;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
 }
 
 void wait_until_idle(struct host_thread *t)
@@ -200,23 +196,23 @@ void wait_until_idle(struct host_thread *t)
     if (!t)
         return;
     pthread_mutex_lock(&t->lock);
-    while (t->busy || t->head < t->n)
+    while (t->busy || t->first)
         pthread_cond_wait(&t->changed, &t->lock);
     pthread_mutex_unlock(&t->lock);
 }
 
 void stop_thread(struct host_thread **thread)
 {
-    if (!*thread)
+    struct host_thread *t = *thread;
+    if (!t)
         return;
-    pthread_mutex_lock(&(*thread)->lock);
-    (*thread)->stop = true;
-    pthread_cond_broadcast(&(*thread)->changed);
-    pthread_mutex_unlock(&(*thread)->lock);
-    pthread_join((*thread)->thread, NULL);
-    pthread_mutex_destroy(&(*thread)->lock);
-    pthread_cond_destroy(&(*thread)->changed);
-    free((*thread)->jobs);
-    free(*thread);
+    pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    pthread_join(t->thread, NULL);
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->changed);
+    free(t);
     *thread = NULL;
 }

@@ -1,13 +1,6 @@
 /* serial.c - one task after another, each waited for: the reference, and the debugger's mode. */
 #include "run.h"
 
-static void run_audited(struct audit *a, uint32_t number, size_t i, struct slot *slot)
-{
-    char *wrong = audit_task(a, number, i, slot);
-    if (wrong)
-        fail(EXIT_FAILED, "audit: %s", wrong);
-}
-
 static void run_serial(struct step *s, struct audit *audit, uint32_t number, size_t i)
 {
     struct slot slot = {.number = number};
@@ -15,9 +8,10 @@ static void run_serial(struct step *s, struct audit *audit, uint32_t number, siz
         wait_for_viewer(s, number, i);
     if (execution.trace)
         slot.record = trace_begin(execution.trace, number, s->first_trace_task + (uint32_t)i, now_ns());
-    if (audit)
-        run_audited(audit, number, i, &slot);
-    else
+    char *wrong = audit ? audit_task(audit, number, i, &slot) : NULL;
+    if (wrong)
+        fail(EXIT_FAILED, "audit: %s", wrong);
+    if (!audit)
         run_alone(s, number, i, &slot);
     if (asked_slowness() > 1)
         slot.end = stretch(slot.start, slot.end);

@@ -15,6 +15,15 @@ static bool started;
 #define LOOK_SECONDS 0.2
 enum { GIVE_UP = 5 }; /* times the patience */
 
+/* Of the runs that the lane was given, the first that has not ended. */
+static uint64_t first_open(const struct step *s, const struct queue *q)
+{
+    uint64_t nth = q->collected;
+    while (nth < q->given && has_ended(queued_slot(s, q, nth)))
+        nth++;
+    return nth;
+}
+
 /* How many runs have ended so far, and how many have not. */
 static size_t count_ended(const struct step *s, size_t *unfinished)
 {
@@ -22,9 +31,7 @@ static size_t count_ended(const struct step *s, size_t *unfinished)
     *unfinished = 0;
     for (int i = 0; i < s->n_queues; i++) {
         const struct queue *q = &s->queue[i];
-        uint64_t nth = q->collected;
-        while (nth < q->given && has_ended(queued_slot(s, q, nth)))
-            nth++;
+        uint64_t nth = first_open(s, q);
         ended += nth;
         *unfinished += q->given - nth;
     }
@@ -48,9 +55,7 @@ static void print_unmet(FILE *out, const struct step *s, const struct task *t, u
 
 static void print_lane(FILE *out, const struct step *s, const struct queue *q)
 {
-    uint64_t nth = q->collected;
-    while (nth < q->given && has_ended(queued_slot(s, q, nth)))
-        nth++;
+    uint64_t nth = first_open(s, q);
     if (nth == q->given)
         return;
     const struct issued *r = queued_run(q, nth);
