@@ -13,22 +13,13 @@
  */
 #include "snap.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 enum { WINDOW = 1 << 18 };
 
-static PRINTF_LIKE(2, 3) void note_damage(struct snapshot *s, const char *format, ...)
-{
-    va_list arguments;
-    char text[1024];
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    *APPEND(s->damage, s->n_damage, s->cap_damage) = copy_string(text);
-}
+#define NOTE_DAMAGE(s, ...) (void)(*APPEND((s)->damage, (s)->n_damage, (s)->cap_damage) = format_string(__VA_ARGS__))
 
 /* ---- the front -------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +55,7 @@ static struct snapshot *read_superblocks(struct reader *r)
     *s = found[wrong[0] != NULL];
     for (int k = 0; k < 2; k++)
         if (wrong[k])
-            note_damage(s, "%s: superblock %d is damaged: %s; superblock %d is used", r->path, k, wrong[k], 1 - k);
+            NOTE_DAMAGE(s, "%s: superblock %d is damaged: %s; superblock %d is used", r->path, k, wrong[k], 1 - k);
     s->payload = allocate(s->n, sizeof *s->payload);
     return s;
 }
@@ -142,7 +133,7 @@ static void note_payload(struct reader *r, struct snapshot *s, const struct snap
     uint64_t at = slot_at(s, (int)c->slot) + p->at;
     FIND_FIRST(k, l->n, l->all[k].piece->offset < p->at);
     const struct lying *first = k < l->n ? &l->all[k] : &l->all[0];
-    note_damage(s,
+    NOTE_DAMAGE(s,
                 "%s: iteration %u is torn or damaged: payload %zu of %zu, from %s, %s, of rank %d on, bytes %llu to "
                 "%llu, has hash %016llx, its commit says %016llx",
                 r->path, c->step, i, s->n, first->tensor->name, kept_name[first->tensor->role], first->piece->rank,
@@ -171,19 +162,17 @@ static bool is_whole(struct reader *r, struct snapshot *s, const struct snap_com
 struct seen { /* on a commit page */
     struct snap_commit commit;
     uint64_t *hashes;
-    bool valid;
+    const char *wrong; /* NULL: it is valid */
+    bool unused;
 };
 
-static struct seen read_page(struct reader *r, struct snapshot *s, int k)
+static struct seen read_page(struct reader *r, const struct snapshot *s, int k)
 {
     struct seen c = {.hashes = allocate(s->n, sizeof *c.hashes)};
     char *page = allocate(s->commit_bytes, 1), *zeros = allocate(s->commit_bytes, 1);
     read_at(r, page, s->commit_bytes, commit_at(s, k));
-    const char *wrong = parse_commit(s, page, &c.commit, c.hashes);
-    bool unused = memcmp(page, zeros, s->commit_bytes) == 0;
-    if (wrong && !unused)
-        note_damage(s, "%s: commit page %d, at byte %llu, %s", r->path, k, (unsigned long long)commit_at(s, k), wrong);
-    c.valid = !wrong;
+    c.wrong = parse_commit(s, page, &c.commit, c.hashes);
+    c.unused = memcmp(page, zeros, s->commit_bytes) == 0;
     free(page), free(zeros);
     return c;
 }
@@ -191,16 +180,12 @@ static struct seen read_page(struct reader *r, struct snapshot *s, int k)
 void expect_untouched(const struct snapshot *s, struct reader *r)
 {
     bool same = false, newer = false;
-    char *page = allocate(s->commit_bytes, 1);
-    uint64_t *hashes = allocate(s->n, sizeof *hashes);
     for (int k = 0; k < 2; k++) {
-        struct snap_commit c;
-        read_at(r, page, s->commit_bytes, commit_at(s, k));
-        bool valid = !parse_commit(s, page, &c, hashes);
-        same |= valid && k == s->page && c.seq == s->newest.seq;
-        newer |= valid && c.seq > s->last_seq;
+        struct seen c = read_page(r, s, k);
+        same |= !c.wrong && k == s->page && c.commit.seq == s->newest.seq;
+        newer |= !c.wrong && c.commit.seq > s->last_seq;
+        free(c.hashes);
     }
-    free(page), free(hashes);
     if (!same || newer)
         fail(EXIT_FAILED,
              "%s was written while it was read: a run stores snapshots there; read it once more, or copy it", r->path);
@@ -211,10 +196,14 @@ static void choose(struct reader *r, struct checkpoint *c)
     struct snapshot *s = c->snapshot;
     struct lyings l = sort_pieces(c);
     struct seen seen[2] = {read_page(r, s, 0), read_page(r, s, 1)};
-    bool second = seen[1].valid && (!seen[0].valid || seen[1].commit.seq > seen[0].commit.seq);
+    bool second = !seen[1].wrong && (seen[0].wrong || seen[1].commit.seq > seen[0].commit.seq);
+    for (int k = 0; k < 2; k++)
+        if (seen[k].wrong && !seen[k].unused)
+            NOTE_DAMAGE(s, "%s: commit page %d, at byte %llu, %s", r->path, k, (unsigned long long)commit_at(s, k),
+                        seen[k].wrong);
     for (int i = 0; i < 2; i++) {
         const struct seen *x = &seen[i ^ second];
-        if (!x->valid)
+        if (x->wrong)
             continue;
         s->last_seq = MAX(s->last_seq, x->commit.seq);
         if (!s->newest.slot && is_whole(r, s, &x->commit, x->hashes, &l))

@@ -136,21 +136,6 @@ static size_t take_into(struct sources *s, size_t piece, size_t n, char *into)
 
 /* ---- into memory ------------------------------------------------------------------------------------------------ */
 
-static struct piece whole_piece(const struct kept_tensor *t)
-{
-    return (struct piece){.end = {t->shape[0], t->shape[1]}};
-}
-
-/* The tensor in one piece: where read_kept() copies to. */
-static struct kept_tensor merged(const struct kept_tensor *t, struct piece *whole)
-{
-    struct kept_tensor m = *t;
-    *whole = whole_piece(t);
-    m.n = 1;
-    m.piece = whole;
-    return m;
-}
-
 struct walk { /* of attempt() */
     const struct checkpoint *c;
     size_t tensor;
@@ -161,10 +146,12 @@ struct walk { /* of attempt() */
 static void walk_tensor(void *walk)
 {
     struct walk *w = walk;
-    struct piece whole;
     struct sources s = open_sources(w->c, w->tensor);
-    struct kept_tensor m = merged(s.t, &whole);
-    struct copies plan = plan_copies(s.t, &m, w->c->path);
+    struct piece all = {.end = {s.t->shape[0], s.t->shape[1]}};
+    struct kept_tensor whole = *s.t; /* in one piece */
+    whole.n = 1;
+    whole.piece = &all;
+    struct copies plan = plan_copies(s.t, &whole, w->c->path);
     must(prove_copies(&plan));
     for (size_t i = 0; i < plan.n; i++) {
         size_t to = ELEMENT_BYTES * plan.copy[i].to_at;
