@@ -80,8 +80,6 @@ void publish_folder(struct folder *f);                   /* frees f */
 void remove_folder(const char *path);
 /* Remove the folders `<prefix>*.tmp-<pid>` in `parent` of processes that are no more. */
 void remove_stray_folders(const char *parent, const char *prefix);
-/* Remove `<path>.tmp-<pid>` of processes that are no more. */
-void remove_strays(const char *path);
 /* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
 char *behind_links(const char *path);
 

@@ -61,21 +61,28 @@ static bool is_stray(const char *name, const char *begin, bool more)
            errno == ESRCH;
 }
 
-void remove_strays(const char *path)
+static void remove_files(const char *path);
+
+/* In `parent`, files `<begin><TEMPORARY><pid>`, or folders `<begin>...<TEMPORARY><pid>`; somebody else's may stay. */
+static void remove_strays(const char *parent, const char *begin, bool folders)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = folder_of(path);
-    DIR *entries = opendir(folder);
+    DIR *entries = opendir(parent);
     for (const struct dirent *e; entries && (e = readdir(entries));) {
         struct stat status;
-        if (is_stray(e->d_name, slash ? slash + 1 : path, false) &&
-            fstatat(dirfd(entries), e->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
-            unlinkat(dirfd(entries), e->d_name, 0); /* somebody else's may stay */
+        if (!is_stray(e->d_name, begin, folders))
+            continue;
+        char *path = format_string("%s/%s", parent, e->d_name);
+        if (folders)
+            remove_files(path);
+        else if (lstat(path, &status) == 0 && S_ISREG(status.st_mode))
+            unlink(path);
+        free(path);
     }
     if (entries)
         closedir(entries);
-    free(folder);
 }
+
+void remove_stray_folders(const char *parent, const char *prefix) { remove_strays(parent, prefix, true); }
 
 /* fail() calls this with the writer whose temporary must go. */
 static void remove_temporary(void *writer)
@@ -110,10 +117,12 @@ struct writer *open_writer(const char *path)
     struct writer *w = allocate(1, sizeof *w);
     w->path = behind_links(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
-    remove_strays(w->path);
+    char *folder = folder_of(w->path), *slash = strrchr(w->path, '/');
+    remove_strays(folder, slash ? slash + 1 : w->path, false);
+    free(folder);
     w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};
     on_fail(&w->cleanup); /* before there is a temporary: a signal may come at any moment */
-    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (w->fd < 0)
         fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", w->temporary,
              strerror(errno));
@@ -258,19 +267,6 @@ void remove_folder(const char *path)
     if (rename(path, aside) == 0)
         remove_files(aside);
     free(aside);
-}
-
-void remove_stray_folders(const char *parent, const char *prefix)
-{
-    DIR *entries = opendir(parent);
-    for (const struct dirent *e; entries && (e = readdir(entries));)
-        if (is_stray(e->d_name, prefix, true)) {
-            char *path = format_string("%s/%s", parent, e->d_name);
-            remove_files(path);
-            free(path);
-        }
-    if (entries)
-        closedir(entries);
 }
 
 /* That, or nothing, is at the path. */

@@ -70,26 +70,17 @@ static int reserve(int fd, size_t size)
 #endif
 }
 
-static void *map_new_file(int fd, const char *path, const char *temporary, size_t size)
+static void *map_new_file(int fd, const char *path, size_t size)
 {
     char text[32];
     int error = reserve(fd, size);
     void *map = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
         error = error ? error : errno;
-        unlink(temporary);
         fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", path,
              format_bytes(text, (double)size), strerror(error));
     }
     return map;
-}
-
-/* Only a plain file may be replaced: renaming over /dev/null would remove it for everyone. */
-static void refuse_special_file(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        fail(EXIT_IO, "cannot write the trace %s: something other than a plain file is there", path);
 }
 
 static void copy_tables(struct trace_writer *w, const struct trace *t, const struct trace_header *h)
@@ -105,26 +96,17 @@ static void copy_tables(struct trace_writer *w, const struct trace *t, const str
  * that still shows the last run's file keeps that one. */
 struct trace_writer *trace_create(const char *name, const struct trace *tables, uint64_t capacity)
 {
-    refuse_special_file(name);
-    char *path = behind_links(name);
+    struct writer *file = open_writer(name);
     struct trace_header h = make_header(&tables->header, MAX(capacity, 1));
     struct trace_writer *w = allocate(1, sizeof *w);
     *w = (struct trace_writer){.size = file_size(&h, h.capacity), .capacity = h.capacity, .n_tasks = h.n_tasks};
-    char *temporary = format_string("%s.tmp-%ld", path, (long)getpid());
-    remove_strays(path);
-    w->fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (w->fd < 0)
-        fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(errno));
-    w->header = map_new_file(w->fd, path, temporary, w->size);
-    w->ring = (struct trace_record *)(void *)((char *)w->header + h.records_at);
+    w->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    if (w->fd < 0 || fchmod(w->fd, 0600) != 0)
+        fail(EXIT_IO, "cannot write the trace %s: %s", name, strerror(errno));
+    w->header = map_new_file(w->fd, name, w->size);
+    w->ring = PART_OF(struct trace_record, w->header, h.records_at);
     copy_tables(w, tables, &h);
-    if (rename(temporary, path) != 0) {
-        int error = errno;
-        unlink(temporary);
-        fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(error));
-    }
-    free(temporary);
-    free(path);
+    publish(file);
     return w;
 }
 
