@@ -43,14 +43,18 @@ static const char *read_name(const struct reading *r, const char *word, size_t s
     return word;
 }
 
-static const json_t *find(const json_t *names, const char *name) { return json_object_get(names, name); }
+static struct device *find_device(const struct reading *r, const char *name)
+{
+    const json_t *index = json_object_get(r->devices, name);
+    return index ? &r->machine->device[json_integer_value(index)] : NULL;
+}
 
 static struct device *read_device(const struct reading *r, const char *word)
 {
-    const json_t *index = find(r->devices, word);
-    if (!index)
+    struct device *d = find_device(r, word);
+    if (!d)
         fail_word(&r->line, word, "a device that is declared above, or host");
-    return &r->machine->device[json_integer_value(index)];
+    return d;
 }
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------- */
@@ -63,10 +67,9 @@ static struct device *parse_lane(const struct reading *r, const char *word, enum
     if (strlen(word) >= sizeof name || !(dot = strrchr(name, '.')))
         fail_word(&r->line, word, "a lane DEVICE.KIND, such as gpu.compute");
     *dot++ = '\0';
-    const json_t *index = find(r->devices, name);
-    if (!index)
+    struct device *d = find_device(r, name);
+    if (!d)
         fail_word(&r->line, word, "a lane of a device that is declared above, or of host");
-    struct device *d = &r->machine->device[json_integer_value(index)];
     size_t letters = strcspn(dot, "0123456789");
     for (int k = 0; k < LANE_KINDS; k++)
         if (d->lane[k] && strlen(lane_kind_name[k]) == letters && strncmp(dot, lane_kind_name[k], letters) == 0) {
@@ -99,7 +102,7 @@ static struct tensor *read_operand(const struct reading *r, char *word)
     char *whole = copy_string(word);
     if (bracket)
         *bracket = '\0';
-    const json_t *index = find(r->tensors, word);
+    const json_t *index = json_object_get(r->tensors, word);
     if (!index)
         fail_word(&r->line, whole, "a tensor that is declared above");
     struct tensor *t = r->pool->tensors[json_integer_value(index)];

@@ -8,37 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_OF_NAME = sizeof((struct tensor *)0)->name - 1 };
 struct writing {
     FILE *out;
     const struct step *step;
     char **name; /* of each tensor of the pool that the list uses, else NULL */
 };
 
-static void print_number(FILE *out, const char *before, double x)
-{
-    fprintf(out, "%s%s", before, format_exactly((char[32]){0}, x));
-}
+#define NUMBER(x) format_exactly((char[32]){0}, (x))
 
 /* What would end a name becomes '_'. */
-static void clean(char *name)
+static char *clean(char name[64], const char *text)
 {
+    snprintf(name, 64, "%s", text);
     for (char *c = name; *c; c++)
         if (isspace((unsigned char)*c) || strchr("[],=#", *c))
             *c = '_';
+    return name;
 }
+#define NAME(text) clean((char[64]){0}, (text))
 
-static void print_name(FILE *out, const char *text)
+static void print_lane(FILE *out, const char *before, const struct lane *l)
 {
-    char *name = copy_string(text);
-    clean(name);
-    fputs(name, out);
-    free(name);
-}
-
-static void print_lane(FILE *out, const struct lane *l)
-{
-    print_name(out, l->device->id);
-    fprintf(out, ".%s", lane_kind_name[l->kind]);
+    fprintf(out, "%s%s.%s", before, NAME(l->device->id), lane_kind_name[l->kind]);
     if (l->nth)
         fprintf(out, "%d", l->nth);
 }
@@ -48,15 +40,13 @@ static void print_lane(FILE *out, const struct lane *l)
 static void print_device(FILE *out, const struct device *d, double issue)
 {
     size_t slab = slab_limit(d);
-    fprintf(out, "device ");
-    print_name(out, d->id);
-    fprintf(out, " memory=%zu", d->budget);
+    fprintf(out, "device %s memory=%zu", NAME(d->id), d->budget);
     if (d->alignment > 1)
         fprintf(out, " align=%zu", d->alignment);
     if (slab < d->budget - guard_bytes(d))
         fprintf(out, " slab=%zu", slab);
     if (issue > 0)
-        print_number(out, " issue=", issue);
+        fprintf(out, " issue=%s", NUMBER(issue));
     if (d->shares || !d->by_hand)
         fputs(" share", out);
     fputc('\n', out);
@@ -67,22 +57,21 @@ static void print_lane_line(FILE *out, const struct lane *l)
 {
     if (!l->nth && l->gap == 0)
         return;
-    fprintf(out, "lane ");
-    print_lane(out, l);
+    print_lane(out, "lane ", l);
     if (l->gap > 0)
-        print_number(out, " gap=", l->gap);
+        fprintf(out, " gap=%s", NUMBER(l->gap));
     fputc('\n', out);
 }
 
 static void print_speed(FILE *out, const struct link *l)
 {
-    print_number(out, " ", l->rate);
+    fprintf(out, " %s", NUMBER(l->rate));
     if (l->latency > 0)
-        print_number(out, " ", l->latency);
+        fprintf(out, " %s", NUMBER(l->latency));
     if (l->queues)
         fprintf(out, " queues=%d", l->queues);
     if (l->queue > 0)
-        print_number(out, " queue=", l->queue);
+        fprintf(out, " queue=%s", NUMBER(l->queue));
     fputc('\n', out);
 }
 
@@ -93,8 +82,7 @@ static void print_link(FILE *out, const struct machine *m, const struct link *l)
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
         for (int d = 0; d < m->n_devices; d++)
             if (m->device[d].link[direction] == l) {
-                fputs(before, out);
-                print_name(out, m->device[d].id);
+                fprintf(out, "%s%s", before, NAME(m->device[d].id));
                 before = ",";
                 way = ways[direction];
             }
@@ -125,17 +113,13 @@ static void print_machine(FILE *out, const struct machine *m)
 /* The tensor's name, or that with a number behind it where others have it already: the last one is kept in `taken`. */
 static char *own_name(json_t *taken, const char *name)
 {
-    char own[48];
-    snprintf(own, sizeof own, "%s", name);
-    clean(own);
-    json_t *last = json_object_get(taken, own);
+    char own[64];
+    json_t *last = json_object_get(taken, clean(own, name));
     while (json_object_get(taken, own)) {
         char end[16];
         json_integer_set(last, json_integer_value(last) + 1);
         int length = snprintf(end, sizeof end, "~%d", (int)json_integer_value(last));
-        snprintf(own, sizeof own, "%.*s", (int)sizeof own - 1 - length, name);
-        clean(own);
-        strcat(own, end);
+        snprintf(clean(own, name) + MIN((int)strlen(name), MOST_OF_NAME - length), sizeof end, "%s", end);
     }
     json_object_set_new_nocheck(taken, own, json_integer(1));
     return copy_string(own);
@@ -155,10 +139,9 @@ static void print_tensors(struct writing *w)
         if (!used[i] && !(t->persistent && t->root == t))
             continue;
         w->name[i] = own_name(taken, t->name);
-        fprintf(w->out, "tensor %s ", w->name[i]);
-        print_name(w->out, t->device->id);
         bool always = t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER;
-        fprintf(w->out, " %zu %s%s\n", t->bytes, memory_class_name[t->class],
+        fprintf(w->out, "tensor %s %s %zu %s%s\n", w->name[i], NAME(t->device->id), t->bytes,
+                memory_class_name[t->class],
                 (t->persistent && !always) || t->apart ? " keep" : ""); /* (the nearest word to apart) */
     }
     free(used);
@@ -203,29 +186,25 @@ static void print_copy(const struct writing *w, const struct task *t, double sec
 {
     struct task by_links = *t;
     by_links.seconds = -1;
-    fprintf(w->out, "copy ");
-    print_name(w->out, t->name);
+    fprintf(w->out, "copy %s", NAME(t->name));
     for (int i = 0; i < 2; i++) {
         fputc(' ', w->out);
         print_operand(w, t->access[i].tensor);
     }
-    fprintf(w->out, " lane=");
-    print_lane(w->out, t->lane);
+    print_lane(w->out, " lane=", t->lane);
     if (given_seconds(&by_links) != seconds)
-        print_number(w->out, " time=", seconds);
+        fprintf(w->out, " time=%s", NUMBER(seconds));
     print_stamp(w->out, t);
 }
 
 static void print_work(const struct writing *w, const struct task *t, double seconds)
 {
-    fprintf(w->out, "task ");
-    print_name(w->out, t->name);
-    fputc(' ', w->out);
-    print_lane(w->out, t->lane);
-    print_number(w->out, " ", seconds);
+    fprintf(w->out, "task %s", NAME(t->name));
+    print_lane(w->out, " ", t->lane);
+    fprintf(w->out, " %s", NUMBER(seconds));
     print_stamp(w->out, t);
     if (t->host_seconds >= 0)
-        print_number(w->out, " cpu=", t->host_seconds);
+        fprintf(w->out, " cpu=%s", NUMBER(t->host_seconds));
     print_operands(w, t, " reads=", ACCESS_READ);
     print_operands(w, t, " writes=", ACCESS_WRITE);
 }
