@@ -67,15 +67,13 @@ static void compare_params(struct checker *c, const char *prefix, enum kept role
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
         size_t n = param_elements(p);
-        float *values = allocate(n, sizeof *values), *turned = allocate(n, sizeof *turned);
+        float *values = allocate(n, sizeof *values);
         char name[80];
         snprintf(name, sizeof name, "%s%s", prefix, p->name);
         read_param(m, i, role, values);
-        if (p->conv1d)
-            transpose(turned, values, p->shape[0], p->shape[1]);
-        compare(c, name, p->conv1d ? turned : values, n);
+        values = turn_conv1d(p, values, true);
+        compare(c, name, values, n);
         free(values);
-        free(turned);
     }
 }
 

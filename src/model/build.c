@@ -50,14 +50,7 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
     b->step->stamp = (struct stamp){-1, micro, role};
 }
 
-void end_build(struct build *b)
-{
-    free(b->grad);
-    free(b->summed);
-    free(b->sum);
-    free(b->brought);
-    free(b->met);
-}
+void end_build(struct build *b) { free(b->grad), free(b->summed), free(b->sum), free(b->brought), free(b->met); }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 

@@ -73,11 +73,16 @@ void refuse_bad_parameters(struct model *m, const char *path)
 
 /* ---- safetensors with GPT-2 names ------------------------------------------------------------------------------ */
 
-void transpose(float *to, const float *from, int64_t rows, int64_t columns)
+float *turn_conv1d(const struct param *p, float *values, bool for_file)
 {
-    for (int64_t r = 0; r < rows; r++)
+    int64_t rows = p->shape[!for_file], columns = p->shape[for_file];
+    float *turned = p->conv1d ? allocate(param_elements(p), sizeof *turned) : values;
+    for (int64_t r = 0; r < rows && p->conv1d; r++)
         for (int64_t c = 0; c < columns; c++)
-            to[c * rows + r] = from[r * columns + c];
+            turned[c * rows + r] = values[r * columns + c];
+    if (p->conv1d)
+        free(values);
+    return turned;
 }
 
 /* Names come with or without the prefix "transformer.". */
@@ -202,13 +207,11 @@ static void load_safetensors(struct model *m, const char *path)
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
         const struct st_tensor *t = expect_tensor(st, p);
-        float *values = allocate(param_elements(p), sizeof *values), *file = allocate(param_elements(p), sizeof *file);
-        read_floats(st, t, file);
-        if (p->conv1d)
-            transpose(values, file, p->shape[1], p->shape[0]);
-        write_param(m, i, KEPT_VALUE, p->conv1d ? values : file);
+        float *values = allocate(param_elements(p), sizeof *values);
+        read_floats(st, t, values);
+        values = turn_conv1d(p, values, false);
+        write_param(m, i, KEPT_VALUE, values);
         free(values);
-        free(file);
     }
     close_safetensors(st);
 }
@@ -226,13 +229,11 @@ static void write_params(struct st_writer *w, const struct export *e)
 {
     for (int i = 0; i < e->params->n; i++) {
         const struct param *p = &e->params->param[i];
-        float *values = allocate(param_elements(p), sizeof *values), *file = allocate(param_elements(p), sizeof *file);
+        float *values = allocate(param_elements(p), sizeof *values);
         e->read(e->context, i, values);
-        if (p->conv1d)
-            transpose(file, values, p->shape[0], p->shape[1]);
-        st_write(w, p->conv1d ? file : values, param_elements(p) * sizeof *file);
+        values = turn_conv1d(p, values, true);
+        st_write(w, values, param_elements(p) * sizeof *values);
         free(values);
-        free(file);
     }
 }
 

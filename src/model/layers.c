@@ -2,22 +2,22 @@
 #include "model.h"
 
 /* Attention half of layer l: x1 = x + proj(attention(qkv(layernorm(x)))). */
-static struct tensor *attention_forward(struct build *b, struct layer *p, struct tensor *x)
+static struct tensor *attention_forward(struct build *b, const struct weight *p, struct tensor *x)
 {
-    struct tensor *n = layernorm(b, "attn.ln", x, p->w[LN1_W], p->w[LN1_B]);  /* (N, C)  */
-    struct tensor *qkv = linear(b, "attn.qkv", n, p->w[QKV_W], p->w[QKV_B]);  /* (N, 3C) */
-    struct tensor *a = attention(b, "attn.mix", qkv);                         /* (N, C)  */
-    struct tensor *o = linear(b, "attn.proj", a, p->w[PROJ_W], p->w[PROJ_B]); /* (N, C)  */
+    struct tensor *n = layernorm(b, "attn.ln", x, p[LN1_W], p[LN1_B]);  /* (N, C)  */
+    struct tensor *qkv = linear(b, "attn.qkv", n, p[QKV_W], p[QKV_B]);  /* (N, 3C) */
+    struct tensor *a = attention(b, "attn.mix", qkv);                   /* (N, C)  */
+    struct tensor *o = linear(b, "attn.proj", a, p[PROJ_W], p[PROJ_B]); /* (N, C)  */
     return add(b, "attn.residual", x, o);
 }
 
 /* MLP half of layer l: x2 = x1 + proj(gelu(fc(layernorm(x1)))). */
-static struct tensor *mlp_forward(struct build *b, struct layer *p, struct tensor *x1)
+static struct tensor *mlp_forward(struct build *b, const struct weight *p, struct tensor *x1)
 {
-    struct tensor *n = layernorm(b, "mlp.ln", x1, p->w[LN2_W], p->w[LN2_B]);     /* (N, C)  */
-    struct tensor *f = linear(b, "mlp.fc", n, p->w[FC_W], p->w[FC_B]);           /* (N, 4C) */
-    struct tensor *g = gelu(b, "mlp.gelu", f);                                   /* (N, 4C) */
-    struct tensor *o = linear(b, "mlp.proj", g, p->w[FCPROJ_W], p->w[FCPROJ_B]); /* (N, C)  */
+    struct tensor *n = layernorm(b, "mlp.ln", x1, p[LN2_W], p[LN2_B]);     /* (N, C)  */
+    struct tensor *f = linear(b, "mlp.fc", n, p[FC_W], p[FC_B]);           /* (N, 4C) */
+    struct tensor *g = gelu(b, "mlp.gelu", f);                             /* (N, 4C) */
+    struct tensor *o = linear(b, "mlp.proj", g, p[FCPROJ_W], p[FCPROJ_B]); /* (N, C)  */
     return add(b, "mlp.residual", x1, o);
 }
 
@@ -28,9 +28,10 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
     if (stage == 0)
         x = embed(b, batch);
     for (int l = mesh->first_layer[stage]; l < mesh->first_layer[stage + 1]; l++) {
+        const struct weight *p = r->by_param + b->model->params->unit[1 + l].first;
         b->step->stamp.layer = l;
-        x = attention_forward(b, &r->layer[l], x);
-        x = mlp_forward(b, &r->layer[l], x);
+        x = attention_forward(b, p, x);
+        x = mlp_forward(b, p, x);
     }
     b->step->stamp.layer = -1;
     if (stage == n_stages(mesh) - 1)

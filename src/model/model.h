@@ -67,23 +67,9 @@ size_t count_parameters(const struct params *p);
 /* Floating point operations of training per token by the usual count: 6 per multiplied parameter (look-ups are not
  * multiplied) and 12*L*C*T for attention. */
 double flops_per_token(const struct params *p, int seq_len);
-/* Indices into params->param, by role. */
-enum layer_param {
-    LN1_W,
-    LN1_B,
-    QKV_W,
-    QKV_B,
-    PROJ_W,
-    PROJ_B,
-    LN2_W,
-    LN2_B,
-    FC_W,
-    FC_B,
-    FCPROJ_W,
-    FCPROJ_B,
-    LAYER_PARAMS
-};
-enum other_param { WTE, WPE, LNF_W, LNF_B, HEAD, OTHER_PARAMS };
+/* Those of a layer, and those of no layer, in the table's order; a tied model's table has no HEAD. */
+enum layer_param { QKV_W, PROJ_W, FC_W, FCPROJ_W, LN1_W, LN1_B, QKV_B, PROJ_B, LN2_W, LN2_B, FC_B, FCPROJ_B };
+enum other_param { WTE, WPE, HEAD, LNF_W, LNF_B, OTHER_PARAMS };
 
 /* ---- replica.c: a rank's part of the state on its device --------------------------------------------------------- */
 
@@ -92,9 +78,6 @@ struct weight { /* a parameter, or a member's part of it, with its gradient: wha
     struct cut cut;
     int first; /* of its rows or columns, in the whole */
 };
-struct layer { /* views of one layer's unit */
-    struct weight w[LAYER_PARAMS];
-};
 /* Units of stages that the rank does not have are NULL in all of these. */
 struct replica {
     int rank;
@@ -102,9 +85,8 @@ struct replica {
     struct tensor **value, **grad; /* per unit: parameters, gradients */
     struct tensor **m, **v;        /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
     struct tensor **shard;         /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
-    struct layer *layer;
     struct weight other[OTHER_PARAMS]; /* HEAD is WTE when tied: itself, or on another device than WTE a copy */
-    struct weight *by_param;           /* as in the table */
+    struct weight *by_param;           /* as in the table: a layer's one behind another */
     struct tensor *lookup_grad;        /* (V, C) the embedding's own gradient when the head has one too; else NULL */
     struct replica *group;             /* --grad-groups: the same parameters, gradients of another group of sequences */
     struct tensor *control;            /* (16) what changes per step: see adamw.cl */
@@ -148,8 +130,9 @@ void clear_optimizer(struct model *m); /* Adam's state of every rank to zero, as
 /* ---- init.c: first values, import, export ---------------------------------------------------------------------- */
 
 void init_random(struct model *m, uint64_t seed);
-/* to (columns, rows) = from (rows, columns) transposed: Conv1D weights are, in files with Hugging Face's names. */
-void transpose(float *to, const float *from, int64_t rows, int64_t columns);
+/* A parameter's values as files with Hugging Face's names have them, Conv1D weights transposed; or from there.  Takes
+ * `values` over; the caller frees what is returned. */
+float *turn_conv1d(const struct param *p, float *values, bool for_file);
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names. */
 struct config read_config(const char *path);
 void init_from_file(struct model *m, const char *path);

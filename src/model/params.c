@@ -28,18 +28,18 @@ static const struct row embedding_rows[] = {
     {"wpe.weight", "wpe", {T, C}, false, WHOLE, INIT_NORMAL},
 };
 static const struct row layer_rows[] = {
-    {"h.%d.attn.c_attn.weight", "qkvw", {C3, C}, true, QKV, INIT_NORMAL},
-    {"h.%d.attn.c_proj.weight", "attprojw", {C, C}, true, HEADS, INIT_RESIDUAL},
-    {"h.%d.mlp.c_fc.weight", "fcw", {C4, C}, true, ROWS, INIT_NORMAL},
-    {"h.%d.mlp.c_proj.weight", "fcprojw", {C, C4}, true, COLUMNS, INIT_RESIDUAL},
-    {"h.%d.ln_1.weight", "ln1w", {C}, false, WHOLE, INIT_ONE},
-    {"h.%d.ln_1.bias", "ln1b", {C}, false, WHOLE, INIT_ZERO},
-    {"h.%d.attn.c_attn.bias", "qkvb", {C3}, false, QKV, INIT_ZERO},
-    {"h.%d.attn.c_proj.bias", "attprojb", {C}, false, WHOLE, INIT_ZERO},
-    {"h.%d.ln_2.weight", "ln2w", {C}, false, WHOLE, INIT_ONE},
-    {"h.%d.ln_2.bias", "ln2b", {C}, false, WHOLE, INIT_ZERO},
-    {"h.%d.mlp.c_fc.bias", "fcb", {C4}, false, ROWS, INIT_ZERO},
-    {"h.%d.mlp.c_proj.bias", "fcprojb", {C}, false, WHOLE, INIT_ZERO},
+    [QKV_W] = {"h.%d.attn.c_attn.weight", "qkvw", {C3, C}, true, QKV, INIT_NORMAL},
+    [PROJ_W] = {"h.%d.attn.c_proj.weight", "attprojw", {C, C}, true, HEADS, INIT_RESIDUAL},
+    [FC_W] = {"h.%d.mlp.c_fc.weight", "fcw", {C4, C}, true, ROWS, INIT_NORMAL},
+    [FCPROJ_W] = {"h.%d.mlp.c_proj.weight", "fcprojw", {C, C4}, true, COLUMNS, INIT_RESIDUAL},
+    [LN1_W] = {"h.%d.ln_1.weight", "ln1w", {C}, false, WHOLE, INIT_ONE},
+    [LN1_B] = {"h.%d.ln_1.bias", "ln1b", {C}, false, WHOLE, INIT_ZERO},
+    [QKV_B] = {"h.%d.attn.c_attn.bias", "qkvb", {C3}, false, QKV, INIT_ZERO},
+    [PROJ_B] = {"h.%d.attn.c_proj.bias", "attprojb", {C}, false, WHOLE, INIT_ZERO},
+    [LN2_W] = {"h.%d.ln_2.weight", "ln2w", {C}, false, WHOLE, INIT_ONE},
+    [LN2_B] = {"h.%d.ln_2.bias", "ln2b", {C}, false, WHOLE, INIT_ZERO},
+    [FC_B] = {"h.%d.mlp.c_fc.bias", "fcb", {C4}, false, ROWS, INIT_ZERO},
+    [FCPROJ_B] = {"h.%d.mlp.c_proj.bias", "fcprojb", {C}, false, WHOLE, INIT_ZERO},
 };
 static const struct row final_rows[] = {
     {"lm_head.weight", "", {V, C}, false, WORDS, INIT_NORMAL}, /* left out when tied */
@@ -86,8 +86,7 @@ void check_config(const struct config *c)
     if (layer > INT32_MAX || ends > INT32_MAX)
         fail(EXIT_USAGE,
              "a layer of %.1f or an embedding of %.1f billion parameters is beyond this program, which counts them in "
-             "31 "
-             "bits: use fewer --channels",
+             "31 bits: use fewer --channels",
              layer / 1e9, ends / 1e9);
 }
 
@@ -192,8 +191,7 @@ struct problem *check_members(const struct config *c, const struct mesh *m)
 
 void free_params(struct params *p)
 {
-    free(p->param);
-    free(p->unit);
+    free(p->param), free(p->unit);
     free(p);
 }
 

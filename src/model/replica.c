@@ -43,11 +43,6 @@ static bool has_unit(const struct model *m, int rank, int unit) { return has_sta
 
 static bool is_sharded(const struct mesh *mesh) { return mesh->zero == 3 && mesh->dp > 1; }
 
-/* The role of each parameter of a unit, in the table's order. */
-static const enum layer_param layer_roles[LAYER_PARAMS] = {QKV_W, PROJ_W, FC_W,  FCPROJ_W, LN1_W, LN1_B,
-                                                           QKV_B, PROJ_B, LN2_W, LN2_B,    FC_B,  FCPROJ_B};
-static const enum other_param embedding_roles[] = {WTE, WPE}, final_roles[] = {HEAD, LNF_W, LNF_B};
-
 static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
                                int rank, const int64_t *shape)
 {
@@ -74,18 +69,6 @@ static struct weight views_of(struct model *m, const struct replica *r, const st
     return w;
 }
 
-static struct weight *role_of(const struct model *m, struct replica *r, int param)
-{
-    const struct param *p = &m->params->param[param];
-    const struct unit *u = &m->params->unit[p->unit];
-    int i = param - u->first;
-    if (p->layer >= 0)
-        return &r->layer[p->layer].w[layer_roles[i]];
-    if (p->unit == 0)
-        return &r->other[embedding_roles[i]];
-    return &r->other[final_roles[i + m->params->config.tied]];
-}
-
 static void make_views(struct model *m, struct replica *r)
 {
     for (int i = 0; i < m->params->n; i++) {
@@ -93,7 +76,9 @@ static void make_views(struct model *m, struct replica *r)
         if (!r->value[p->unit])
             continue;
         r->by_param[i] = views_of(m, r, p);
-        *role_of(m, r, i) = r->by_param[i];
+        enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
+        if (p->layer < 0)
+            r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];
     }
 }
 
@@ -178,7 +163,6 @@ static void make_arrays(const struct model *m, struct replica *r)
     r->m = allocate(n, sizeof *r->m);
     r->v = allocate(n, sizeof *r->v);
     r->shard = allocate(n, sizeof *r->shard);
-    r->layer = allocate((size_t)m->params->config.layers, sizeof *r->layer);
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
 }
 
@@ -241,7 +225,7 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
 
 static void free_arrays(struct replica *r)
 {
-    free(r->value), free(r->grad), free(r->m), free(r->v), free(r->shard), free(r->layer), free(r->by_param);
+    free(r->value), free(r->grad), free(r->m), free(r->v), free(r->shard), free(r->by_param);
     if (r->group)
         free_arrays(r->group);
     free(r->group);
@@ -253,8 +237,7 @@ void free_model(struct model *m)
         free_arrays(&m->replica[i]);
     for (int k = 0; k < m->mesh->tp; k++)
         free_params(m->part[k]);
-    free(m->replica), free(m->part);
-    free_params(m->params);
+    free(m->replica), free(m->part), free_params(m->params);
     free(m);
 }
 
