@@ -86,8 +86,7 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code)
     if (error)
         fail(code,
              "the OpenCL driver PoCL cannot keep compiled kernels in %s (as POCL_CACHE_DIR, XDG_CACHE_HOME or HOME "
-             "say): "
-             "%s; set POCL_CACHE_DIR to a folder that you may write",
+             "say): %s; set POCL_CACHE_DIR to a folder that you may write",
              folder, strerror(error));
     free(folder);
 }

@@ -109,9 +109,7 @@ static void add_claim(const char *who, const char *path, bool written, const cha
 void begin_claims(void)
 {
     for (size_t i = 0; i < n_claims; i++) {
-        free(claims[i].who);
-        free(claims[i].path);
-        free(claims[i].file.below);
+        free(claims[i].who), free(claims[i].path), free(claims[i].file.below);
     }
     n_claims = 0;
 }

@@ -53,9 +53,10 @@ struct writer {
 };
 struct writer *open_writer(const char *path);
 void write_bytes(struct writer *w, const void *bytes, size_t n);
-void publish(struct writer *w);        /* sync + rename + sync folder; frees w */
-void sync_folder_of(const char *path); /* so that the file has its name for sure */
-void abandon(struct writer *w);        /* remove the temporary; frees w */
+int reserve_bytes(int fd, uint64_t bytes); /* of the disk, where the system can; an errno */
+void publish(struct writer *w);            /* sync + rename + sync folder; frees w */
+void sync_folder_of(const char *path);     /* so that the file has its name for sure */
+void abandon(struct writer *w);            /* remove the temporary; frees w */
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
 /* The same, and a file can be written there: better to learn that now than after the training. */

@@ -103,8 +103,7 @@ static _Noreturn void write_failed(const struct writer *w, const char *what)
 static void free_writer(struct writer *w)
 {
     cancel_on_fail(&w->cleanup);
-    free((char *)w->path);
-    free((char *)w->temporary);
+    free((char *)w->path), free((char *)w->temporary);
     free(w);
 }
 
@@ -141,6 +140,15 @@ void write_bytes(struct writer *w, const void *bytes, size_t n)
         n -= (size_t)written;
         w->offset += (uint64_t)written;
     }
+}
+
+int reserve_bytes(int fd, uint64_t bytes)
+{
+#ifdef __APPLE__ /* has no posix_fallocate */
+    return ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
+#else
+    return posix_fallocate(fd, 0, (off_t)bytes);
+#endif
 }
 
 /* To the disk itself; on macOS fsync stops at the drive's cache. */

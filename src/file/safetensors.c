@@ -291,9 +291,7 @@ void close_safetensors(struct safetensors *st)
 {
     for (size_t i = 0; i < st->n; i++)
         free(st->tensors[i].name);
-    json_decref(st->metadata);
-    free(st->by_name);
-    free(st->tensors);
+    json_decref(st->metadata), free(st->by_name), free(st->tensors);
     close_reader(st->file);
     free(st);
 }
@@ -508,8 +506,6 @@ void st_publish(struct st_writer *w)
           (unsigned long long)w->written, (unsigned long long)w->declared);
     flush_window(w);
     publish(w->file);
-    json_decref(w->header);
-    json_decref(w->metadata);
-    free(w->window);
+    json_decref(w->header), json_decref(w->metadata), free(w->window);
     free(w);
 }

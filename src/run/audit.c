@@ -172,10 +172,10 @@ static char *check_written(const struct task *t, const struct image *m, int k, i
     for (size_t w = r.begin; (t->access[k].mode & ACCESS_WRITE) && w < r.end; w++) {
         bool unwritten = m->first[w] == filling(0, x->element, w) && m->left[w] == filling(run, x->element, w);
         if (m->left[w] != m->first[w] && !(t->partial && unwritten))
-            return format_string("task %s (layer %d) leaves another element %zu of tensor %s where it finds %s in "
-                                 "place of NaN: it reads "
-                                 "something that it does not declare, or does not write all of the tensor",
-                                 t->name, t->layer, w - r.begin, x->name, filling_name[run]);
+            return format_string(
+                "task %s (layer %d) leaves another element %zu of tensor %s where it finds %s in "
+                "place of NaN: it reads something that it does not declare, or does not write all of the tensor",
+                t->name, t->layer, w - r.begin, x->name, filling_name[run]);
     }
     return NULL;
 }

@@ -470,8 +470,7 @@ void free_checkpoint(struct checkpoint *c)
         free_pieces(c->pieces);
     if (c->snapshot)
         free_snapshot(c->snapshot);
-    json_decref(c->options);
-    free(c->path), free(c->tokenizer), free(c->bytes);
+    json_decref(c->options), free(c->path), free(c->tokenizer), free(c->bytes);
     free(c);
 }
 

@@ -85,7 +85,6 @@ static void start_writing(int fd, uint64_t at, size_t n)
 }
 /* So that the next read is of the disk. */
 static void forget_cached(int fd) { posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
-static int reserve(int fd, uint64_t bytes) { return posix_fallocate(fd, 0, (off_t)bytes); }
 /* The file itself, if it lies in persistent memory and libpmem is installed; else NULL. */
 static char *map_memory(int fd, uint64_t bytes, persist_bytes **persist)
 {
@@ -124,7 +123,6 @@ static int open_direct(int fd)
 static int flush(int fd) { return fcntl(fd, F_FULLFSYNC); }
 static void start_writing(int fd, uint64_t at, size_t n) { (void)fd, (void)at, (void)n; }
 static void forget_cached(int fd) { (void)fd; }
-static int reserve(int fd, uint64_t bytes) { return (void)fd, (void)bytes, 0; } /* the zeros do it */
 static int open_direct(int fd) { return (void)fd, -1; }
 static char *map_memory(int fd, uint64_t n, persist_bytes **persist) { return (void)fd, (void)n, (void)persist, NULL; }
 #endif
@@ -182,7 +180,7 @@ static void make_file(struct snap *s, const char *manifest)
     char page[SNAP_PAGE], bytes[32];
     const struct snapshot *f = s->file->snapshot;
     struct writer *w = s->beside = open_writer(s->path);
-    int code = reserve(w->fd, f->file_bytes);
+    int code = reserve_bytes(w->fd, f->file_bytes);
     if (code)
         fail(EXIT_IO,
              "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",

@@ -51,8 +51,7 @@ static void close_edit(struct edit *e)
 {
     e->step->head = e->step->cursor = NULL;
     e->step->stamp = e->stamp;
-    free(e->journal);
-    free(e->dropped);
+    free(e->journal), free(e->dropped);
     free(e);
 }
 

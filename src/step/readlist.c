@@ -258,8 +258,7 @@ static void read_stamp(struct reading *r, struct task *t)
     if (role && t->role == ROLE_OTHER)
         fail_word(&r->line, role,
                   "a role: forward, backward, reduce, norm, update, broadcast, send, feed, report, offload, swap or "
-                  "snapshot; "
-                  "without role= none");
+                  "snapshot; without role= none");
 }
 
 static void task_line(struct reading *r)

@@ -39,8 +39,8 @@ void free_step(struct step *s)
         free_task(s->task[i]);
     for (size_t i = 0; s->slots && i < s->n * MOST_RUNS; i++)
         free(s->slots[i].foreign);
-    free(s->slots), free(s->queue), free(s->wait);
-    free(s->task), free(s->peak), free(s->high), free(s->level), free(s->edges);
+    free(s->slots), free(s->queue), free(s->wait), free(s->task), free(s->peak), free(s->high), free(s->level),
+        free(s->edges);
     free(s);
 }
 

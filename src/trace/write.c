@@ -59,21 +59,11 @@ static size_t file_size(const struct trace_header *h, uint64_t records)
     return h->records_at + records * sizeof(struct trace_record);
 }
 
-/* The blocks are reserved now: a disk that fills up later would end the run with SIGBUS at a store.  Returns an errno.
- */
-static int reserve(int fd, size_t size)
-{
-#ifdef __APPLE__ /* has no posix_fallocate */
-    return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
-#else
-    return posix_fallocate(fd, 0, (off_t)size);
-#endif
-}
-
+/* The blocks are reserved now: a disk that fills up later would end the run with SIGBUS at a store. */
 static void *map_new_file(int fd, const char *path, size_t size)
 {
     char text[32];
-    int error = reserve(fd, size);
+    int error = reserve_bytes(fd, size);
     void *map = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
         error = error ? error : errno;
