@@ -1,11 +1,8 @@
 /* clock.c - the one clock of every record, and how far long work has come. */
-#define _GNU_SOURCE /* CLOCK_MONOTONIC_RAW is not in POSIX */
-#define _DARWIN_C_SOURCE
+#define _DARWIN_C_SOURCE /* CLOCK_MONOTONIC_RAW is not in POSIX */
 #include "base.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {

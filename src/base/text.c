@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Three significant digits: "1.50", "12.3", "768". */
 static int decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }

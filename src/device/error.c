@@ -1,8 +1,6 @@
 /* error.c - OpenCL errors with their names, the call, the place and the likely cause. */
 #include "device.h"
 
-#include <string.h>
-
 /* clang-format off */
 static const char *const names[] = { /* of code -n */
     [1] = "CL_DEVICE_NOT_FOUND", "CL_DEVICE_NOT_AVAILABLE", "CL_COMPILER_NOT_AVAILABLE",

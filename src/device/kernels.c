@@ -10,7 +10,6 @@
 #include "../file/file.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- finding the source ---------------------------------------------------------------------------------------- */

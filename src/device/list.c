@@ -2,8 +2,6 @@
 #include "device.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *type_name(cl_device_id id)
 {

@@ -2,7 +2,6 @@
 #include "device.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { GUARD_BYTE = 0xA5 };

@@ -11,7 +11,6 @@
  */
 #include "file.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 enum { MAX_HEADER = 100000000, MAX_NAME = 4096, MAX_DEPTH = 3, DATA_ALIGNMENT = 4096, WINDOW = 1 << 18 };

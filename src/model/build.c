@@ -6,7 +6,6 @@
 #include "model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)

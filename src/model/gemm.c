@@ -10,7 +10,6 @@
 
 #include <clblast_c.h>
 #include <math.h>
-#include <string.h>
 
 const char *const gemm_form_name[3] = {"NT", "NN", "TN"};
 

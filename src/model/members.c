@@ -12,7 +12,6 @@
 #include "model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef void collective(struct step *s, const char *name, struct tensor *const *x, int n);
 struct meeting {

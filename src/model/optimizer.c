@@ -19,7 +19,6 @@
 #include "model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 static struct replica *norm_replica(const struct build *b) { return &b->model->replica[b->model->norm_rank]; }

@@ -4,7 +4,6 @@
 #include "model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum size { NONE, V, T, C, C3, C4 };
 struct row {

@@ -9,7 +9,6 @@
 #include "model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int first_unit(const struct model *m, int stage)
 {

@@ -16,7 +16,6 @@
 #include "run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { RUNS = 3 };
 static const uint32_t float_filling[RUNS] = {0xFFFFA55A, 0, 0x3C23D70A};

@@ -13,8 +13,6 @@
  */
 #include "run.h"
 
-#include <stdlib.h>
-
 struct execution execution;
 
 static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }

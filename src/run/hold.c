@@ -8,7 +8,6 @@
 #include "../trace/follow.h"
 #include "run.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 enum { MOST_AT_ONCE = 1000 }; /* tasks or steps that are granted, however many are asked for */

@@ -6,11 +6,9 @@
  * consumers in other contexts has a forwarder; its events end in order, so waiting in order delays none. Nothing is
  * done in OpenCL callbacks: setting a user event there deadlocks on some drivers.
  */
-#define _GNU_SOURCE /* pthread_setname_np, SCHED_IDLE */
 #include "run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct waiting {
     struct job job;

@@ -1,8 +1,6 @@
 /* prepare.c - from lists on paper to lists that can run: addresses, edges, kernels with their arguments, slots. */
 #include "run.h"
 
-#include <stdlib.h>
-
 static cl_int set_argument(const struct task *t, cl_uint i)
 {
     const struct arg *a = &t->args[i];

@@ -9,8 +9,6 @@
  */
 #include "run.h"
 
-#include <string.h>
-
 struct launch {
     const char *function;
     size_t local[3], plane, width; /* width without the third dimension, and with it */

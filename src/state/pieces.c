@@ -18,7 +18,6 @@
 #include "snap.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 

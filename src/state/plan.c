@@ -13,7 +13,6 @@
 #include "state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct side {
     const struct kept_tensor *t;

@@ -15,7 +15,6 @@
 #include "ranges.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct walk {
     struct step *step;

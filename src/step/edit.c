@@ -9,7 +9,6 @@
 #include "../../cl/shared.h" /* defines: BLOCK */
 
 #include <stdlib.h>
-#include <string.h>
 
 struct change {
     void *where;

@@ -8,7 +8,6 @@
 #include "step.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static enum role gate_role(const struct step *s)
 {

@@ -6,7 +6,6 @@
 #include "step.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct holding { /* of a device, at one position */
     size_t live[MEM_CLASSES], sum;

@@ -1,9 +1,7 @@
 /* print.c - a list and its memory, for people and as JSON. */
 #include "step.h"
 
-#include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- for people ------------------------------------------------------------------------------------------------ */
 

@@ -2,7 +2,6 @@
 #include "ranges.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void insert_segment(struct space *s, size_t at, struct segment new)
 {

@@ -16,7 +16,6 @@
 #include "words.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_NUMBER = 1000000, MOST_EVERY = 1000, NAME_LANES = 10000 };
 static const size_t unlimited = (size_t)1 << MOST_BYTES_LOG2; /* bytes of a host whose memory is not given */
@@ -185,7 +184,6 @@ static void lane_line(struct reading *r)
         lane = add_lane(r->machine, d, kind, nth);
     check_queues(r, word, d);
     lane->gap = time_option(&r->line, "gap", 0);
-    check_all_used(&r->line, "lane DEVICE.KIND[N] [gap=TIME]");
 }
 
 static struct link *read_link(struct reading *r, size_t at)
@@ -217,7 +215,6 @@ static void link_line(struct reading *r)
         d->link[direction] = link;
         check_queues(r, name, d);
     }
-    check_all_used(&r->line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]");
 }
 
 static void disk_line(struct reading *r)
@@ -225,7 +222,6 @@ static void disk_line(struct reading *r)
     if (r->machine->host->disk)
         fail_word(&r->line, r->line.word[0], "one disk");
     r->machine->host->disk = read_link(r, 1);
-    check_all_used(&r->line, "disk RATE [LATENCY]");
 }
 
 static void tensor_line(struct reading *r)
@@ -242,7 +238,6 @@ static void tensor_line(struct reading *r)
         fail_word(&r->line, class, "parameters, gradients, optimizer, activations or work");
     struct tensor *t = new_bytes_tensor(r->pool, d, (enum memory_class)c, name, bytes);
     t->persistent = flag_option(&r->line, "keep") || c == MEM_PARAMETERS || c == MEM_OPTIMIZER;
-    check_all_used(&r->line, "tensor NAME DEVICE BYTES CLASS [keep]");
 }
 
 static void read_stamp(struct reading *r, struct task *t)
@@ -271,8 +266,6 @@ static void task_line(struct reading *r)
     read_stamp(r, t);
     read_operands(r, t, "reads", ACCESS_READ);
     read_operands(r, t, "writes", ACCESS_WRITE);
-    check_all_used(&r->line, "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] "
-                             "[reads=A[b:e],...] [writes=...]");
 }
 
 /* Uploads on the receiver's lane, all others on the sender's. */
@@ -300,9 +293,6 @@ static void copy_line(struct reading *r)
     struct task *t = add_copy(r->step, lane ? read_lane(r, lane) : default_lane(r, name, to, from), name, to, from);
     t->seconds = time_option(&r->line, "time", -1);
     read_stamp(r, t);
-    check_all_used(
-        &r->line,
-        "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K [rest=R]]");
     free(given);
 }
 
@@ -311,8 +301,19 @@ static void copy_line(struct reading *r)
 static const struct {
     const char *word;
     void (*read)(struct reading *r);
-} kinds[] = {{"device", device_line}, {"lane", lane_line}, {"link", link_line}, {"disk", disk_line},
-             {"tensor", tensor_line}, {"task", task_line}, {"copy", copy_line}};
+    const char *takes; /* the whole line */
+} kinds[] = {
+    {"device", device_line, "device NAME memory=BYTES [align=BYTES] [slab=BYTES] [share]"},
+    {"lane", lane_line, "lane DEVICE.KIND[N] [gap=TIME]"},
+    {"link", link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
+    {"disk", disk_line, "disk RATE [LATENCY]"},
+    {"tensor", tensor_line, "tensor NAME DEVICE BYTES CLASS [keep]"},
+    {"task", task_line,
+     "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
+     "[writes=...]"},
+    {"copy", copy_line,
+     "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K [rest=R]]"},
+};
 
 static void read_line(struct reading *r, char *line)
 {
@@ -322,6 +323,7 @@ static void read_line(struct reading *r, char *line)
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].word, r->line.word[0]) == 0) {
             kinds[i].read(r);
+            check_all_used(&r->line, kinds[i].takes);
             return;
         }
     fail_word(&r->line, r->line.word[0], "device, lane, link, disk, tensor, task or copy");

@@ -2,7 +2,6 @@
 #include "step.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { RING_RECORDS = 1 << 20 };
 

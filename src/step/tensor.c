@@ -2,7 +2,6 @@
 #include "step.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const char *const memory_class_name[MEM_CLASSES] = {"parameters", "gradients", "optimizer", "activations", "work"};
 
@@ -70,7 +69,9 @@ struct tensor *new_twin(struct pool *p, struct device *d, const struct tensor *l
     return t;
 }
 
-static struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, int rank, const int64_t *shape)
+/* From byte `begin` of the tensor on; bytes 0: as many as the shape says. */
+static struct tensor *add_view(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t bytes,
+                               int rank, const int64_t *shape)
 {
     struct tensor *t = add_tensor(p, name, rank, shape);
     t->device = of->device;
@@ -78,26 +79,23 @@ static struct tensor *add_view(struct pool *p, struct tensor *of, const char *na
     t->element = of->element;
     t->persistent = of->persistent;
     t->root = of->root;
+    t->offset = of->offset + begin;
+    t->bytes = bytes ? bytes : t->bytes;
+    CHECK(t->offset + t->bytes <= of->root->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
+          of->root->bytes);
     return t;
 }
 
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape)
 {
-    struct tensor *t = add_view(p, of, name, rank, shape);
-    t->offset = of->offset + offset * ELEMENT_BYTES;
-    CHECK(t->offset + t->bytes <= of->root->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
-          of->root->bytes);
-    return t;
+    return add_view(p, of, name, offset * ELEMENT_BYTES, 0, rank, shape);
 }
 
 struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)
 {
-    struct tensor *t = add_view(p, of, like->name, like->rank, like->shape);
     CHECK(of->bytes == like->root->bytes, "%s of %s is no part of %s", like->name, like->root->name, of->name);
-    t->bytes = like->bytes;
-    t->offset = of->offset + like->offset;
-    return t;
+    return add_view(p, of, like->name, like->offset, like->bytes, like->rank, like->shape);
 }
 
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
@@ -110,13 +108,7 @@ struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_cl
 
 struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end)
 {
-    int64_t elements = (int64_t)ceil_div(end - begin, ELEMENT_BYTES);
-    CHECK(begin < end && end <= of->bytes, "range %zu to %zu of %s, which has %zu bytes", begin, end, of->name,
-          of->bytes);
-    struct tensor *t = add_view(p, of, name, 1, &elements);
-    t->bytes = end - begin;
-    t->offset = of->offset + begin;
-    return t;
+    return add_view(p, of, name, begin, end - begin, 1, &(int64_t){(int64_t)ceil_div(end - begin, ELEMENT_BYTES)});
 }
 
 bool share_bytes(const struct tensor *a, const struct tensor *b)

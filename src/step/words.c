@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 _Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...)
 {

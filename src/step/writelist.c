@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_OF_NAME = sizeof((struct tensor *)0)->name - 1 };
 struct writing {

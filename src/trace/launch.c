@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 extern char **environ;

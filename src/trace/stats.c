@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int by_value(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
 
