@@ -492,7 +492,8 @@ unharmed 'damaged kernels'
 "$YARD" --help >"$TMP/out" 2>"$TMP/err"
 result $? 'yard --help'
 for command in $(awk '/^  [a-z]/ { print $1 }' "$TMP/out"); do
-    "$YARD" "$command" --help >"$TMP/help" 2>"$TMP/err" && grep -q "^usage: yard $command" "$TMP/help" && [ ! -s "$TMP/err" ]
+    "$YARD" "$command" --help >"$TMP/help" 2>"$TMP/err" && grep -q "^usage: yard $command" "$TMP/help" && [ ! -s "$TMP/err" ] &&
+        [ -z "$(grep '^[A-Z].*:$' "$TMP/help" | sort | uniq -d)" ] # a heading for each group of options
     result $? "yard $command --help"
 done
 "$YARD" help trace export 2>&1 | grep -q '^usage: yard trace export'

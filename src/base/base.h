@@ -238,7 +238,8 @@ void parse_options(struct option_table *table, unsigned command, const char *com
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* One option from a text, which must outlive the table; errors begin with `where`: "--batch". */
 void set_option(struct option *o, const char *where, const char *text);
-/* The `--name value` lines of the options of `command`, by group, with their defaults, wrapped at 100 columns. */
+/* The `--name value` lines of the options of `command`, with their defaults, wrapped at 100 columns.  A group's stand
+ * together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
 struct option *find_option(const struct option_table *table, const char *name);
 /* The resolved value as text, "" when unset; the caller frees it. */

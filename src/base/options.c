@@ -162,10 +162,8 @@ static _Noreturn void unknown_option(const struct option_table *table, unsigned 
                                      const char *written, const char *name)
 {
     const struct option *nearest = nearest_option(table, command, name);
-    if (nearest)
-        fail(EXIT_USAGE, "unknown option %s; did you mean --%s?  'yard %s --help' lists all options", written,
-             nearest->name, command_name);
-    fail(EXIT_USAGE, "unknown option %s; 'yard %s --help' lists all options", written, command_name);
+    fail(EXIT_USAGE, "unknown option %s; %s%s%s'yard %s --help' lists all options", written,
+         nearest ? "did you mean --" : "", nearest ? nearest->name : "", nearest ? "?  " : "", command_name);
 }
 
 /* The option that the word names: "--batch", "--batch=8" or "-d". */
@@ -249,11 +247,10 @@ static void parse_config_line(struct option_table *table, unsigned command, cons
     char *name = trim(line), *value = trim(equals + 1);
     struct option *o = find_option(table, name);
     const struct option *nearest = o ? o : nearest_option(table, command, name);
-    if (!o && nearest)
-        fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; did you mean \"%s\"?", path, number, name, nearest->name);
     if (!o)
-        fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; the names are those of the command line, without dashes",
-             path, number, name);
+        fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s%s%s", path, number, name,
+             nearest ? "did you mean \"" : "the names are those of the command line, without dashes",
+             nearest ? nearest->name : "", nearest ? "\"?" : "");
     if (!(o->commands & command)) /* one file may serve train, plan and sample */
         return;
     char *where = format_string("%s, line %d: %s", path, number, name);
@@ -311,24 +308,16 @@ static void print_option(FILE *out, const struct option *o)
     free(value);
 }
 
-/* Did an option before this one open the same group? */
-static bool group_seen(const struct option_table *table, size_t i, unsigned command)
-{
-    for (size_t j = 0; j < i; j++)
-        if ((table->options[j].commands & command) && strcmp(table->options[j].group, table->options[i].group) == 0)
-            return true;
-    return false;
-}
-
+/* Options of a group stand together. */
 void print_options(FILE *out, const struct option_table *table, unsigned command)
 {
-    for (size_t i = 0; i < table->n; i++) {
-        const char *group = table->options[i].group;
-        if (!(table->options[i].commands & command) || group_seen(table, i, command))
+    const char *group = "";
+    for (const struct option *o = table->options; o < table->options + table->n; o++) {
+        if (!(o->commands & command))
             continue;
-        fprintf(out, "\n%s:\n", group);
-        for (size_t j = i; j < table->n; j++)
-            if ((table->options[j].commands & command) && strcmp(table->options[j].group, group) == 0)
-                print_option(out, &table->options[j]);
+        if (strcmp(o->group, group) != 0)
+            fprintf(out, "\n%s:\n", o->group);
+        group = o->group;
+        print_option(out, o);
     }
 }

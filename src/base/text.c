@@ -44,16 +44,13 @@ char *format_bytes(char out[32], double bytes)
 
 char *format_seconds(char out[32], double seconds)
 {
-    if (!(seconds >= 0 && seconds < 1e12)) { /* an estimate before the first step, say */
+    bool known = seconds >= 0 && seconds < 1e12; /* not an estimate before the first step, say */
+    long long s = known ? llround(seconds) : 0;
+    if (!known)
         snprintf(out, 32, "?");
-        return out;
-    }
-    if (seconds < 9.95) {
+    else if (seconds < 9.95)
         snprintf(out, 32, "%.1f s", seconds);
-        return out;
-    }
-    long long s = llround(seconds);
-    if (s < 60)
+    else if (s < 60)
         snprintf(out, 32, "%lld s", s);
     else if (s < 3600)
         snprintf(out, 32, "%lld min %02lld s", s / 60, s % 60);

@@ -56,7 +56,7 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
     return d;
 }
 
-static json_int_t field(const json_t *d, const char *name) { return json_integer_value(json_object_get(d, name)); }
+static long long field(const json_t *d, const char *name) { return json_integer_value(json_object_get(d, name)); }
 static const char *words(const json_t *d, const char *name) { return json_string_value(json_object_get(d, name)); }
 
 static void print_device(FILE *out, const json_t *d)
@@ -66,11 +66,11 @@ static void print_device(FILE *out, const json_t *d)
     fprintf(out, "      %s, %s, driver %s\n", words(d, "type"), words(d, "version"), words(d, "driver"));
     fprintf(out, "      memory %s, one allocation at most %s, base address alignment %lld bytes\n",
             format_bytes(memory, (double)field(d, "memory")), format_bytes(most, (double)field(d, "max_allocation")),
-            (long long)field(d, "alignment"));
+            field(d, "alignment"));
     fprintf(out, "      %lld compute units, native vectors of %lld floats; kernels use %lld (--vector: fewer)\n      ",
-            (long long)field(d, "units"), (long long)field(d, "vector_width"), (long long)field(d, "kernel_vector"));
+            field(d, "units"), field(d, "vector_width"), field(d, "kernel_vector"));
     if (field(d, "sub_devices") > 1)
-        fprintf(out, "can be cut: -d %s/2 up to /%lld\n", words(d, "id"), (long long)field(d, "sub_devices"));
+        fprintf(out, "can be cut: -d %s/2 up to /%lld\n", words(d, "id"), field(d, "sub_devices"));
     else
         fprintf(out, "cannot be cut; -d %sx2 makes logical devices\n", words(d, "id"));
     fprintf(out, "      divide and square root are %s\n",
@@ -79,7 +79,7 @@ static void print_device(FILE *out, const json_t *d)
                 : "NOT correctly rounded: AdamW's bits differ from the host's");
     fprintf(out, "      times of commands: %s, resolution %lld ns\n",
             json_is_true(json_object_get(d, "timer_valid")) ? "valid" : "NOT VALID, traces use host times",
-            (long long)field(d, "timer_resolution_ns"));
+            field(d, "timer_resolution_ns"));
 }
 
 static json_t *platform_json(cl_platform_id id, unsigned number)

@@ -57,6 +57,7 @@ int reserve_bytes(int fd, uint64_t bytes); /* of the disk, where the system can;
 void publish(struct writer *w);            /* sync + rename + sync folder; frees w */
 void sync_folder_of(const char *path);     /* so that the file has its name for sure */
 void abandon(struct writer *w);            /* remove the temporary; frees w */
+bool is_folder(const char *path);
 /* Make `path` and its parents.  fail(EXIT_IO) names what is in the way. */
 void make_folder(const char *path);
 /* The same, and a file can be written there: better to learn that now than after the training. */

@@ -194,13 +194,18 @@ void abandon(struct writer *w)
     free_writer(w);
 }
 
-static void make_one_folder(const char *path)
+bool is_folder(const char *path)
 {
     struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static void make_one_folder(const char *path)
+{
     if (mkdir(path, 0777) == 0)
         return;
     int reason = errno;
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+    if (is_folder(path))
         return;
     if (reason == EEXIST || reason == ENOTDIR)
         fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", path);
@@ -280,8 +285,7 @@ void remove_folder(const char *path)
 /* That, or nothing, is at the path. */
 static void expect_folder(const char *path)
 {
-    struct stat status;
-    if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
+    if (access(path, F_OK) == 0 && !is_folder(path))
         fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", path);
 }
 

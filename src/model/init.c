@@ -85,19 +85,10 @@ float *turn_conv1d(const struct param *p, float *values, bool for_file)
 }
 
 /* Names come with or without the prefix "transformer.". */
-static const struct st_tensor *find_named(const struct safetensors *st, const char *name)
-{
-    char prefixed[64];
-    const struct st_tensor *t = find_tensor(st, name);
-    if (t)
-        return t;
-    snprintf(prefixed, sizeof prefixed, "transformer.%s", name);
-    return find_tensor(st, prefixed);
-}
-
 static const struct st_tensor *need_named(const struct safetensors *st, const char *name)
 {
-    const struct st_tensor *t = find_named(st, name);
+    const struct st_tensor *t = find_tensor(st, name);
+    t = t ? t : find_tensor(st, JOINED("transformer.", name));
     if (!t)
         fail(EXIT_FAILED, "%s has no tensor %s: it is not a GPT-2 model with Hugging Face's names", st->file->path,
              name);

@@ -12,21 +12,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- is it complete? -------------------------------------------------------------------------------------------- */
 
-static bool is_folder(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 static bool is_checkpoint(const char *folder)
 {
-    struct stat s;
     char *path = format_string("%s/" MANIFEST, folder);
-    bool has = stat(path, &s) == 0;
+    bool has = access(path, F_OK) == 0;
     free(path);
     return has;
 }

@@ -7,7 +7,6 @@
 #include "snap.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { WINDOW = 1 << 20 }; /* bytes */
@@ -88,8 +87,7 @@ struct export export_of(struct checkpoint *c, const struct params *all)
 
 struct source open_source(const char *path)
 {
-    struct stat status;
-    bool folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    bool folder = is_folder(path);
     char *newest = folder ? find_checkpoint(path) : NULL, *model = format_string("%s/model.safetensors", path);
     struct source s = {.path = copy_string(path)};
     if (newest || is_snapshot(path) || (folder && access(model, F_OK) != 0)) {

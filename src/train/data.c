@@ -26,12 +26,6 @@ struct sources {
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 /* The visible files of a folder; folders inside it are left out. */
 static void list_folder(struct sources *s)
 {
