@@ -15,15 +15,21 @@
 enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, PARAMETERS = 16 };
 enum { LLAMA3_TOKENS_MAGIC = 20240801, EVAL_MAGIC = 20240522, TOKENIZER_MAGIC = 20240328 };
 
-bool has_magic(const char *path, int32_t magic)
+/* 0 of a file that is too short for it. */
+static int32_t first_word(struct reader *r)
 {
     int32_t first = 0;
-    struct reader *r = open_reader(path);
-    bool long_enough = r->size >= sizeof first;
-    if (long_enough)
+    if (r->size >= sizeof first)
         read_at(r, &first, sizeof first, 0);
+    return first;
+}
+
+bool has_magic(const char *path, int32_t magic)
+{
+    struct reader *r = open_reader(path);
+    bool yes = first_word(r) == magic;
     close_reader(r);
-    return long_enough && first == magic;
+    return yes;
 }
 
 /* What a magic number stands for, to tell the user which file was given instead. */
@@ -198,9 +204,7 @@ uint16_t *read_token_shard(const char *path, size_t *n)
 uint16_t *read_headerless_tokens(const char *path, size_t *n)
 {
     struct reader *r = open_reader(path);
-    int32_t magic = 0;
-    if (r->size >= sizeof magic)
-        read_at(r, &magic, sizeof magic, 0);
+    int32_t magic = first_word(r);
     if (magic_name(magic))
         fail(EXIT_FAILED, "%s is %s; expected token numbers of 16 bits", path, magic_name(magic));
     if (r->size % 2)

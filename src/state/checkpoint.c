@@ -158,12 +158,14 @@ static void free_entries(struct entries *all)
     free(all->entry);
 }
 
-char *find_checkpoint(const char *path)
+/* *code: where there is none, what the first of those that were passed over deserves. */
+static char *find_newest(const char *path, enum exit_code *code)
 {
     char *found = NULL;
     if (is_checkpoint(path))
         return copy_string(path);
     struct entries all = list_checkpoints(path);
+    *code = all.n && all.entry[0].problem ? all.entry[0].problem->code : EXIT_IO;
     for (size_t i = 0; i < all.n; i++)
         if (all.entry[i].problem)
             warn("%s is passed over: %s", all.entry[i].path, all.entry[i].problem->sentence);
@@ -173,6 +175,8 @@ char *find_checkpoint(const char *path)
     return found;
 }
 
+char *find_checkpoint(const char *path) { return find_newest(path, &(enum exit_code){EXIT_IO}); }
+
 char **all_checkpoints(const char *path, size_t *n)
 {
     struct entries all = is_snapshot(path) || is_checkpoint(path) ? (struct entries){0} : list_checkpoints(path);
@@ -181,15 +185,6 @@ char **all_checkpoints(const char *path, size_t *n)
         paths[i] = copy_string(all.n ? all.entry[i].path : path);
     free_entries(&all);
     return paths;
-}
-
-/* Of a folder without a complete one. */
-static enum exit_code why_none(const char *folder)
-{
-    struct entries all = list_checkpoints(folder);
-    enum exit_code code = all.n ? all.entry[0].problem->code : EXIT_IO;
-    free_entries(&all);
-    return code;
 }
 
 static struct checkpoint *open_stored(const char *path)
@@ -204,14 +199,15 @@ struct checkpoint *open_checkpoint(const char *path)
 {
     if (is_snapshot(path))
         return open_stored(path);
-    char *folder = find_checkpoint(path);
+    enum exit_code code = EXIT_IO;
+    char *folder = find_newest(path, &code);
     if (!folder && !is_folder(path))
         fail(EXIT_IO,
              "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "
              "--snapshot wrote",
              path);
     if (!folder)
-        fail(why_none(path),
+        fail(code,
              "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",
              path);
     struct checkpoint *c = read_checkpoint(folder);

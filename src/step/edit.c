@@ -140,21 +140,16 @@ static char *find_hindrance(const struct edit *e, const struct task *t, const st
     return NULL;
 }
 
-char *sink(struct edit *e, struct task *t, struct task *where)
+static char *move(struct edit *e, struct task *t, struct task *where, bool later)
 {
-    char *why_not = find_hindrance(e, t, where, true);
+    char *why_not = find_hindrance(e, t, where, later);
     if (!why_not && t != where)
-        put(e, t, where);
+        put(e, t, later ? where : where->before);
     return why_not;
 }
 
-char *hoist(struct edit *e, struct task *t, struct task *where)
-{
-    char *why_not = find_hindrance(e, t, where, false);
-    if (!why_not && t != where)
-        put(e, t, where->before);
-    return why_not;
-}
+char *sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
+char *hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
 
 /* ---- where things are ------------------------------------------------------------------------------------------ */
 

@@ -17,7 +17,6 @@
 
 #include "../file/file.h"
 
-#define DAMAGED "the trace %s is damaged: "
 enum {
     RUN = 1024,
     KEEP = 4 << 20 /* records; the older half goes when there are more, and more than the ring holds */

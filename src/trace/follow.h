@@ -64,6 +64,7 @@ void trace_ask(struct trace_follow *f, struct trace_control wanted);
 
 /* ---- between the files of this folder -------------------------------------------------------------------------- */
 
+#define DAMAGED "the trace %s is damaged: "
 /* A table of the file: where the header says how long it is and where, and where struct trace has it. */
 struct trace_part {
     const char *what;

@@ -12,8 +12,6 @@
 
 #include "../file/file.h"
 
-#define DAMAGED "the trace %s is damaged: "
-
 #define PART(what, name)                                                                                               \
     {                                                                                                                  \
         what, offsetof(struct trace_header, name##_at), offsetof(struct trace_header, n_##name),                       \
