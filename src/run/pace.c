@@ -14,11 +14,9 @@
 #include <time.h>
 
 struct pace {
-    struct step *step;
-    double scale; /* seconds shown per modelled second */
-    enum { PADDED, STRETCHED, DELAYED } kind;
-    double *seconds, *gaps; /* PADDED: per task, modelled */
-    uint64_t seed;          /* DELAYED */
+    double scale;           /* seconds shown per modelled second */
+    double *seconds, *gaps; /* of a padded list: per task, modelled */
+    uint64_t seed;          /* of a delayed one */
     uint64_t *ended;        /* when each task last ended, on the padded clock */
     uint64_t *lane_end;     /* and each lane, the lane's own thread's business */
     pthread_mutex_t lock;   /* guards what follows */
@@ -28,7 +26,7 @@ struct pace {
 
 enum { LONGEST_DELAY_US = 300 };
 
-/* ---- deadlines ------------------------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------------------------------------- */
 
 static void sleep_until(uint64_t when)
 {
@@ -58,9 +56,12 @@ static void count_task(struct pace *p, uint64_t late)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void finish_paced(struct pace *p, size_t i, struct slot *slot)
+/* The lane's thread calls one of these when the task's work has ended, before anyone is told. */
+static void finish_padded(struct step *s, uint32_t number, size_t i, struct slot *slot)
 {
-    const struct task *t = p->step->task[i];
+    (void)number;
+    struct pace *p = s->wrapper;
+    const struct task *t = s->task[i];
     double scale = p->scale * asked_slowness();
     slot->start = padded_start(p, t, slot->queued) + (uint64_t)(1e9 * p->gaps[i] * scale);
     slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * scale);
@@ -72,9 +73,11 @@ static void finish_paced(struct pace *p, size_t i, struct slot *slot)
 }
 
 /* Its own time, counted from the padded start. */
-static void finish_stretched(struct pace *p, size_t i, struct slot *slot)
+static void finish_stretched(struct step *s, uint32_t number, size_t i, struct slot *slot)
 {
-    const struct task *t = p->step->task[i];
+    (void)number;
+    struct pace *p = s->wrapper;
+    const struct task *t = s->task[i];
     task_times(t, slot, now_ns());
     uint64_t took = slot->end - MIN(slot->start, slot->end), start = padded_start(p, t, slot->queued);
     slot->end = stretch(start, start + took);
@@ -82,34 +85,22 @@ static void finish_stretched(struct pace *p, size_t i, struct slot *slot)
     p->ended[i] = p->lane_end[t->lane->index] = slot->end;
 }
 
-static void finish_delayed(const struct pace *p, uint32_t number, size_t i)
+static void finish_delayed(struct step *s, uint32_t number, size_t i, struct slot *slot)
 {
-    double delay = random_uniform(p->seed, STREAM_DELAY, number, i);
+    (void)slot;
+    double delay = random_uniform(s->wrapper->seed, STREAM_DELAY, number, i);
     if (delay < 0.5) /* half of the tasks are not delayed at all */
         return;
     sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }
 
-/* The lane's thread calls this when the task's work has ended, before anyone is told. */
-static void finish(struct step *s, uint32_t number, size_t task, struct slot *slot)
-{
-    struct pace *p = s->wrapper;
-    if (p->kind == PADDED)
-        finish_paced(p, task, slot);
-    else if (p->kind == STRETCHED)
-        finish_stretched(p, task, slot);
-    else
-        finish_delayed(p, number, task);
-}
-
 /* ---- starting and stopping ------------------------------------------------------------------------------------- */
 
-static void wrap(struct step *s, struct pace *p)
+static void wrap(struct step *s, struct pace *p, finish_function *finish)
 {
     p->ended = allocate(s->n, sizeof *p->ended);
     p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
     pthread_mutex_init(&p->lock, NULL);
-    p->step = s;
     s->wrapper = p;
     s->finish = finish;
 }
@@ -146,21 +137,20 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
             period, p->scale);
     p->seconds = copy_bytes(seconds, s->n * sizeof *seconds);
     p->gaps = copy_bytes(gaps, s->n * sizeof *gaps);
-    wrap(s, p);
+    wrap(s, p, finish_padded);
     return p;
 }
 
 void start_delays(struct step *s, uint64_t seed)
 {
     struct pace *p = allocate(1, sizeof *p);
-    p->kind = DELAYED;
     p->seed = seed;
-    wrap(s, p);
+    wrap(s, p, finish_delayed);
 }
 
 void adopt_slowness(struct step *s)
 {
-    bool slow = asked_slowness() > 1, stretched = s->wrapper && s->wrapper->kind == STRETCHED;
+    bool slow = asked_slowness() > 1, stretched = s->finish == finish_stretched;
     if (execution.trace)
         trace_slowed(execution.trace, slow);
     if (stretched && !slow)
@@ -168,9 +158,7 @@ void adopt_slowness(struct step *s)
     if (s->wrapper || !slow || execution.serial)
         return;
     drain(s);
-    struct pace *p = allocate(1, sizeof *p);
-    p->kind = STRETCHED;
-    wrap(s, p);
+    wrap(s, allocate(1, sizeof(struct pace)), finish_stretched);
 }
 
 double pace_scale(const struct pace *p) { return p->scale; }

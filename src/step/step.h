@@ -253,6 +253,7 @@ struct level { /* from this position on, until its next level, a device holds so
     size_t bytes, of_class[MEM_CLASSES];
 };
 struct pace; /* run/pace.c */
+typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
 struct late; /* run/late.c */
 struct step {
     char name[24]; /* "train", "eval" */
@@ -276,8 +277,8 @@ struct step {
     cl_event *wait;    /* room for what one task waits for */
     uint64_t ended[4]; /* by iteration & 3, as far as collected: its last end on a compute lane, on the host's clock */
     bool ready;
-    struct pace *wrapper; /* pace.c: pads or delays the end of every task */
-    void (*finish)(struct step *s, uint32_t number, size_t task, struct slot *slot); /* of the wrapper; NULL: none */
+    struct pace *wrapper;      /* pace.c: pads or delays the end of every task */
+    finish_function *finish;   /* of the wrapper; NULL: none */
     struct late *late;         /* late.c: which slot's tasks run; NULL: of none */
     uint32_t first_trace_task; /* index of task 0 in the trace's task table */
 };
