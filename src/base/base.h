@@ -102,10 +102,9 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-#define SORT(items, n, order)                                                                                          \
-    ((n) ? qsort((items), (n), sizeof *(items), (order)) : (void)0) /* of none: NULL may be                            \
-                                                                     */
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))                   /* of qsort: -1, 0, 1 */
+/* qsort takes no NULL, which an array of none may be.  `order` gives -1, 0 or 1, as COMPARE does. */
+#define SORT(items, n, order) ((n) ? qsort((items), (n), sizeof *(items), (order)) : (void)0)
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 /* Binary search: `i` becomes the first of 0 .. n - 1 for which `before`, said of `i`, is false; n: there is none. */
 #define FIND_FIRST(i, n, before)                                                                                       \
     do {                                                                                                               \

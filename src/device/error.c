@@ -46,6 +46,8 @@ static const struct {
 
 const char *cl_error_name(cl_int code)
 {
+    if (code == -1001)
+        return "CL_PLATFORM_NOT_FOUND_KHR";
     bool known = code < 0 && code > -(cl_int)COUNT(names) && names[-code];
     return known ? names[-code] : "unknown OpenCL error";
 }
