@@ -1,4 +1,8 @@
-/* train.c - yard train */
+/* train.c - yard train: settings become a trainer, the trainer gets its weights, and the loop runs it.
+ *
+ * Before that a trial measures what a plan has to know and no file says; behind it the settings that were left open are
+ * what came of them.  All else is train/'s.
+ */
 #include "../train/train.h"
 #include "cmd.h"
 
