@@ -5,11 +5,9 @@
 #include "base/base.h"
 #include "cmd/cmd.h"
 
-#include <string.h>
-
 static const struct {
     const char *name;
-    int (*run)(int argc, char **argv);
+    command_function *run;
     const char *help;
 } commands[] = {
     {"devices", cmd_devices, "show the OpenCL devices"},                            //

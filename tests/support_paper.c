@@ -82,7 +82,7 @@ void finish_paper(struct paper *p)
 struct trainer *plan_tiny(const char *path, int ranks)
 {
     static char mesh[16];
-    struct settings *s = default_settings();
+    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 2, s->heads = 2, s->channels = 32, s->seq_len = 16;
     s->batch = 2 * ranks, s->micro_batch = 1;
     s->hardware = path;

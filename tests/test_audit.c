@@ -18,7 +18,7 @@ enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 /* On two devices: data-parallel ones, or as `mesh` says. */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
-    struct settings *s = default_settings();
+    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = "0:0x2";

@@ -362,33 +362,28 @@ static int64_t batch;
 static double rate;
 static size_t memory;
 static const char *data, *overlap, *devices, *prompt;
-static struct option options[9];
 static struct option_table table;
 
 static int reset(void **state)
 {
     (void)state;
-    static const struct option fresh[] = {
-        {"batch", 0, OPT_INT, &batch, "N", 1, 4096, "Data", "sequences per step", TRAIN, false},
-        {"data", 0, OPT_TEXT, &data, "PATH", 0, 0, "Data", "file, folder or glob", TRAIN | SAMPLE, false},
-        {"serial", 0, OPT_FLAG, &serial, NULL, 0, 0, "Running", "one task after another, and\na second line of help",
-         TRAIN, false},
-        {"lr", 0, OPT_DOUBLE, &rate, "X", 0, 10, "Training", "learning rate", TRAIN, false},
-        {"device-mem", 0, OPT_BYTES, &memory, "BYTES", 0, 0, "Devices", "limit per device", TRAIN, false},
-        {"overlap", 0, OPT_CHOICE, &overlap, "off|plan|local|all-cpu|all-device", 0, 0, "Passes", "where updates run",
-         TRAIN, false},
-        {"device", 'd', OPT_TEXT, &devices, "P:D", 0, 0, "Devices", "which devices", TRAIN | SAMPLE, false},
-        {"prompt", 0, OPT_TEXT, &prompt, "TEXT", 0, 0, "Sampling", "text to go on from", SAMPLE, false},
-        {"dir", 0, OPT_TEXT, &data, "PATH", 0, 0, "Data", "unused", 0, false},
+    static const struct option options[] = {
+        {"batch", 0, OPT_INT, &batch, "4", "N", 1, 4096, "Data", TRAIN,
+         "sequences per step, in a help text that must be wrapped because it is far wider than what is left of the "
+         "line after the name of the option and its argument"},
+        {"data", 0, OPT_TEXT, &data, NULL, "PATH", 0, 0, "Data", TRAIN | SAMPLE, "file, folder or glob"},
+        {"serial", 0, OPT_FLAG, &serial, NULL, NULL, 0, 0, "Running", TRAIN,
+         "one task after another, and\na second line of help"},
+        {"lr", 0, OPT_DOUBLE, &rate, "3e-4", "X", 0, 10, "Training", TRAIN, "learning rate"},
+        {"device-mem", 0, OPT_BYTES, &memory, NULL, "BYTES", 0, 0, "Devices", TRAIN, "limit per device"},
+        {"overlap", 0, OPT_CHOICE, &overlap, "off", "off|plan|local|all-cpu|all-device", 0, 0, "Passes", TRAIN,
+         "where updates run"},
+        {"device", 'd', OPT_TEXT, &devices, NULL, "P:D", 0, 0, "Devices", TRAIN | SAMPLE, "which devices"},
+        {"prompt", 0, OPT_TEXT, &prompt, NULL, "TEXT", 0, 0, "Sampling", SAMPLE, "text to go on from"},
+        {"dir", 0, OPT_TEXT, &data, NULL, "PATH", 0, 0, "Data", 0, "unused"},
     };
-    memcpy(options, fresh, sizeof fresh);
-    table = (struct option_table){options, COUNT(options)};
-    serial = false;
-    batch = 4;
-    rate = 3e-4;
-    memory = 0;
-    data = devices = prompt = NULL;
-    overlap = "off";
+    table = (struct option_table){.options = options, .n = COUNT(options)};
+    reset_options(&table);
     return 0;
 }
 
@@ -463,8 +458,8 @@ static void test_options_both_spellings(void **state)
     assert_string_equal(words[0], "one");
     assert_string_equal(words[1], "--two");
     assert_null(words[2]);
-    assert_true(find_option(&table, "batch")->given);
-    assert_false(find_option(&table, "data")->given);
+    assert_true(option_given(&table, "batch"));
+    assert_false(option_given(&table, "data"));
     assert_null(find_option(&table, "bath"));
     free(words);
 }
@@ -584,9 +579,6 @@ static void test_options_help(void **state)
     (void)state;
     char text[4096];
     FILE *out = tmpfile();
-    options[0].help =
-        "a long help text that must be wrapped because it is far wider than what is left of the line after "
-        "the name of the option and its argument";
     print_options(out, &table, TRAIN);
     rewind(out);
     text[fread(text, 1, sizeof text - 1, out)] = '\0';

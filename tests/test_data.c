@@ -555,7 +555,7 @@ static void test_linear_and_wsd_rates(void **state)
 static void test_short_runs_have_a_finite_rate(void **state)
 {
     (void)state;
-    for (int schedule = RATE_CONSTANT; schedule <= RATE_WSD; schedule++)
+    for (int schedule = RATE_COSINE; schedule <= RATE_WSD; schedule++)
         for (int64_t steps = 1; steps <= 4; steps++)
             for (int64_t warmup = 0; warmup < steps; warmup++)
                 for (double share = 0; share <= 1; share += 0.5)

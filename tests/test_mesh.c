@@ -206,7 +206,7 @@ static void test_orders_are_sound(void **state)
     (void)state;
     for (int pp = 1; pp <= 4; pp++)
         for (int micros = pp; micros <= 12; micros += pp)
-            for (int kind = PIPELINE_GPIPE; kind <= PIPELINE_INTERLEAVED; kind++) {
+            for (int kind = PIPELINE_1F1B; kind <= PIPELINE_INTERLEAVED; kind++) {
                 struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = kind == PIPELINE_INTERLEAVED && pp > 1 ? 3 : 1};
                 size_t n;
                 for (int p = 0; p < pp; p++) {

@@ -128,7 +128,7 @@ static void test_combinations_with_clblast(void **state)
 
 static struct trainer *plan_recompute(const char *how)
 {
-    struct settings *s = default_settings();
+    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 4, s->heads = 2, s->channels = 32, s->seq_len = 64;
     s->batch = 2, s->micro_batch = 1;
     s->hardware = write_hardware("recompute.txt", &plausible_speeds);

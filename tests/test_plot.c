@@ -22,9 +22,8 @@ static const char *const log_text =
     "{\"step\":3,\"loss\":null}\n{\"step\":4,\"loss\":2.0}\n{\"step\":4,\"val_loss\":2.5}\n"
     "{\"step\":5,\"lo"; /* being written */
 
-static double steps[] = {1, 2, 4}, losses[] = {4, 3, 2}, val_steps[] = {2, 4}, val_losses[] = {3.5, 2.5};
-static struct series series[] = {{"a.jsonl", "train", 0, false, steps, losses, 3, 3, 3},
-                                 {"a.jsonl", "val", 0, true, val_steps, val_losses, 2, 2, 2}};
+static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2.5}};
+static struct series series[] = {{"a.jsonl", "train", 0, false, train, 3, 3}, {"a.jsonl", "val", 0, true, val, 2, 2}};
 static const struct plot plot = {series, 2, 2};
 
 static char *printed(int columns, int rows, bool braille)

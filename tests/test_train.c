@@ -17,7 +17,7 @@ struct variant { /* how a run is made; what is 0 stays at the default */
 
 static struct settings *tiny_settings(const struct variant *v)
 {
-    struct settings *s = default_settings();
+    struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 2, s->heads = 2, s->channels = 32, s->seq_len = 16;
     s->batch = v->batch ? v->batch : 4;
     s->micro_batch = v->micro_batch;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- error.c --------------------------------------------------------------------------------------------------- */
@@ -115,11 +116,29 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size);
             else                                                                                                       \
                 high_ = (i);                                                                                           \
     } while (0)
+/* COMPARE(), and where they are equal another comparison. */
+#define BY(a, b, then) ((a) != (b) ? COMPARE(a, b) : (then))
+/* A function for qsort() that compares a and b: ORDER(longest_first, struct kind, COMPARE(b->ns, a->ns)) */
+#define ORDER(name, type, order)                                                                                       \
+    static int name(const void *a_, const void *b_)                                                                    \
+    {                                                                                                                  \
+        type const *a = a_, *b = b_;                                                                                   \
+        return order;                                                                                                  \
+    }
+/* The same for an array of pointers. */
+#define ORDER_POINTERS(name, type, order)                                                                              \
+    static int name(const void *a_, const void *b_)                                                                    \
+    {                                                                                                                  \
+        type const *a = *(type *const *)a_, *b = *(type *const *)b_;                                                   \
+        return order;                                                                                                  \
+    }
 static inline size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 static inline size_t ceil_div(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 
 /* ---- text.c ---------------------------------------------------------------------------------------------------- */
 
+/* printf behind what is in *text, which grows; NULL: nothing is.  The caller frees it. */
+void append_text(char **text, const char *format, ...) PRINTF_LIKE(2, 3);
 /* `x` with so many decimal places; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
 char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
@@ -216,18 +235,24 @@ struct option {
     char letter;      /* 'd' also accepts -d; 0 for none */
     enum option_type type;
     void *value;          /* bool*, int64_t*, double*, double*, size_t*, else const char** */
+    const char *initial;  /* what it is without the option, as it would be written; NULL: false, 0 or NULL */
     const char *argument; /* name of the value in the help, "N"; for OPT_CHOICE "a|b|c", also the allowed values */
     double low, high;     /* inclusive range of numbers; both 0: any */
     const char *group;    /* heading in the help */
-    const char *help;     /* one or more lines */
     unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
-    bool given;           /* set when the user gave it (command line or config file) */
+    const char *help;     /* one or more lines */
 };
+enum { MOST_OPTIONS = 128 };
 struct option_table {
-    struct option *options;
+    const struct option *options;
     size_t n;
+    bool given[MOST_OPTIONS]; /* by the user: on the command line or in a config file */
 };
 
+/* All values become the initial ones, and no option is given. */
+void reset_options(struct option_table *table);
+
+bool wants_help(int argc, char **argv); /* is --help or -h among them? */
 /* Parse argv[0..argc) for the command with bit `command`; words that are no options go to `words` (argv-like, new
  * array, *n_words of them).  Fails with EXIT_USAGE on an unknown option (naming the nearest), a missing or wrong value,
  * or an option that another command takes. */
@@ -235,12 +260,15 @@ void parse_options(struct option_table *table, unsigned command, const char *com
                    char ***words, int *n_words);
 /* Options from the text of a config file, which is cut up; errors name its path and line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
-/* One option from a text, which must outlive the table; errors begin with `where`: "--batch". */
-void set_option(struct option *o, const char *where, const char *text);
+/* One option from a text, which must outlive the table; errors begin with `where`: "--batch".  It counts as given. */
+void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
+/* The place of `word` among those of "a|b|c"; -1: it is none of them. */
+int choice_number(const char *choices, const char *word);
+bool option_given(const struct option_table *table, const char *name);
 /* The `--name value` lines of the options of `command`, with their defaults, wrapped at 100 columns.  A group's stand
  * together in the table. */
 void print_options(FILE *out, const struct option_table *table, unsigned command);
-struct option *find_option(const struct option_table *table, const char *name);
+const struct option *find_option(const struct option_table *table, const char *name);
 /* The resolved value as text, "" when unset; the caller frees it. */
 char *option_text(const struct option *option);
 

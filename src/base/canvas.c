@@ -2,7 +2,6 @@
 #include "canvas.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct canvas *new_canvas(int width, int height)
 {
@@ -57,4 +56,10 @@ void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour
         if (x >= 0 && x < c->width && y >= 0 && y < c->height)
             c->pixels[y * c->width + x] = colour;
     }
+}
+
+double tick_length(double least)
+{
+    double power = pow(10, floor(log10(least))), times = least / power;
+    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }

@@ -15,6 +15,8 @@ void free_canvas(struct canvas *c);
 void fill_rect(struct canvas *c, int x, int y, int width, int height, uint32_t colour);
 void draw_line(struct canvas *c, int x0, int y0, int x1, int y1, uint32_t colour); /* both ends belong to it */
 
+double tick_length(double least); /* of an axis: 1, 2 or 5 times a power of ten, at least that */
+
 /* ---- font.c: printable ASCII, others as '?' -------------------------------------------------------------------- */
 
 enum { GLYPH_WIDTH = 8, GLYPH_HEIGHT = 16 }; /* times scale; a baseline is 12 rows below the top */

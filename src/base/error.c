@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 
 static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */

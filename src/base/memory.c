@@ -2,7 +2,6 @@
 #include "base.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {

@@ -4,11 +4,10 @@
 #include <ctype.h>
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum { HELP_WIDTH = 100, HELP_COLUMN = 30 };
 
-struct option *find_option(const struct option_table *table, const char *name)
+const struct option *find_option(const struct option_table *table, const char *name)
 {
     for (size_t i = 0; i < table->n; i++)
         if (strcmp(table->options[i].name, name) == 0)
@@ -16,7 +15,12 @@ struct option *find_option(const struct option_table *table, const char *name)
     return NULL;
 }
 
-static struct option *find_letter(const struct option_table *table, char letter)
+bool option_given(const struct option_table *table, const char *name)
+{
+    return table->given[find_option(table, name) - table->options];
+}
+
+static const struct option *find_letter(const struct option_table *table, char letter)
 {
     for (size_t i = 0; i < table->n; i++)
         if (letter && table->options[i].letter == letter)
@@ -42,18 +46,17 @@ static const struct option *nearest_option(const struct option_table *table, uns
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-/* Is `value` one of the words of "a|b|c"? */
-static bool is_choice(const char *choices, const char *value)
+int choice_number(const char *choices, const char *word)
 {
-    size_t length = strlen(value);
-    for (const char *c = choices; *c;) {
-        size_t n = strcspn(c, "|");
-        if (n == length && strncmp(c, value, n) == 0)
-            return true;
-        c += n + (c[n] == '|');
-    }
-    return false;
+    size_t length = strlen(word), n;
+    int number = 0;
+    for (const char *c = choices; *c; c += n + (c[n] == '|'), number++)
+        if ((n = strcspn(c, "|")) == length && strncmp(c, word, n) == 0)
+            return number;
+    return -1;
 }
+
+static bool is_choice(const char *choices, const char *value) { return choice_number(choices, value) >= 0; }
 
 static bool in_range(const struct option *o, double value)
 {
@@ -130,11 +133,25 @@ static bool store_value(const struct option *o, const char *text)
 }
 
 /* `where` names the option as the user wrote it: "--batch", or "run.conf, line 3: batch". */
-void set_option(struct option *o, const char *where, const char *text)
+void set_option(struct option_table *table, const struct option *o, const char *where, const char *text)
 {
     if (!store_value(o, text))
         fail(EXIT_USAGE, "%s takes %s, not \"%s\"", where, expectation(o), text);
-    o->given = true;
+    table->given[o - table->options] = true;
+}
+
+void reset_options(struct option_table *table)
+{
+    static const size_t bytes[] = {
+        [OPT_FLAG] = sizeof(bool),     [OPT_INT] = sizeof(int64_t),  [OPT_DOUBLE] = sizeof(double),
+        [OPT_FLOAT] = sizeof(double),  [OPT_BYTES] = sizeof(size_t), [OPT_TEXT] = sizeof(char *),
+        [OPT_CHOICE] = sizeof(char *), [OPT_INPUT] = sizeof(char *), [OPT_OUTPUT] = sizeof(char *)};
+    CHECK(table->n <= MOST_OPTIONS, "%zu options, room for %d", table->n, MOST_OPTIONS);
+    memset(table->given, 0, sizeof table->given);
+    for (const struct option *o = table->options; o < table->options + table->n; o++) {
+        memset(o->value, 0, bytes[o->type]);
+        CHECK(!o->initial || store_value(o, o->initial), "--%s begins with \"%s\"", o->name, o->initial);
+    }
 }
 
 char *option_text(const struct option *o)
@@ -167,10 +184,10 @@ static _Noreturn void unknown_option(const struct option_table *table, unsigned 
 }
 
 /* The option that the word names: "--batch", "--batch=8" or "-d". */
-static struct option *option_of_word(const struct option_table *table, unsigned command, const char *command_name,
-                                     const char *word)
+static const struct option *option_of_word(const struct option_table *table, unsigned command, const char *command_name,
+                                           const char *word)
 {
-    struct option *o = NULL;
+    const struct option *o = NULL;
     char *name = copy_string(word[1] == '-' ? word + 2 : word + 1);
     name[strcspn(name, "=")] = '\0';
     if (word[1] == '-')
@@ -187,7 +204,7 @@ static struct option *option_of_word(const struct option_table *table, unsigned 
 }
 
 /* Read the option that argv[*i] names; *i is left on its last word. */
-static void parse_option(struct option *o, int argc, char **argv, int *i)
+static void parse_option(struct option_table *table, const struct option *o, int argc, char **argv, int *i)
 {
     const char *word = argv[*i];
     const char *equals = strchr(word, '=');
@@ -195,15 +212,23 @@ static void parse_option(struct option *o, int argc, char **argv, int *i)
     if (o->type == OPT_FLAG && equals)
         fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, equals + 1);
     if (o->type == OPT_FLAG)
-        set_option(o, where, "true");
+        set_option(table, o, where, "true");
     else if (equals)
-        set_option(o, where, equals + 1);
+        set_option(table, o, where, equals + 1);
     else if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
         fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
              expectation(o), o->name);
     else
-        set_option(o, where, argv[++*i]);
+        set_option(table, o, where, argv[++*i]);
     free(where);
+}
+
+bool wants_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
 }
 
 void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
@@ -218,7 +243,7 @@ void parse_options(struct option_table *table, unsigned command, const char *com
         else if (strcmp(argv[i], "--") == 0)
             only_words = true;
         else
-            parse_option(option_of_word(table, command, command_name, argv[i]), argc, argv, &i);
+            parse_option(table, option_of_word(table, command, command_name, argv[i]), argc, argv, &i);
     }
 }
 
@@ -245,8 +270,7 @@ static void parse_config_line(struct option_table *table, unsigned command, cons
         fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%s\"", path, number, line);
     *equals = '\0';
     char *name = trim(line), *value = trim(equals + 1);
-    struct option *o = find_option(table, name);
-    const struct option *nearest = o ? o : nearest_option(table, command, name);
+    const struct option *o = find_option(table, name), *nearest = o ? o : nearest_option(table, command, name);
     if (!o)
         fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s%s%s", path, number, name,
              nearest ? "did you mean \"" : "the names are those of the command line, without dashes",
@@ -255,7 +279,7 @@ static void parse_config_line(struct option_table *table, unsigned command, cons
         return;
     char *where = format_string("%s, line %d: %s", path, number, name);
     char *kept = copy_string(value);
-    set_option(o, where, kept);
+    set_option(table, o, where, kept);
     if (o->type < OPT_TEXT) /* texts point into it */
         free(kept);
     free(where);
@@ -320,4 +344,5 @@ void print_options(FILE *out, const struct option_table *table, unsigned command
         group = o->group;
         print_option(out, o);
     }
+    fprintf(out, "\n%-*sprint this\n", HELP_COLUMN, "  -h, --help");
 }

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static atomic_bool deferred, asked;

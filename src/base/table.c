@@ -2,7 +2,6 @@
 #include "table.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 struct table *new_table(const struct column *columns, size_t n_columns)
@@ -59,9 +58,15 @@ static void print_cell(FILE *out, const struct table *t, size_t i, const char *t
     fprintf(out, last ? "" : "  ");
 }
 
+bool shows_colour(void)
+{
+    const char *terminal = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
 void print_heading(FILE *out, const struct table *t)
 {
-    bool bold = out == stdout && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    bool bold = out == stdout && shows_colour();
     fprintf(out, bold ? "\n\033[1m" : "\n");
     for (size_t i = 0; i < t->n_columns; i++)
         if (t->columns[i].heading)
@@ -87,6 +92,12 @@ void print_rows(FILE *out, const struct table *t, size_t first, size_t end)
 {
     for (size_t i = first; i < MIN(end, t->n); i++)
         print_row(out, t, &t->cells[i * t->n_columns]);
+}
+
+void print_table(FILE *out, const struct table *t)
+{
+    print_heading(out, t);
+    print_rows(out, t, 0, t->n);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */

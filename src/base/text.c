@@ -4,7 +4,20 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdarg.h>
+
+void append_text(char **text, const char *format, ...)
+{
+    char *more;
+    va_list arguments;
+    va_start(arguments, format);
+    CHECK(vasprintf(&more, format, arguments) >= 0, "no text for \"%s\"", format);
+    va_end(arguments);
+    size_t used = *text ? strlen(*text) : 0;
+    *text = reallocate(*text, used + strlen(more) + 1, 1);
+    strcpy(*text + used, more);
+    free(more);
+}
 
 /* Three significant digits: "1.50", "12.3", "768". */
 static int decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }

@@ -9,9 +9,6 @@
 #include "../train/train.h"
 #include "cmd.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12, MAX_KINDS = 128 };
 
 struct bench {
@@ -61,15 +58,13 @@ static size_t list_shapes(const struct bench *b, struct shape *out)
                   {"mlp.proj", C, 4 * C, L},
                   {"head", V, C, 1}};
     size_t k = 0;
-    for (size_t i = 0; i < COUNT(linear); i++)
-        out[k++] =
-            (struct shape){linear[i].name, GEMM_NT, n, linear[i].out, linear[i].in, 1, CAUSAL_NONE, linear[i].count};
-    for (size_t i = 0; i < COUNT(linear); i++)
-        out[k++] =
-            (struct shape){linear[i].name, GEMM_NN, n, linear[i].in, linear[i].out, 1, CAUSAL_NONE, linear[i].count};
-    for (size_t i = 0; i < COUNT(linear); i++)
-        out[k++] =
-            (struct shape){linear[i].name, GEMM_TN, linear[i].out, linear[i].in, n, 1, CAUSAL_NONE, linear[i].count};
+    for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
+        for (size_t i = 0; i < COUNT(linear); i++) {
+            const int to = linear[i].out, from = linear[i].in;
+            const int size[][3] = {[GEMM_NT] = {n, to, from}, [GEMM_NN] = {n, from, to}, [GEMM_TN] = {to, from, n}};
+            const int *s = size[form];
+            out[k++] = (struct shape){linear[i].name, form, s[0], s[1], s[2], 1, CAUSAL_NONE, linear[i].count};
+        }
     out[k++] = (struct shape){"attn.scores, datt", GEMM_NT, t, t, hs, z, CAUSAL_OUT, 2 * L};
     out[k++] = (struct shape){"attn.mix, dq", GEMM_NN, t, hs, t, z, CAUSAL_A, 2 * L};
     out[k++] = (struct shape){"attn.dv, dk", GEMM_TN, t, hs, t, z, CAUSAL_A_TRANSPOSED, 2 * L};
@@ -191,12 +186,8 @@ static void bench_gemms(struct bench *b)
 
 /* ---- training -------------------------------------------------------------------------------------------------- */
 
-struct kind { /* one task name, over all layers */
-    const char *name;
-    double seconds, flops;
-};
-struct kinds {
-    struct kind kind[MAX_KINDS];
+struct kinds { /* by name of a task, over all layers */
+    struct total kind[MAX_KINDS];
     size_t n;
     uint32_t steps;
 };
@@ -206,30 +197,17 @@ static void add_time(void *context, const struct step *s, const struct task *t, 
 {
     (void)s;
     struct kinds *k = context;
-    size_t i = 0;
-    if (number <= WARM_UP)
+    if (number <= WARM_UP || k->n == MAX_KINDS)
         return;
     k->steps = MAX(k->steps, number - WARM_UP);
-    while (i < k->n && strcmp(k->kind[i].name, t->name) != 0)
-        i++;
-    if (i == MAX_KINDS)
-        return;
-    if (i == k->n)
-        k->kind[k->n++] = (struct kind){.name = t->name};
-    k->kind[i].seconds += (double)(end - start) * 1e-9;
-    k->kind[i].flops += t->flops;
-}
-
-static int longest_first(const void *a, const void *b)
-{
-    const struct kind *x = a, *y = b;
-    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
+    add_total(k->kind, &k->n,
+              (struct total){.name = t->name, .other = "", .seconds = (double)(end - start) * 1e-9, .flops = t->flops});
 }
 
 static json_t *kinds_json(struct kinds *k, bool quiet)
 {
     json_t *classes = json_object();
-    qsort(k->kind, k->n, sizeof k->kind[0], longest_first);
+    sort_totals(k->kind, k->n);
     for (size_t i = 0; i < k->n; i++) {
         double ms = k->kind[i].seconds * 1e3 / k->steps;
         json_object_set_new(classes, k->kind[i].name, json_real(ms));
@@ -320,15 +298,10 @@ static json_t *bench_train(struct bench *b)
 
 static void open_bench(struct bench *b, struct settings *s)
 {
-    struct machine_options o = {.devices = s->devices,
-                                .device_memory = s->device_memory,
-                                .host_memory = s->host_memory,
-                                .vector = (unsigned)s->vector,
-                                .oversubscribe = s->oversubscribe};
+    struct machine_options o = machine_options_of(s);
     b->settings = s;
     b->gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    b->config =
-        (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
+    b->config = config_of(s);
     check_config(&b->config);
     b->machine = open_machine(&o);
     struct mesh mesh = mesh_for(s, b->machine->n_devices); /* refused now, not when training begins */
@@ -352,16 +325,10 @@ static void print_shares(const struct bench *b)
 
 int cmd_bench(int argc, char **argv)
 {
-    char **words;
-    int n_words;
     struct bench b = {0};
-    struct settings *s = parse_settings(CMD_BENCH, argc, argv, &words, &n_words);
-    if (n_words)
-        fail(EXIT_USAGE, "'%s' is not an option; see `yard bench --help`", words[0]);
-    if (s->broadcast) {
-        free(words);
+    struct settings *s = parse_settings(CMD_BENCH, argc, argv);
+    if (s->broadcast)
         return bench_broadcast(s);
-    }
     open_bench(&b, s);
     struct device *d = &b.machine->device[0];
     b.probe = open_probe(d);
@@ -388,6 +355,5 @@ int cmd_bench(int argc, char **argv)
     free_table(b.gemms);
     close_probe(b.probe);
     close_machine(b.machine);
-    free(words);
     return EXIT_OK;
 }

@@ -12,7 +12,6 @@
 #include "cmd.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { STEPS = 6, WARM_UP = 2 };
 struct seen { /* of the broadcasts and of compute lanes, seconds */

@@ -9,8 +9,6 @@
 #include "cmd.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct checker {
     struct trainer *trainer;
@@ -171,33 +169,30 @@ static void finish(struct checker *c, double tolerance)
 
 int cmd_check(int argc, char **argv)
 {
-    char **words;
-    int n_words;
-    struct settings *s = parse_settings(CMD_CHECK, argc, argv, &words, &n_words);
-    if (n_words != 1)
-        fail(EXIT_USAGE, "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors");
-    claim_input("yard check", words[0]);
-    struct config config = read_config(words[0]);
-    struct checker c = {.file = open_safetensors(words[0]), .errors = json_object(), .json = s->json};
+    struct settings *s = parse_settings(CMD_CHECK, argc, argv);
+    const char *path = s->reference;
+    claim_input("yard check", path);
+    struct config config = read_config(path);
+    struct checker c = {.file = open_safetensors(path), .errors = json_object(), .json = s->json};
     const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
     struct fixed_batch batch;
     set_file_batch(s, c.file, &batch, config.vocab);
     size_t steps = trajectory ? st_elements(trajectory) : 1;
     if (steps < 1 || steps > 1000000)
-        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", words[0], steps);
+        fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
     set_optimizer(s, (int64_t)steps);
     if (s->seq_len > config.seq_len)
-        fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", words[0], config.seq_len);
+        fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", path, config.seq_len);
     c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
     c.trainer->fixed = &batch;
-    init_from_file(c.trainer->model, words[0]);
-    refuse_bad_parameters(c.trainer->model, words[0]);
+    init_from_file(c.trainer->model, path);
+    refuse_bad_parameters(c.trainer->model, path);
     run_steps(&c);
     finish(&c, s->tolerance);
     int code = c.worst <= s->tolerance ? EXIT_OK : EXIT_FAILED;
     free_trainer(c.trainer);
     close_safetensors(c.file);
     json_decref(c.errors);
-    free(batch.tokens), free(batch.targets), free(words);
+    free(batch.tokens), free(batch.targets);
     return code;
 }

@@ -5,34 +5,28 @@
 #include "words.h"
 
 #include <dirent.h>
-#include <math.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 /* ---- the words ------------------------------------------------------------------------------------------------- */
 
 static struct {
-    bool json, help, plan;
+    bool json, plan;
     const char *mesh, *format;
     int64_t zero;
 } given;
 
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
-static struct option options[] = {
-    {"mesh", 0, OPT_TEXT, &given.mesh, "dp=A,pp=B,tp=C", 0, 0, "What",
-     "how the state is to be cut; an omitted axis is 1 (default: merged, for one device)", RESHARD, false},
-    {"zero", 0, OPT_INT, &given.zero, "0..3", 0, 3, "What",
-     "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)", RESHARD, false},
-    {"plan", 0, OPT_FLAG, &given.plan, NULL, 0, 0, "What", "print the copies instead of making them", RESHARD, false},
-    {"format", 0, OPT_CHOICE, &given.format, "hf|llmc", 0, 0, "What",
-     "hf: a folder in Hugging Face's form; llmc: a file of llm.c's (default: llmc where OUT ends in .bin)", CKPT_EXPORT,
-     false},
-    {"json", 0, OPT_FLAG, &given.json, NULL, 0, 0, "Output", "one JSON object on stdout instead of tables", ~0u, false},
-    {"help", 'h', OPT_FLAG, &given.help, NULL, 0, 0, "Output", "print this", ~0u, false},
+static const struct option options[] = {
+    {"mesh", 0, OPT_TEXT, &given.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, "What", RESHARD,
+     "how the state is to be cut; an omitted axis is 1 (default: merged, for one device)"},
+    {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
+     "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
+    {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
+    {"format", 0, OPT_CHOICE, &given.format, NULL, "hf|llmc", 0, 0, "What", CKPT_EXPORT,
+     "hf: a folder in Hugging Face's form; llmc: a file of llm.c's (default: llmc where OUT ends in .bin)"},
+    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u, "one JSON object on stdout instead of tables"},
 };
-static struct option_table table = {options, COUNT(options)};
-
-static bool was_set(const char *name) { return find_option(&table, name)->given; }
+static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static json_t *mesh_json(const struct pieces *p)
 {
@@ -116,8 +110,7 @@ static int run_ls(char **words)
         for (size_t i = 0; i < c->pieces->n; i++)
             list_tensor(out, &c->pieces->tensor[i]);
         print_about(c);
-        print_heading(stdout, out);
-        print_rows(stdout, out, 0, out->n);
+        print_table(stdout, out);
         free_table(out);
     }
     free_checkpoint(c);
@@ -234,7 +227,7 @@ static int run_diff(char **words)
     } else {
         printf("steps %u and %u: %zu of %zu tensors differ\n", a->step, b->step, out->n, a->pieces->n);
         if (n)
-            print_heading(stdout, out), print_rows(stdout, out, 0, out->n);
+            print_table(stdout, out);
     }
     if (n)
         fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, n);
@@ -257,7 +250,7 @@ static struct mesh wanted_mesh(const struct checkpoint *c)
     struct mesh m;
     int64_t chunks = 0;
     must(parse_mesh(given.mesh, 1, &m));
-    m.zero = was_set("zero") ? (int)given.zero : c->pieces->zero;
+    m.zero = option_given(&table, "zero") ? (int)given.zero : c->pieces->zero;
     m.exact = m.tp > 1 && strcmp(recorded(c, "tp-exact"), "true") == 0;
     parse_int(recorded(c, "chunks"), &chunks);
     if (m.pp > 1 && strcmp(recorded(c, "pipeline"), "interleaved") == 0)
@@ -279,10 +272,7 @@ static struct mesh wanted_mesh(const struct checkpoint *c)
 /* The same state, cut by that mesh, to be written to `path`. */
 static struct checkpoint *recut(const struct checkpoint *from, const struct mesh *m, const char *path)
 {
-    char mesh[64], zero[8];
     struct checkpoint *to = allocate(1, sizeof *to);
-    snprintf(mesh, sizeof mesh, "dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp);
-    snprintf(zero, sizeof zero, "%d", m->zero);
     *to = (struct checkpoint){.path = copy_string(path),
                               .step = from->step,
                               .session = from->session,
@@ -292,8 +282,8 @@ static struct checkpoint *recut(const struct checkpoint *from, const struct mesh
                               .tokenizer = copy_string(from->tokenizer),
                               .options = json_copy(from->options),
                               .pieces = cut_state(&from->pieces->config, m)};
-    json_object_set_new(to->options, "mesh", json_string(mesh));
-    json_object_set_new(to->options, "zero", json_string(zero));
+    json_object_set_new(to->options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp));
+    json_object_set_new(to->options, "zero", json_sprintf("%d", m->zero));
     return to;
 }
 
@@ -328,8 +318,7 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
     if (given.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));
     } else {
-        print_heading(stdout, out);
-        print_rows(stdout, out, 0, out->n);
+        print_table(stdout, out);
         printf("\n%zu copies write every element once: proved\n", out->n);
     }
     free_table(out);
@@ -433,8 +422,6 @@ static const struct word words[] = {
      "Whole parameters, without Adam's state, from whatever mesh.\n"},
 };
 
-static void reset(void) { memset(&given, 0, sizeof given); }
-
 static const struct words ckpt_words = {
     .command = "ckpt",
     .about =
@@ -447,8 +434,6 @@ static const struct words ckpt_words = {
     .inputs = 1,
     .word = words,
     .n = COUNT(words),
-    .table = &table,
-    .help = &given.help,
-    .reset = reset};
+    .table = &table};
 
 int cmd_ckpt(int argc, char **argv) { return run_words(&ckpt_words, argc, argv); }

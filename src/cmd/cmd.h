@@ -3,19 +3,12 @@
 #define CMD_H
 
 /* Each is given what follows its name on the command line and returns the exit code. */
-int cmd_devices(int argc, char **argv);
-int cmd_train(int argc, char **argv);
-int cmd_sample(int argc, char **argv);
-int cmd_check(int argc, char **argv);
-int cmd_plan(int argc, char **argv);
-int cmd_trace(int argc, char **argv);
-int cmd_plot(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_profile(int argc, char **argv);
-int cmd_view(int argc, char **argv);
-int cmd_ckpt(int argc, char **argv);
+typedef int command_function(int argc, char **argv);
+command_function cmd_devices, cmd_train, cmd_sample, cmd_check, cmd_plan, cmd_trace, cmd_plot, cmd_bench, cmd_profile,
+    cmd_view, cmd_ckpt;
 
 struct settings;
-int bench_broadcast(struct settings *s); /* bench --broadcast: bench_broadcast.c */
+int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
+int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
 
 #endif

@@ -1,29 +1,47 @@
 /* plan.c - yard plan: the step as it would run: printed, verified, simulated. */
-#include "plan.h"
 #include "../train/train.h"
 #include "cmd.h"
 
-#include <stdlib.h>
+/* What is planned: a model's lists, or one of a step file. */
+struct plan {
+    const struct settings *settings;
+    struct step *list[3]; /* one arena: one list runs at a time.  The first is the one for training. */
+    const struct values *values[3];
+    size_t n;
+    const struct costs *costs;
+    const struct pass_report *passes;
+    size_t n_passes;
+    const char *title;
+};
 
-static int show_verdict(struct trainer *t)
+static int prove(const struct plan *p)
 {
-    char *wrong = verify(t->train, t->values);
-    if (!wrong && t->eval)
-        wrong = verify(t->eval, t->eval_values);
-    if (!wrong)
-        wrong = verify(t->sample, t->sample_values);
+    char *wrong = NULL;
+    for (size_t i = 0; i < p->n && !wrong; i++)
+        wrong = verify(p->list[i], p->values[i]);
     fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
+    else if (p->n == 1)
+        fprintf(stderr, "verify: %zu tasks: every read sees the right value, and every conflict is ordered\n",
+                p->list[0]->n);
     else
         fprintf(stderr,
                 "verify: %zu tasks of the train list, and those of the others: every read sees the right value, every "
                 "conflict is ordered,\n"
                 "        provided that tasks touch what they declare (train --serial --audit checks that)\n",
-                t->train->n);
+                p->list[0]->n);
     int code = wrong ? EXIT_FAILED : EXIT_OK;
     free(wrong);
     return code;
+}
+
+/* How long each task of the list takes alone. */
+static void show_list(const struct step *s, const struct costs *c)
+{
+    struct simulation *sim = must_simulate(s, c);
+    write_list(stdout, s, sim->seconds);
+    free_simulation(sim);
 }
 
 static void trace_simulation(const struct settings *s, const struct simulation *sim, const char *title)
@@ -36,20 +54,11 @@ static void trace_simulation(const struct settings *s, const struct simulation *
     free(path);
 }
 
-static void show_simulation(struct trainer *t, const struct simulation *sim)
+/* sim NULL: nothing was simulated. */
+static void print_plan(const struct plan *p, const struct simulation *sim)
 {
-    const struct settings *s = t->settings;
-    if (!s->json)
-        print_simulation(stdout, sim, t->costs);
-    char *title = describe_shape(t);
-    trace_simulation(s, sim, title);
-    free(title);
-}
-
-/* The plan is freed; sim NULL: nothing was simulated. */
-static void print_plan(json_t *plan, const struct pass_report *reports, size_t n_reports, const struct simulation *sim)
-{
-    json_object_set_new(plan, "passes", reports_json(reports, n_reports));
+    json_t *plan = plan_json(p->list[0]->pool, p->list, p->n);
+    json_object_set_new(plan, "passes", reports_json(p->passes, p->n_passes));
     if (sim)
         json_object_set_new(plan, "simulation", simulation_json(sim));
     json_dumpf(plan, stdout, JSON_COMPACT);
@@ -57,68 +66,52 @@ static void print_plan(json_t *plan, const struct pass_report *reports, size_t n
     json_decref(plan);
 }
 
-static void show(struct trainer *t)
+static void show(const struct plan *p)
 {
-    const struct settings *s = t->settings;
-    struct step *lists[] = {t->train, t->sample, t->eval}; /* one arena: one list runs at a time */
-    size_t n = t->eval ? 3 : 2;
-    struct simulation *sim = s->simulate ? must_simulate(t->train, t->costs) : NULL;
+    const struct settings *s = p->settings;
+    struct simulation *sim = s->simulate ? must_simulate(p->list[0], p->costs) : NULL;
+    if (s->json)
+        print_plan(p, sim);
+    else
+        print_reports(stdout, p->passes, p->n_passes);
+    if (!s->json && (s->print || (!s->verify && !s->simulate))) {
+        print_step(stdout, p->list[0]);
+        print_map(stdout, p->list[0]->pool, p->list[0]);
+        print_memory(stdout, p->list[0]->pool, p->list, p->n);
+    }
+    if (!sim)
+        return;
     if (!s->json)
-        print_reports(stdout, t->passes, t->n_passes);
-    if (s->json) {
-        print_plan(plan_json(t->pool, lists, n), t->passes, t->n_passes, sim);
-    } else if (s->print || (!s->verify && !s->simulate)) {
-        print_step(stdout, t->train);
-        print_map(stdout, t->pool, t->train);
-        print_memory(stdout, t->pool, lists, n);
-    }
-    if (sim) {
-        show_simulation(t, sim);
-        free_simulation(sim);
-    }
-}
-
-/* ---- a step file ----------------------------------------------------------------------------------------------- */
-
-/* How long each task of the list takes alone. */
-static void show_list(const struct step *s, const struct costs *c)
-{
-    struct simulation *sim = must_simulate(s, c);
-    write_list(stdout, s, sim->seconds);
+        print_simulation(stdout, sim, p->costs);
+    trace_simulation(s, sim, p->title);
     free_simulation(sim);
 }
 
-static int prove_list(const struct step *s, const struct values *values)
+static int show_plan(const struct plan *p)
 {
-    char *wrong = verify(s, values);
-    fflush(stdout);
-    if (wrong)
-        fprintf(stderr, "yard: verify: %s\n", wrong);
+    if (p->settings->print_list)
+        show_list(p->list[0], p->costs);
     else
-        fprintf(stderr, "verify: %zu tasks: every read sees the right value, and every conflict is ordered\n", s->n);
-    int code = wrong ? EXIT_FAILED : EXIT_OK;
-    free(wrong);
-    return code;
+        show(p);
+    return p->settings->verify ? prove(p) : EXIT_OK;
 }
 
-static void show_by_hand(struct step *s, const struct settings *o, const struct pass_report *reports, size_t n_reports)
+static int plan_model(const struct settings *o)
 {
-    struct simulation *sim = o->simulate ? must_simulate(s, NULL) : NULL;
-    if (!o->json)
-        print_reports(stdout, reports, n_reports);
-    if (o->json) {
-        print_plan(plan_json(s->pool, &s, 1), reports, n_reports, sim);
-    } else if (o->print || (!o->verify && !o->simulate)) {
-        print_step(stdout, s);
-        print_map(stdout, s->pool, s);
-        print_memory(stdout, s->pool, &s, 1);
-    }
-    if (sim && !o->json)
-        print_simulation(stdout, sim, NULL);
-    if (sim)
-        trace_simulation(o, sim, o->list);
-    if (sim)
-        free_simulation(sim);
+    struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data != NULL, true);
+    char *title = describe_shape(t);
+    struct plan p = {.settings = o,
+                     .list = {t->train, t->sample, t->eval},
+                     .values = {t->values, t->sample_values, t->eval_values},
+                     .n = t->eval ? 3 : 2,
+                     .costs = t->costs,
+                     .passes = t->passes,
+                     .n_passes = t->n_passes,
+                     .title = title};
+    int code = show_plan(&p);
+    free(title);
+    free_trainer(t);
+    return code;
 }
 
 static int plan_list(const struct settings *o)
@@ -130,18 +123,15 @@ static int plan_list(const struct settings *o)
     }
     struct values *values = number_values(s); /* as it is written: before passes, and before addresses are given */
     struct wishes wishes = wishes_of(o);
-    size_t n_reports;
-    struct pass_report *reports = run_passes(s, NULL, &wishes, o->after, &n_reports);
+    struct plan plan = {.settings = o, .list = {s}, .values = {values}, .n = 1, .title = o->list};
+    struct pass_report *reports = run_passes(s, NULL, &wishes, o->after, &plan.n_passes);
+    plan.passes = reports;
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)
         fail(p->code, "%s: %s", o->list, p->sentence);
     depend(s, true);
-    if (o->print_list)
-        show_list(s, NULL);
-    else
-        show_by_hand(s, o, reports, n_reports);
-    int code = o->verify ? prove_list(s, values) : EXIT_OK;
-    free_reports(reports, n_reports);
+    int code = show_plan(&plan);
+    free_reports(reports, plan.n_passes);
     free_values(values);
     free_list(s);
     return code;
@@ -149,29 +139,9 @@ static int plan_list(const struct settings *o)
 
 int cmd_plan(int argc, char **argv)
 {
-    char **words;
-    int n_words;
-    struct settings *s = parse_settings(CMD_PLAN, argc, argv, &words, &n_words);
-    if (n_words)
-        fail(EXIT_USAGE, "'%s' is not an option; see `yard plan --help`", words[0]);
+    struct settings *s = parse_settings(CMD_PLAN, argc, argv);
     if ((s->trace || s->view) && !s->simulate)
         fail(EXIT_USAGE, "yard plan --%s %s what is simulated: add --simulate", s->trace ? "trace" : "view",
              s->trace ? "writes" : "shows");
-    if (s->list) {
-        free(words);
-        return plan_list(s);
-    }
-    if (s->memory) {
-        free(words);
-        return plan_memory(s);
-    }
-    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, s->data != NULL, true);
-    if (s->print_list)
-        show_list(t->train, t->costs);
-    else
-        show(t);
-    int code = s->verify ? show_verdict(t) : EXIT_OK;
-    free_trainer(t);
-    free(words);
-    return code;
+    return s->list ? plan_list(s) : s->memory ? plan_memory(s) : plan_model(s);
 }

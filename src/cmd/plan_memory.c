@@ -5,10 +5,6 @@
 #include "../base/table.h"
 #include "../train/train.h"
 #include "cmd.h"
-#include "plan.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { ZERO_LEVELS = 4 };
 
@@ -98,8 +94,7 @@ int plan_memory(const struct settings *s)
         print_json(json_pack("{s:o}", "strategies", table_json(t)));
     } else {
         printf("MiB at the peak of each class, predicted; devices like one above are left out\n");
-        print_heading(stdout, t);
-        print_rows(stdout, t, 0, t->n);
+        print_table(stdout, t);
     }
     free_table(t);
     return EXIT_OK;

@@ -1,13 +1,11 @@
 /* plot.c - yard plot: the losses that `yard train --log` wrote, against steps; several runs over each other. */
 #include "plot.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "../base/table.h"
 #include "../file/file.h"
 #include "cmd.h"
 
@@ -25,9 +23,7 @@ static void add_loss(struct log *log, struct series *to, double step, const json
         log->not_finite++;
         return;
     }
-    *APPEND(to->step, to->n, to->cap_step) = step;
-    to->n--;
-    *APPEND(to->loss, to->n, to->cap_loss) = json_number_value(loss);
+    *APPEND(to->point, to->n, to->cap) = (struct point){step, json_number_value(loss)};
 }
 
 static void take_line(struct log *log, size_t number, const char *line, size_t n)
@@ -78,27 +74,20 @@ static void read_run(struct plot *p, size_t run, const char *path)
 
 static struct {
     const char *png, *size, *colour;
-    bool help;
 } given;
-static struct option options[] = {
-    {"png", 0, OPT_OUTPUT, &given.png, "OUT", 0, 0, "Output", "write a picture instead", 1, false},
-    {"size", 0, OPT_TEXT, &given.size, "WxH", 0, 0, "Output",
+static const struct option options[] = {
+    {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1, "write a picture instead"},
+    {"size", 0, OPT_TEXT, &given.size, NULL, "WxH", 0, 0, "Output", 1,
      "of the picture in pixels (default: 1280x720), or of what is printed in characters (default: the terminal's "
-     "width, 20 rows)",
-     1, false},
-    {"colour", 0, OPT_CHOICE, &given.colour, "auto|always|never", 0, 0, "Output",
-     "lines of coloured dots, or letters without colour (auto: colour on a terminal, unless NO_COLOR is set)", 1,
-     false},
-    {"help", 'h', OPT_FLAG, &given.help, NULL, 0, 0, "Output", "print this", 1, false},
+     "width, 20 rows)"},
+    {"colour", 0, OPT_CHOICE, &given.colour, "auto", "auto|always|never", 0, 0, "Output", 1,
+     "lines of coloured dots, or letters without colour (auto: colour on a terminal, unless NO_COLOR is set)"},
 };
-static struct option_table table = {options, COUNT(options)};
+static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static bool wants_colour(void)
 {
-    const char *terminal = getenv("TERM");
-    if (strcmp(given.colour, "auto") != 0)
-        return strcmp(given.colour, "always") == 0;
-    return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(terminal && strcmp(terminal, "dumb") == 0);
+    return strcmp(given.colour, "auto") == 0 ? shows_colour() : strcmp(given.colour, "always") == 0;
 }
 
 /* Does the locale say UTF-8?  The first of these that is set decides. */
@@ -141,16 +130,15 @@ int cmd_plot(int argc, char **argv)
     char **files;
     int n, width, height;
     struct plot p = {.n = 0};
-    memset(&given, 0, sizeof given);
-    given.colour = "auto";
-    parse_options(&table, 1, "plot", argc, argv, &files, &n);
-    if (given.help) {
+    reset_options(&table);
+    if (wants_help(argc, argv)) {
         printf("usage: yard plot FILE.jsonl... [options]\n\n"
                "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
                "several runs over each other.\n");
         print_options(stdout, &table, 1);
         return EXIT_OK;
     }
+    parse_options(&table, 1, "plot", argc, argv, &files, &n);
     if (n == 0)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
     begin_claims();
@@ -163,7 +151,7 @@ int cmd_plot(int argc, char **argv)
         read_run(&p, (size_t)i, files[i]);
     show(&p, width, height);
     for (size_t i = 0; i < p.n; i++)
-        free(p.series[i].step), free(p.series[i].loss);
+        free(p.series[i].point);
     free(p.series);
     free(files);
     return EXIT_OK;

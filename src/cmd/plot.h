@@ -8,8 +8,10 @@ struct series {              /* the losses of one kind in one file */
     const char *path, *kind; /* "train", "val" */
     size_t run;              /* which file */
     bool val;
-    double *step, *loss; /* finite, in order of the file */
-    size_t n, cap_step, cap_loss;
+    struct point {
+        double step, loss;
+    } * point; /* finite, in order of the file */
+    size_t n, cap;
 };
 struct plot {
     struct series *series; /* those with losses */

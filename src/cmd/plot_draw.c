@@ -6,7 +6,6 @@
 #include "plot.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct range {
     double low, high, tick; /* ticks are multiples of it */
@@ -22,20 +21,14 @@ static void widen(struct range *r, double value)
     r->high = fmax(r->high, value);
 }
 
-/* 1, 2 or 5 times a power of ten, so that there are at most `most` ticks. */
-static double nice_tick(double span, int most)
-{
-    double raw = span / most, power = pow(10, floor(log10(raw))), times = raw / power;
-    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
-}
-
+/* With at most so many ticks. */
 static void settle(struct range *r, int ticks)
 {
     if (r->high - r->low < 1e-9 * fmax(fabs(r->high), 1)) { /* one value: it lies in the middle */
         double half = fmax(fabs(r->high) / 10, 0.5);
         r->low -= half, r->high += half;
     }
-    r->tick = nice_tick(r->high - r->low, MAX(ticks, 1));
+    r->tick = tick_length((r->high - r->low) / MAX(ticks, 1));
 }
 
 static void find_ranges(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks)
@@ -43,8 +36,8 @@ static void find_ranges(struct frame *f, const struct plot *p, int step_ticks, i
     f->step = f->loss = (struct range){INFINITY, -INFINITY, 0};
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; k < p->series[i].n; k++) {
-            widen(&f->step, p->series[i].step[k]);
-            widen(&f->loss, p->series[i].loss[k]);
+            widen(&f->step, p->series[i].point[k].step);
+            widen(&f->loss, p->series[i].point[k].loss);
         }
     settle(&f->step, step_ticks);
     settle(&f->loss, loss_ticks);
@@ -69,8 +62,8 @@ static void draw_curve(struct canvas *c, const struct frame *f, const struct ser
     for (size_t i = 0; i < s->n; i++) {
         size_t from = i ? i - 1 : 0; /* a single point is a line too */
         for (int t = 0; t < thick; t++)
-            draw_line(c, x_of(f, s->step[from]), y_of(f, s->loss[from]) + t - thick / 2, x_of(f, s->step[i]),
-                      y_of(f, s->loss[i]) + t - thick / 2, colour);
+            draw_line(c, x_of(f, s->point[from].step), y_of(f, s->point[from].loss) + t - thick / 2,
+                      x_of(f, s->point[i].step), y_of(f, s->point[i].loss) + t - thick / 2, colour);
     }
 }
 
@@ -85,9 +78,9 @@ static void describe(char *text, size_t size, const struct series *s)
 {
     size_t best = 0;
     for (size_t i = 0; i < s->n; i++)
-        best = s->loss[i] < s->loss[best] ? i : best;
-    snprintf(text, size, "%s %s: last %.4f, lowest %.4f at step %.0f", s->path, s->kind, s->loss[s->n - 1],
-             s->loss[best], s->step[best]);
+        best = s->point[i].loss < s->point[best].loss ? i : best;
+    snprintf(text, size, "%s %s: last %.4f, lowest %.4f at step %.0f", s->path, s->kind, s->point[s->n - 1].loss,
+             s->point[best].loss, s->point[best].step);
     make_printable(text, false);
 }
 

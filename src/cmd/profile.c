@@ -2,14 +2,10 @@
 #include "../train/train.h"
 #include "cmd.h"
 
-#include <stdlib.h>
-
 int cmd_profile(int argc, char **argv)
 {
-    char **words;
-    int n_words;
-    struct settings *s = parse_settings(CMD_PROFILE, argc, argv, &words, &n_words);
-    if (n_words || !s->output)
+    struct settings *s = parse_settings(CMD_PROFILE, argc, argv);
+    if (!s->output)
         fail(EXIT_USAGE, "yard profile needs -o FILE, the profile to write; see `yard profile --help`");
     abandon(open_writer(s->output)); /* better to learn now than after the trial that it cannot be written */
     s->time_tasks = true;
@@ -21,6 +17,5 @@ int cmd_profile(int argc, char **argv)
     free(shape);
     free_costs(c);
     free_trainer(t);
-    free(words);
     return EXIT_OK;
 }

@@ -2,15 +2,9 @@
 #include "../train/train.h"
 #include "cmd.h"
 
-#include <stdlib.h>
-
 int cmd_sample(int argc, char **argv)
 {
-    char **words;
-    int n_words;
-    struct settings *s = parse_settings(CMD_SAMPLE, argc, argv, &words, &n_words);
-    if (n_words)
-        fail(EXIT_USAGE, "'%s' is not an option; put the text behind --prompt", words[0]);
+    struct settings *s = parse_settings(CMD_SAMPLE, argc, argv);
     if (!s->from)
         fail(EXIT_USAGE, "yard sample needs --from DIR or FILE: what `yard train --save DIR` wrote");
     s->source = open_source(s->from);
@@ -25,6 +19,5 @@ int cmd_sample(int argc, char **argv)
                 &(struct sampling){s->temperature, (int)s->top_k, (uint64_t)s->seed, (int)s->count});
     free_trainer(t);
     close_source(&s->source);
-    free(words);
     return EXIT_OK;
 }

@@ -3,59 +3,43 @@
 #include "trace_cmd.h"
 #include "words.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the words ------------------------------------------------------------------------------------------------- */
 
 static struct {
-    bool json, help;
+    bool json;
     const char *list, *chrome, *steps;
     int64_t top;
 } given;
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
-static struct option options[] = {
-    {"list", 0, OPT_TEXT, &given.list, "NAME", 0, 0, "What",
-     "only this task list: train, eval ... (default: the first that has run; diff: all)", SUMMARY | EXPORT | DIFF,
-     false},
-    {"top", 0, OPT_INT, &given.top, "N", 1, 1e6, "What", "rows of the table of tasks", SUMMARY, false},
-    {"steps", 0, OPT_TEXT, &given.steps, "A:B", 0, 0, "What",
-     "only the steps A to B; A: is from A on, :B up to B, A alone is one step", EXPORT, false},
-    {"chrome", 0, OPT_OUTPUT, &given.chrome, "FILE", 0, 0, "Output",
-     "where to write; compressed when the name ends in .gz", EXPORT, false},
-    {"json", 0, OPT_FLAG, &given.json, NULL, 0, 0, "Output",
-     "one JSON object on stdout instead of tables; shares are 0 to 1", SUMMARY | DIFF, false},
-    {"help", 'h', OPT_FLAG, &given.help, NULL, 0, 0, "Output", "print this", SUMMARY | EXPORT | DIFF, false},
+static const struct option options[] = {
+    {"list", 0, OPT_TEXT, &given.list, NULL, "NAME", 0, 0, "What", SUMMARY | EXPORT | DIFF,
+     "only this task list: train, eval ... (default: the first that has run; diff: all)"},
+    {"top", 0, OPT_INT, &given.top, "12", "N", 1, 1e6, "What", SUMMARY, "rows of the table of tasks"},
+    {"steps", 0, OPT_TEXT, &given.steps, NULL, "A:B", 0, 0, "What", EXPORT,
+     "only the steps A to B; A: is from A on, :B up to B, A alone is one step"},
+    {"chrome", 0, OPT_OUTPUT, &given.chrome, NULL, "FILE", 0, 0, "Output", EXPORT,
+     "where to write; compressed when the name ends in .gz"},
+    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", SUMMARY | DIFF,
+     "one JSON object on stdout instead of tables; shares are 0 to 1"},
 };
-static struct option_table table = {options, COUNT(options)};
+static struct option_table table = {.options = options, .n = COUNT(options)};
 
-/* 0 when the text is no step number. */
-static uint32_t step_number(const char *text)
-{
-    int64_t value;
-    return parse_int(text, &value) && value >= 1 && value <= UINT32_MAX ? (uint32_t)value : 0;
-}
-
+/* NULL: all steps. */
 static void parse_steps(const char *text, uint32_t *first, uint32_t *last)
 {
-    *first = 1;
-    *last = UINT32_MAX;
-    if (!text)
-        return;
-    char *from = copy_string(text), *colon = strchr(from, ':');
-    if (colon)
-        *colon = '\0';
-    if (!colon)
-        *first = *last = step_number(from);
-    if (colon && *from)
-        *first = step_number(from);
-    if (colon && colon[1])
-        *last = step_number(colon + 1);
-    if (*first == 0 || *last == 0 || *first > *last)
+    int64_t from = 1, to = UINT32_MAX;
+    char *begin = copy_string(text ? text : ":"), *end = begin;
+    strsep(&end, ":"); /* NULL: one step */
+    bool good = (end && !*begin) || parse_int(begin, &from);
+    if (!end)
+        to = from;
+    else if (*end)
+        good &= parse_int(end, &to);
+    if (!good || from < 1 || to < from || to > UINT32_MAX)
         fail(EXIT_USAGE, "--steps takes A:B, two step numbers that count from 1 with A at most B, not \"%s\"", text);
-    free(from);
+    *first = (uint32_t)from, *last = (uint32_t)to;
+    free(begin);
 }
 
 static int run_summary(char **files)
@@ -105,12 +89,6 @@ static const struct word words[] = {
      "Exit code 0 whatever the difference, 1 when the traces have no task in common.\n"},
 };
 
-static void reset(void)
-{
-    memset(&given, 0, sizeof given);
-    given.top = 12;
-}
-
 static const struct words trace_words = {
     .command = "trace",
     .about = "usage: yard trace WORD FILE... [options]\n\n"
@@ -121,8 +99,6 @@ static const struct words trace_words = {
     .inputs = 2,
     .word = words,
     .n = COUNT(words),
-    .table = &table,
-    .help = &given.help,
-    .reset = reset};
+    .table = &table};
 
 int cmd_trace(int argc, char **argv) { return run_words(&trace_words, argc, argv); }

@@ -7,8 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { WORST = 10 };
 
@@ -28,8 +26,7 @@ struct side {
     struct timed *timed; /* by name, layer, micro-batch, lane, list; then position in the list */
     size_t n;
     double makespan_ns;
-    const struct timed **alone; /* without a counterpart */
-    size_t n_alone;
+    json_t *alone; /* tasks without a counterpart, as texts */
 };
 struct diff {
     struct side a, b;
@@ -38,72 +35,37 @@ struct diff {
     double mape; /* not a number when nothing matches */
 };
 
-/* ---- medians --------------------------------------------------------------------------------------------------- */
-
-struct sample {
-    uint32_t task, step;
-    double ns;
-};
-
-static int by_task_and_step(const void *left, const void *right)
-{
-    const struct sample *a = left, *b = right;
-    return a->task != b->task ? COMPARE(a->task, b->task) : COMPARE(a->step, b->step);
-}
-
-static struct sample *collect_samples(const struct trace *t)
-{
-    struct sample *samples = allocate(t->n_records, sizeof *samples);
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        samples[i] = (struct sample){r->task, r->step, (double)(r->end - r->start)};
-    }
-    qsort(samples, t->n_records, sizeof *samples, by_task_and_step);
-    return samples;
-}
-
-/* Of one task's samples, in order of steps: the median of those after the first step, or of its only step. */
-static double median_after_first(const struct sample *samples, size_t n)
-{
-    size_t first = 0;
-    while (first < n && samples[first].step == samples[0].step)
-        first++;
-    first = first == n ? 0 : first;
-    double *values = allocate(n - first, sizeof *values);
-    for (size_t i = first; i < n; i++)
-        values[i - first] = samples[i].ns;
-    double middle = trace_median(values, n - first);
-    free(values);
-    return middle;
-}
-
 /* ---- sides ----------------------------------------------------------------------------------------------------- */
-
-static int compare_text(const char *a, const char *b) { return COMPARE(strcmp(a, b), 0); }
 
 /* 0: the same task in two traces. */
 static int compare_tasks(const struct timed *a, const struct timed *b)
 {
     const struct trace_task *x = a->task, *y = b->task;
-    int order = compare_text(x->name, y->name);
-    order = order ? order : COMPARE(x->layer, y->layer);
-    order = order ? order : COMPARE(x->micro, y->micro);
-    order = order ? order : compare_text(a->trace->lanes[x->lane].name, b->trace->lanes[y->lane].name);
-    return order ? order : compare_text(a->trace->header.list[x->list], b->trace->header.list[y->list]);
+    int name = strcmp(x->name, y->name), lane = strcmp(a->trace->lanes[x->lane].name, b->trace->lanes[y->lane].name);
+    int list = strcmp(a->trace->header.list[x->list], b->trace->header.list[y->list]);
+    return BY(name, 0, BY(x->layer, y->layer, BY(x->micro, y->micro, BY(lane, 0, list))));
 }
 
 /* Within a trace, tasks that nothing else tells apart are told apart by their order: the first matches the first. */
-static int by_identity(const void *left, const void *right)
-{
-    const struct timed *a = left, *b = right;
-    int order = compare_tasks(a, b);
-    return order ? order : COMPARE(a->task, b->task);
-}
+ORDER(by_identity, struct timed, BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task)))
 
-static double makespan(const struct trace *t, uint32_t list)
+/* Of a task's runs, the median of those after the first step, or of its only step. */
+static double median_after_first(const struct trace *t, const struct runs *runs)
 {
-    struct trace_steps s = trace_steps_of(t, list);
-    return trace_period_ns(&s);
+    double *ns = allocate(runs->n, sizeof *ns);
+    uint32_t first = UINT32_MAX;
+    size_t n = 0;
+    for (size_t i = 0; i < runs->n; i++)
+        first = MIN(first, t->records[runs->record[i]].step);
+    for (int only = 0; only < 2 && n == 0; only++)
+        for (size_t i = 0; i < runs->n; i++) {
+            const struct trace_record *r = &t->records[runs->record[i]];
+            if (only || r->step != first)
+                ns[n++] = (double)(r->end - r->start);
+        }
+    double middle = trace_median(ns, n);
+    free(ns);
+    return middle;
 }
 
 static struct side read_side(const char *path, const char *list)
@@ -111,26 +73,21 @@ static struct side read_side(const char *path, const char *list)
     struct side side = {.path = path, .trace = trace_open_modelled(path)};
     const struct trace *t = side.trace;
     uint32_t chosen = trace_list(t, path, list);
-    struct sample *samples = collect_samples(t);
-    side.timed = allocate(t->n_records, sizeof *side.timed);
-    side.alone = allocate(t->n_records, sizeof *side.alone);
-    side.makespan_ns = makespan(t, chosen);
-    for (size_t i = 0, end; i < t->n_records; i = end) {
-        const struct trace_task *k = &t->tasks[samples[i].task];
-        for (end = i; end < t->n_records && samples[end].task == samples[i].task; end++)
-            ;
-        if (!list || k->list == chosen)
-            side.timed[side.n++] = (struct timed){t, k, median_after_first(&samples[i], end - i)};
-    }
+    struct trace_steps steps = trace_steps_of(t, chosen);
+    side.timed = allocate(t->header.n_tasks, sizeof *side.timed);
+    side.alone = json_array();
+    side.makespan_ns = trace_period_ns(&steps);
+    for (size_t i = 0; i < t->header.n_tasks; i++)
+        if (t->runs[i].n && (!list || t->tasks[i].list == chosen))
+            side.timed[side.n++] = (struct timed){t, &t->tasks[i], median_after_first(t, &t->runs[i])};
     qsort(side.timed, side.n, sizeof *side.timed, by_identity);
-    free(samples);
     return side;
 }
 
 static void free_side(struct side *side)
 {
     free(side->timed);
-    free(side->alone);
+    json_decref(side->alone);
     trace_free(side->trace);
 }
 
@@ -138,11 +95,25 @@ static void free_side(struct side *side)
 
 static double off_by(const struct pair *p) { return fabs(p->b->ns - p->a->ns); }
 
-static int largest_difference(const void *left, const void *right)
+ORDER(largest_difference, struct pair, BY(off_by(b), off_by(a), COMPARE(a->a, b->a)))
+
+/* "mlp.fc, layer 3, micro-batch 0 on 0:0 compute (train)"; the caller frees it. */
+static char *task_text(const struct timed *x)
 {
-    const struct pair *a = left, *b = right;
-    int order = COMPARE(off_by(b), off_by(a));
-    return order ? order : COMPARE(a->a, b->a);
+    char *text = copy_string(x->task->name);
+    if (x->task->layer >= 0)
+        append_text(&text, ", layer %" PRId32, x->task->layer);
+    if (x->task->micro >= 0)
+        append_text(&text, ", micro-batch %" PRId32, x->task->micro);
+    append_text(&text, " on %s (%s)", x->trace->lanes[x->task->lane].name, x->trace->header.list[x->task->list]);
+    return text;
+}
+
+static void add_alone(struct side *side, const struct timed *x)
+{
+    char *text = task_text(x);
+    json_array_append_new(side->alone, json_string(text));
+    free(text);
 }
 
 /* Both sides are sorted: walk them together. */
@@ -153,9 +124,9 @@ static void match(struct diff *d)
     while (i < d->a.n || k < d->b.n) {
         int order = i == d->a.n ? 1 : k == d->b.n ? -1 : compare_tasks(&d->a.timed[i], &d->b.timed[k]);
         if (order < 0)
-            d->a.alone[d->a.n_alone++] = &d->a.timed[i++];
+            add_alone(&d->a, &d->a.timed[i++]);
         else if (order > 0)
-            d->b.alone[d->b.n_alone++] = &d->b.timed[k++];
+            add_alone(&d->b, &d->b.timed[k++]);
         else
             d->pairs[d->n++] = (struct pair){&d->a.timed[i++], &d->b.timed[k++]};
     }
@@ -178,33 +149,10 @@ static struct diff compare(const char *path_a, const char *path_b, const char *l
 static double relative(double b, double a) { return a > 0 ? b / a - 1 : NAN; }
 static double makespan_error(const struct diff *d) { return relative(d->b.makespan_ns, d->a.makespan_ns); }
 
-/* "mlp.fc, layer 3, micro-batch 0 on 0:0 compute (train)"; the caller frees it. */
-static char *task_text(const struct timed *x)
-{
-    char layer[32] = "", micro[32] = "";
-    if (x->task->layer >= 0)
-        snprintf(layer, sizeof layer, ", layer %" PRId32, x->task->layer);
-    if (x->task->micro >= 0)
-        snprintf(micro, sizeof micro, ", micro-batch %" PRId32, x->task->micro);
-    return format_string("%s%s%s on %s (%s)", x->task->name, layer, micro, x->trace->lanes[x->task->lane].name,
-                         x->trace->header.list[x->task->list]);
-}
-
 /* ---- output ---------------------------------------------------------------------------------------------------- */
 
 /* JSON has no not-a-number. */
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
-static json_t *json_alone(const struct side *side)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < side->n_alone; i++) {
-        char *text = task_text(side->alone[i]);
-        json_array_append_new(array, json_string(text));
-        free(text);
-    }
-    return array;
-}
 
 static struct table *worst_table(const struct diff *d)
 {
@@ -229,10 +177,10 @@ static struct table *worst_table(const struct diff *d)
 
 static json_t *diff_json(const struct diff *d, const struct table *worst)
 {
-    return json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number(d->mape), "makespan_error",
+    return json_pack("{s:o, s:o, s:f, s:f, s:I, s:O, s:O, s:o}", "task_mape", number(d->mape), "makespan_error",
                      number(makespan_error(d)), "makespan_a_ns", d->a.makespan_ns, "makespan_b_ns", d->b.makespan_ns,
-                     "matched", (json_int_t)d->n, "unmatched_a", json_alone(&d->a), "unmatched_b", json_alone(&d->b),
-                     "worst", table_json(worst));
+                     "matched", (json_int_t)d->n, "unmatched_a", d->a.alone, "unmatched_b", d->b.alone, "worst",
+                     table_json(worst));
 }
 
 /* "+3.4 %", or "-" where there is nothing to compare with. */
@@ -244,13 +192,12 @@ static const char *percent(char out[32], double x)
 
 static void print_alone(const struct side *side, const char *name)
 {
-    for (size_t i = 0; i < MIN(side->n_alone, WORST); i++) {
-        char *text = task_text(side->alone[i]);
-        printf("%s%s %s\n", i ? "         " : "\nonly in ", i ? "" : name, text);
-        free(text);
-    }
-    if (side->n_alone > WORST)
-        printf("          and %zu more\n", side->n_alone - WORST);
+    size_t n = json_array_size(side->alone);
+    for (size_t i = 0; i < MIN(n, WORST); i++)
+        printf("%s%s %s\n", i ? "         " : "\nonly in ", i ? "" : name,
+               json_string_value(json_array_get(side->alone, i)));
+    if (n > WORST)
+        printf("          and %zu more\n", n - WORST);
 }
 
 static void print_diff(const struct diff *d, const struct table *worst)
@@ -263,10 +210,9 @@ static void print_diff(const struct diff *d, const struct table *worst)
     printf("step     %s (B/A - 1)\n", percent(text, makespan_error(d)));
     const char *mean = percent(text, d->mape);
     printf("tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B\n", d->n,
-           mean + (*mean == '+'), d->a.n_alone, d->b.n_alone);
+           mean + (*mean == '+'), json_array_size(d->a.alone), json_array_size(d->b.alone));
     if (d->n)
-        print_heading(stdout, worst);
-    print_rows(stdout, worst, 0, worst->n);
+        print_table(stdout, worst);
     print_alone(&d->a, "A");
     print_alone(&d->b, "B");
 }

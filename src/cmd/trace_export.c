@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -102,20 +100,11 @@ static void make_slices(struct chrome *c, uint32_t list, uint32_t first, uint32_
 
 static double microseconds(const struct chrome *c, uint64_t ns) { return (double)(ns - c->zero) / 1e3; }
 
-/* Devices are numbered by the first of their lanes. */
-static int process_of(const struct trace *t, uint32_t lane)
-{
-    uint32_t i = 0;
-    while (t->lanes[i].device_index != t->lanes[lane].device_index)
-        i++;
-    return (int)i + 1;
-}
-
 /* An event with what all have: phase, name, process and thread. */
 static json_t *new_event(const struct chrome *c, const char *phase, const char *name, uint32_t lane)
 {
-    return json_pack("{s:s, s:s, s:i, s:i}", "ph", phase, "name", name, "pid", process_of(c->trace, lane), "tid",
-                     (int)lane + 1);
+    return json_pack("{s:s, s:s, s:i, s:i}", "ph", phase, "name", name, "pid",
+                     (int)c->trace->lanes[lane].device_index + 1, "tid", (int)lane + 1);
 }
 
 static void put_meta(struct chrome *c, const char *name, uint32_t lane, const char *key, json_t *value)
@@ -129,72 +118,39 @@ static void put_lanes(struct chrome *c)
 {
     for (uint32_t i = 0; i < c->trace->header.n_lanes; i++) {
         const struct trace_lane *l = &c->trace->lanes[i];
-        int process = process_of(c->trace, i);
-        if (process == (int)i + 1) {
-            const struct trace_device *d = &c->trace->devices[l->device_index];
-            char *name = format_string("%s %s", d->id, d->name);
-            put_meta(c, "process_name", i, "name", json_string(name));
-            put_meta(c, "process_sort_index", i, "sort_index", json_integer(process));
-            free(name);
-        }
+        const struct trace_device *d = &c->trace->devices[l->device_index];
+        put_meta(c, "process_name", i, "name", json_sprintf("%s %s", d->id, d->name));
+        put_meta(c, "process_sort_index", i, "sort_index", json_integer(l->device_index));
         put_meta(c, "thread_name", i, "name", json_string(l->name));
         put_meta(c, "thread_sort_index", i, "sort_index", json_integer(i));
     }
 }
 
+/* NULL: there is none, and json_pack() leaves it out. */
+static json_t *above_0(double x) { return x > 0 ? json_real(x) : NULL; }
+
 static json_t *slice_arguments(const struct chrome *c, const struct slice *s)
 {
     const struct trace_record *r = &c->trace->records[s->record];
     const struct trace_task *k = &c->trace->tasks[r->task];
-    json_t *args = json_pack("{s:I, s:s}", "step", (json_int_t)r->step, "list", c->trace->header.list[k->list]);
-    if (k->layer >= 0)
-        json_object_set_new(args, "layer", json_integer(k->layer));
-    if (k->micro >= 0)
-        json_object_set_new(args, "micro", json_integer(k->micro));
-    if (k->flops > 0)
-        json_object_set_new(args, "flops", json_real(k->flops));
-    if (k->bytes > 0)
-        json_object_set_new(args, "bytes", json_integer((json_int_t)MIN(k->bytes, INT64_MAX)));
-    if (k->flops > 0 && r->end > r->start)
-        json_object_set_new(args, "GFLOP/s", json_real(k->flops / (double)(r->end - r->start)));
-    if (k->bytes > 0 && r->end > r->start)
-        json_object_set_new(args, "GB/s", json_real((double)k->bytes / (double)(r->end - r->start)));
-    if (r->queued && r->queued <= r->start)
-        json_object_set_new(args, "queued_us", json_real((double)(r->start - r->queued) / 1e3));
-    if (k->predicted_ns > 0)
-        json_object_set_new(args, "predicted_us", json_real(k->predicted_ns / 1e3));
-    if (r->flags & TRACE_APPROXIMATE)
-        json_object_set_new(args, "approximate", json_true());
-    return args;
+    double ns = (double)(r->end - r->start);
+    bool waited = r->queued && r->queued <= r->start;
+    return json_pack("{s:I, s:s, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step,
+                     "list", c->trace->header.list[k->list], "layer", k->layer >= 0 ? json_integer(k->layer) : NULL,
+                     "micro", k->micro >= 0 ? json_integer(k->micro) : NULL, "flops", above_0(k->flops), "bytes",
+                     k->bytes ? json_integer((json_int_t)MIN(k->bytes, INT64_MAX)) : NULL, "GFLOP/s",
+                     ns > 0 ? above_0(k->flops / ns) : NULL, "GB/s", ns > 0 ? above_0((double)k->bytes / ns) : NULL,
+                     "queued_us", waited ? json_real((double)(r->start - r->queued) / 1e3) : NULL, "predicted_us",
+                     above_0(k->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
 }
 
 static void put_slice(struct chrome *c, const struct slice *s)
 {
     const struct trace_task *k = &c->trace->tasks[c->trace->records[s->record].task];
     json_t *event = new_event(c, "X", k->name, k->lane);
-    json_object_set_new(event, "cat", json_string("task"));
-    json_object_set_new(event, "ts", json_real(microseconds(c, s->start)));
-    json_object_set_new(event, "dur", json_real((double)(s->end - s->start) / 1e3));
-    json_object_set_new(event, "args", slice_arguments(c, s));
+    json_object_update_new(event, json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, s->start),
+                                            "dur", (double)(s->end - s->start) / 1e3, "args", slice_arguments(c, s)));
     put_event(c, event);
-}
-
-static int by_slice_start(const void *a, const void *b)
-{
-    return COMPARE(((const struct slice *)a)->start, ((const struct slice *)b)->start);
-}
-
-static void put_slices(struct chrome *c)
-{
-    struct slice *order = allocate(c->trace->n_records, sizeof *order);
-    size_t n = 0;
-    for (size_t i = 0; i < c->trace->n_records; i++)
-        if (c->slices[i].shown)
-            order[n++] = c->slices[i];
-    qsort(order, n, sizeof *order, by_slice_start);
-    for (size_t i = 0; i < n; i++)
-        put_slice(c, &order[i]);
-    free(order);
 }
 
 /* ---- arrows ---------------------------------------------------------------------------------------------------- */
@@ -202,11 +158,8 @@ static void put_slices(struct chrome *c)
 static void put_flow_end(struct chrome *c, const char *phase, const char *name, uint32_t lane, uint64_t at)
 {
     json_t *event = new_event(c, phase, name, lane);
-    json_object_set_new(event, "cat", json_string("edge"));
-    json_object_set_new(event, "id", json_integer((json_int_t)c->n_flows));
-    json_object_set_new(event, "ts", json_real(microseconds(c, at)));
-    if (phase[0] == 'f')
-        json_object_set_new(event, "bp", json_string("e"));
+    json_object_update_new(event, json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts",
+                                            microseconds(c, at), "bp", phase[0] == 'f' ? "e" : NULL));
     put_event(c, event);
 }
 
@@ -257,7 +210,9 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
                            (json_int_t)MIN(t->n_lost, INT64_MAX)));
     put(&c, ",\"traceEvents\":[");
     put_lanes(&c);
-    put_slices(&c);
+    for (size_t i = 0; i < t->n_records; i++)
+        if (c.slices[i].shown)
+            put_slice(&c, &c.slices[i]);
     put_arrows(&c);
     put(&c, "\n]}\n");
     close_chrome(&c);

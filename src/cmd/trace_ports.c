@@ -7,8 +7,6 @@
 #include "trace_cmd.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct port {       /* lanes of one kind of one device */
     uint64_t lanes; /* bit set: the first 64 */

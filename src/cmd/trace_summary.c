@@ -3,21 +3,14 @@
 #include "trace_cmd.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* Tasks of one name, over the counted steps. */
+/* Tasks of one name, over the counted steps or on the critical path; or there a way of waiting. */
 struct row {
     const char *name;
-    size_t n;
-    double median_ns, total_ns, flops, bytes;
-};
-/* Part of the critical path: the tasks of one name, or a way of waiting. */
-struct part {
-    const char *name;
     bool waiting;
-    size_t n;
-    double ns;
+    double *ns; /* of each: not of the path */
+    size_t n, cap;
+    double median_ns, total_ns, flops, bytes;
 };
 struct summary {
     const char *path;
@@ -25,8 +18,7 @@ struct summary {
     struct trace_steps steps;
     double window_ns; /* per step */
     struct trace_use *use;
-    struct row *rows; /* longest total first */
-    struct part *parts;
+    struct row *rows, *parts; /* of all; of the critical path.  Longest total first */
     size_t n_rows, n_parts, n_approximate;
     double busy_ns; /* of all rows */
     struct trace_path critical;
@@ -39,10 +31,7 @@ struct named_task {
     uint32_t task;
 };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct named_task *)a)->name, ((const struct named_task *)b)->name);
-}
+ORDER(by_name, struct named_task, strcmp(a->name, b->name))
 
 /* For each task a number that it shares with the tasks of the same name; *n of them. */
 static uint32_t *number_names(const struct trace *t, size_t *n)
@@ -62,77 +51,41 @@ static uint32_t *number_names(const struct trace *t, size_t *n)
     return number;
 }
 
-struct sample {
-    uint32_t name;
-    uint32_t task;
-    double ns;
-};
+/* Names of which nothing counts come last. */
+ORDER(longest_row, struct row, BY(b->total_ns, a->total_ns, COMPARE(b->n, a->n)))
 
-static int by_name_and_time(const void *left, const void *right)
+static void add_to_row(struct row *row, const struct trace_task *task, double ns)
 {
-    const struct sample *a = left, *b = right;
-    return a->name != b->name ? COMPARE(a->name, b->name) : COMPARE(a->ns, b->ns);
-}
-
-static int longest_row(const void *a, const void *b)
-{
-    return COMPARE(((const struct row *)b)->total_ns, ((const struct row *)a)->total_ns);
-}
-
-static struct sample *collect_samples(const struct summary *m, const uint32_t *number, size_t *n)
-{
-    const struct trace *t = m->trace;
-    struct sample *samples = allocate(t->n_records, sizeof *samples);
-    *n = 0;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        if (trace_counts(t, &m->steps, i))
-            samples[(*n)++] = (struct sample){number[r->task], r->task, (double)(r->end - r->start)};
-    }
-    qsort(samples, *n, sizeof *samples, by_name_and_time);
-    return samples;
-}
-
-/* The row of samples[0..n), which are of one name and in order of time. */
-static struct row make_row(const struct trace *t, const struct sample *samples, size_t n)
-{
-    struct row row = {.name = t->tasks[samples->task].name, .n = n};
-    row.median_ns = (samples[(n - 1) / 2].ns + samples[n / 2].ns) / 2;
-    for (size_t i = 0; i < n; i++) {
-        row.total_ns += samples[i].ns;
-        row.flops += t->tasks[samples[i].task].flops;
-        row.bytes += (double)t->tasks[samples[i].task].bytes;
-    }
-    return row;
+    row->name = task->name;
+    *APPEND(row->ns, row->n, row->cap) = ns;
+    row->total_ns += ns;
+    row->flops += task->flops;
+    row->bytes += (double)task->bytes;
 }
 
 static void measure_tasks(struct summary *m, const uint32_t *number, size_t n_names)
 {
-    size_t n;
-    struct sample *samples = collect_samples(m, number, &n);
+    const struct trace *t = m->trace;
     m->rows = allocate(n_names, sizeof *m->rows);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i; end < n && samples[end].name == samples[i].name; end++)
-            ;
-        m->rows[m->n_rows++] = make_row(m->trace, &samples[i], end - i);
-        m->busy_ns += m->rows[m->n_rows - 1].total_ns;
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        if (trace_counts(t, &m->steps, i))
+            add_to_row(&m->rows[number[r->task]], &t->tasks[r->task], (double)(r->end - r->start));
     }
-    qsort(m->rows, m->n_rows, sizeof *m->rows, longest_row);
-    free(samples);
+    qsort(m->rows, n_names, sizeof *m->rows, longest_row);
+    while (m->n_rows < n_names && m->rows[m->n_rows].n > 0)
+        m->busy_ns += m->rows[m->n_rows++].total_ns;
+    for (size_t i = 0; i < m->n_rows; i++)
+        m->rows[i].median_ns = trace_median(m->rows[i].ns, m->rows[i].n);
 }
 
 /* ---- critical path by name ------------------------------------------------------------------------------------- */
 
-static int longest_part(const void *a, const void *b)
-{
-    return COMPARE(((const struct part *)b)->ns, ((const struct part *)a)->ns);
-}
-
-static void add_part(struct part *p, const char *name, uint64_t from, uint64_t to)
+static void add_part(struct row *p, const char *name, uint64_t from, uint64_t to)
 {
     p->name = name;
     p->n += to > from;
-    p->ns += to > from ? (double)(to - from) : 0;
+    p->total_ns += to > from ? (double)(to - from) : 0;
 }
 
 static void measure_path(struct summary *m, const uint32_t *number, size_t n_names)
@@ -149,8 +102,8 @@ static void measure_path(struct summary *m, const uint32_t *number, size_t n_nam
         add_part(&m->parts[n_names + 1], "(queued, not started)", queued, hop->from);
     }
     m->parts[n_names].waiting = m->parts[n_names + 1].waiting = true;
-    qsort(m->parts, n_names + 2, sizeof *m->parts, longest_part);
-    while (m->n_parts < n_names + 2 && m->parts[m->n_parts].ns > 0)
+    qsort(m->parts, n_names + 2, sizeof *m->parts, longest_row);
+    while (m->n_parts < n_names + 2 && m->parts[m->n_parts].n > 0)
         m->n_parts++;
 }
 
@@ -178,6 +131,8 @@ static void free_summary(struct summary *m)
 {
     trace_free(m->trace);
     free(m->use);
+    for (size_t i = 0; i < m->n_rows; i++)
+        free(m->rows[i].ns);
     free(m->rows);
     free(m->parts);
     free(m->critical.hops);
@@ -246,9 +201,9 @@ static struct table *path_table(const struct summary *m)
                                             {"share", "share", CELL_SHARE, 6, 0}};
     struct table *t = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < m->n_parts; i++) {
-        const struct part *p = &m->parts[i];
-        ROW(t, text_cell(p->name), number_cell((double)p->n), number_cell(p->ns / 1e6),
-            number_cell(ratio(p->ns, path_ns(m))));
+        const struct row *p = &m->parts[i];
+        ROW(t, text_cell(p->name), number_cell((double)p->n), number_cell(p->total_ns / 1e6),
+            number_cell(ratio(p->total_ns, path_ns(m))));
     }
     return t;
 }
@@ -317,7 +272,7 @@ static void print_path(const struct summary *m, const struct table *t)
         if (i < TOP || m->parts[i].waiting)
             print_rows(stdout, t, i, i + 1);
         else
-            others += m->parts[i].n, ns += m->parts[i].ns;
+            others += m->parts[i].n, ns += m->parts[i].total_ns;
     if (others)
         printf("%zu hops of other tasks, %.3f ms\n", others, ns / 1e6);
 }
@@ -363,10 +318,8 @@ void trace_summary(const char *path, const char *list, size_t top, bool json)
     if (!json && m.steps.counted) {
         print_lanes(&m, lanes);
         print_tasks(&m, tasks, top);
-        if (ports->n) {
-            print_heading(stdout, ports);
-            print_rows(stdout, ports, 0, ports->n);
-        }
+        if (ports->n)
+            print_table(stdout, ports);
         print_path(&m, parts);
     }
     free_table(lanes), free_table(tasks), free_table(parts), free_table(ports);

@@ -1,14 +1,10 @@
-/* train.c - yard train */
+/* train.c - yard train: settings become a trainer, the trainer gets its weights, and the loop runs it.
+ *
+ * Before that a trial measures what a plan has to know and no file says; behind it the settings that were left open are
+ * what came of them.  All else is train/'s.
+ */
 #include "../train/train.h"
 #include "cmd.h"
-
-#include <stdlib.h>
-
-static void refuse_words(char **words, int n)
-{
-    if (n)
-        fail(EXIT_USAGE, "'%s' is not an option: options start with --; see `yard train --help`", words[0]);
-}
 
 /* What was left open is settled now, for the log's record. */
 static void resolve(struct settings *s, const struct trainer *t)
@@ -23,10 +19,7 @@ static void resolve(struct settings *s, const struct trainer *t)
 
 int cmd_train(int argc, char **argv)
 {
-    char **words;
-    int n_words;
-    struct settings *s = parse_settings(CMD_TRAIN, argc, argv, &words, &n_words);
-    refuse_words(words, n_words);
+    struct settings *s = parse_settings(CMD_TRAIN, argc, argv);
     s->time_tasks = true; /* for the ends of steps */
     run_trial_for(s);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
@@ -42,6 +35,5 @@ int cmd_train(int argc, char **argv)
     if (s->costs)
         free_costs(s->costs);
     close_source(&s->source);
-    free(words);
     return code;
 }

@@ -6,36 +6,32 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 static struct {
-    bool json, help;
+    bool json;
     const char *png, *size, *script, *log;
     int64_t step, scale, frames;
 } given;
 
-static struct option options[] = {
-    {"step", 0, OPT_INT, &given.step, "N", 1, UINT32_MAX, "What", "look at this step first (default: all of the trace)",
-     1, false},
-    {"script", 0, OPT_TEXT, &given.script, "KEYS", 0, 0, "What",
-     "press these keys first, with spaces between; further words: /name searches, "
-     "click:X,Y, move:X,Y, wheel:N, drag:X,Y,X,Y, measure:X,Y,X,Y",
-     1, false},
-    {"log", 0, OPT_INPUT, &given.log, "FILE", 0, 0, "What", "draw the loss from this log of the run", 1, false},
-    {"size", 0, OPT_TEXT, &given.size, "WxH", 0, 0, "What", "pixels of the window or picture", 1, false},
-    {"scale", 0, OPT_INT, &given.scale, "N", 1, 4, "What",
-     "pixels per dot of the letters (default: what the screen suggests)", 1, false},
-    {"png", 0, OPT_OUTPUT, &given.png, "OUT", 0, 0, "Output",
-     "write a picture instead of opening a window; needs no display", 1, false},
-    {"json", 0, OPT_FLAG, &given.json, NULL, 0, 0, "Output",
-     "what is seen and selected, as one JSON object on stdout, without a window", 1, false},
-    {"frames", 0, OPT_INT, &given.frames, "N", 1, 100000, "Output",
-     "draw so many pictures while panning and zooming, without a window; prints the time of one", 1, false},
-    {"help", 'h', OPT_FLAG, &given.help, NULL, 0, 0, "Output", "print this", 1, false},
+static const struct option options[] = {
+    {"step", 0, OPT_INT, &given.step, NULL, "N", 1, UINT32_MAX, "What", 1,
+     "look at this step first (default: all of the trace)"},
+    {"script", 0, OPT_TEXT, &given.script, NULL, "KEYS", 0, 0, "What", 1,
+     "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "
+     "drag:X,Y,X,Y, measure:X,Y,X,Y"},
+    {"log", 0, OPT_INPUT, &given.log, NULL, "FILE", 0, 0, "What", 1, "draw the loss from this log of the run"},
+    {"size", 0, OPT_TEXT, &given.size, "1280x720", "WxH", 0, 0, "What", 1, "pixels of the window or picture"},
+    {"scale", 0, OPT_INT, &given.scale, NULL, "N", 1, 4, "What", 1,
+     "pixels per dot of the letters (default: what the screen suggests)"},
+    {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1,
+     "write a picture instead of opening a window; needs no display"},
+    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", 1,
+     "what is seen and selected, as one JSON object on stdout, without a window"},
+    {"frames", 0, OPT_INT, &given.frames, NULL, "N", 1, 100000, "Output", 1,
+     "draw so many pictures while panning and zooming, without a window; prints the time of one"},
 };
-static struct option_table table = {options, COUNT(options)};
+static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static void print_help(void)
 {
@@ -235,11 +231,10 @@ int cmd_view(int argc, char **argv)
     char **files;
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
-    memset(&given, 0, sizeof given);
-    given.size = "1280x720";
+    reset_options(&table);
+    if (wants_help(argc, argv))
+        return print_help(), EXIT_OK;
     parse_options(&table, 1, "view", argc, argv, &files, &n);
-    if (given.help)
-        return print_help(), free(files), EXIT_OK;
     if (n < 1 || n > MAX_TRACKS)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
     claim_files(files, n);

@@ -2,9 +2,6 @@
 #include "words.h"
 #include "../file/file.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void print_overview(const struct words *w)
 {
     size_t width = 0;
@@ -35,19 +32,19 @@ static int run_with(const struct words *w, const struct word *word, char **paths
 
 static int run_word(const struct words *w, const struct word *word, int argc, char **argv)
 {
-    char **paths, *name = format_string("%s %s", w->command, word->name);
-    int n, code = EXIT_OK;
-    for (size_t i = 0; i < w->table->n; i++)
-        w->table->options[i].given = false;
-    w->reset();
-    parse_options(w->table, word->bit, name, argc, argv, &paths, &n);
-    if (*w->help)
+    char **paths;
+    int n;
+    reset_options(w->table);
+    if (wants_help(argc, argv)) {
         print_word(w, word);
-    else if (n != word->n)
+        return EXIT_OK;
+    }
+    char *name = format_string("%s %s", w->command, word->name);
+    parse_options(w->table, word->bit, name, argc, argv, &paths, &n);
+    if (n != word->n)
         fail(EXIT_USAGE, "yard %s takes %s, %d %s%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
              word->n, w->thing, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    else
-        code = run_with(w, word, paths);
+    int code = run_with(w, word, paths);
     free(paths);
     free(name);
     return code;

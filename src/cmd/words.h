@@ -19,8 +19,6 @@ struct words {
     const struct word *word;
     size_t n;
     struct option_table *table;
-    const bool *help;    /* the flag of its option */
-    void (*reset)(void); /* all that its options set, to what holds without them */
 };
 /* Runs the word that comes first among the arguments; returns the exit code. */
 int run_words(const struct words *w, int argc, char **argv);

@@ -9,7 +9,6 @@
 #include "../base/embedded.h"
 #include "../file/file.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- finding the source ---------------------------------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include "device.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};

@@ -1,7 +1,6 @@
 /* memory.c - slabs: what is asked of OpenCL, with a guard behind each that shows writes past the end. */
 #include "device.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
 enum { GUARD_BYTE = 0xA5 };

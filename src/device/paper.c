@@ -4,8 +4,6 @@
  */
 #include "device.h"
 
-#include <stdlib.h>
-
 struct machine *new_machine(int n_devices)
 {
     struct machine *m = allocate(1, sizeof *m);

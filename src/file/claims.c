@@ -6,7 +6,6 @@
 #include "file.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -10,8 +10,6 @@
  */
 #include "file.h"
 
-#include <stdlib.h>
-
 enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, PARAMETERS = 16 };
 enum { LLAMA3_TOKENS_MAGIC = 20240801, EVAL_MAGIC = 20240522, TOKENIZER_MAGIC = 20240328 };
 

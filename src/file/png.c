@@ -1,7 +1,6 @@
 /* png.c - a picture as a PNG file: 8 bits per channel, no alpha, each row unfiltered, compressed by zlib. */
 #include "file.h"
 
-#include <stdlib.h>
 #include <zlib.h>
 
 static void put_number(unsigned char *to, uint32_t n)

@@ -11,8 +11,6 @@
  */
 #include "file.h"
 
-#include <stdlib.h>
-
 enum { MAX_HEADER = 100000000, MAX_NAME = 4096, MAX_DEPTH = 3, DATA_ALIGNMENT = 4096, WINDOW = 1 << 18 };
 
 static const struct {
@@ -202,17 +200,10 @@ static void read_metadata(struct safetensors *st, json_t *metadata)
     st->metadata = json_incref(metadata);
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const struct st_tensor *x = a, *y = b;
-    int order = COMPARE(x->offset, y->offset);
-    return order ? order : COMPARE(x->bytes, y->bytes); /* empty ones first: they end where the next begins */
-}
+/* Empty ones first: they end where the next begins. */
+ORDER(by_offset, struct st_tensor, BY(a->offset, b->offset, COMPARE(a->bytes, b->bytes)))
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp((*(struct st_tensor *const *)a)->name, (*(struct st_tensor *const *)b)->name);
-}
+ORDER_POINTERS(by_name, struct st_tensor, strcmp(a->name, b->name))
 
 /* A file may hold a hundred thousand of them. */
 static void index_names(struct safetensors *st)

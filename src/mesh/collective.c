@@ -9,8 +9,6 @@
 
 #include "../../cl/shared.h" /* defines: BLOCK */
 
-#include <stdlib.h>
-
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where slices may begin */
 
 static bool is_direct(const struct tensor *to, const struct tensor *from)

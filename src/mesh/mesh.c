@@ -4,7 +4,6 @@
 #include "../../cl/shared.h" /* defines: NORM_BLOCK */
 
 #include <math.h>
-#include <stdlib.h>
 
 const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_layer = (int[]){0, 1}};
 

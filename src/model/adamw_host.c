@@ -7,7 +7,6 @@
 #include "model.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #if defined __x86_64__ && defined __gnu_linux__ && defined __GNUC__ && !defined __clang__ &&                           \
     !defined __SANITIZE_ADDRESS__

@@ -5,8 +5,6 @@
  */
 #include "model.h"
 
-#include <stdlib.h>
-
 /* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {

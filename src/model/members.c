@@ -11,8 +11,6 @@
  */
 #include "model.h"
 
-#include <stdlib.h>
-
 typedef void collective(struct step *s, const char *name, struct tensor *const *x, int n);
 struct meeting {
     struct tensor *x; /* what the member brings: a tensor, or a product in sections */

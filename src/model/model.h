@@ -305,7 +305,7 @@ struct tensor *gpt_head(struct build *b, struct tensor *hidden); /* (n, C): logi
 
 /* ---- pipeline.c: the order of micro-batches -------------------------------------------------------------------- */
 
-enum pipeline { PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED };
+enum pipeline { PIPELINE_1F1B, PIPELINE_GPIPE, PIPELINE_INTERLEAVED };
 struct turn { /* what a stage does next */
     bool backward;
     int stage, micro;

@@ -18,8 +18,6 @@
  */
 #include "model.h"
 
-#include <stdlib.h>
-
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 static struct replica *norm_replica(const struct build *b) { return &b->model->replica[b->model->norm_rank]; }
 

@@ -3,8 +3,6 @@
  */
 #include "model.h"
 
-#include <stdlib.h>
-
 enum size { NONE, V, T, C, C3, C4 };
 struct row {
     const char *name, *llmc;

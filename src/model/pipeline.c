@@ -15,8 +15,6 @@
  */
 #include "model.h"
 
-#include <stdlib.h>
-
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
 /* The nth forward (or backward) of device p.  With chunks: pp micro-batches pass the first chunk, the same ones the

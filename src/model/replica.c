@@ -8,8 +8,6 @@
  */
 #include "model.h"
 
-#include <stdlib.h>
-
 int first_unit(const struct model *m, int stage)
 {
     return stage == 0 ? 0 : stage == n_stages(m->mesh) ? m->params->n_units : 1 + m->mesh->first_layer[stage];

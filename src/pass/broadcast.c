@@ -20,7 +20,6 @@
 #include "pass.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { LEAST_SLICE = 512, SOURCE = -1 };
 struct hop { /* a copy of the list */
@@ -319,17 +318,12 @@ static void send_parcel(const struct broadcast *b, struct edit *e, const struct 
         drop(e, p->hops[h].copy);
 }
 
-static int by_first_use(const void *a, const void *b)
-{
-    const struct parcel *x = a, *y = b;
-    return x->first_use != y->first_use ? COMPARE(x->first_use, y->first_use) : COMPARE(x->at, y->at);
-}
+ORDER(by_first_use, struct parcel, BY(a->first_use, b->first_use, COMPARE(a->at, b->at)))
 
 /* A parcel goes behind those that are needed sooner, as far as the list allows. */
 static void sort_parcels(struct broadcast *b, struct edit *e)
 {
-    if (b->n_parcels)
-        qsort(b->parcels, b->n_parcels, sizeof *b->parcels, by_first_use);
+    SORT(b->parcels, b->n_parcels, by_first_use);
     for (size_t i = 1; i < b->n_parcels; i++) {
         struct parcel *sooner = &b->parcels[i - 1], *p = &b->parcels[i];
         char *why_not = NULL;
@@ -427,17 +421,16 @@ static char *describe(const struct broadcast *b, const struct periods *p)
     int slices = 0, senders = b->queues - first_sender(b);
     for (size_t i = 0; i < b->n_shards; i++)
         slices += b->shards[i].slices;
-    char *what =
+    char *text =
         format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s", slices, b->n_shards,
                       b->wishes->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
                       b->wishes->main_sends ? "with" : "beside", p->staged ? "through the host" : "directly",
                       b->by_use ? ", in the order of the next forward" : "");
-    if (isnan(p->sliced))
-        return what;
-    char *bound = isnan(p->bound) ? copy_string("") : format_string("; the fullest link: %.3f ms", 1e3 * p->bound);
-    char *all = format_string("%s; one queue: a step of %.3f ms%s", what, 1e3 * p->one_queue, bound);
-    free(what), free(bound);
-    return all;
+    if (!isnan(p->sliced))
+        append_text(&text, "; one queue: a step of %.3f ms", 1e3 * p->one_queue);
+    if (!isnan(p->sliced) && !isnan(p->bound))
+        append_text(&text, "; the fullest link: %.3f ms", 1e3 * p->bound);
+    return text;
 }
 
 bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)

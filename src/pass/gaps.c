@@ -1,9 +1,6 @@
 /* gaps.c - the survey of a list: its gaps, and how long copies take (see gaps.h). */
 #include "gaps.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- uses and gaps ----------------------------------------------------------------------------------------------- */
 
 struct uses *find_uses(struct task *const *task, int n, size_t tensors)

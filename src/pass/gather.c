@@ -16,8 +16,6 @@
 #include "../mesh/mesh.h"
 #include "pass.h"
 
-#include <stdlib.h>
-
 enum { GATHER_LANES = 3 }; /* lanes of their own: what pipelines and gradients send waits for other things */
 
 struct window {

@@ -19,8 +19,6 @@
 #include "pass.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MOST_TRIED = 1 << 17 /* tasks in all choices together that are tried without a choice */ };

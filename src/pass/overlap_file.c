@@ -10,9 +10,6 @@
 #include "../file/file.h"
 #include "../step/words.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *const cpu_order_name[CPU_ORDERS] = {"release", "need", "forward"};
 
 void write_plan(const char *path, const struct timing *t, const bool *on_cpu, enum cpu_order order)

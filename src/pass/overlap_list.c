@@ -2,8 +2,6 @@
 #include "overlap.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,6 @@
 #include "pass.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const struct pass passes[] = {
     {"overlap", wants_overlap, run_overlap, {"--overlap all-cpu"}},
@@ -29,12 +27,9 @@ const struct pass *find_pass(const char *name)
 
 char *pass_names(void)
 {
-    char *names = copy_string(passes[0].name);
-    for (size_t i = 1; i < n_passes; i++) {
-        char *more = format_string("%s, %s", names, passes[i].name);
-        free(names);
-        names = more;
-    }
+    char *names = NULL;
+    for (size_t i = 0; i < n_passes; i++)
+        append_text(&names, "%s%s", i ? ", " : "", passes[i].name);
     return names;
 }
 
@@ -67,15 +62,12 @@ static char *describe_gain(const struct machine *m, const struct forecast *befor
 {
     char most[32], instead[32];
     const struct device *d = fullest(m, before);
-    char *memory =
+    char *text =
         format_string("%s holds at most %s instead of %s", d->id, format_bytes(most, (double)after->high[d->index]),
                       format_bytes(instead, (double)before->high[d->index]));
-    if (isnan(before->period) || isnan(after->period))
-        return memory;
-    char *both =
-        format_string("%s, a step takes %.3f ms instead of %.3f ms", memory, 1e3 * after->period, 1e3 * before->period);
-    free(memory);
-    return both;
+    if (!isnan(before->period) && !isnan(after->period))
+        append_text(&text, ", a step takes %.3f ms instead of %.3f ms", 1e3 * after->period, 1e3 * before->period);
+    return text;
 }
 
 /* now: what the list is forecast to do, before the pass and then behind it. */

@@ -34,7 +34,7 @@ struct broadcast_wishes {
     uint64_t seed;
     bool main_sends; /* the main queue too, instead of only computing */
 };
-enum recompute { RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_AUTO };
+enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
 struct snapshot_wishes {
@@ -61,12 +61,14 @@ struct pass_report {
     json_t *fields; /* what else `plan --json` shows of it; NULL: nothing */
     char *gain;     /* what it comes to, for people; NULL: not known */
 };
+typedef bool pass_wanted(const struct wishes *w);
+/* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  Costs are NULL
+ * where no hardware is described or measured; the tasks of a step file have their own. */
+typedef bool pass_run(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
 struct pass {
     const char *name; /* --after NAME */
-    bool (*wanted)(const struct wishes *w);
-    /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  Costs are
-     * NULL where no hardware is described or measured; the tasks of a step file have their own. */
-    bool (*run)(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+    pass_wanted *wanted;
+    pass_run *run;
     const char *turned_on[3]; /* by these options, each on its own: for the test of all combinations */
 };
 extern const struct pass passes[]; /* in the order of application */
@@ -86,19 +88,8 @@ json_t *milliseconds(double seconds);                              /* null where
  * copies there wait for no others and hold none up; the last one where the link allows no more. */
 struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
 
-bool wants_overlap(const struct wishes *w);
-bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
-bool wants_broadcast(const struct wishes *w);
-bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
-bool wants_snapshot(const struct wishes *w);
-bool run_snapshot(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
-bool wants_recompute(const struct wishes *w);
-bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
-bool wants_gather(const struct wishes *w);
-bool run_gather(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
-bool run_recompute_auto(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
-bool wants_swap(const struct wishes *w);
-bool run_swap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
+pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_recompute_auto, run_gather, run_swap;
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each
  * use. It only reads it. */
 void fetch_state(struct step *s);

@@ -23,8 +23,6 @@
 #include "pass.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct outcome { /* of one iteration */
     bool stored;
@@ -251,37 +249,29 @@ static void report_outcomes(const struct storing *v, json_t *commits, json_t *dr
     }
 }
 
-/* What is dropped, and what would spare it. */
-static char *describe_dropped(const struct storing *v, size_t dropped)
-{
-    char *what = format_string("%zu of %d iterations dropped", dropped, v->wishes->iterations / v->wishes->every);
-    int every = dropped && v->wishes->slots > 1 ? find_every(v) : 0;
-    char *all = !dropped             ? copy_string(what)
-                : !every             ? format_string("%s: the newest commit holds the only slot", what)
-                : every > MOST_EVERY ? format_string("%s, some even with --snapshot-every %d", what, MOST_EVERY)
-                                     : format_string("%s, none with --snapshot-every %d", what, every);
-    free(what);
-    return all;
-}
-
 static char *describe(const struct storing *v, size_t dropped)
 {
     char bytes[32];
-    char *what = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, v->bytes),
+    char *text = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, v->bytes),
                                v->updates, v->wishes->slots, v->wishes->file);
     if (!v->outcomes)
-        return what;
+        return text;
     struct outcome first = outcome_at(v, v->wishes->every);
-    bool known = v->disk > 0 && (!v->costs || v->step->pool->machine->host->disk);
-    char *disk = known
-                     ? format_string("the disk needs %.3f ms for them", 1e3 * v->disk)
-                     : copy_string("how fast the disk is nobody said (link disk), and it counts as if it took no time");
-    char *lost = describe_dropped(v, dropped);
-    char *all =
-        format_string("%s; %s; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on; %s",
-                      what, disk, v->wishes->every, 1e3 * first.written, 1e3 * first.durable, lost);
-    free(what), free(disk), free(lost);
-    return all;
+    int spared = dropped && v->wishes->slots > 1 ? find_every(v) : 0;
+    if (v->disk > 0 && (!v->costs || v->step->pool->machine->host->disk))
+        append_text(&text, "; the disk needs %.3f ms for them", 1e3 * v->disk);
+    else
+        append_text(&text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
+    append_text(&text, "; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on",
+                v->wishes->every, 1e3 * first.written, 1e3 * first.durable);
+    append_text(&text, "; %zu of %d iterations dropped", dropped, v->wishes->iterations / v->wishes->every);
+    if (dropped && !spared)
+        append_text(&text, ": the newest commit holds the only slot");
+    if (spared > MOST_EVERY)
+        append_text(&text, ", some even with --snapshot-every %d", MOST_EVERY);
+    else if (spared)
+        append_text(&text, ", none with --snapshot-every %d", spared);
+    return text;
 }
 
 bool run_snapshot(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)

@@ -14,8 +14,6 @@
 #include "gaps.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 bool wants_swap(const struct wishes *w) { return w->swap != SWAP_OFF; }
 

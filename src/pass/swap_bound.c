@@ -8,8 +8,6 @@
 #include "gaps.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the bound --------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,6 @@
 #include "gaps.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- making again ------------------------------------------------------------------------------------------------ */
 

@@ -3,8 +3,6 @@
 #include "gaps.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct leaver {
     const struct gap *gap;

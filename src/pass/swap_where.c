@@ -9,7 +9,6 @@
 #include "gaps.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct ground { /* one device */
     const struct survey *v;

@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
 
@@ -357,27 +355,20 @@ double seconds_alone(const struct costs *c, const struct task *t)
 
 /* ---- what if --------------------------------------------------------------------------------------------------- */
 
-static void set_budgets(struct machine *m, size_t bytes)
-{
-    for (int i = 0; i < m->n_devices; i++)
-        m->device[i].budget = bytes;
-}
-
 static bool apply_word(struct costs *c, struct machine *m, const char *word)
 {
     double factor;
     int used = 0;
     size_t bytes;
-    if (strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0) {
-        set_budgets(m, bytes);
-        return true;
-    }
+    bool memory = strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0;
+    for (int i = 0; memory && i < m->n_devices; i++)
+        m->device[i].budget = bytes;
     double *scale = strncmp(word, "link=", 5) == 0     ? &c->scale_link
                     : strncmp(word, "cpu=", 4) == 0    ? &c->scale_cpu
                     : strncmp(word, "device=", 7) == 0 ? &c->scale_device
                                                        : NULL;
     if (!scale)
-        return false;
+        return memory;
     const char *number = strchr(word, '=') + 1;
     if (sscanf(number, "%lf%n", &factor, &used) != 1 || (number[used] && strcmp(number + used, "x") != 0))
         return false;

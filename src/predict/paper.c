@@ -1,8 +1,6 @@
 /* paper.c - a machine as a hardware description has it, without OpenCL: for plans of machines that are not here. */
 #include "predict.h"
 
-#include <stdlib.h>
-
 enum { MOST_PAPER_DEVICES = 1024 };
 
 /* Devices that stand together share a link in each direction. */

@@ -49,7 +49,7 @@ struct costs {
     char *name;                                  /* of hardware */
     int64_t devices, link_share;                 /* how many; devices that share a link to the host */
     double flops, efficiency, bandwidth, launch; /* FLOP/s, share that products reach, bytes/s, s per task */
-    double host_flops, host_bandwidth, host_launch;
+    double host_bandwidth, host_launch;
     size_t memory, host_memory;
     struct lane_speed link[LANE_KINDS];
     struct task_cost *tasks;
@@ -105,6 +105,14 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c); /
 /* The same with given durations (seconds, per task) and no shared links. */
 struct simulation *simulate_durations(const struct step *s, const double *seconds);
 void free_simulation(struct simulation *sim);
+struct total {                /* seconds by the name of a task */
+    const char *name, *other; /* other: the blocker, for waits; else "" */
+    int lane;
+    double seconds, flops;
+    size_t count;
+};
+void add_total(struct total *totals, size_t *n, struct total t); /* there is room for one more */
+void sort_totals(struct total *totals, size_t n);                /* longest first */
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps as a trace, like a real one. */

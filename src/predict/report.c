@@ -2,33 +2,22 @@
 #include "../base/table.h"
 #include "predict.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { TOP = 12 };
 
-struct total {                /* seconds by the name of a task */
-    const char *name, *other; /* other: the blocker, for waits */
-    int lane;
-    double seconds;
-    size_t count;
-};
+ORDER(longest_first, struct total, COMPARE(b->seconds, a->seconds))
 
-static int longest_first(const void *a, const void *b)
-{
-    const struct total *x = a, *y = b;
-    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
-}
+void sort_totals(struct total *totals, size_t n) { SORT(totals, n, longest_first); }
 
-static void add_total(struct total *totals, size_t *n, struct total t)
+void add_total(struct total *totals, size_t *n, struct total t)
 {
     size_t i = 0;
     while (i < *n &&
            !(totals[i].lane == t.lane && strcmp(totals[i].name, t.name) == 0 && strcmp(totals[i].other, t.other) == 0))
         i++;
     if (i == *n)
-        totals[(*n)++] = (struct total){t.name, t.other, t.lane, 0, 0};
+        totals[(*n)++] = (struct total){.name = t.name, .other = t.other, .lane = t.lane};
     totals[i].seconds += t.seconds;
+    totals[i].flops += t.flops;
     totals[i].count++;
 }
 
@@ -62,11 +51,12 @@ static size_t critical_path(const struct simulation *sim, struct total *totals)
         const struct moment *m = &sim->moments[node];
         double from = MAX(m->start, stop);
         add_total(totals, &n,
-                  (struct total){task_of(sim, node)->name, "", task_of(sim, node)->lane->index,
-                                 (m->end - from) / sim->pattern, 0});
+                  (struct total){.name = task_of(sim, node)->name,
+                                 .other = "",
+                                 .lane = task_of(sim, node)->lane->index,
+                                 .seconds = (m->end - from) / sim->pattern});
     }
-    if (n)
-        qsort(totals, n, sizeof *totals, longest_first);
+    sort_totals(totals, n);
     return n;
 }
 
@@ -88,13 +78,14 @@ static size_t find_waits(const struct simulation *sim, struct total *totals)
         double waited = m->start - lane_end[lane] - sim->gaps[node % sim->step->n]; /* (a gap is not waiting) */
         if (lane_end[lane] >= 0 && waited > 1e-9 && m->blocker >= 0)
             add_total(totals, &n,
-                      (struct total){task_of(sim, (int)node)->name, task_of(sim, m->blocker)->name, lane,
-                                     waited / sim->pattern, 0});
+                      (struct total){.name = task_of(sim, (int)node)->name,
+                                     .other = task_of(sim, m->blocker)->name,
+                                     .lane = lane,
+                                     .seconds = waited / sim->pattern});
         lane_end[lane] = m->end;
     }
     free(lane_end);
-    if (n)
-        qsort(totals, n, sizeof *totals, longest_first);
+    sort_totals(totals, n);
     return n;
 }
 
@@ -161,8 +152,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                    sim->pattern);
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
-    print_heading(out, lanes);
-    print_rows(out, lanes, 0, lanes->n);
+    print_table(out, lanes);
     for (int d = 0; d <= m->n_devices; d++)
         fprintf(out, "%s%-24s most bytes live at once %s, budget %s\n", d ? "" : "\n", m->device[d].id,
                 format_bytes(bytes, (double)sim->peak[d]), format_bytes(budget, (double)m->device[d].budget));

@@ -19,8 +19,6 @@
 #include "predict.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { LEAST_STEPS = 64, STORED_STEPS = 1024, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 

@@ -6,8 +6,6 @@
 #include "predict.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct spot { /* of a tensor: what place() sets */
     struct step *step;

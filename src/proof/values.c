@@ -11,9 +11,6 @@
 #include "../step/ranges.h"
 #include "proof.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { ITERATIONS = 3 };
 struct numbered { /* a task of one iteration or a run of its elements, copies left out; or what a tensor ends with */
     uint64_t identity, value;
@@ -35,23 +32,30 @@ static uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(&(uint64_t[2]){a
 /* What a persistent tensor holds before the first iteration, wherever it lies: the same as its replicas. */
 static uint64_t initial_value(const struct tensor *t) { return mix(UINT64_MAX, (uint64_t)t->root->alike->id); }
 
-static void define_untouched(struct segment *g, size_t n, const struct tensor *t)
+/* The segments of bytes [from, to) of the tensor, *n of them. */
+static struct segment *segments_of(struct space *spaces, const struct tensor *t, size_t from, size_t to, size_t *n)
 {
-    for (size_t i = 0; i < n; i++)
+    return cut_range(&spaces[t->root->id], t->offset + from, t->offset + to, n);
+}
+
+/* The same, to be read: what has never been written has its initial value. */
+static struct segment *read_segments(struct space *spaces, const struct tensor *t, size_t from, size_t to, size_t *n)
+{
+    struct segment *g = segments_of(spaces, t, from, to, n);
+    for (size_t i = 0; i < *n; i++)
         if (g[i].writer == NOBODY && !g[i].value) {
             g[i].value = initial_value(t);
             g[i].origin = -(int64_t)t->root->alike_begin;
         }
+    return g;
 }
 
 /* A number for the bytes that an access reads: runs of (value, part of it). */
 static uint64_t read_value(struct space *spaces, const struct tensor *t)
 {
-    size_t begin, end, n;
-    struct space *space = find_range(spaces, false, t, &begin, &end);
-    struct segment *g = cut_range(space, begin, end, &n);
+    size_t n;
+    struct segment *g = read_segments(spaces, t, 0, t->bytes, &n);
     uint64_t value = 0;
-    define_untouched(g, n, t);
     for (size_t i = 0; i < n;) {
         size_t k = i + 1;
         while (k < n && g[k].value == g[i].value && g[k].origin == g[i].origin)
@@ -65,127 +69,94 @@ static uint64_t read_value(struct space *spaces, const struct tensor *t)
 
 static bool is_written(struct space *spaces, const struct tensor *t, int iteration)
 {
-    size_t begin, end, n;
-    struct space *space = find_range(spaces, false, t, &begin, &end);
-    struct segment *g = cut_range(space, begin, end, &n);
+    size_t n;
+    struct segment *g = segments_of(spaces, t, 0, t->bytes, &n);
     for (size_t i = 0; i < n; i++)
         if (!t->root->persistent && g[i].writer != iteration)
             return false;
     return true;
 }
 
-static void write_value(struct space *spaces, const struct tensor *t, uint64_t value, int iteration)
+/* Bytes [from, to) of the tensor become a value that begins at `origin` in its space. */
+static void write_value(struct space *spaces, const struct tensor *t, size_t from, size_t to, uint64_t value,
+                        int64_t origin, int iteration)
 {
-    size_t begin, end, n;
-    struct space *space = find_range(spaces, false, t, &begin, &end);
-    struct segment *g = cut_range(space, begin, end, &n);
-    for (size_t i = 0; i < n; i++) {
-        g[i].value = value;
-        g[i].origin = (int64_t)begin;
-        g[i].writer = iteration;
-    }
+    size_t n;
+    struct segment *g = segments_of(spaces, t, from, to, &n);
+    for (size_t i = 0; i < n; i++)
+        g[i].value = value, g[i].origin = origin, g[i].writer = iteration;
 }
 
 /* The target gets the source's values, piece by piece. */
 static void copy_value(struct space *spaces, const struct tensor *to, const struct tensor *from, int iteration)
 {
-    size_t begin, end, n, to_begin, to_end, unused;
-    struct space *target = find_range(spaces, false, to, &to_begin, &to_end);
-    struct space *source = find_range(spaces, false, from, &begin, &end);
-    struct segment *g = cut_range(source, begin, end, &n);
-    define_untouched(g, n, from);
+    size_t n;
+    int64_t shift = (int64_t)to->offset - (int64_t)from->offset;
+    struct segment *g = read_segments(spaces, from, 0, from->bytes, &n);
     for (size_t i = 0; i < n; i++) {
-        int64_t shift = (int64_t)to_begin - (int64_t)begin;
-        size_t at = (size_t)((int64_t)g[i].begin + shift), stop = (size_t)((int64_t)g[i].end + shift);
-        uint64_t value = g[i].value;
-        int64_t origin = g[i].origin + shift;
-        struct segment *h = cut_range(target, at, stop, &unused);
-        for (size_t k = 0; k < unused; k++)
-            h[k].value = value, h[k].origin = origin, h[k].writer = iteration;
-        g = cut_range(source, begin, end, &n); /* (target and source may be one space) */
+        write_value(spaces, to, g[i].begin - from->offset, g[i].end - from->offset, g[i].value, g[i].origin + shift,
+                    iteration);
+        g = segments_of(spaces, from, 0, from->bytes, &n); /* (target and source may be one space) */
     }
 }
 
-/* ---- elementwise tasks ----------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
 static bool by_element(const struct task *t, const struct access *a)
 {
-    return a->tensor->bytes == t->access[0].tensor->bytes;
+    return t->elementwise && a->tensor->bytes == t->access[0].tensor->bytes;
 }
 
 /* A number for the elements from byte `at` on, as far as all operands go on as they begin: *end moves there. */
 static uint64_t read_elements(struct space *spaces, const struct task *t, size_t at, size_t *end, uint64_t value)
 {
     for (int i = 0; i < t->n_access; i++) {
-        size_t begin, stop, n;
+        const struct tensor *x = t->access[i].tensor;
+        size_t n;
         if (!(t->access[i].mode & ACCESS_READ) || !by_element(t, &t->access[i]))
             continue;
-        struct space *space = find_range(spaces, false, t->access[i].tensor, &begin, &stop);
-        struct segment *g = cut_range(space, begin + at, begin + *end, &n);
-        define_untouched(g, n, t->access[i].tensor);
-        value = mix(value, mix(g->value, (uint64_t)((int64_t)begin - g->origin - (int64_t)t->first)));
-        *end = g->end - begin;
+        struct segment *g = read_segments(spaces, x, at, *end, &n);
+        value = mix(value, mix(g->value, (uint64_t)((int64_t)x->offset - g->origin - (int64_t)t->first)));
+        *end = g->end - x->offset;
     }
     return value;
 }
 
-static void write_elements(struct space *spaces, const struct task *t, size_t at, size_t stop, uint64_t value,
+/* Of an elementwise task bytes [at, end), else all. */
+static void write_elements(struct space *spaces, const struct task *t, size_t at, size_t end, uint64_t value,
                            int iteration)
 {
     for (int i = 0; i < t->n_access; i++) {
-        size_t begin, end, n;
-        if (!(t->access[i].mode & ACCESS_WRITE))
-            continue;
-        struct space *space = find_range(spaces, false, t->access[i].tensor, &begin, &end);
-        struct segment *g = cut_range(space, begin + at, begin + stop, &n);
-        for (size_t k = 0; k < n; k++) {
-            g[k].value = mix(value, (uint64_t)i);
-            g[k].origin = (int64_t)begin - (int64_t)t->first;
-            g[k].writer = iteration;
-        }
+        const struct tensor *x = t->access[i].tensor;
+        if (t->access[i].mode & ACCESS_WRITE)
+            write_value(spaces, x, t->elementwise ? at : 0, t->elementwise ? end : x->bytes, mix(value, (uint64_t)i),
+                        (int64_t)x->offset - (int64_t)t->first, iteration);
     }
 }
 
-static void interpret_elements(struct values *v, struct space *spaces, const struct task *t,
-                               const struct numbered *task, int iteration)
+/* A task that is not elementwise is one run, of one byte. */
+static void interpret_task(struct values *v, struct space *spaces, const struct task *t, struct numbered run,
+                           int iteration)
 {
-    uint64_t common = task->identity;
-    for (int i = 0; i < t->n_access; i++)
+    uint64_t common = run.identity;
+    size_t bytes = t->elementwise ? t->access[0].tensor->bytes : 1;
+    run.is_silent = true;
+    for (int i = 0; i < t->n_access; i++) {
         if ((t->access[i].mode & ACCESS_READ) && !by_element(t, &t->access[i]))
             common = mix(common, read_value(spaces, t->access[i].tensor));
-    size_t bytes = t->access[0].tensor->bytes;
+        run.is_silent &= !(t->access[i].mode & ACCESS_WRITE);
+    }
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
-        uint64_t value = read_elements(spaces, t, at, &end, common);
-        write_elements(spaces, t, at, end, value, iteration);
-        struct numbered *run = APPEND(v->list, v->n, v->cap);
-        *run = *task;
-        run->value = value;
-        run->begin = t->first + at;
-        run->end = t->first + end;
+        run.value = read_elements(spaces, t, at, &end, common);
+        run.begin = t->first + at;
+        run.end = t->first + end;
+        write_elements(spaces, t, at, end, run.value, iteration);
+        *APPEND(v->list, v->n, v->cap) = run;
     }
 }
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
-
-static void interpret_whole(struct values *v, struct space *spaces, const struct task *t, const struct numbered *task,
-                            int iteration)
-{
-    uint64_t value = task->identity;
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].mode & ACCESS_READ)
-            value = mix(value, read_value(spaces, t->access[i].tensor));
-    struct numbered *whole = APPEND(v->list, v->n, v->cap);
-    *whole = *task;
-    whole->value = value;
-    whole->end = 1;
-    whole->is_silent = true;
-    for (int i = 0; i < t->n_access; i++)
-        whole->is_silent &= !(t->access[i].mode & ACCESS_WRITE);
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].mode & ACCESS_WRITE)
-            write_value(spaces, t->access[i].tensor, mix(value, (uint64_t)i), iteration);
-}
 
 static void interpret(struct values *v, const struct step *s, struct space *spaces, int i, int iteration)
 {
@@ -199,10 +170,8 @@ static void interpret(struct values *v, const struct step *s, struct space *spac
                                      t->access[k].tensor->name);
     if (t->copy)
         copy_value(spaces, t->access[0].tensor, t->access[1].tensor, iteration);
-    else if (t->elementwise)
-        interpret_elements(v, spaces, t, &task, iteration);
     else
-        interpret_whole(v, spaces, t, &task, iteration);
+        interpret_task(v, spaces, t, task, iteration);
 }
 
 /* What is left in the tensors that persist: a list that loses a copy out of the step loses a result.  Byte by byte of
@@ -211,14 +180,12 @@ static void number_results(struct values *v, const struct step *s, struct space 
 {
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *t = s->pool->tensors[i];
-        size_t begin, end, n, first = t->alike_begin;
+        size_t n, first = t->alike_begin;
         if (t->root != t || !t->persistent)
             continue;
-        struct space *space = find_range(spaces, false, t, &begin, &end);
-        struct segment *g = cut_range(space, begin, end, &n);
+        struct segment *g = read_segments(spaces, t, 0, t->bytes, &n);
         if (t->shard && g->writer == NOBODY) /* the list has replicas in its place */
             continue;
-        define_untouched(g, n, t);
         for (size_t k = 0; k < n; k++)
             *APPEND(v->list, v->n, v->cap) =
                 (struct numbered){mix(initial_value(t), 1),
@@ -231,15 +198,8 @@ static void number_results(struct values *v, const struct step *s, struct space 
     }
 }
 
-static int by_identity(const void *a, const void *b)
-{
-    const struct numbered *x = a, *y = b;
-    if (x->identity != y->identity)
-        return COMPARE(x->identity, y->identity);
-    if (x->value != y->value)
-        return COMPARE(x->value, y->value);
-    return x->begin != y->begin ? COMPARE(x->begin, y->begin) : COMPARE(x->node, y->node);
-}
+ORDER(by_identity, struct numbered,
+      BY(a->identity, b->identity, BY(a->value, b->value, BY(a->begin, b->begin, COMPARE(a->node, b->node)))))
 
 /* Runs that touch or overlap and have the same number become one: how a task was cut, or how often it was repeated,
  * does not matter. */
@@ -266,8 +226,7 @@ struct values *number_values(const struct step *s)
         for (int i = 0; i < (int)s->n; i++)
             interpret(v, s, spaces, i, iteration);
     number_results(v, s, spaces);
-    if (v->n)
-        qsort(v->list, v->n, sizeof *v->list, by_identity);
+    SORT(v->list, v->n, by_identity);
     join_runs(v);
     free_spaces(spaces, n_spaces);
     return v;

@@ -11,9 +11,6 @@
 #include "../step/ranges.h"
 #include "proof.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct pair { /* of nodes: the second must start behind the end of the first */
     int first, second;
 };
@@ -262,79 +259,48 @@ static char *verify_accesses(const struct step *s)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-static bool lives(const struct step *s, const struct tensor *t)
+/* What is kept from step to step must be out of the list's way, also where the list does not touch it; and every tensor
+ * within its slab, once slabs have been made. */
+static char *verify_tensor(const struct step *s, struct space *spaces, const struct tensor *t)
 {
-    return t->root == t && t->slab >= 0 && (t->persistent || t->step == s);
+    size_t begin, end, n;
+    struct space *space = find_range(spaces, true, t, &begin, &end);
+    struct segment *g = cut_range(space, begin, end, &n);
+    if (s->ready && (t->slab >= (int)t->device->n_slabs || end > t->device->slabs[t->slab].bytes))
+        return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
+    for (size_t i = 0; i < n && (t->persistent || t->step == s); i++) {
+        if (g[i].owner)
+            return format_string("tensor %s shares bytes with %s, which is kept from step to step", t->name,
+                                 g[i].owner->name);
+        g[i].owner = t->persistent ? t : NULL;
+    }
+    return NULL;
 }
 
-static int by_place(const void *a, const void *b)
+/* The slabs within the budget, as far as tensors reach in them. */
+static char *verify_budget(const struct device *d, const struct space *slabs)
 {
-    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    if (x->device != y->device)
-        return x->device->index - y->device->index;
-    return x->slab != y->slab ? x->slab - y->slab : COMPARE(x->address, y->address);
+    size_t sum = 0;
+    for (int i = 0; i < SLABS_PER_DEVICE; i++)
+        sum += slabs[i].n ? slabs[i].segments[slabs[i].n - 1].end : 0;
+    return sum > d->budget ? format_string("device %s holds %zu bytes, its budget is %zu", d->id, sum, d->budget)
+                           : NULL;
 }
 
-static bool reaches(const struct tensor *a, const struct tensor *b)
-{
-    return a && a->device == b->device && a->slab == b->slab && b->address < a->address + a->bytes;
-}
-
-static const struct tensor *farther(const struct tensor *a, const struct tensor *b)
-{
-    return reaches(a, b) && a->address + a->bytes > b->address + b->bytes ? a : b;
-}
-
-/* The state that is kept must be out of the way of every list, also of one that does not touch it. */
-static char *verify_state(const struct step *s)
+static char *verify_memory(const struct step *s)
 {
     const struct pool *p = s->pool;
-    struct tensor **list = allocate(p->n, sizeof *list);
-    const struct tensor *any = NULL, *kept = NULL; /* of those before, the one that ends last */
+    size_t n_spaces;
+    struct space *spaces = new_spaces(p, true, &n_spaces);
     char *wrong = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < p->n; i++)
-        if (lives(s, p->tensors[i]))
-            list[n++] = p->tensors[i];
-    if (n)
-        qsort(list, n, sizeof *list, by_place);
-    for (size_t i = 0; i < n && !wrong; i++) {
-        const struct tensor *t = list[i], *other = t->persistent ? any : kept;
-        if (reaches(other, t))
-            wrong = format_string("tensor %s shares bytes with %s, which is kept from step to step",
-                                  t->persistent ? other->name : t->name, t->persistent ? t->name : other->name);
-        any = farther(any, t);
-        kept = t->persistent ? farther(kept, t) : kept;
+    for (size_t i = 0; i < 2 * p->n && !wrong; i++) { /* first all that is kept */
+        const struct tensor *t = p->tensors[i % p->n];
+        if (t->root == t && t->slab >= 0 && t->persistent == (i < p->n))
+            wrong = verify_tensor(s, spaces, t);
     }
-    free(list);
-    return wrong;
-}
-
-/* Every tensor within its slab, once slabs have been made, and the slabs within the budget. */
-static char *verify_budget(const struct step *s)
-{
-    const struct pool *p = s->pool;
-    size_t n_devices = (size_t)p->machine->n_devices + 1;
-    size_t(*high)[SLABS_PER_DEVICE] = allocate(n_devices, sizeof *high);
-    char *wrong = NULL;
-    for (size_t i = 0; i < p->n && !wrong; i++) {
-        const struct tensor *t = p->tensors[i];
-        if (t->root != t || t->slab < 0)
-            continue;
-        size_t *end = &high[t->device->index][t->slab];
-        *end = MAX(*end, t->address + t->bytes);
-        if (s->ready && (t->slab >= (int)t->device->n_slabs || *end > t->device->slabs[t->slab].bytes))
-            wrong = format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
-    }
-    for (size_t d = 0; d < n_devices && !wrong; d++) {
-        const struct device *device = &p->machine->device[d];
-        size_t sum = 0;
-        for (int i = 0; i < SLABS_PER_DEVICE; i++)
-            sum += high[d][i];
-        if (sum > device->budget)
-            wrong = format_string("device %s holds %zu bytes, its budget is %zu", device->id, sum, device->budget);
-    }
-    free(high);
+    for (int d = 0; d <= p->machine->n_devices && !wrong; d++)
+        wrong = verify_budget(&p->machine->device[d], &spaces[d * SLABS_PER_DEVICE]);
+    free_spaces(spaces, n_spaces);
     return wrong;
 }
 
@@ -343,7 +309,5 @@ char *verify(const struct step *s, const struct values *expected)
     char *wrong = expected ? compare_values(expected, s) : NULL;
     if (!wrong)
         wrong = verify_accesses(s);
-    if (!wrong)
-        wrong = verify_state(s);
-    return wrong ? wrong : verify_budget(s);
+    return wrong ? wrong : verify_memory(s);
 }

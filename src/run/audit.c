@@ -15,8 +15,6 @@
  */
 #include "run.h"
 
-#include <stdlib.h>
-
 enum { RUNS = 3 };
 static const uint32_t float_filling[RUNS] = {0xFFFFA55A, 0, 0x3C23D70A};
 static const char *const filling_name[RUNS] = {"NaN", "0", "0.01"};

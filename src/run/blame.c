@@ -5,8 +5,6 @@
  */
 #include "run.h"
 
-#include <stdlib.h>
-
 static bool is_finite(uint32_t word) { return (word & 0x7F800000) != 0x7F800000; }
 
 /* The words of a tensor; the caller frees them. */

@@ -10,8 +10,6 @@
  */
 #include "run.h"
 
-#include <stdlib.h>
-
 pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct slot *slot_of_run(const struct step *s, const struct task *t, uint32_t run)

@@ -8,8 +8,6 @@
  */
 #include "run.h"
 
-#include <stdlib.h>
-
 struct waiting {
     struct job job;
     struct waiting *next;

@@ -17,8 +17,6 @@
  */
 #include "run.h"
 
-#include <stdlib.h>
-
 struct choice { /* of an iteration */
     uint32_t number;
     bool decided;

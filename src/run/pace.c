@@ -10,7 +10,6 @@
 #include "run.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
 
 struct pace {

@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- is it complete? -------------------------------------------------------------------------------------------- */
@@ -126,11 +125,7 @@ static bool is_name(const char *name)
     return rest > digits && (!*rest || strcmp(rest, ".new") == 0);
 }
 
-static int newest_first(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    return x->session != y->session ? COMPARE(y->session, x->session) : COMPARE(y->step, x->step);
-}
+ORDER(newest_first, struct entry, BY(b->session, a->session, COMPARE(b->step, a->step)))
 
 static struct entries list_checkpoints(const char *folder)
 {

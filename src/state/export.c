@@ -5,8 +5,6 @@
  */
 #include "state.h"
 
-#include <stdlib.h>
-
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 
 static void write_config(const struct config *c, const char *path)

@@ -13,8 +13,6 @@
  */
 #include "snap.h"
 
-#include <stdlib.h>
-
 enum { VERSION = 1, HASH_LINE = 28 };
 static const int64_t MOST = 1000000000000000; /* of what is counted: a billion steps of a million sequences */
 

@@ -17,8 +17,6 @@
  */
 #include "snap.h"
 
-#include <stdlib.h>
-
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 
 /* ---- a piece ---------------------------------------------------------------------------------------------------- */

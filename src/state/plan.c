@@ -12,8 +12,6 @@
  */
 #include "state.h"
 
-#include <stdlib.h>
-
 struct side {
     const struct kept_tensor *t;
     size_t *done; /* elements that have been walked, of each piece */
@@ -82,11 +80,7 @@ size_t bytes_before(const struct kept_tensor *t, size_t piece)
 
 /* ---- the proof -------------------------------------------------------------------------------------------------- */
 
-static int by_destination(const void *a, const void *b)
-{
-    const struct copy *x = a, *y = b;
-    return x->to != y->to ? COMPARE(x->to, y->to) : COMPARE(x->to_at, y->to_at);
-}
+ORDER(by_destination, struct copy, BY(a->to, b->to, COMPARE(a->to_at, b->to_at)))
 
 /* Does it lie in both pieces, and take each element to where the same one belongs? */
 static bool is_sound(const struct copies *p, const struct copy *c)

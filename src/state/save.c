@@ -6,7 +6,6 @@
  */
 #include "snap.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { WINDOW = 1 << 20 }; /* bytes */

@@ -36,7 +36,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>

@@ -24,8 +24,6 @@
  */
 #include "snap.h"
 
-#include <stdlib.h>
-
 enum { VERSION = 1, ENDIAN = 0x01020304, HASH_AT = SNAP_PAGE - 8 };
 static const char super_magic[8] = "YARDSNAP", commit_magic[8] = "YARDCMIT";
 

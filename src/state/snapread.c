@@ -13,7 +13,6 @@
  */
 #include "snap.h"
 
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -86,11 +85,7 @@ struct lyings {
     size_t n;
 };
 
-static int by_offset(const void *a, const void *b)
-{
-    const struct lying *x = a, *y = b;
-    return COMPARE(x->piece->offset, y->piece->offset);
-}
+ORDER(by_offset, struct lying, COMPARE(a->piece->offset, b->piece->offset))
 
 static struct lyings sort_pieces(const struct checkpoint *c)
 {

@@ -12,7 +12,6 @@
 #include "snap.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { WINDOW = 1 << 18 }; /* bytes */
 

@@ -14,8 +14,6 @@
  */
 #include "ranges.h"
 
-#include <stdlib.h>
-
 struct walk {
     struct step *step;
     struct space *spaces[2]; /* of each kind of edge: tensors, and addresses */
@@ -117,11 +115,7 @@ static void gate_task(struct walk *w, int node)
     *gated |= node >= w->n && !is_conditional(t);
 }
 
-static int later_first(const void *a, const void *b)
-{
-    const struct edge *x = a, *y = b;
-    return x->previous != y->previous ? x->previous - y->previous : COMPARE(y->from, x->from);
-}
+ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->from, a->from)))
 
 /* The step's edges lie behind each other: those of a task are all found when its second copy is walked over. */
 static void find_edges(struct step *s, bool with_addresses)

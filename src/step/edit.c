@@ -8,8 +8,6 @@
 
 #include "../../cl/shared.h" /* defines: BLOCK */
 
-#include <stdlib.h>
-
 struct change {
     void *where;
     unsigned char old[sizeof(struct tensor *)]; /* nothing larger is changed */

@@ -7,8 +7,6 @@
  */
 #include "step.h"
 
-#include <stdlib.h>
-
 static enum role gate_role(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)

@@ -5,8 +5,6 @@
  */
 #include "step.h"
 
-#include <stdlib.h>
-
 struct holding { /* of a device, at one position */
     size_t live[MEM_CLASSES], sum;
     size_t told[MEM_CLASSES]; /* in its last level */

@@ -15,8 +15,6 @@
 #include "held.h"
 #include "step.h"
 
-#include <stdlib.h>
-
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
 static void forget_places(struct pool *p)
@@ -85,11 +83,7 @@ static uint64_t moment_of(const struct arena *a, const struct tensor *t, int pos
     return list << 32 | (uint32_t)position;
 }
 
-static int by_moment(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return COMPARE(*x, *y);
-}
+ORDER(by_moment, uint64_t, COMPARE(*a, *b))
 
 static void find_moments(struct arena *a)
 {

@@ -1,8 +1,6 @@
 /* print.c - a list and its memory, for people and as JSON. */
 #include "step.h"
 
-#include <stdlib.h>
-
 /* ---- for people ------------------------------------------------------------------------------------------------ */
 
 /* "12, 7', ~3": waits are bare, ' marks the previous step, ~ a reuse edge; edges that follow from others are left out.
@@ -90,19 +88,10 @@ void print_step(FILE *out, const struct step *s)
 /* ---- the memory map -------------------------------------------------------------------------------------------- */
 
 /* By device, then what is kept, then by address, then by time. */
-static int map_order(const void *a, const void *b)
-{
-    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    if (x->device != y->device)
-        return x->device->index - y->device->index;
-    if (x->persistent != y->persistent)
-        return y->persistent - x->persistent;
-    if (x->slab != y->slab)
-        return x->slab - y->slab;
-    if (x->address != y->address)
-        return x->address < y->address ? -1 : 1;
-    return x->first - y->first;
-}
+ORDER_POINTERS(map_order, struct tensor,
+               BY(a->device->index, b->device->index,
+                  BY(b->persistent, a->persistent,
+                     BY(a->slab, b->slab, BY(a->address, b->address, COMPARE(a->first, b->first))))))
 
 static void print_place(FILE *out, const struct tensor *t)
 {

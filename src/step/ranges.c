@@ -1,8 +1,6 @@
 /* ranges.c - the range tracker (see ranges.h). */
 #include "ranges.h"
 
-#include <stdlib.h>
-
 static void insert_segment(struct space *s, size_t at, struct segment new)
 {
     (void)APPEND(s->segments, s->n, s->cap);

@@ -15,8 +15,6 @@
 #include "step.h"
 #include "words.h"
 
-#include <stdlib.h>
-
 enum { MOST_NUMBER = 1000000, MOST_EVERY = 1000, NAME_LANES = 10000 };
 static const size_t unlimited = (size_t)1 << MOST_BYTES_LOG2; /* bytes of a host whose memory is not given */
 

@@ -1,8 +1,6 @@
 /* tables.c - the trace's tables from finished lists. */
 #include "step.h"
 
-#include <stdlib.h>
-
 enum { RING_RECORDS = 1 << 20 };
 
 static void fill_devices(const struct machine *m, struct trace_device *devices)

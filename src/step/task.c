@@ -2,7 +2,6 @@
 #include "step.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 const char *const role_name[ROLES] = {"other", "forward", "backward", "reduce",  "norm", "update",  "broadcast",
                                       "send",  "feed",    "report",   "offload", "swap", "snapshot"};

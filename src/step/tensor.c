@@ -1,8 +1,6 @@
 /* tensor.c - tensors, views and the pool that owns them. */
 #include "step.h"
 
-#include <stdlib.h>
-
 const char *const memory_class_name[MEM_CLASSES] = {"parameters", "gradients", "optimizer", "activations", "work"};
 
 struct pool *new_pool(struct machine *m)

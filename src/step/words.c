@@ -2,7 +2,6 @@
 #include "words.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 
 _Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...)
 {

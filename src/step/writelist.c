@@ -5,7 +5,6 @@
 #include "step.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 
 enum { MOST_OF_NAME = sizeof((struct tensor *)0)->name - 1 };
 struct writing {

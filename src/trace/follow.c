@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,14 +38,8 @@ struct trace_follow {
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
 /* Within a step the order of the list breaks ties: it is an order in which the tasks could run. */
-static int by_start(const void *left, const void *right)
-{
-    const struct trace_record *a = left, *b = right;
-    int order = COMPARE(a->start, b->start);
-    order = order ? order : COMPARE(a->end, b->end);
-    order = order ? order : COMPARE(a->step, b->step);
-    return order ? order : COMPARE(a->task, b->task);
-}
+ORDER(by_start, struct trace_record,
+      BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task)))))
 
 static void keep_unfinished(struct trace_follow *f, uint64_t number, const struct trace_record *r)
 {

@@ -6,8 +6,6 @@
  */
 #include "trace.h"
 
-#include <stdlib.h>
-
 /* ---- lanes ----------------------------------------------------------------------------------------------------- */
 
 size_t first_bar_from(const struct bars *b, uint64_t clock)
@@ -65,10 +63,7 @@ int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, siz
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-static int by_step(const void *a, const void *b)
-{
-    return COMPARE(((const struct trace_step *)a)->step, ((const struct trace_step *)b)->step);
-}
+ORDER(by_step, struct trace_step, COMPARE(a->step, b->step))
 
 static void widen(struct trace_step *s, const struct trace_step *more)
 {

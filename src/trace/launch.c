@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 extern char **environ;

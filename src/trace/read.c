@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "../file/file.h"
 

@@ -2,7 +2,6 @@
 #include "trace.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static int by_value(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
 
@@ -157,10 +156,7 @@ struct border { /* where a record starts or ends */
     int change; /* +1 or -1 */
 };
 
-static int by_time(const void *a, const void *b)
-{
-    return COMPARE(((const struct border *)a)->at, ((const struct border *)b)->at);
-}
+ORDER(by_time, struct border, COMPARE(a->at, b->at))
 
 /* The borders of the list's records, cut to the window, in order of time. */
 static struct border *collect_borders(const struct trace *t, const struct trace_steps *s, size_t *n)

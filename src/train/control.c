@@ -2,18 +2,17 @@
 #include "train.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the control block ----------------------------------------------------------------------------------------- */
 
 /* The derived ones are computed in double precision, adamw.cl says why. */
-static void fill_control(const struct trainer *t, uint32_t number, float *c)
+static void prepare_control(void *trainer, const struct task *task, uint32_t number)
 {
+    const struct trainer *t = trainer;
     const struct settings *s = t->settings;
+    float *c = memset(tensor_memory(task->access[0].tensor), 0, CONTROL_SIZE * sizeof *c);
     double lr = learning_rate(&t->rate, number);
     double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
-    memset(c, 0, CONTROL_SIZE * sizeof *c);
     c[CONTROL_LR] = (float)lr;
     c[CONTROL_BETA1] = (float)s->beta1;
     c[CONTROL_BETA2] = (float)s->beta2;
@@ -27,11 +26,6 @@ static void fill_control(const struct trainer *t, uint32_t number, float *c)
     c[CONTROL_DECAY] = (float)(1 - lr * s->weight_decay);
     c[CONTROL_STEP_SIZE] = (float)(lr / correction1);
     c[CONTROL_INV_SQRT_CORRECTION2] = (float)(1 / sqrt(correction2));
-}
-
-static void prepare_control(void *context, const struct task *task, uint32_t number)
-{
-    fill_control(context, number, tensor_memory(task->access[0].tensor));
 }
 
 void add_control(struct trainer *t)

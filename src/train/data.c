@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
@@ -110,33 +109,18 @@ static void free_sources(struct sources *s)
 
 /* ---- from files to tokens -------------------------------------------------------------------------------------- */
 
-struct texts {
-    struct text *items;
-    size_t n, cap;
-};
-
-static void load_texts(struct texts *texts, const struct sources *s)
+/* Into `to`; how many there are, which is one at least. */
+static size_t load_texts(struct text *to, const struct sources *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        struct text *text = APPEND(texts->items, texts->n, texts->cap);
-        text->name = copy_string(s->paths[i]);
-        text->bytes = read_whole(s->paths[i], &text->n);
+        to[i].name = copy_string(s->paths[i]);
+        to[i].bytes = read_whole(s->paths[i], &to[i].n);
     }
-    if (s->n == 0) {
-        struct text *text = APPEND(texts->items, texts->n, texts->cap);
-        text->name = copy_string(s->given);
-        text->n = embedded_text_size;
-        text->bytes = memcpy(allocate(text->n + 1, 1), embedded_text, text->n);
-    }
-}
-
-static void free_texts(struct texts *texts)
-{
-    for (size_t i = 0; i < texts->n; i++) {
-        free(texts->items[i].name);
-        free(texts->items[i].bytes);
-    }
-    free(texts->items);
+    if (s->n)
+        return s->n;
+    *to = (struct text){copy_string(s->given), allocate(embedded_text_size + 1, 1), embedded_text_size};
+    memcpy(to->bytes, embedded_text, to->n);
+    return 1;
 }
 
 /* Append and free `tokens`. */
@@ -157,7 +141,7 @@ static void encode_texts(struct split *split, const struct tokenizer *t, const s
     }
 }
 
-static struct tokenizer text_tokenizer(const struct data_options *o, const struct texts *texts)
+static struct tokenizer text_tokenizer(const struct data_options *o, const struct text *texts, size_t n)
 {
     if (o->tokenizer && o->tokenizer->kind == TOKENS_IDS)
         fail(EXIT_USAGE,
@@ -166,7 +150,7 @@ static struct tokenizer text_tokenizer(const struct data_options *o, const struc
     if (o->tokenizer)
         return copy_tokenizer(o->tokenizer);
     if (o->chars)
-        return char_tokenizer(texts->items, texts->n);
+        return char_tokenizer(texts, n);
     return (struct tokenizer){TOKENS_BYTES, 256, NULL};
 }
 
@@ -174,15 +158,14 @@ static struct tokenizer text_tokenizer(const struct data_options *o, const struc
 static void load_text_data(struct dataset *d, const struct data_options *o, const struct sources *train,
                            const struct sources *val)
 {
-    struct texts texts = {0};
-    load_texts(&texts, train);
-    size_t n_train = texts.n;
-    if (o->val_data)
-        load_texts(&texts, val);
-    d->tokenizer = text_tokenizer(o, &texts);
-    encode_texts(&d->train, &d->tokenizer, texts.items, n_train);
-    encode_texts(&d->val, &d->tokenizer, texts.items + n_train, texts.n - n_train);
-    free_texts(&texts);
+    struct text *texts = allocate(1 + train->n + val->n, sizeof *texts);
+    size_t n_train = load_texts(texts, train), n = n_train + (o->val_data ? load_texts(texts + n_train, val) : 0);
+    d->tokenizer = text_tokenizer(o, texts, n);
+    encode_texts(&d->train, &d->tokenizer, texts, n_train);
+    encode_texts(&d->val, &d->tokenizer, texts + n_train, n - n_train);
+    for (size_t i = 0; i < n; i++)
+        free(texts[i].name), free(texts[i].bytes);
+    free(texts);
 }
 
 /* A model file without a tokenizer gives only its vocabulary; then ids below it are all that is asked. */

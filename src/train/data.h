@@ -99,7 +99,7 @@ void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int
  *       linear      lr_min + (lr - lr_min) * (1 - p)
  *       wsd         lr, then over the last decay_share of all steps lr_min + (lr - lr_min) * (1 - sqrt(q)),
  *                   q rising to 1 at the last step (warm-up, stable, decay; as llm.c) */
-enum rate_schedule { RATE_CONSTANT, RATE_COSINE, RATE_LINEAR, RATE_WSD };
+enum rate_schedule { RATE_COSINE, RATE_CONSTANT, RATE_LINEAR, RATE_WSD };
 struct rate {
     enum rate_schedule schedule;
     double lr, lr_min;

@@ -1,35 +1,23 @@
 /* feed.c - batches: the host tasks that prepare windows of tokens, and their upload. */
 #include "train.h"
 
-#include <string.h>
-
-/* ---- batches --------------------------------------------------------------------------------------------------- */
-
 /* One tensor that is uploaded at once, in four sections: tokens (N), targets (N), order (N), start (V+1). */
-struct sections { /* where they begin, in elements, and where the last one ends */
-    size_t tokens, targets, order, start, end;
-};
-
-static struct sections sections_of(int n, int vocab)
-{
-    size_t section = round_up((size_t)n, UNIT_ALIGN), starts = round_up((size_t)vocab + 1, UNIT_ALIGN);
-    return (struct sections){0, section, 2 * section, 3 * section, 3 * section + starts};
-}
+static size_t section_of(int n) { return round_up((size_t)n, UNIT_ALIGN); }
 
 static struct tensor *new_batch(struct trainer *t, struct device *d, int n)
 {
-    struct sections at = sections_of(n, t->config.vocab);
-    return new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)at.end));
+    size_t elements = 3 * section_of(n) + section_of(t->config.vocab + 1);
+    return new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)elements));
 }
 
 static struct batch view_batch(struct trainer *t, struct tensor *all, int n)
 {
-    struct sections at = sections_of(n, t->config.vocab);
+    size_t section = section_of(n);
     return (struct batch){.all = all,
-                          .tokens = new_view(t->pool, all, "batch.tokens", at.tokens, SHAPE(n)),
-                          .targets = new_view(t->pool, all, "batch.targets", at.targets, SHAPE(n)),
-                          .order = new_view(t->pool, all, "batch.order", at.order, SHAPE(n)),
-                          .start = new_view(t->pool, all, "batch.start", at.start, SHAPE(t->config.vocab + 1))};
+                          .tokens = new_view(t->pool, all, "batch.tokens", 0, SHAPE(n)),
+                          .targets = new_view(t->pool, all, "batch.targets", section, SHAPE(n)),
+                          .order = new_view(t->pool, all, "batch.order", 2 * section, SHAPE(n)),
+                          .start = new_view(t->pool, all, "batch.start", 3 * section, SHAPE(t->config.vocab + 1))};
 }
 
 struct words { /* the sections on the host */
@@ -40,10 +28,9 @@ struct words { /* the sections on the host */
 static struct words clear_batch(const struct feed *f, const struct task *task)
 {
     struct tensor *all = task->access[0].tensor;
-    struct sections at = sections_of(f->n, f->trainer->config.vocab);
-    int32_t *word = tensor_memory(all);
-    memset(word, 0, all->bytes);
-    return (struct words){word + at.tokens, word + at.targets, word + at.order, word + at.start};
+    int32_t *word = memset(tensor_memory(all), 0, all->bytes);
+    size_t section = section_of(f->n);
+    return (struct words){word, word + section, word + 2 * section, word + 3 * section};
 }
 
 /* Without data: tokens by the counter, so that a benchmark is the same everywhere. */

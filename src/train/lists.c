@@ -17,9 +17,6 @@
  */
 #include "train.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
 /* What is kept from a forward to its backward, of each data-parallel rank k and member. */

@@ -10,7 +10,6 @@
 #include "train.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct run {
     struct trainer *trainer;

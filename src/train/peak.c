@@ -1,8 +1,6 @@
 /* peak.c - the limits of a device, measured: what everything else is a share of.  The kernels are in cl/bench.cl. */
 #include "train.h"
 
-#include <stdlib.h>
-
 static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t group)
 {
     cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;

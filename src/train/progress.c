@@ -3,12 +3,10 @@
  * On a terminal a line per step with colour; elsewhere the same lines plain.  NO_COLOR is honoured.  The log has one
  * JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
+#include "../base/table.h"
 #include "train.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct progress {
     struct trainer *trainer;
@@ -64,8 +62,7 @@ struct progress *new_progress(struct trainer *t, json_t *run)
     p->trainer = t;
     bool begun;
     p->log = open_log(t->settings->log, t->settings->resume, &begun);
-    const char *terminal = getenv("TERM");
-    p->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && !(terminal && strcmp(terminal, "dumb") == 0);
+    p->colour = shows_colour();
     p->steps = (uint32_t)t->settings->steps;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);

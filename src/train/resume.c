@@ -6,7 +6,6 @@
  */
 #include "train.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
@@ -57,9 +56,7 @@ json_t *record_training(const struct trainer *t)
     json_t *options = training_options();
     bool plain = s->resume && !s->mesh && n_ranks(&t->mesh) == 1;
     struct mesh strategy = plain ? recorded_mesh(s) : t->mesh;
-    char *mesh = mesh_text(&strategy);
-    json_object_set_new(options, "mesh", json_string(mesh));
-    free(mesh);
+    json_object_set_new(options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", strategy.dp, strategy.pp, strategy.tp));
     return options;
 }
 
@@ -180,28 +177,30 @@ void export_training(struct trainer *t, uint32_t step)
     free(tokenizer);
 }
 
-/* As a shell reads it.  The caller frees it. */
-static char *shell_word(const char *text)
+/* An option and a path, as a shell reads them; path NULL: nothing. */
+static void append_path(char **command, const char *option, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:+=@%-";
-    if (text[strspn(text, plain)] == '\0')
-        return copy_string(text);
-    char *word = allocate(4 * strlen(text) + 3, 1), *end = stpcpy(word, "'");
-    for (; *text; text++)
-        end = stpcpy(end, *text == '\'' ? "'\\''" : (char[]){*text, '\0'});
-    stpcpy(end, "'");
-    return word;
+    if (!path)
+        return;
+    bool quoted = path[strspn(path, plain)] != '\0';
+    append_text(command, " %s %s", option, quoted ? "'" : path);
+    for (; quoted && *path; path++)
+        append_text(command, "%s", *path == '\'' ? "'\\''" : (char[]){*path, '\0'});
+    append_text(command, "%s", quoted ? "'" : "");
 }
 
 void tell_resume(const struct settings *s)
 {
-    char *save = shell_word(s->save ? s->save : ""), *snapshot = shell_word(s->snapshot ? s->snapshot : "");
-    char *file = shell_word(s->log ? s->log : "");
-    char *log = s->log ? format_string(" --log %s", file) : copy_string("");
-    char *every = s->save_every ? format_string(" --save-every %lld", (long long)s->save_every) : copy_string("");
-    char *keep = s->keep ? format_string(" --keep %lld", (long long)s->keep) : copy_string("");
-    char *saved = s->save ? format_string(" --save %s%s%s", save, every, keep) : copy_string("");
-    char *stored = s->snapshot ? format_string(" --snapshot %s", snapshot) : copy_string("");
-    note("it goes on with: yard train --resume %s%s%s%s", s->save ? save : snapshot, saved, stored, log);
-    free(save), free(snapshot), free(file), free(log), free(every), free(keep), free(saved), free(stored);
+    char *command = copy_string("yard train");
+    append_path(&command, "--resume", s->save ? s->save : s->snapshot);
+    append_path(&command, "--save", s->save);
+    if (s->save && s->save_every)
+        append_text(&command, " --save-every %lld", (long long)s->save_every);
+    if (s->save && s->keep)
+        append_text(&command, " --keep %lld", (long long)s->keep);
+    append_path(&command, "--snapshot", s->snapshot);
+    append_path(&command, "--log", s->log);
+    note("it goes on with: %s", command);
+    free(command);
 }

@@ -5,8 +5,6 @@
 #include "train.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The last seq tokens of the text go into the window; what is behind the text is never seen, attention being causal. */
 static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t n, uint32_t number)
@@ -21,11 +19,7 @@ static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t
     return tensor_memory(t->sample_logits);
 }
 
-static int bigger_first(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
+ORDER(bigger_first, float, COMPARE(*b, *a))
 
 /* The k-th largest value. */
 static float threshold(const float *logits, int vocab, int top_k)

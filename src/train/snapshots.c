@@ -9,10 +9,6 @@
  */
 #include "train.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct stored { /* one persist task */
     struct snapshots *all;
     size_t payload;
@@ -175,28 +171,23 @@ void note_reported(struct trainer *t, uint32_t number, bool sound)
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 /* The persist tasks of the first slot are the payloads, in list order; those of the other slots store the same. */
-static void find_payloads(struct trainer *t, struct snapshots *s)
-{
-    size_t cap = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        if (task->slot == 1 && !task->copy && !task->commits)
-            *APPEND(s->plan.payload, s->plan.n, cap) = payload_of(t, task);
-    }
-    s->stored = allocate(s->plan.n, sizeof *s->stored);
-    for (size_t i = 0; i < s->plan.n; i++)
-        s->stored[i] = (struct stored){s, i};
-}
-
 static void give_work(struct trainer *t, struct snapshots *s)
 {
-    size_t *nth = allocate((size_t)s->plan.slots + 1, sizeof *nth);
+    size_t *nth = allocate((size_t)s->plan.slots + 1, sizeof *nth), cap = 0;
+    s->stored = allocate(t->train->n, sizeof *s->stored);
     for (size_t i = 0; i < t->train->n; i++) {
         struct task *task = t->train->task[i];
         if (!task->slot || task->copy)
             continue;
-        task->run = task->commits ? commit_iteration : persist;
-        task->context = task->commits ? (void *)s : (void *)&s->stored[nth[task->slot]++];
+        if (task->commits) {
+            task->run = commit_iteration, task->context = s;
+            continue;
+        }
+        size_t payload = nth[task->slot]++;
+        task->run = persist, task->context = &s->stored[payload];
+        s->stored[payload] = (struct stored){s, payload};
+        if (task->slot == 1)
+            *APPEND(s->plan.payload, s->plan.n, cap) = payload_of(t, task);
     }
     free(nth);
 }
@@ -227,10 +218,9 @@ void open_snapshots(struct trainer *t, uint32_t step)
     s->bad_step = UINT32_MAX;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    find_payloads(t, s);
+    give_work(t, s);
     must(open_snap(o->snapshot, c, &s->plan, &s->file));
     free_checkpoint(c);
-    give_work(t, s);
     t->snapshots = s;
     start_late(t->train, choose, s);
 }

@@ -1,8 +1,6 @@
 /* tokens.c - the two built-in tokenizers, bytes and characters, and the one that leaves token numbers as they are. */
 #include "data.h"
 
-#include <stdlib.h>
-
 enum { MAX_TOKENS = 65536 }; /* tokens are kept as uint16_t */
 
 /* ---- UTF-8 ----------------------------------------------------------------------------------------------------- */
@@ -131,15 +129,9 @@ static uint16_t *encode_numbers(const struct tokenizer *t, const struct text *te
 
 uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
 {
-    switch (t->kind) {
-    case TOKENS_BYTES:
+    if (t->kind == TOKENS_BYTES)
         return encode_bytes(text, n);
-    case TOKENS_CHARS:
-        return encode_characters(t, text, n);
-    case TOKENS_IDS:
-        break;
-    }
-    return encode_numbers(t, text, n);
+    return t->kind == TOKENS_CHARS ? encode_characters(t, text, n) : encode_numbers(t, text, n);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------------------------- */

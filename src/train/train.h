@@ -78,16 +78,16 @@ struct settings {
     int64_t count, top_k;
     double temperature;
     /* yard check */
+    const char *reference; /* the word that is no option */
     double tolerance;
 };
-/* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits.  Words
- * that are no options are left in *words. */
-struct settings *parse_settings(enum command command, int argc, char **argv, char ***words, int *n_words);
-/* The same settings without a command line, as tests start from. */
-struct settings *default_settings(void);
+/* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
+struct settings *parse_settings(enum command command, int argc, char **argv);
 json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
 json_t *training_options(void);              /* those that a resumed run takes over, as texts; but the mesh */
 bool was_given(const char *option);
+/* The enumerator for `word`: enums have the order of their option's words. */
+int chosen(const char *option, const char *word);
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 
 /* Where the trace goes: --trace, or with --view alone a private place; NULL: there is none.  The caller frees it. */
@@ -155,6 +155,8 @@ struct dataset *open_vocabulary(const struct source *model, int vocab);
 enum lists { LIST_TRAIN = 1, LIST_EVAL = 2, LIST_SAMPLE = 4, KEEP_LOGITS = 8 /* of the only device */ };
 /* The mesh that the options ask of that many devices, or the end of the program; layers are not cut yet. */
 struct mesh mesh_for(const struct settings *s, int devices);
+struct machine_options machine_options_of(const struct settings *s);
+struct config config_of(const struct settings *s); /* the model's sizes, of the file that it begins with, if any */
 /* Opens devices and data, makes the model and the lists, places them.  plan_only: allocates nothing on devices.
  * data_wanted false: random tokens. */
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only);

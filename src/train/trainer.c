@@ -2,8 +2,6 @@
 #include "train.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 char *describe_shape(const struct trainer *t)
@@ -15,10 +13,7 @@ char *describe_shape(const struct trainer *t)
                          t->micro_batch, t->machine->n_devices, t->machine->n_devices == 1 ? "" : "s");
 }
 
-static enum gemm_engine engine_of(const struct settings *s)
-{
-    return strcmp(s->gemm, "own") == 0 ? GEMM_OWN : strcmp(s->gemm, "clblast") == 0 ? GEMM_CLBLAST : GEMM_AUTO;
-}
+static enum gemm_engine engine_of(const struct settings *s) { return (enum gemm_engine)chosen("gemm", s->gemm); }
 
 const char *engine_name(const struct trainer *t)
 {
@@ -29,12 +24,7 @@ double tokens_per_step(const struct trainer *t) { return (double)t->batch * t->s
 
 /* ---- mesh and sizes -------------------------------------------------------------------------------------------- */
 
-static enum pipeline pipeline_of(const struct settings *s)
-{
-    return strcmp(s->pipeline, "gpipe") == 0  ? PIPELINE_GPIPE
-           : strcmp(s->pipeline, "1f1b") == 0 ? PIPELINE_1F1B
-                                              : PIPELINE_INTERLEAVED;
-}
+static enum pipeline pipeline_of(const struct settings *s) { return (enum pipeline)chosen("pipeline", s->pipeline); }
 
 /* Of this command, not recorded by the run that it resumes, whose mesh may have been another. */
 static bool is_asked(const struct settings *s, const char *option) { return !s->resume || was_given(option); }
@@ -105,12 +95,9 @@ static void set_equal_stages(struct trainer *t)
         rate[rank] = alike ? 1 : machine->device[rank].flops_per_s;
     head /= (flops_per_token(p, (int)t->settings->seq_len) - head) / t->config.layers;
     balance_layers(m, head, rate);
-    char *text = format_string("--stages auto: %d", m->first_layer[1]);
-    for (int s = 1; s < n_stages(m); s++) {
-        char *more = format_string("%s,%d", text, m->first_layer[s + 1] - m->first_layer[s]);
-        free(text);
-        text = more;
-    }
+    char *text = NULL;
+    for (int s = 0; s < n_stages(m); s++)
+        append_text(&text, "%s%d", s ? "," : "--stages auto: ", m->first_layer[s + 1] - m->first_layer[s]);
     note("%s", text);
     free(text), free(rate), free_params(p);
 }
@@ -185,47 +172,39 @@ static void set_batch(struct trainer *t, bool samples_only)
 static void set_rate(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    static const char *const names[] = {
-        [RATE_CONSTANT] = "constant", [RATE_COSINE] = "cosine", [RATE_LINEAR] = "linear", [RATE_WSD] = "wsd"};
-    t->rate = (struct rate){
-        .lr = s->lr, .lr_min = s->lr_min, .steps = s->steps, .warmup = s->warmup, .decay_share = s->decay_share};
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (strcmp(names[i], s->schedule) == 0)
-            t->rate.schedule = (enum rate_schedule)i;
+    t->rate = (struct rate){.schedule = (enum rate_schedule)chosen("schedule", s->schedule),
+                            .lr = s->lr,
+                            .lr_min = s->lr_min,
+                            .steps = s->steps,
+                            .warmup = s->warmup,
+                            .decay_share = s->decay_share};
     check_rate(&t->rate);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-static struct tokenizer *file_tokenizer(const char *path)
+/* Of the model that a run begins with; false: it says nothing of one. */
+static bool source_tokenizer(const struct source *s, struct tokenizer *t)
 {
-    if (has_magic(path, LLMC_MODEL_MAGIC))
-        return NULL;
-    struct safetensors *st = open_safetensors(path);
+    if (s->checkpoint)
+        return *t = tokenizer_from_text(s->checkpoint->tokenizer, s->path), true;
+    if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
+        return false;
+    struct safetensors *st = open_safetensors(s->path);
     const char *text = find_metadata(st, "yard.tokenizer");
-    struct tokenizer *t = text ? allocate(1, sizeof *t) : NULL;
-    if (text)
-        *t = tokenizer_from_text(text, path);
+    bool known = text;
+    if (known)
+        *t = tokenizer_from_text(text, s->path);
     close_safetensors(st);
-    return t;
-}
-
-static struct tokenizer *source_tokenizer(const struct source *s)
-{
-    if (!s->path || !s->checkpoint)
-        return s->path ? file_tokenizer(s->path) : NULL;
-    struct tokenizer *t = allocate(1, sizeof *t);
-    *t = tokenizer_from_text(s->checkpoint->tokenizer, s->path);
-    return t;
+    return known;
 }
 
 struct dataset *open_vocabulary(const struct source *model, int vocab)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    struct tokenizer *t = source_tokenizer(model);
     d->vocab = vocab;
-    d->tokenizer = t ? *t : (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
-    free(t);
+    if (!source_tokenizer(model, &d->tokenizer))
+        d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     if (d->tokenizer.n > vocab)
         fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model->path,
              d->tokenizer.n, vocab);
@@ -234,34 +213,44 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
 
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
-    struct tokenizer *tokenizer = source_tokenizer(&s->source);
+    struct tokenizer tokenizer = {0};
+    bool known = source_tokenizer(&s->source, &tokenizer);
     struct data_options o = {.data = s->data,
                              .val_data = s->val_data,
                              .val_share = s->val_share,
                              .chars = strcmp(s->tokens, "chars") == 0,
-                             .order = strcmp(s->order, "file") ? ORDER_SHUFFLE : ORDER_FILE,
+                             .order = (enum data_order)chosen("order", s->order),
                              .batch = (int)s->batch,
                              .seq_len = (int)s->seq_len,
-                             .tokenizer = tokenizer,
+                             .tokenizer = known ? &tokenizer : NULL,
                              .vocab = vocab};
     struct dataset *d = open_dataset(&o);
-    if (tokenizer)
-        free_tokenizer(tokenizer);
-    free(tokenizer);
+    free_tokenizer(&tokenizer);
     return d;
+}
+
+struct machine_options machine_options_of(const struct settings *s)
+{
+    return (struct machine_options){.devices = s->devices,
+                                    .device_memory = s->device_memory,
+                                    .host_memory = s->host_memory,
+                                    .profiling = s->trace || s->view || s->pace || s->time_tasks,
+                                    .vector = (unsigned)s->vector,
+                                    .oversubscribe = s->oversubscribe};
+}
+
+struct config config_of(const struct settings *s)
+{
+    if (s->source.path)
+        return source_config(&s->source);
+    return (struct config){(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
 }
 
 /* Devices as -d says; or, planning for hardware that is described and without -d, on paper. */
 static struct machine *make_machine(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    bool times = s->trace || s->view || s->pace || s->time_tasks;
-    struct machine_options o = {.devices = s->devices,
-                                .device_memory = s->device_memory,
-                                .host_memory = s->host_memory,
-                                .profiling = times,
-                                .vector = (unsigned)s->vector,
-                                .oversubscribe = s->oversubscribe};
+    struct machine_options o = machine_options_of(s);
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
     t->costs = file ? read_costs(file) : s->costs;
     if (s->profile && !t->costs->measured)
@@ -313,9 +302,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
 
 struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_wanted, bool plan_only)
 {
-    struct config c = {(int)s->layers, (int)s->heads, (int)s->channels, (int)s->seq_len, (int)s->vocab, !s->untied};
-    if (s->source.path)
-        c = source_config(&s->source);
+    struct config c = config_of(s);
     struct dataset *data = data_wanted ? open_data(s, s->source.path ? c.vocab : 0) : NULL;
     if (data && !s->source.path)
         c.vocab = data->vocab;
@@ -324,15 +311,6 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
     if (data && data->val.n == 0)
         lists &= ~(unsigned)LIST_EVAL;
     return new_trainer_for(s, &c, data, lists, plan_only);
-}
-
-/* The position of the word among `words`, which parsing has checked. */
-static int number_of(const char *word, const char *const *words)
-{
-    int i = 0;
-    while (strcmp(words[i], word) != 0)
-        i++;
-    return i;
 }
 
 static unsigned classes_of(const char *list)
@@ -358,9 +336,6 @@ static unsigned classes_of(const char *list)
 
 struct wishes wishes_of(const struct settings *s)
 {
-    static const char *const recompute[] = {"off", "selective", "full", "auto"};
-    static const char *const swap[] = {"off", "auto", "layer", "microbatch"};
-    static const char *const overlap[] = {"off", "plan", "local", "slack", "all-cpu", "all-device"};
     return (struct wishes){.snapshot = {.file = s->snapshot,
                                         .every = (int)s->snapshot_every,
                                         .slots = (int)s->snapshot_slots,
@@ -371,12 +346,12 @@ struct wishes wishes_of(const struct settings *s)
                                          .at_random = strcmp(s->deal, "random") == 0,
                                          .seed = (uint64_t)s->seed,
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
-                           .overlap = (enum overlap)number_of(s->overlap, overlap),
+                           .overlap = (enum overlap)chosen("overlap", s->overlap),
                            .overlap_plan = s->overlap_plan,
                            .gather = s->zero == 3,
                            .gather_ahead = (int)s->gather_ahead,
-                           .recompute = (enum recompute)number_of(s->recompute, recompute),
-                           .swap = (enum swap)number_of(s->swap, swap),
+                           .recompute = (enum recompute)chosen("recompute", s->recompute),
+                           .swap = (enum swap)chosen("swap", s->swap),
                            .swap_what = classes_of(s->swap_what)};
 }
 
@@ -576,16 +551,18 @@ static char *advise(const struct trainer *t, uint32_t updates)
 {
     const struct settings *s = t->settings;
     bool learns = updates > 0 && s->lr > 0;
-    char *smaller = format_string(" try a smaller --lr (it is %g)", s->lr);
-    char *warmup = format_string(", more --warmup (it is %lld)", (long long)s->warmup);
-    char *clip = s->clip > 0 ? format_string(", --clip 1 (it is %g)", s->clip) : copy_string(", --clip 1 (it is off)");
-    char *eps = format_string(", a larger --eps (it is %g)", s->eps);
-    char *text = format_string("%s%s%s%s%s%s `yard check tests/data/gpt2-tiny.safetensors` tests the kernels",
-                               !learns && s->init ? " is the file that --init names sound?" : "", learns ? smaller : "",
-                               learns && s->warmup < 100 && s->warmup < s->steps - 1 ? warmup : "",
-                               learns && (s->clip == 0 || s->clip > 1) ? clip : "", learns && s->eps < 1e-10 ? eps : "",
-                               learns ? ";" : "");
-    free(smaller), free(warmup), free(clip), free(eps);
+    char *text = copy_string(!learns && s->init ? " is the file that --init names sound?" : "");
+    if (learns)
+        append_text(&text, " try a smaller --lr (it is %g)", s->lr);
+    if (learns && s->warmup < 100 && s->warmup < s->steps - 1)
+        append_text(&text, ", more --warmup (it is %lld)", (long long)s->warmup);
+    if (learns && s->clip == 0)
+        append_text(&text, ", --clip 1 (it is off)");
+    if (learns && s->clip > 1)
+        append_text(&text, ", --clip 1 (it is %g)", s->clip);
+    if (learns && s->eps < 1e-10)
+        append_text(&text, ", a larger --eps (it is %g)", s->eps);
+    append_text(&text, "%s `yard check tests/data/gpt2-tiny.safetensors` tests the kernels", learns ? ";" : "");
     return text;
 }
 

@@ -4,20 +4,17 @@
  */
 #include "train.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { WARM_UP = 3, MEASURED = 9, ISSUED = 5, STEPS = WARM_UP + MEASURED + ISSUED };
 
-struct kind { /* tasks of one name, lane kind and size */
-    struct task_cost cost;
-    double *ns;
-    size_t n, cap;
-};
 struct series { /* nanoseconds */
     double *ns;
     size_t n, cap;
+};
+struct kind { /* tasks of one name, lane kind and size */
+    struct task_cost cost;
+    struct series took;
 };
 struct collected {
     struct kind *kinds;
@@ -40,6 +37,8 @@ static struct kind *find_kind(struct collected *c, const struct task *t)
     return k;
 }
 
+static void add_time(struct series *s, uint64_t ns) { *APPEND(s->ns, s->n, s->cap) = (double)ns; }
+
 /* From the end of the task before on the lane, of tasks that waited for nothing else. */
 static void collect_gap(struct collected *c, const struct task *t, uint64_t start, uint64_t end)
 {
@@ -47,10 +46,8 @@ static void collect_gap(struct collected *c, const struct task *t, uint64_t star
     bool waits = false;
     for (size_t i = 0; i < t->n_edges; i++)
         waits |= t->edges[i].wait;
-    if (before && !waits && start >= before) {
-        struct series *g = &c->gaps[t->lane->kind];
-        *APPEND(g->ns, g->n, g->cap) = (double)(start - before);
-    }
+    if (before && !waits && start >= before)
+        add_time(&c->gaps[t->lane->kind], start - before);
     c->lane_end[t->lane->index] = end;
 }
 
@@ -61,8 +58,7 @@ static void collect(void *context, const struct step *s, const struct task *t, u
     (void)s;
     if (number <= WARM_UP)
         return;
-    struct kind *k = find_kind(context, t);
-    *APPEND(k->ns, k->n, k->cap) = (double)(end - start);
+    add_time(&find_kind(context, t)->took, end - start);
     collect_gap(context, t, start, end);
 }
 
@@ -134,9 +130,9 @@ static void keep_medians(struct costs *to, struct collected *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct kind *k = &c->kinds[i];
-        k->cost.ns = MAX(trace_median(k->ns, k->n), 1);
+        k->cost.ns = MAX(trace_median(k->took.ns, k->took.n), 1);
         *APPEND(to->tasks, to->n_tasks, to->cap_tasks) = k->cost;
-        free(k->ns);
+        free(k->took.ns);
     }
     free(c->kinds);
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {

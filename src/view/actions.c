@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static PRINTF_LIKE(2, 3) void say(struct view *v, const char *format, ...)
 {
@@ -56,21 +54,6 @@ static void go_by(struct view *v, double by)
     go_to_step(v, s ? s->step : v->anchor);
 }
 
-static void fit_all(struct view *v, double unused)
-{
-    (void)unused;
-    v->follow = false;
-    look_at_all(v);
-}
-
-static void follow(struct view *v, double unused)
-{
-    (void)unused;
-    v->follow = !v->follow;
-    if (v->follow)
-        look_at_end(v);
-}
-
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
 /* With so many times its own length in sight; 0: with the window's length, which stays where it is if it can. */
@@ -109,29 +92,6 @@ static void select_neighbour(struct view *v, double by)
     show_selected(v, 0);
 }
 
-static void critical_path(struct view *v, double unused)
-{
-    (void)unused;
-    v->critical = !v->critical;
-    if (v->critical)
-        find_critical_path(v);
-}
-
-static void forget(struct view *v, double unused)
-{
-    (void)unused;
-    v->selected.record = NOTHING;
-    v->critical = v->measuring = v->help = v->typing = false;
-    v->search[0] = '\0';
-}
-
-static void search(struct view *v, double unused)
-{
-    (void)unused;
-    v->typing = true;
-    v->search[0] = '\0';
-}
-
 /* ---- looks ----------------------------------------------------------------------------------------------------- */
 
 enum look { COLOUR, IDLE, MEMORY, DARK, SCALE, HELP, QUIT };
@@ -147,11 +107,10 @@ static void change_look(struct view *v, double look)
         *flags[(int)look] = !*flags[(int)look];
 }
 
-static void save_picture(struct view *v, double unused)
+static void save_picture(struct view *v)
 {
     static int number;
     char path[32];
-    (void)unused;
     struct canvas *c = new_canvas(v->width, v->height);
     snprintf(path, sizeof path, "yard-view-%d.png", ++number);
     draw_view(v, c);
@@ -159,6 +118,39 @@ static void save_picture(struct view *v, double unused)
     say(v, "%s", wrong ? wrong->sentence : path);
     free(wrong);
     free_canvas(c);
+}
+
+enum act { FIT_ALL, FOLLOW, CRITICAL, SEARCH, FORGET, PICTURE };
+static void act(struct view *v, double what)
+{
+    switch ((enum act)what) {
+    case FIT_ALL:
+        v->follow = false;
+        look_at_all(v);
+        break;
+    case FOLLOW:
+        v->follow = !v->follow;
+        if (v->follow)
+            look_at_end(v);
+        break;
+    case CRITICAL:
+        v->critical = !v->critical;
+        if (v->critical)
+            find_critical_path(v);
+        break;
+    case FORGET:
+        v->selected.record = NOTHING;
+        v->critical = v->measuring = v->help = v->typing = false;
+        v->search[0] = '\0';
+        break;
+    case SEARCH:
+        v->typing = true;
+        v->search[0] = '\0';
+        break;
+    case PICTURE:
+        save_picture(v);
+        break;
+    }
 }
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
@@ -189,22 +181,22 @@ const struct action actions[] = {
     {"up", "rows up (shift+wheel)", scroll_rows, -60},
     {"down", "rows down", scroll_rows, 60},
     {"f", "fit the step", go_by, 0},
-    {"0 home", "fit the whole trace", fit_all, 0},
+    {"0 home", "fit the whole trace", act, FIT_ALL},
     {"pagedown", "next step", go_by, 1},
     {"pageup", "previous step", go_by, -1},
     {"n", "next task on the lane", select_neighbour, 1},
     {"p", "previous task on the lane", select_neighbour, -1},
     {"z enter", "zoom to the selected task", show_selected, 3},
-    {"c", "critical path of the step", critical_path, 0},
-    {"/", "search, dims the rest", search, 0},
-    {"escape", "forget selection, search, ruler", forget, 0},
+    {"c", "critical path of the step", act, CRITICAL},
+    {"/", "search, dims the rest", act, SEARCH},
+    {"escape", "forget selection, search, ruler", act, FORGET},
     {"k", "colour by kind, layer, ...", change_look, COLOUR},
     {"e", "show lanes without tasks", change_look, IDLE},
     {"m", "hide or show memory", change_look, MEMORY},
     {"t", "larger text", change_look, SCALE},
     {"b", "bright or dark", change_look, DARK},
-    {"i", "save the picture as a PNG", save_picture, 0},
-    {"l", "follow what runs", follow, 0},
+    {"i", "save the picture as a PNG", act, PICTURE},
+    {"l", "follow what runs", act, FOLLOW},
     {"space", "pause the training, go on", ask, PAUSE},
     {".", "let it run one task", ask, ONE_TASK},
     {">", "let it run one step", ask, ONE_STEP},

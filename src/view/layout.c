@@ -6,7 +6,6 @@
 #include "view.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 26, DETAILS = 70 };
 enum { TRACK_ROW = 24, DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, TALLEST = 2 };

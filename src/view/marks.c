@@ -3,7 +3,6 @@
 #include "view.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Pixels of a time; far outside of the window all are the same. */
 static int mark_x(const struct view *v, const struct track *k, uint64_t clock)

@@ -1,7 +1,6 @@
 /* pick.c - what is under the mouse, what is selected, its edges, the critical path, and what of all that is lit. */
 #include "view.h"
 
-#include <stdlib.h>
 #include <strings.h>
 
 /* ---- hover and selection --------------------------------------------------------------------------------------- */
@@ -100,8 +99,7 @@ void find_critical_path(struct view *v)
     for (size_t i = 0; i < path.n; i++)
         *APPEND(v->path, v->n_path, v->cap_path) = path.hops[i].record;
     free(path.hops);
-    if (v->n_path)
-        qsort(v->path, v->n_path, sizeof *v->path, by_record);
+    SORT(v->path, v->n_path, by_record);
 }
 
 /* ---- lit or dimmed --------------------------------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
 
@@ -105,14 +104,6 @@ static void draw_overview(const struct view *v)
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */
-
-/* 1, 2 or 5 times a power of ten, so that ticks are at least `least` apart. */
-static double tick_length(double least)
-{
-    double unit = pow(10, floor(log10(least)));
-    double times = least / unit;
-    return unit * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
-}
 
 /* In the unit of the largest of them, with as many decimals as tell ticks apart. */
 static void tick_label(char out[32], double at, double tick, double largest)

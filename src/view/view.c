@@ -1,8 +1,6 @@
 /* view.c - a view from its beginning to its end. */
 #include "view.h"
 
-#include <stdlib.h>
-
 struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale)
 {
     struct view *v = allocate(1, sizeof *v);

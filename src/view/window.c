@@ -10,8 +10,6 @@
 
 #include "view.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 enum { HELD_MS = 100, LIVE_MS = 200, IDLE_MS = 1000, NICE = 10, FINE_DPI = 168 };
