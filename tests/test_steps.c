@@ -482,6 +482,23 @@ static void test_the_host_issues_in_list_order(void **state)
     end_simulation(sim);
 }
 
+/* What waits for the host to issue it, or for its lane's gap, holds no bytes yet. */
+static void test_bytes_are_held_from_the_start(void **state)
+{
+    (void)state;
+    static const char *const waits[] = {"device host memory=1G issue=1\ndevice gpu memory=1G\nlane gpu.compute1\n",
+                                        "device gpu memory=1G\nlane gpu.compute1 gap=3\n"};
+    for (size_t i = 0; i < COUNT(waits); i++) {
+        char *text = format_string("%stensor x gpu 4 work\ntensor y gpu 8 work\ntask a gpu.compute 0.1 writes=x\n"
+                                   "task b gpu.compute 0.1 reads=x\ntask c gpu.compute1 0.1 writes=y\n",
+                                   waits[i]);
+        struct simulation *sim = simulate_text(text);
+        assert_int_equal(sim->peak[0], 8);
+        end_simulation(sim);
+        free(text);
+    }
+}
+
 /* All compute lanes of a device count: the fast one is at most two steps ahead of the slow one. */
 static void test_a_step_waits_for_all_compute_lanes(void **state)
 {
@@ -749,6 +766,7 @@ int main(void)
         cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
         cmocka_unit_test(test_verify_sees_a_read_before_the_write),
         cmocka_unit_test(test_the_host_issues_in_list_order),
+        cmocka_unit_test(test_bytes_are_held_from_the_start),
         cmocka_unit_test(test_a_step_waits_for_all_compute_lanes),
         cmocka_unit_test(test_the_shipped_lists),
         cmocka_unit_test(test_a_models_list_and_back),

@@ -25,10 +25,12 @@ enum { LEAST_STEPS = 64, STORED_STEPS = 1024, MOST_STEPS = 20000, MOST_NODES = 1
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
     int node;      /* that runs, or NONE */
+    bool begun;    /* else it waits for the host, or the lane's gap */
     bool on_links; /* else it computes, or waits for the latency */
-    double left;   /* seconds of work left at `now`, at full speed */
-    double next;   /* when it ends at the present speed, or its latency does */
-    double full;   /* bytes per second alone */
+    double latency;
+    double left; /* seconds of work left at `now`, at full speed */
+    double next; /* when it ends at the present speed, or its latency or its wait does */
+    double full; /* bytes per second alone */
     const struct link *link[2];
 };
 struct user { /* lanes whose copies are on a link */
@@ -234,26 +236,36 @@ static void join_links(struct clockwork *k, struct turn *l)
     set_next(k, l, k->now + l->left / speed(k, l));
 }
 
+/* Its first moment: the bytes are held from here on. */
+static void begin(struct clockwork *k, struct turn *l)
+{
+    bool copies = isfinite(l->full);
+    l->begun = true;
+    take_bytes(k, l->node);
+    set_next(k, l, k->now + (copies ? l->latency : l->left));
+    if (copies && l->next <= k->now)
+        join_links(k, l);
+}
+
 static void start(struct clockwork *k, int lane, int node, int blocker)
 {
     struct turn *l = &k->turn[lane];
     int i = node % k->n;
-    double seconds = k->sim->seconds[i], latency = 0, begin = fmax(k->now + k->sim->gaps[i], issued(k, node));
+    double seconds = k->sim->seconds[i], from = fmax(k->now + k->sim->gaps[i], issued(k, node));
     l->started++;
     l->node = node;
-    l->on_links = false;
+    l->on_links = l->begun = false;
     l->link[0] = l->link[1] = NULL;
     if (k->load && seconds > 0)
         links_of(task_of(k, node), l->link);
     l->full = link_rate(l->link, NULL);
-    if (isfinite(l->full))
-        latency = fmin(link_latency(l->link), seconds);
-    take_bytes(k, node);
-    k->sim->moments[node] = (struct moment){.start = begin, .blocker = blocker};
-    l->left = seconds - latency;
-    set_next(k, l, begin + (isfinite(l->full) ? latency : seconds));
-    if (isfinite(l->full) && l->next <= k->now)
-        join_links(k, l);
+    l->latency = isfinite(l->full) ? fmin(link_latency(l->link), seconds) : 0;
+    l->left = seconds - l->latency;
+    k->sim->moments[node] = (struct moment){.start = from, .blocker = blocker};
+    if (from > k->now)
+        set_next(k, l, from);
+    else
+        begin(k, l);
 }
 
 /* Start the lane's next task if all that it waits for has ended; `blocker` is what ended last. */
@@ -526,7 +538,9 @@ static void run_clock(struct clockwork *k)
     for (int lane = earliest(k); lane != NONE && !k->stop; lane = earliest(k)) {
         struct turn *l = &k->turn[lane];
         k->now = fmax(k->now, l->next); /* (a disk that is a rounding late comes first) */
-        if (isfinite(l->full) && !l->on_links)
+        if (!l->begun)
+            begin(k, l);
+        else if (isfinite(l->full) && !l->on_links)
             join_links(k, l);
         else
             finish(k, lane);
