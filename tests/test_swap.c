@@ -53,16 +53,17 @@ struct puzzle {
     struct planner planner;
 };
 
-static struct puzzle open_puzzle(const char *text)
+/* What may move, by class, in a budget; 0: in the list's own. */
+static struct puzzle open_puzzle(const char *text, unsigned classes, size_t bytes)
 {
     struct puzzle z = {.step = read_list(write_file("list.txt", text, strlen(text)))};
     struct device *d = z.step->pool->machine->device;
-    size_t budget[] = {d[0].budget, d[1].budget};
+    size_t budget[] = {bytes ? bytes : d[0].budget, d[1].budget};
     depend(z.step, false);
     d[0].budget = d[0].max_allocation = (size_t)1 << 50;
     z.bare = try_step(z.step, NULL);
     assert_null(z.bare.why_not);
-    z.survey = look_for_gaps(z.step, NULL, &z.bare, 1u << MEM_ACTIVATIONS);
+    z.survey = look_for_gaps(z.step, NULL, &z.bare, classes);
     z.planner = open_planner(z.survey, budget, true, true);
     return z;
 }
@@ -82,7 +83,7 @@ static double best_spots(struct puzzle *z, struct swap_plan *plan, size_t g, dou
     while (g < v->n_gaps && plan->fate[v->gaps[g].candidate] != SWAP)
         g++;
     if (g == v->n_gaps) {
-        try_plan(&z->planner, plan, NULL);
+        try_within(&z->planner, plan, NULL, INFINITY);
         return plan->excess == 0 ? fmin(best, plan->period) : best;
     }
     struct edit *e = open_edit(v->step);
@@ -121,7 +122,7 @@ static double best_of_all(struct puzzle *z, bool all_spots)
         if (all_spots)
             best = best_spots(z, &plan, 0, best);
         for (size_t i = 0; i < COUNT(ways) && !all_spots && best > z->bare.period * (1 + 1e-9); i++) {
-            try_plan(&z->planner, &plan, &ways[i]);
+            try_within(&z->planner, &plan, &ways[i], INFINITY);
             if (plan.excess == 0)
                 best = fmin(best, plan.period);
         }
@@ -138,7 +139,7 @@ struct gaps_found {
 static void compare_with_all(uint64_t seed, int n, bool all_spots, struct gaps_found *found)
 {
     char *text = random_chain(seed, n);
-    struct puzzle z = open_puzzle(text);
+    struct puzzle z = open_puzzle(text, 1u << MEM_ACTIVATIONS, 0);
     struct swap_plan plan = find_plan(&z.planner);
     double best = best_of_all(&z, all_spots), bound = lower_bound(&z.planner, z.planner.budget);
     double gap = plan.excess > 0 ? (isfinite(best) ? INFINITY : 0) : plan.period / best - 1;
@@ -200,11 +201,11 @@ static void test_late_fetches_get_more_lead(void **state)
     for (int i = 6; i-- > 0;)
         fprintf(f, "task backward gpu.compute 2 layer=%d role=backward reads=a%d\n", i, i);
     fclose(f);
-    struct puzzle z = open_puzzle(text);
+    struct puzzle z = open_puzzle(text, 1u << MEM_ACTIVATIONS, 0);
     struct swap_plan plan = new_plan(z.survey);
     for (size_t i = 0; i < 4; i++)
         plan.fate[i] = SWAP;
-    try_plan(&z.planner, &plan, &(struct way){.lead = 0});
+    try_within(&z.planner, &plan, &(struct way){.lead = 0}, INFINITY);
     expect_number("period", plan.period, 24 + 4 + 4);
     int rounds = 0;
     while (lead_more(&z.planner, &plan))
@@ -214,6 +215,119 @@ static void test_late_fetches_get_more_lead(void **state)
     free_plan(&plan);
     close_puzzle(&z);
     free(text);
+}
+
+/* ---- more room, and more that may move --------------------------------------------------------------------------- */
+
+/* A few layers with data and state of any size; micro-batches; a link of any speed. */
+static char *random_training(uint64_t seed, int most_layers)
+{
+    char *text = NULL;
+    size_t size;
+    uint64_t count = 0;
+    int n = 2 + (int)(draw(seed, &count) * (most_layers - 1)), micros = 1 + (int)(draw(seed, &count) * 2.5);
+    FILE *f = open_memstream(&text, &size);
+    double speed = 10 + 60 * draw(seed, &count);
+    fprintf(f, "device gpu memory=1000000\nlink gpu down %g %g\nlink gpu up %g\n", speed, seed % 3 ? 0 : 0.1, speed);
+    for (int i = 0; i < n; i++) {
+        fprintf(f, "tensor w%d gpu %d parameters\ntensor m%d gpu %d optimizer\ntensor g%d gpu %d gradients\n", i,
+                5 + (int)(draw(seed, &count) * 40), i, 5 + (int)(draw(seed, &count) * 80), i,
+                5 + (int)(draw(seed, &count) * 40));
+        for (int m = 0; m < micros; m++)
+            fprintf(f, "tensor a%d.%d gpu %d activations\ntensor b%d.%d gpu %d activations\n", i, m,
+                    10 + (int)(draw(seed, &count) * 90), i, m, 2 + (int)(draw(seed, &count) * 20));
+    }
+    for (int m = 0; m < micros; m++) {
+        for (int i = 0; i < n; i++) {
+            char *reads = i ? format_string(",b%d.%d", i - 1, m) : copy_string("");
+            fprintf(f,
+                    "task forward gpu.compute %.2f layer=%d micro=%d role=forward reads=w%d%s writes=a%d.%d\n"
+                    "task tail gpu.compute %.2f layer=%d micro=%d role=forward reads=a%d.%d writes=b%d.%d\n",
+                    0.5 + draw(seed, &count), i, m, i, reads, i, m, 0.5 * draw(seed, &count), i, m, i, m, i, m);
+            free(reads);
+        }
+        for (int i = n; i-- > 0;) {
+            char sum[16] = "";
+            if (m)
+                snprintf(sum, sizeof sum, ",g%d", i);
+            fprintf(f,
+                    "task backward gpu.compute %.2f layer=%d micro=%d role=backward reads=w%d,a%d.%d,b%d.%d%s "
+                    "writes=g%d\n",
+                    0.5 + 2 * draw(seed, &count), i, m, i, i, m, i, m, sum, i);
+        }
+    }
+    for (int i = n; i-- > 0;)
+        fprintf(f, "task update gpu.compute %.2f layer=%d role=update reads=w%d,g%d,m%d writes=w%d,m%d\n",
+                0.5 * draw(seed, &count), i, i, i, i, i, i);
+    fclose(f);
+    return text;
+}
+
+/* INFINITY: nothing that is found fits.  *least: bytes that the smallest plan needs. */
+static double best_period(const char *text, unsigned classes, size_t bytes, size_t *least)
+{
+    struct puzzle z = open_puzzle(text, classes, bytes);
+    *least = least_plan(&z.planner)->need[0];
+    struct swap_plan plan = find_plan(&z.planner);
+    double period = plan.excess > 0 ? INFINITY : plan.period;
+    free_plan(&plan);
+    close_puzzle(&z);
+    return period;
+}
+
+struct order_found { /* pairs, those that are longer, and by how much at most */
+    int n, longer;
+    double worst;
+};
+
+static void expect_not_longer(struct order_found *found, double more, double fewer, uint64_t seed, const char *what)
+{
+    double by = more == fewer ? 0 : more / fewer - 1;
+    found->n++;
+    found->longer += by > 1e-9;
+    found->worst = fmax(found->worst, by);
+    if (by > 1e-9 && getenv("SWAP_SHOW"))
+        fprintf(stderr, "seed %d: more %s: %g after %g\n", (int)seed, what, more, fewer);
+}
+
+/* Every other seed begins with activations, as the search does. */
+static void compare_orders(uint64_t seed, struct order_found *by_class, struct order_found *by_budget)
+{
+    uint64_t count = 1000;
+    char *text = random_training(seed, getenv("SWAP_CASES") ? 9 : 3);
+    unsigned any = 1 + (unsigned)(draw(seed, &count) * 15), some = seed % 2 ? any : 1u << MEM_ACTIVATIONS;
+    unsigned all = some | (unsigned)(draw(seed, &count) * 16);
+    struct puzzle z = open_puzzle(text, all, 1);
+    size_t peak = z.bare.need[0], least = least_plan(&z.planner)->need[0], needs[4];
+    close_puzzle(&z);
+    double low = draw(seed, &count), high = low + (1 - low) * draw(seed, &count), period[4];
+    for (int i = 0; i < 4; i++)
+        period[i] = best_period(text, i & 1 ? all : some,
+                                least + (size_t)((i & 2 ? high : low) * (double)(peak - least)), &needs[i]);
+    assert_true(needs[1] <= needs[0]);
+    for (int i = 0; i < 2; i++) {
+        expect_not_longer(&by_class[seed % 2], period[2 * i + 1], period[2 * i], seed, "classes");
+        expect_not_longer(by_budget, period[2 + i], period[i], seed, "bytes");
+    }
+    free(text);
+}
+
+/* A plan for fewer classes, or fewer bytes, is a plan for more; but a search that takes another way may miss it. */
+static void test_more_is_never_longer(void **state)
+{
+    (void)state;
+    struct order_found by_class[2] = {0}, by_budget = {0};
+    for (int i = 0; i < number_from("SWAP_CASES", 40); i++)
+        compare_orders((uint64_t)i, by_class, &by_budget);
+    if (getenv("SWAP_CASES"))
+        fprintf(stderr,
+                "longer with more classes %d of %d, out of order %d of %d, worst %.3g %%; with more bytes %d of %d, "
+                "worst %.3g %%\n",
+                by_class[0].longer, by_class[0].n, by_class[1].longer, by_class[1].n, 100 * by_class[1].worst,
+                by_budget.longer, by_budget.n, 100 * by_budget.worst);
+    assert_int_equal(by_class[0].longer, 0);
+    assert_true(by_class[1].longer * 100 <= by_class[1].n * 5);
+    assert_true(by_budget.longer * 100 <= by_budget.n * 5 && by_budget.worst <= 0.02);
 }
 
 /* ---- pipelines --------------------------------------------------------------------------------------------------- */
@@ -722,6 +836,7 @@ int main(void)
         cmocka_unit_test(test_as_good_as_all_fates),
         cmocka_unit_test(test_as_good_as_all_spots),
         cmocka_unit_test(test_late_fetches_get_more_lead),
+        cmocka_unit_test(test_more_is_never_longer),
         cmocka_unit_test(test_pipelines_are_near_the_bound),
         cmocka_unit_test(test_budgets_around_the_peak),
         cmocka_unit_test(test_transfers_hide),

@@ -25,7 +25,7 @@ void free_uses(struct uses *uses, size_t tensors)
 
 bool crosses(const struct gap *g, int position) { return g->before < position && position < g->behind; }
 
-static bool same_block(const struct task *a, const struct task *b)
+bool same_block(const struct task *a, const struct task *b)
 {
     return a->layer >= 0 && a->layer == b->layer && a->micro == b->micro && a->role == b->role;
 }
@@ -49,14 +49,16 @@ bool is_written_between(const struct survey *v, const struct tensor *x, int from
     return written;
 }
 
-/* Can be repeated before task `behind`: work of the device alone, whose reads have the same values still. */
+/* Can be repeated before task `behind`: work of the device alone, whose reads have the same values still, which it has
+ * not changed itself. */
 static bool may_repeat(const struct survey *v, const struct task *t, const struct tensor *made, int behind)
 {
     bool may = !t->run && !t->copy && !is_conditional(t) && t->lane->device == made->device;
     for (int i = 0; may && i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
         bool reads = t->access[i].mode & ACCESS_READ, writes = t->access[i].mode & ACCESS_WRITE;
-        may = !(writes && x->persistent) && !(x != made && reads && is_written_between(v, x, (int)t->index, behind));
+        may =
+            !(writes && x->persistent) && !(x != made && reads && is_written_between(v, x, (int)t->index - 1, behind));
     }
     return may;
 }
@@ -74,16 +76,35 @@ bool may_remake(const struct survey *v, const struct tensor *x, int behind)
     return may && written;
 }
 
+bool is_of_one_layer(const struct survey *v, const struct candidate *c)
+{
+    const struct task *maker = v->task[c->maker], *reader = v->task[MIN(v->gaps[c->first].behind, v->n - 1)];
+    const struct uses *u = &v->uses[c->tensor->id];
+    bool is = maker->layer >= 0 && reader->role == ROLE_BACKWARD;
+    for (size_t i = 0; i < u->n; i++) {
+        const struct task *t = v->task[u->use[i].task];
+        is &= t->layer == maker->layer && t->micro == maker->micro;
+        is &= t->role == (u->use[i].task < (int)reader->index ? ROLE_FORWARD : ROLE_BACKWARD);
+    }
+    return is;
+}
+
 /* Of the gaps from `first` on. */
 static void add_candidate(struct survey *v, struct tensor *x, size_t first, bool remakeable)
 {
     for (size_t g = first; g < v->n_gaps; g++)
         v->gaps[g].candidate = v->n_candidates;
     *APPEND(v->candidates, v->n_candidates, v->cap_candidates) =
-        (struct candidate){x, x->device, first, v->n_gaps - first, v->uses[x->id].use[0].task, remakeable, 0, 0};
+        (struct candidate){x, x->device, first, v->n_gaps - first, v->uses[x->id].use[0].task, remakeable, 0, 0, 0};
 }
 
-/* A gap is where other work lies between: of another layer, where tasks have any. */
+/* Is other work between, of another layer, where tasks have any? */
+static bool is_apart(const struct survey *v, int before, int behind)
+{
+    const struct task *a = v->task[before], *b = v->task[behind];
+    return !same_block(a, b) && (behind - before > 1 || (a->role == ROLE_FORWARD && b->role == ROLE_BACKWARD));
+}
+
 static void find_gaps_of(struct survey *v, struct tensor *x)
 {
     const struct uses *u = &v->uses[x->id];
@@ -91,7 +112,7 @@ static void find_gaps_of(struct survey *v, struct tensor *x)
     for (size_t i = 0; i <= u->n; i++) {
         int before = i > 0 ? u->use[i - 1].task : -1, behind = i < u->n ? u->use[i].task : v->n;
         bool inner = i > 0 && i < u->n;
-        if (inner ? behind - before < 2 || same_block(v->task[before], v->task[behind]) : !x->persistent)
+        if (inner ? !is_apart(v, before, behind) : !x->persistent)
             continue;
         *APPEND(v->gaps, v->n_gaps, v->cap_gaps) = (struct gap){x, before, behind, 0};
         if (!x->persistent)
@@ -107,8 +128,8 @@ static void note_times(struct survey *v, const struct forecast *f)
 {
     v->start = allocate((size_t)v->n, sizeof *v->start), v->end = allocate((size_t)v->n, sizeof *v->end);
     for (int i = 0; i < v->n; i++) {
-        v->start[i] = f->span ? f->span[i].start : i;
-        v->end[i] = f->span ? f->span[i].end : i + 1;
+        v->start[i] = f && f->span ? f->span[i].start : i;
+        v->end[i] = f && f->span ? f->span[i].end : i + 1;
     }
 }
 
@@ -118,7 +139,7 @@ static void note_devices(struct survey *v, const struct forecast *f)
     size_t n = (size_t)m->n_devices;
     v->held = allocate(n, sizeof *v->held);
     v->to_host = allocate(n, sizeof *v->to_host), v->from_host = allocate(n, sizeof *v->from_host);
-    for (size_t d = 0; d < n; d++) {
+    for (size_t d = 0; f && d < n; d++) {
         v->held[d] = bytes_at_positions(f, &m->device[d]);
         v->to_host[d] = free_lane(v->step, &m->device[d], LANE_DOWNLOAD, 0, ROLES);
         v->from_host[d] = free_lane(v->step, &m->device[d], LANE_UPLOAD, 0, ROLES);
@@ -138,6 +159,11 @@ static void time_copies(struct survey *v, bool known)
                     *in = add_copy(v->step, v->from_host[d], "swap.in", c->tensor, there);
         c->out = known ? seconds_alone(v->costs, out) : 4;
         c->in = known ? seconds_alone(v->costs, in) : 4;
+        for (size_t k = 0; k < v->uses[c->tensor->id].n; k++) {
+            const struct use *u = &v->uses[c->tensor->id].use[k];
+            if (u->mode & ACCESS_WRITE)
+                c->again += known ? seconds_alone(v->costs, v->task[u->task]) : 1;
+        }
     }
     undo(e);
 }
@@ -154,7 +180,8 @@ struct survey *look_for_gaps(struct step *s, const struct costs *c, const struct
     for (size_t i = 0; i < v->tensors; i++)
         if (may_leave(v, s->pool->tensors[i], classes))
             find_gaps_of(v, s->pool->tensors[i]);
-    time_copies(v, f->span);
+    if (f)
+        time_copies(v, f->span);
     return v;
 }
 

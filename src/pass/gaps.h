@@ -5,13 +5,16 @@
  * wrote it are repeated right before its next use.  State that persists, when it is swapped, lives on the host, and is
  * on the device only while it is used.
  *
- *     gaps.c         the survey of a list: its gaps, and how long copies take
- *     swap_line.c    a plan made true in an edit, which the caller commits or undoes
- *     swap_where.c   where in the list bytes leave and come back
+ * To be read in this order:
+ *
+ *     gaps.c         what may move: the survey of a list, its gaps, and how long copies take
  *     swap_plan.c    what comes of a plan
  *     swap_rules.c   what leaves by rule, where too much is held
  *     swap_search.c  the search for the best plan
+ *     swap_line.c    a plan made true in an edit, which the caller commits or undoes
+ *     swap_where.c   where in the list bytes leave and come back
  *     swap_bound.c   what no plan can beat
+ *     swap.c         the pass, and its report; recompute.c: what is made again and never swapped
  *
  * Where bytes leave and come back is a place in the *line*: the list with what is made again, but without copies.
  */
@@ -40,7 +43,7 @@ struct candidate { /* what has one fate: a gap of a tensor, or all gaps of one t
     size_t first, n; /* gaps */
     int maker;       /* the first task that writes it; of state the first that uses it */
     bool remakeable;
-    double out, in; /* seconds of a copy to the host, and back */
+    double out, in, again; /* seconds of a copy to the host, and back; of what writes it */
 };
 struct survey {
     struct step *step;
@@ -56,15 +59,19 @@ struct survey {
     size_t **held;       /* by device: [n] bytes at each position, when all is kept */
     struct lane **to_host, **from_host; /* by device: the lanes of swaps */
 };
-/* Gaps of tensors of these classes (a bit per enum memory_class) on all devices but the host; f: the list as it is. */
+/* Gaps of tensors of these classes (a bit per enum memory_class) on all devices but the host; f: the list as it is, or
+ * NULL: nothing is swapped. */
 struct survey *look_for_gaps(struct step *s, const struct costs *c, const struct forecast *f, unsigned classes);
 void free_survey(struct survey *v);
 /* By root, of so many tensors. */
 struct uses *find_uses(struct task *const *task, int n, size_t tensors);
 void free_uses(struct uses *uses, size_t tensors);
+bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 bool is_written_between(const struct survey *v, const struct tensor *x, int from, int to);
 /* Everything that wrote it, before `behind`, can be repeated, and nothing writes it from there on. */
 bool may_remake(const struct survey *v, const struct tensor *x, int behind);
+/* Made by a layer's forward for its backward, and touched by nothing else. */
+bool is_of_one_layer(const struct survey *v, const struct candidate *c);
 bool crosses(const struct gap *g, int position); /* of the list */
 
 /* ---- swap_line.c ------------------------------------------------------------------------------------------------- */
@@ -81,6 +88,7 @@ struct way {       /* how spots are chosen */
 struct swap_plan {
     enum fate *fate;       /* by candidate */
     struct spot *spot;     /* by gap */
+    bool by_layer;         /* what is made again comes before all that a layer's backward does */
     const struct way *way; /* that they were chosen in; NULL: one by one */
     double excess;         /* bytes over budgets, summed over devices; INFINITY: it cannot be placed at all */
     double period;         /* seconds; 0 where no times are known */
@@ -128,18 +136,19 @@ int64_t *bytes_along(const struct survey *v, const struct line *l, const struct 
 
 struct planner {
     struct survey *survey;
-    size_t *budget;    /* by device; those of the machine are lifted while plans are tried */
-    bool swap, remake; /* fates that are allowed */
-    bool any;          /* whatever fits will do */
-    double bare;       /* when all is kept: the period ... */
-    size_t *holes;     /* ... and by device what it takes beyond the most bytes held */
-    double work, most; /* tasks tried, and how many may be */
-    struct busy busy;  /* that, on the terminal */
-    struct swap_plan least;
+    size_t *budget;                           /* by device; those of the machine are lifted while plans are tried */
+    bool swap, remake;                        /* fates that are allowed ... */
+    unsigned classes;                         /* ... to tensors of these classes, a bit per enum memory_class */
+    bool any;                                 /* whatever fits will do */
+    double bare;                              /* when all is kept: the period ... */
+    size_t *holes;                            /* ... and by device what it takes beyond the most bytes held */
+    double work, most;                        /* tasks tried, and how many may be */
+    struct busy busy;                         /* that, on the terminal */
+    struct swap_plan least[1 << MEM_CLASSES]; /* by classes: see least_plan() */
 };
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
 void close_planner(struct planner *p); /* not the survey */
-extern const double MOST_WORK;         /* tasks of all plans that are tried: a few seconds */
+extern const double MOST_WORK;         /* tasks of all plans that a search tries: a few seconds */
 struct swap_plan new_plan(const struct survey *v);
 void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from);
 struct swap_plan copy_of_plan(const struct survey *v, const struct swap_plan *p);
@@ -147,33 +156,29 @@ void free_plan(struct swap_plan *p);
 bool is_better(const struct swap_plan *a, const struct swap_plan *b);
 /* A fate that the candidate may have: the one wished for, or else another than KEEP. */
 enum fate allowed_fate(const struct planner *p, size_t candidate, enum fate wish);
-/* Sets the plan's spots, unless `way` is NULL, and what comes of it. */
-void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way);
-/* The same, but its period is INFINITY when it is over budgets by more than `most` bytes. */
+/* Fits, and is as short as when all is kept. */
+bool is_perfect(const struct planner *p, const struct swap_plan *plan);
+/* Sets the plan's spots, unless `way` is NULL, and what comes of it; its period is INFINITY when it is over budgets by
+ * more than `most` bytes. */
 void try_within(struct planner *p, struct swap_plan *plan, const struct way *way, double most);
-/* In the best way. */
+const struct way *any_way(size_t n); /* for any number */
+/* In the best way; those over budgets by more than `most` bytes are not wanted. */
 void try_fates(struct planner *p, struct swap_plan *plan, double most);
-/* Another way, if it is better for a plan that has one. */
+/* In another way, if that is better. */
 void try_other_ways(struct planner *p, struct swap_plan *plan);
 /* What its reader waits for comes earlier, by as long as that waited (Capuchin's rule); false: that is no better. */
 bool lead_more(struct planner *p, struct swap_plan *plan);
 /* More lead, and other spots one by one, while that is better. */
 void polish(struct planner *p, struct swap_plan *plan);
-struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake);
-void close_planner(struct planner *p); /* not the survey */
 /* By device: no plan needs fewer bytes than are in use at a time.  The caller frees it. */
 size_t *bytes_in_use(const struct planner *p);
 
 /* ---- swap_rules.c ------------------------------------------------------------------------------------------------ */
 
-struct rule { /* for what leaves */
-    enum fate wish;
-    bool by_cost; /* the cheapest first, else the one with the furthest next use */
-    bool state;   /* may leave too */
-};
-/* Where the device holds more than `most` bytes, something gets another fate than KEEP, while there is any. */
-void evict(const struct planner *p, struct swap_plan *plan, const struct device *d, double most,
-           const struct rule *rule);
+/* Where the device holds more than `most` bytes, something gets the fate that is wished for, while there is any: what
+ * is cheapest to have again, or what has the furthest next use. */
+void evict(const struct planner *p, struct swap_plan *plan, const struct device *d, double most, enum fate wish,
+           bool by_cost);
 
 /* ---- swap_search.c ----------------------------------------------------------------------------------------------- */
 

@@ -85,13 +85,11 @@ static void close_swapper(struct swapper *w)
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-static json_t *ms(double seconds) { return isnan(seconds) ? json_null() : json_real(1e3 * seconds); }
-
 static json_t *span_ms(const struct forecast *f, const struct task *t, bool end)
 {
     if (!t || !f->span)
         return json_null();
-    return ms(end ? f->span[t->index].end : f->span[t->index].start);
+    return milliseconds(end ? f->span[t->index].end : f->span[t->index].start);
 }
 
 static json_t *move_json(const struct swapper *w, const struct forecast *f, size_t gap, const struct deed *d)
@@ -134,9 +132,10 @@ static void add_devices(struct swapper *w, const struct forecast *after, json_t 
 static json_t *fields_of(struct swapper *w, const struct forecast *after, const struct deed *deeds)
 {
     double bare = w->before.period, stall = fmax(after->period - bare, 0);
-    json_t *fields = json_pack("{s:o, s:o, s:o, s:o, s:o}", "moves", moves_json(w, after, deeds), "bare_ms", ms(bare),
-                               "period_ms", ms(after->period), "bound_ms", ms(isnan(bare) ? NAN : w->bound), "stall_ms",
-                               ms(isnan(after->period) ? NAN : stall));
+    json_t *fields =
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "moves", moves_json(w, after, deeds), "bare_ms", milliseconds(bare),
+                  "period_ms", milliseconds(after->period), "bound_ms", milliseconds(isnan(bare) ? NAN : w->bound),
+                  "stall_ms", milliseconds(isnan(after->period) ? NAN : stall));
     add_devices(w, after, fields);
     return fields;
 }
@@ -257,56 +256,54 @@ bool run_recompute_auto(struct step *s, const struct costs *c, const struct wish
 
 /* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
 
-/* A turn is what a device computes of one micro-batch, or of one layer of it, one way. */
-static bool is_in_turn(const struct swapper *w, int i, const struct device *d)
-{
-    const struct task *t = w->survey->task[i];
-    return t->lane == d->lane[LANE_COMPUTE] && (w->wishes->swap == SWAP_LAYER ? t->layer : t->micro) >= 0;
-}
+struct turn { /* what a device computes of one micro-batch, or of one layer of it, one way */
+    const struct task *task;
+    int first, last;
+};
 
 static bool same_turn(const struct swapper *w, const struct task *a, const struct task *b)
 {
-    return a->micro == b->micro && a->role == b->role && (w->wishes->swap != SWAP_LAYER || a->layer == b->layer);
+    return a->micro == b->micro && (w->wishes->swap != SWAP_LAYER || a->layer == b->layer);
 }
 
-static int end_of_turn(const struct swapper *w, int i, const struct device *d)
+static struct turn *list_turns(const struct swapper *w, const struct device *d, int *n)
 {
-    int end = i;
-    for (int k = i + 1; k < w->survey->n; k++) {
-        if (!is_in_turn(w, k, d))
+    struct turn *turns = allocate((size_t)w->survey->n + 1, sizeof *turns), *last = NULL;
+    for (int i = 0; i < w->survey->n; i++) {
+        const struct task *t = w->survey->task[i];
+        if (t->lane != d->lane[LANE_COMPUTE] || (w->wishes->swap == SWAP_LAYER ? t->layer : t->micro) < 0)
             continue;
-        if (!same_turn(w, w->survey->task[i], w->survey->task[k]))
-            break;
-        end = k;
+        if (!last || last->task->role != t->role || !same_turn(w, last->task, t)) {
+            last = last ? last + 1 : turns;
+            last->task = t, last->first = i;
+        }
+        last->last = i;
     }
-    return end;
+    *n = last ? (int)(last - turns) + 1 : 0;
+    return turns;
 }
 
 /* What a forward has made leaves during the turn behind it, and comes back during the last backward before its own;
  * where there is none between, during the turn before. */
-static bool place_by_turn(const struct swapper *w, const struct candidate *c, struct spot *spot)
+static bool place_by_turn(const struct swapper *w, const struct candidate *c, const struct turn *turns, int n,
+                          struct spot *spot)
 {
     const struct task *maker = w->survey->task[c->maker];
     const struct gap *g = &w->survey->gaps[c->first];
-    bool backward = false;
-    *spot = (struct spot){-1, -1};
-    if (maker->role != ROLE_FORWARD || !is_in_turn(w, c->maker, c->device))
+    int made = 0, own;
+    while (made < n && turns[made].last < c->maker)
+        made++;
+    if (made == n || turns[made].first > c->maker || maker->role != ROLE_FORWARD)
         return false;
-    for (int i = end_of_turn(w, c->maker, c->device) + 1, end; i < g->behind; i = end + 1) {
-        const struct task *t = w->survey->task[i];
-        end = i;
-        if (!is_in_turn(w, i, c->device))
-            continue;
-        end = end_of_turn(w, i, c->device);
-        bool is_backward = t->role == ROLE_BACKWARD;
-        if (is_backward && t->micro == maker->micro && (w->wishes->swap != SWAP_LAYER || t->layer == maker->layer))
-            break; /* its own */
-        spot->out = spot->out < 0 ? end : spot->out;
-        spot->in = is_backward || !backward ? i : spot->in;
-        backward |= is_backward;
-    }
-    spot->out = MAX(spot->out, g->before), spot->in = MIN(spot->in, g->behind);
-    return spot->in > spot->out;
+    for (own = made + 1; own < n && turns[own].first < g->behind; own++)
+        if (turns[own].task->role == ROLE_BACKWARD && same_turn(w, turns[own].task, maker))
+            break;
+    int back = own - 1;
+    while (back > made && turns[back].task->role != ROLE_BACKWARD)
+        back--;
+    back = back > made ? back : own - 1;
+    *spot = (struct spot){MAX(turns[made + 1].last, g->before), MIN(turns[back].first, g->behind)};
+    return back > made && spot->in > spot->out;
 }
 
 /* State comes right before it is used, during what is computed before that; and leaves when it has been. */
@@ -330,12 +327,19 @@ static bool choose_fixed(struct swapper *w)
 {
     const struct survey *v = w->survey;
     bool any = false;
-    for (size_t i = 0; i < v->n_candidates; i++) {
-        const struct candidate *c = &v->candidates[i];
-        if (c->tensor->persistent)
-            place_state(v, c, w->plan.spot);
-        if (c->tensor->persistent || place_by_turn(w, c, &w->plan.spot[c->first]))
-            w->plan.fate[i] = SWAP, any = true;
+    for (int d = 0; d < v->step->pool->machine->n_devices; d++) {
+        int n;
+        struct turn *turns = list_turns(w, &v->step->pool->machine->device[d], &n);
+        for (size_t i = 0; i < v->n_candidates; i++) {
+            const struct candidate *c = &v->candidates[i];
+            if (c->device->index != d)
+                continue;
+            if (c->tensor->persistent)
+                place_state(v, c, w->plan.spot);
+            if (c->tensor->persistent || place_by_turn(w, c, turns, n, &w->plan.spot[c->first]))
+                w->plan.fate[i] = SWAP, any = true;
+        }
+        free(turns);
     }
     return any;
 }
@@ -346,7 +350,7 @@ static bool run_fixed(struct swapper *w, struct pass_report *r)
         w->smallest = least_plan(&w->planner)->need;
         return decline(w, r, "no data of that class waits for another layer or micro-batch");
     }
-    try_plan(&w->planner, &w->plan, NULL);
+    try_within(&w->planner, &w->plan, NULL, INFINITY);
     w->smallest = w->plan.need;
     if (w->plan.excess > 0)
         refuse(w, w->wishes->swap == SWAP_LAYER ? "--swap layer" : "--swap microbatch");

@@ -10,6 +10,7 @@ struct remaking {
     struct edit *edit;
     struct tensor **twin; /* by tensor: made again, or NULL */
     size_t *gap_of;       /* by tensor: the gap from which on it is made again, or NO_GAP */
+    bool by_layer;
 };
 #define NO_GAP SIZE_MAX
 
@@ -54,6 +55,16 @@ static void remake(struct remaking *r, struct tensor *x, int reader)
             repeat_task(r, r->v->task[u->use[i].task], reader);
 }
 
+/* The first task of the reader's block. */
+static int first_of_block(const struct survey *v, int reader)
+{
+    int first = reader;
+    for (int i = reader; i >= 0; i--)
+        if (v->task[i]->lane->device == v->task[reader]->lane->device && same_block(v->task[i], v->task[reader]))
+            first = i;
+    return first;
+}
+
 static void visit_reader(struct remaking *r, int i)
 {
     struct task *t = r->v->task[i];
@@ -63,7 +74,7 @@ static void visit_reader(struct remaking *r, int i)
         if (g == NO_GAP || i < r->v->gaps[g].behind)
             continue;
         if (!r->twin[x->id])
-            remake(r, x, i);
+            remake(r, x, r->by_layer ? first_of_block(r->v, i) : i);
         repoint(r->edit, t, x, r->twin[x->id]);
     }
 }
@@ -173,7 +184,8 @@ static void walk_line(struct line *l, const struct remaking *r, const struct swa
 struct line open_line(const struct survey *v, struct edit *e, const struct swap_plan *p)
 {
     struct line l = {.deeds = allocate(v->n_gaps + 1, sizeof *l.deeds)};
-    struct remaking r = {v, e, allocate(v->tensors, sizeof *r.twin), allocate(v->tensors, sizeof *r.gap_of)};
+    struct remaking r = {v, e, allocate(v->tensors, sizeof *r.twin), allocate(v->tensors, sizeof *r.gap_of),
+                         p->by_layer};
     memset(r.gap_of, 0xff, v->tensors * sizeof *r.gap_of);
     for (size_t g = v->n_gaps; g-- > 0;)
         if (p->fate[v->gaps[g].candidate] == REMAKE)

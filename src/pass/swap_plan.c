@@ -15,8 +15,11 @@
 
 const double MOST_WORK = 6e5;
 
-static const struct way ways[] = {{.lead = 1}, {.lead = 1, .in_first = true}};
-static const struct way more_ways[] = {
+static const struct way least_way = {.lead = 0}; /* holds the fewest bytes */
+enum { FIRST_WAYS = 2 };
+static const struct way ways[] = {
+    {.lead = 1},
+    {.lead = 1, .in_first = true},
     {.lead = 0},
     {.lead = 2},
     {.lead = 2, .in_first = true},
@@ -26,7 +29,8 @@ static const struct way more_ways[] = {
     {.lead = 1, .margin = 0.12},
     {.lead = 1, .margin = 0.12, .in_first = true},
 };
-static const struct way least_way = {.lead = 0}; /* holds the fewest bytes */
+
+const struct way *any_way(size_t n) { return &ways[n % COUNT(ways)]; }
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
@@ -122,21 +126,19 @@ void try_within(struct planner *p, struct swap_plan *plan, const struct way *way
     undo(e);
 }
 
-void try_plan(struct planner *p, struct swap_plan *plan, const struct way *way) { try_within(p, plan, way, INFINITY); }
-
-static bool is_perfect(const struct planner *p, const struct swap_plan *plan)
+bool is_perfect(const struct planner *p, const struct swap_plan *plan)
 {
     return plan->excess == 0 && (p->any || !is_less(p->bare, plan->period));
 }
 
-/* The same fates in several ways; the plan becomes the best of them.  Those that are over budgets by more than `most`
- * are not wanted. */
-static void try_ways(struct planner *p, struct swap_plan *plan, const struct way *list, size_t n, double most)
+/* The same fates in other ways; the plan becomes the best of them.  Those that are over budgets by more than `most` are
+ * not wanted. */
+static void try_ways(struct planner *p, struct swap_plan *plan, size_t from, size_t to, double most)
 {
     struct swap_plan other = new_plan(p->survey);
-    for (size_t i = 0; i < n && !is_perfect(p, plan); i++) {
+    for (size_t i = from; i < to && !is_perfect(p, plan); i++) {
         copy_plan(p->survey, &other, plan);
-        try_within(p, &other, &list[i], fmin(plan->excess, most));
+        try_within(p, &other, &ways[i], fmin(plan->excess, most));
         if (is_better(&other, plan))
             copy_plan(p->survey, plan, &other);
     }
@@ -149,20 +151,19 @@ void try_fates(struct planner *p, struct swap_plan *plan, double most)
     if (p->any)
         try_within(p, plan, &least_way, 0);
     else
-        try_ways(p, plan, ways, COUNT(ways), most);
+        try_ways(p, plan, 0, FIRST_WAYS, most);
     if (plan->excess > 0 && !p->any) /* holes, or no room for prefetching */
-        try_ways(p, plan, more_ways, COUNT(more_ways), most);
+        try_ways(p, plan, FIRST_WAYS, COUNT(ways), most);
 }
 
-void try_other_ways(struct planner *p, struct swap_plan *plan)
-{
-    try_ways(p, plan, ways, COUNT(ways), 0);
-    try_ways(p, plan, more_ways, COUNT(more_ways), 0);
-}
+void try_other_ways(struct planner *p, struct swap_plan *plan) { try_ways(p, plan, 0, COUNT(ways), INFINITY); }
 
 enum fate allowed_fate(const struct planner *p, size_t candidate, enum fate wish)
 {
-    bool remake = p->remake && p->survey->candidates[candidate].remakeable;
+    const struct candidate *c = &p->survey->candidates[candidate];
+    bool remake = p->remake && c->remakeable;
+    if (!(p->classes >> c->tensor->class & 1))
+        return KEEP;
     if (wish == REMAKE || !p->swap)
         return remake ? REMAKE : p->swap ? SWAP : KEEP;
     return SWAP;
@@ -238,7 +239,7 @@ bool lead_more(struct planner *p, struct swap_plan *plan)
     free(waits);
     free_forecast(&f);
     free_line(&l);
-    try_plan(p, &other, NULL);
+    try_within(p, &other, NULL, INFINITY);
     bool better = is_better(&other, plan);
     if (better)
         copy_plan(v, plan, &other);
@@ -248,8 +249,7 @@ bool lead_more(struct planner *p, struct swap_plan *plan)
 
 void polish(struct planner *p, struct swap_plan *plan)
 {
-    p->most = p->work + p->most / 2;
-    try_ways(p, plan, more_ways, COUNT(more_ways), INFINITY);
+    try_other_ways(p, plan);
     struct line l = peek_line(p->survey, plan);
     for (bool better = true; better && p->work < p->most && !is_perfect(p, plan);) {
         better = lead_more(p, plan);
@@ -263,12 +263,12 @@ void polish(struct planner *p, struct swap_plan *plan)
 
 struct planner open_planner(struct survey *v, const size_t *budget, bool swap, bool remake)
 {
-    struct planner p = {
-        .survey = v, .swap = swap, .remake = remake, .most = MOST_WORK, .busy = {.what = "looking for a plan"}};
+    struct planner p = {.survey = v, .swap = swap, .remake = remake, .busy = {.what = "looking for a plan"}};
+    p.classes = (1u << MEM_CLASSES) - 1, p.most = MOST_WORK;
     p.budget = allocate(n_devices(v), sizeof *p.budget);
     memcpy(p.budget, budget, n_devices(v) * sizeof *budget);
     struct swap_plan none = new_plan(v);
-    try_plan(&p, &none, NULL);
+    try_within(&p, &none, NULL, INFINITY);
     p.bare = none.period;
     p.holes = allocate(n_devices(v), sizeof *p.holes);
     for (int d = 0; d < v->step->pool->machine->n_devices; d++) {
@@ -285,7 +285,8 @@ void close_planner(struct planner *p)
 {
     end_busy(&p->busy);
     free(p->budget), free(p->holes);
-    free_plan(&p->least);
+    for (size_t i = 0; i < COUNT(p->least); i++)
+        free_plan(&p->least[i]);
 }
 
 size_t *bytes_in_use(const struct planner *p)

@@ -13,16 +13,10 @@ struct leaver {
  * where nothing is made again, how many bytes a copy does. */
 static double merit(const struct planner *p, const struct gap *g, enum fate fate, bool by_cost)
 {
-    const struct survey *v = p->survey;
-    const struct uses *u = &v->uses[g->tensor->id];
-    double seconds = 0;
+    const struct candidate *c = &p->survey->candidates[g->candidate];
     if (!by_cost)
         return g->behind;
-    if (fate == SWAP)
-        return (double)g->tensor->bytes;
-    for (size_t i = 0; i < u->n; i++)
-        seconds += u->use[i].mode & ACCESS_WRITE ? seconds_alone(v->costs, v->task[u->use[i].task]) : 0;
-    return (double)g->tensor->bytes / fmax(seconds, 1e-12);
+    return (double)g->tensor->bytes / (fate == SWAP ? 1 : fmax(c->again, 1e-12));
 }
 
 static int by_before(const void *a, const void *b)
@@ -32,16 +26,17 @@ static int by_before(const void *a, const void *b)
 }
 
 /* The device's gaps that the rule lets leave, the earliest first. */
-static struct leaver *list_leavers(const struct planner *p, const struct device *d, const struct rule *rule, size_t *n)
+static struct leaver *list_leavers(const struct planner *p, const struct device *d, enum fate wish, bool by_cost,
+                                   size_t *n)
 {
     const struct survey *v = p->survey;
     struct leaver *list = allocate(v->n_gaps + 1, sizeof *list);
     *n = 0;
     for (size_t g = 0; g < v->n_gaps; g++) {
         const struct gap *gap = &v->gaps[g];
-        enum fate fate = allowed_fate(p, gap->candidate, rule->wish);
-        if (gap->tensor->device == d && fate != KEEP && (rule->state || !gap->tensor->persistent))
-            list[(*n)++] = (struct leaver){gap, merit(p, gap, fate, rule->by_cost)};
+        enum fate fate = allowed_fate(p, gap->candidate, wish);
+        if (gap->tensor->device == d && fate != KEEP)
+            list[(*n)++] = (struct leaver){gap, merit(p, gap, fate, by_cost)};
     }
     qsort(list, *n, sizeof *list, by_before);
     return list;
@@ -61,13 +56,13 @@ static const struct gap *best_to_leave(const struct swap_plan *plan, struct leav
     return kept ? here[best].gap : NULL;
 }
 
-void evict(const struct planner *p, struct swap_plan *plan, const struct device *d, double most,
-           const struct rule *rule)
+void evict(const struct planner *p, struct swap_plan *plan, const struct device *d, double most, enum fate wish,
+           bool by_cost)
 {
     const struct survey *v = p->survey;
     double *gone = allocate((size_t)v->n + 1, sizeof *gone);
     size_t n, next = 0, n_here = 0;
-    struct leaver *list = list_leavers(p, d, rule, &n), *here = allocate(n + 1, sizeof *here);
+    struct leaver *list = list_leavers(p, d, wish, by_cost, &n), *here = allocate(n + 1, sizeof *here);
     for (int i = 0; i < v->n; i++) {
         while (next < n && list[next].gap->before < i)
             here[n_here++] = list[next++];
@@ -76,7 +71,7 @@ void evict(const struct planner *p, struct swap_plan *plan, const struct device 
             if (!best)
                 break;
             const struct candidate *c = &v->candidates[best->candidate];
-            plan->fate[best->candidate] = allowed_fate(p, best->candidate, rule->wish);
+            plan->fate[best->candidate] = allowed_fate(p, best->candidate, wish);
             for (size_t g = c->first; g < c->first + c->n; g++)
                 for (int k = v->gaps[g].before + 1; k < v->gaps[g].behind; k++)
                     gone[k] += (double)c->tensor->bytes;

@@ -1,9 +1,13 @@
 /* swap_search.c - what to keep, to swap and to make again (see gaps.h).
  *
- * What replicas do alike is one unit, and has one fate.  First comes the plan that needs the fewest bytes; then plans
- * by rule: whatever is over the budget leaves, the tensor with the furthest next use first (Belady) or what is cheapest
- * to have again, with some bytes to spare or none.  From the best of them on, families of units, single ones and pairs
- * get another fate while it helps; few choices are tried all.  That is done without moving state first.
+ * What replicas do alike is one unit, and has one fate.  A search begins with plans by rule: whatever is over the
+ * budget leaves, the tensor with the furthest next use first (Belady) or what is cheapest to have again, with some
+ * bytes to spare or none.  The best of them changes at random for as long as that helps now and then, and in the end
+ * the copies of what is best are moved one by one.
+ *
+ * Classes are admitted one after another, each time with a search of its own, which begins where the one before has
+ * ended: so a step in which one more class may move is not longer.  What a search of few classes finds, one of more
+ * finds first.
  */
 #include "gaps.h"
 
@@ -11,29 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_TRIED = 800, FEW = 16, SOME = 40, BEST = 3 };
+/* ---- units ------------------------------------------------------------------------------------------------------- */
 
-/* ---- the search -------------------------------------------------------------------------------------------------- */
-
-struct member { /* of a unit: what several devices do alike has one fate */
+enum { FEW = 16 };
+struct member { /* of a unit */
     size_t candidate;
     const struct tensor *tensor;
     const struct task *maker;
-    int nth; /* of its kind on its device */
+    int nth; /* of its tensor's */
 };
 struct search {
     struct planner *p;
     struct member *members; /* that are concerned */
-    size_t n_plain;         /* units that are no state: the first ones */
     size_t *first, n;       /* unit u begins at members[first[u]], the last one ends at first[n] */
-
-    uint64_t *tried; /* hashes of fates */
-    size_t n_tried, cap_tried;
     uint64_t draws;
-    struct swap_plan best[BEST];
+    struct swap_plan best;
 };
-
-static bool is_over(const struct search *s) { return s->p->work > s->p->most || (s->p->any && s->best[0].excess == 0); }
 
 /* With the holes between addresses as they are when all is kept. */
 static double most_held(const struct planner *p, const struct device *d)
@@ -53,62 +50,46 @@ static bool is_concerned(const struct planner *p, size_t candidate)
     return around && allowed_fate(p, candidate, SWAP) != KEEP;
 }
 
-static int by_kind(const struct member *x, const struct member *y)
+/* Replicas have the same tensors: of a name, layer and micro-batch.  The largest come first. */
+static int by_unit(const void *a, const void *b)
 {
-    const struct task *a = x->maker, *b = y->maker;
-    int of_x[] = {a->layer, a->micro, (int)a->role, x->nth}, of_y[] = {b->layer, b->micro, (int)b->role, y->nth};
-    int order = x->tensor->persistent - y->tensor->persistent;
-    order = order ? order : COMPARE(y->tensor->bytes >> 12, x->tensor->bytes >> 12); /* shards need not be equal */
+    const struct member *x = a, *y = b;
+    const struct task *s = x->maker, *t = y->maker;
+    int of_x[] = {s->layer, s->micro, (int)s->role, x->nth}, of_y[] = {t->layer, t->micro, (int)t->role, y->nth};
+    int order = COMPARE(y->tensor->bytes >> 12, x->tensor->bytes >> 12); /* shards need not be equal */
     order = order ? order : strcmp(x->tensor->name, y->tensor->name);
-    order = order ? order : strcmp(a->name, b->name);
+    order = order ? order : strcmp(s->name, t->name);
     for (size_t i = 0; i < COUNT(of_x) && !order; i++)
         order = COMPARE(of_x[i], of_y[i]);
     return order;
 }
 
-static int by_unit(const void *a, const void *b)
-{
-    const struct member *x = a, *y = b;
-    int order = by_kind(x, y);
-    order = order ? order : x->tensor->device->index - y->tensor->device->index;
-    return order ? order : COMPARE(x->candidate, y->candidate);
-}
-
-/* Replicas have the same tensors: of a name, layer and micro-batch.  The largest come first. */
-static void find_units(struct search *s, size_t n)
-{
-    struct member *m = s->members;
-    qsort(m, n, sizeof *m, by_unit);
-    for (size_t i = 1; i < n; i++) {
-        struct member last = m[i - 1];
-        last.nth = 0;
-        m[i].nth = last.tensor->device == m[i].tensor->device && by_kind(&last, &m[i]) == 0 ? m[i - 1].nth + 1 : 0;
-    }
-    qsort(m, n, sizeof *m, by_unit);
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || by_kind(&m[i], &m[i - 1]) != 0) {
-            s->n_plain += !m[i].tensor->persistent;
-            s->first[s->n++] = i;
-        }
-    s->first[s->n] = n;
-}
-
 static struct search open_search(struct planner *p)
 {
     const struct survey *v = p->survey;
+    struct search s = {.p = p, .best = new_plan(v)};
     size_t n = 0;
-    struct search s = {.p = p};
+    int nth = 0;
     s.members = allocate(v->n_candidates + 1, sizeof *s.members);
     s.first = allocate(v->n_candidates + 1, sizeof *s.first);
-    for (size_t c = 0; c < v->n_candidates; c++)
-        if (is_concerned(p, c)) {
-            const struct candidate *candidate = &v->candidates[c];
-            s.members[n++] = (struct member){c, candidate->tensor, v->task[candidate->maker], 0};
-        }
-    find_units(&s, n);
-    for (int i = 0; i < BEST; i++)
-        s.best[i] = new_plan(v);
+    for (size_t i = 0; i < v->n_candidates; i++) {
+        const struct candidate *c = &v->candidates[i];
+        nth = i && c->tensor == c[-1].tensor ? nth + 1 : 0;
+        if (is_concerned(p, i))
+            s.members[n++] = (struct member){i, c->tensor, v->task[c->maker], nth};
+    }
+    qsort(s.members, n, sizeof *s.members, by_unit);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || by_unit(&s.members[i], &s.members[i - 1]) != 0)
+            s.first[s.n++] = i;
+    s.first[s.n] = n;
     return s;
+}
+
+static void close_search(struct search *s)
+{
+    free_plan(&s->best);
+    free(s->members), free(s->first);
 }
 
 static void set_fate(const struct search *s, struct swap_plan *plan, size_t unit, enum fate fate)
@@ -120,289 +101,198 @@ static void set_fate(const struct search *s, struct swap_plan *plan, size_t unit
     }
 }
 
-/* The same fates come from many rules and flips. */
-static bool was_tried(struct search *s, const struct swap_plan *plan)
-{
-    uint64_t hash = hash_bytes(plan->fate, s->p->survey->n_candidates * sizeof *plan->fate, 0);
-    for (size_t i = 0; i < s->n_tried; i++)
-        if (s->tried[i] == hash)
-            return true;
-    *APPEND(s->tried, s->n_tried, s->cap_tried) = hash;
-    return false;
-}
-
-/* Among the best.  Frees the plan. */
-static void enter(struct search *s, struct swap_plan *plan)
-{
-    int at = BEST;
-    while (at > 0 && is_better(plan, &s->best[at - 1]))
-        at--;
-    if (at < BEST) {
-        struct swap_plan last = s->best[BEST - 1];
-        memmove(&s->best[at + 1], &s->best[at], (size_t)(BEST - 1 - at) * sizeof last);
-        s->best[at] = *plan;
-        *plan = last;
-    }
-    free_plan(plan);
-}
-
-/* Tries the plan's fates.  Frees it. */
-static void consider(struct search *s, struct swap_plan *plan)
-{
-    if (!was_tried(s, plan))
-        try_fates(s->p, plan, s->best[BEST - 1].excess);
-    else
-        plan->excess = INFINITY, plan->period = INFINITY;
-    enter(s, plan);
-}
+static const struct member *one_of(const struct search *s, size_t unit) { return &s->members[s->first[unit]]; }
 
 /* ---- plans by rule ----------------------------------------------------------------------------------------------- */
 
-/* No other layer touches it. */
-static bool is_of_one_layer(const struct survey *v, const struct candidate *c)
+static bool is_over(const struct search *s) { return s->p->work > s->p->most || (s->p->any && s->best.excess == 0); }
+
+/* The plan's fates may be the best now.  Frees it. */
+static void consider(struct search *s, struct swap_plan plan)
 {
-    const struct uses *u = &v->uses[c->tensor->id];
-    bool same = v->task[c->maker]->layer >= 0;
-    for (size_t i = 0; i < u->n; i++)
-        same &= v->task[u->use[i].task]->layer == v->task[c->maker]->layer;
-    return same;
+    try_fates(s->p, &plan, s->best.excess);
+    if (is_better(&plan, &s->best))
+        copy_plan(s->p->survey, &s->best, &plan);
+    free_plan(&plan);
 }
 
-/* Between layers all is kept, within them nothing: Chen et al. 2016.  And state, or not. */
-static void start_by_layer(struct search *s, enum fate wish, bool state)
+/* Between layers all is kept, within them nothing: Chen et al. 2016. */
+static void start_by_layer(struct search *s, enum fate wish)
 {
     const struct survey *v = s->p->survey;
     struct swap_plan plan = new_plan(v);
-    for (size_t u = 0; u < s->n; u++) {
-        size_t c = s->members[s->first[u]].candidate;
-        if (u < s->n_plain ? is_of_one_layer(v, &v->candidates[c]) : state)
-            set_fate(s, &plan, u, allowed_fate(s->p, c, wish));
-    }
-    consider(s, &plan);
+    for (size_t c = 0; c < v->n_candidates; c++)
+        if (is_of_one_layer(v, &v->candidates[c]))
+            plan.fate[c] = allowed_fate(s->p, c, wish);
+    consider(s, plan);
 }
 
-/* spare: more than must leaves, by that share of the budget. */
-static void start_by(struct search *s, const struct rule *rule, double spare, bool state_last)
-{
-    const struct machine *m = s->p->survey->step->pool->machine;
-    struct swap_plan plan = new_plan(s->p->survey);
-    for (int d = 0; d < m->n_devices; d++) {
-        double most = most_held(s->p, &m->device[d]) * (1 - spare);
-        if (state_last)
-            evict(s->p, &plan, &m->device[d], most, &(struct rule){rule->wish, rule->by_cost, false});
-        evict(s->p, &plan, &m->device[d], most, rule);
-    }
-    consider(s, &plan);
-}
-
-static void start_by_rule(struct search *s, bool state)
+/* spare: more than must leaves, by that share of the budget.  State leaves like all else, or last. */
+static void start_by_rule(struct search *s)
 {
     static const double spare[] = {1, 0, 0.02, 0.05, 0.1, 0.2};
-    for (int wish = SWAP; wish <= REMAKE && !is_over(s); wish++) {
-        start_by_layer(s, (enum fate)wish, state);
-        for (int i = 0; i < (state ? 4 : 2) * (int)COUNT(spare) && !is_over(s); i++)
-            start_by(s, &(struct rule){(enum fate)wish, i & 1, state}, spare[i / 2 % (int)COUNT(spare)],
-                     i >= 2 * (int)COUNT(spare));
-    }
-}
-
-static size_t fates_of(const struct search *s, size_t unit)
-{
-    size_t c = s->members[s->first[unit]].candidate;
-    return allowed_fate(s->p, c, SWAP) != allowed_fate(s->p, c, REMAKE) ? 3 : 2;
-}
-
-/* All combinations of fates, where these are few. */
-static bool try_all(struct search *s)
-{
-    size_t n = 1;
-    for (size_t u = 0; u < s->n && n <= ALL_TRIED; u++)
-        n *= fates_of(s, u);
-    for (size_t k = 0; k < n && n <= ALL_TRIED; k++) {
-        struct swap_plan plan = new_plan(s->p->survey);
-        size_t rest = k;
-        for (size_t u = 0; u < s->n; rest /= fates_of(s, u++)) {
-            enum fate fate = (enum fate)(rest % fates_of(s, u));
-            set_fate(s, &plan, u, fate != KEEP && !s->p->swap ? REMAKE : fate);
+    const struct machine *m = s->p->survey->step->pool->machine;
+    struct planner without = *s->p;
+    without.classes &= ~(1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
+    for (int wish = SWAP; wish <= REMAKE; wish++) {
+        start_by_layer(s, (enum fate)wish);
+        for (int i = 0; i < 4 * (int)COUNT(spare) && !is_over(s); i++) {
+            if (i & 2 && without.classes == s->p->classes)
+                continue;
+            struct swap_plan plan = new_plan(s->p->survey);
+            for (int d = 0; d < m->n_devices; d++) {
+                double most = most_held(s->p, &m->device[d]) * (1 - spare[i / 4]);
+                if (i & 2)
+                    evict(&without, &plan, &m->device[d], most, (enum fate)wish, i & 1);
+                evict(s->p, &plan, &m->device[d], most, (enum fate)wish, i & 1);
+            }
+            consider(s, plan);
         }
-        consider(s, &plan);
     }
-    return n <= ALL_TRIED;
 }
 
 /* ---- other fates ------------------------------------------------------------------------------------------------- */
 
-/* Gives each of the n units its fate, tries, and keeps that if it is better. */
-static bool flip(struct search *s, struct swap_plan *plan, const size_t *units, const enum fate *fates, size_t n)
+static size_t draw(struct search *s, size_t n)
 {
-    const struct survey *v = s->p->survey;
-    if (is_over(s))
-        return false;
-    struct swap_plan other = copy_of_plan(v, plan);
-    for (size_t i = 0; i < n; i++)
-        set_fate(s, &other, units[i], fates[i]);
-    bool better = !was_tried(s, &other);
-    if (better && plan->excess > 0)
-        try_fates(s->p, &other, plan->excess);
-    else if (better)
-        try_within(s->p, &other, plan->way, 0);
-    better = better && is_better(&other, plan);
-    if (better)
-        copy_plan(v, plan, &other);
-    free_plan(&other);
-    return better;
+    return (size_t)((double)n * random_uniform(0, STREAM_PLAN, 0, s->draws++));
 }
 
-static bool flip_singles(struct search *s, struct swap_plan *plan)
+static bool same_name(const struct search *s, size_t unit, size_t other)
 {
-    bool better = false;
-    for (size_t u = 0; u < s->n; u++)
-        for (int fate = KEEP; fate <= REMAKE; fate++)
-            better |= flip(s, plan, &u, &(enum fate){(enum fate)fate}, 1);
-    return better;
+    return strcmp(one_of(s, unit)->tensor->name, one_of(s, other)->tensor->name) == 0;
 }
 
-static const char *name_of(const struct search *s, size_t unit) { return s->members[s->first[unit]].tensor->name; }
-
-/* All of one name: the same tensor of other layers and micro-batches.  (Units of a name stand side by side.) */
-static bool flip_families(struct search *s, struct swap_plan *plan)
+/* A unit gets another fate; or all of its name, the same tensor of other layers and micro-batches, which stand side by
+ * side; or two units change places.  First come all names in turn. */
+static void change(struct search *s, struct swap_plan *plan, size_t nth)
 {
-    bool better = false;
-    size_t *family = allocate(s->n + 1, sizeof *family);
-    enum fate *fates = allocate(s->n + 1, sizeof *fates);
-    for (size_t u = 0, n; u < s->n; u += n) {
-        for (n = 0; u + n < s->n && strcmp(name_of(s, u + n), name_of(s, u)) == 0; n++)
-            family[n] = u + n;
-        for (int fate = KEEP; fate <= REMAKE && n > 1; fate++) {
-            for (size_t i = 0; i < n; i++)
-                fates[i] = (enum fate)fate;
-            better |= flip(s, plan, family, fates, n);
-        }
+    bool in_turn = nth < 3 * s->n;
+    size_t first = in_turn ? nth / 3 : draw(s, s->n), last = first, kind = in_turn ? 2 : draw(s, 8);
+    enum fate fate = (enum fate)(in_turn ? nth % 3 : draw(s, 3));
+    if (in_turn && first > 0 && same_name(s, first - 1, first))
+        return;
+    if (kind < 2) {
+        size_t other = draw(s, s->n);
+        fate = plan->fate[one_of(s, other)->candidate];
+        set_fate(s, plan, other, plan->fate[one_of(s, first)->candidate]);
     }
-    free(family), free(fates);
-    return better;
-}
-
-static bool flip_pairs(struct search *s, struct swap_plan *plan)
-{
-    bool better = false;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = i + 1; k < s->n; k++)
-            for (int fates = 0; fates < 9; fates++)
-                better |=
-                    flip(s, plan, (size_t[]){i, k}, (enum fate[]){(enum fate)(fates / 3), (enum fate)(fates % 3)}, 2);
-    return better;
-}
-
-/* Where pairs are too many, some at random: two units change places, or get any fates. */
-static bool flip_some_pairs(struct search *s, struct swap_plan *plan)
-{
-    bool better = false;
-    for (size_t i = 0; i < 16 * s->n; i++) {
-        size_t pair[2];
-        enum fate fates[2];
-        for (int k = 0; k < 2; k++) {
-            pair[k] = (size_t)(random_uniform(0, STREAM_PLAN, 0, s->draws++) * (double)s->n);
-            fates[!k] = plan->fate[s->members[s->first[pair[k]]].candidate];
-        }
-        for (int k = 0; k < 2 && i % 2; k++)
-            fates[k] = (enum fate)(random_uniform(0, STREAM_PLAN, 0, s->draws++) * 3);
-        better |= (i % 2 || fates[0] != fates[1]) && flip(s, plan, pair, fates, 2);
-    }
-    return better;
+    while (kind == 2 && first > 0 && same_name(s, first - 1, first))
+        first--;
+    while (kind == 2 && last + 1 < s->n && same_name(s, last + 1, last))
+        last++;
+    for (size_t u = first; u <= last; u++)
+        set_fate(s, plan, u, fate);
 }
 
 /* Of many, what is good enough stays as it is, though some bytes more are copied than must be. */
-static void improve(struct search *s, struct swap_plan *plan)
+static bool is_good(const struct search *s)
 {
-    bool better = true;
-    flip_families(s, plan);
-    while (better && !is_over(s) && !(s->n > FEW && plan->excess == 0 && plan->period <= s->p->bare * (1 + 1e-5))) {
-        try_other_ways(s->p, plan);
-        better = s->n > FEW && flip_families(s, plan);
-        better |= flip_singles(s, plan);
-        if (!better)
-            better = s->n <= FEW ? flip_pairs(s, plan) : flip_some_pairs(s, plan);
+    return s->n > FEW && s->best.excess == 0 && s->best.period <= s->p->bare * (1 + 1e-5);
+}
+
+/* From the best on, by late acceptance (Burke and Bykov 2017): a plan is taken when it is better than the last one that
+ * was, or than the one some tries ago. */
+static void improve(struct search *s)
+{
+    enum { MOST_LATE = 40 };
+    struct planner *p = s->p;
+    size_t n_late = (size_t)fmax(1, fmin(MOST_LATE, MOST_WORK / 40 / p->survey->n)); /* few where tries are */
+    size_t bytes = p->survey->n_candidates * sizeof *s->best.fate, most_idle = 400 + 20 * s->n;
+    struct swap_plan now = copy_of_plan(p->survey, &s->best), late[MOST_LATE]; /* of these only how good they were */
+    for (size_t i = 0; i < n_late; i++)
+        late[i] = now;
+    for (size_t i = 0, idle = 0; s->n && idle < most_idle && !is_over(s) && !is_good(s); i++, idle++) {
+        struct swap_plan other = copy_of_plan(p->survey, &now);
+        const struct way *way = p->any || draw(s, 16) ? now.way : any_way(draw(s, 1000));
+        change(s, &other, i);
+        bool differs = way != now.way || memcmp(other.fate, now.fate, bytes) != 0;
+        if (differs)
+            try_within(p, &other, way, now.excess);
+        if (differs && (is_better(&other, &now) || is_better(&other, &late[i % n_late])))
+            copy_plan(p->survey, &now, &other);
+        free_plan(&other);
+        late[i % n_late] = now;
+        if (is_better(&now, &s->best))
+            copy_plan(p->survey, &s->best, &now), idle = 0;
     }
+    free_plan(&now);
 }
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
 
 const struct swap_plan *least_plan(struct planner *p)
 {
-    if (p->least.fate)
-        return &p->least;
+    struct swap_plan *least = &p->least[p->classes];
+    if (least->fate)
+        return least;
     struct planner q = *p;
     int host = p->survey->step->pool->machine->n_devices;
-    q.any = true, q.work = 0, q.most = MOST_WORK / 4;
+    q.any = true, q.work = 0, q.most = MOST_WORK / 3;
     q.budget = bytes_in_use(p);
     q.budget[host] = p->budget[host];
-    p->least = find_plan(&q);
+    struct search s = open_search(&q);
+    consider(&s, new_plan(p->survey));
+    start_by_rule(&s);
+    improve(&s);
+    *least = copy_of_plan(p->survey, &s.best);
     p->busy = q.busy;
+    close_search(&s);
     free(q.budget);
-    return &p->least;
+    return least;
 }
 
-static void promote(struct search *s, int i)
+/* At least as far as what is in use at a time fits. */
+static bool is_possible(const struct planner *p)
 {
-    struct swap_plan first = s->best[0];
-    if (is_better(&s->best[i], &first))
-        s->best[0] = s->best[i], s->best[i] = first;
+    size_t *bytes = bytes_in_use(p);
+    bool possible = true;
+    for (int d = 0; d < p->survey->step->pool->machine->n_devices; d++)
+        possible &= bytes[d] <= p->budget[d];
+    free(bytes);
+    return possible;
 }
 
-static struct swap_plan close_search(struct search *s)
+/* Begins by rule, and then, where the plan fits already, once more with the best so far.  That is what it becomes. */
+static void search_from(struct search *s, struct swap_plan *plan)
 {
-    for (int i = 1; i < BEST; i++)
-        free_plan(&s->best[i]);
-    free(s->members), free(s->first), free(s->tried);
-    return s->best[0];
-}
-
-/* What needs the fewest bytes, as it is and with more lead. */
-static void start_with_least(struct search *s)
-{
-    const struct survey *v = s->p->survey;
-    struct swap_plan as_is = copy_of_plan(v, least_plan(s->p)), plan = copy_of_plan(v, &as_is);
-    try_plan(s->p, &as_is, s->p->least.way);
-    enter(s, &as_is);
-    consider(s, &plan);
-}
-
-static bool moves_state(const struct search *s, const struct swap_plan *plan)
-{
-    bool moves = false;
-    for (size_t i = s->first[s->n_plain]; i < s->first[s->n]; i++)
-        moves |= plan->fate[s->members[i].candidate] != KEEP;
-    return moves;
-}
-
-/* State stays where it is, first: then it moves only if it must, or if it helps. */
-static void search_without_state(struct search *s)
-{
-    size_t n = s->n;
-    double most = s->p->most;
-    s->p->most = most / 2;
-    start_by_rule(s, false);
-    bool moves = moves_state(s, &s->best[0]);
-    s->n = s->n_plain;
-    if (!moves)
-        improve(s, &s->best[0]);
-    s->n = n, s->p->most = most;
+    struct planner *p = s->p;
+    int rounds = plan->excess == 0 ? 2 : 1;
+    for (int round = 0; round < rounds; round++) {
+        double work = rounds == 1 ? MOST_WORK : MOST_WORK / (6 * (round + 1)); /* the later, the less is to be found */
+        p->most = p->work + work;
+        s->best.excess = INFINITY;
+        if (round == 1)
+            consider(s, copy_of_plan(p->survey, plan));
+        else
+            start_by_rule(s);
+        if (s->best.excess > 0)
+            consider(s, copy_of_plan(p->survey, least_plan(p)));
+        if (s->best.excess > 0)
+            return;
+        improve(s);
+        p->most = p->work + work / 2;
+        polish(p, &s->best);
+        if (is_better(&s->best, plan))
+            copy_plan(p->survey, plan, &s->best);
+    }
 }
 
 struct swap_plan find_plan(struct planner *p)
 {
-    struct search s = open_search(p);
-    if (!p->any)
-        start_with_least(&s);
-    if (!try_all(&s) || s.best[0].excess > 0) {
-        if (!p->any && s.n_plain < s.n)
-            search_without_state(&s);
-        start_by_rule(&s, true);
-        for (int i = 0; i < BEST; i++)
-            improve(&s, &s.best[i]), promote(&s, i);
+    static const enum memory_class order[] = {MEM_ACTIVATIONS, MEM_WORK, MEM_OPTIMIZER, MEM_PARAMETERS, MEM_GRADIENTS};
+    struct swap_plan plan = new_plan(p->survey);
+    unsigned all = p->classes;
+    size_t n = 0;
+    p->classes = 0;
+    for (size_t i = 0; i < COUNT(order) && !is_perfect(p, &plan); i++) {
+        p->classes |= 1u << order[i];
+        struct search s = open_search(p);
+        if (plan.excess > 0 ? is_possible(p) : s.n > n)
+            search_from(&s, &plan);
+        n = s.n;
+        close_search(&s);
     }
-    for (int i = 0; i < BEST && !p->any && (i == 0 || s.n <= SOME || s.best[0].excess > 0); i++)
-        polish(p, &s.best[i]), promote(&s, i);
-    return close_search(&s);
+    p->classes = all;
+    return plan;
 }
