@@ -86,7 +86,8 @@ static void print_memory_line(const struct trainer *t)
     size_t on_host = 0;
     for (size_t i = 0; i < t->machine->host->n_slabs; i++)
         on_host += t->machine->host->slabs[i].bytes;
-    printf(on_host ? ", of it %s on the host\n" : "\n", format_bytes(text, (double)on_host));
+    bool much = on_host > t->machine->allocated / 100;
+    printf(much ? ", of it %s on the host\n" : "\n", format_bytes(text, (double)on_host));
 }
 
 static void print_driver_notes(const struct machine *m)
