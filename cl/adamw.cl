@@ -22,6 +22,8 @@
  *
  * state (4 floats) comes from norm_finish: 0 norm, 1 scale, 2 halted, 3 spare.
  *
+ * choice, unless it is NULL, says where the update runs this time (choice_bit in shared.h).
+ *
  * The optimizer may also run on the host (an offloaded optimizer), and must give the same bits there: only + - * / and
  * sqrt, each correctly rounded, in the order written here, and no fma.
  */
@@ -33,9 +35,9 @@ KERNEL void adamw(__global float *p,             /* (n) parameters */
                   const __global float *g,       /* (n) gradient */
                   const __global float *control, /* (16) */
                   const __global float *state,   /* (4) */
-                  int n, int n_decay)
+                  int n, int n_decay, const __global int *choice)
 {
-    if (state[STATE_HALTED] != 0)
+    if (state[STATE_HALTED] != 0 || (choice && (*choice & CHOICE_CPU)))
         return;
     float scale = state[STATE_SCALE];
     float beta1 = control[CONTROL_BETA1], one_minus_beta1 = control[CONTROL_ONE_MINUS_BETA1];

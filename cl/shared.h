@@ -31,6 +31,9 @@ enum control_word {
     CONTROL_SIZE = 16
 };
 
+/* An update that may run on either side: on which this time, and whether it was the other one before. */
+enum choice_bit { CHOICE_CPU = 1, CHOICE_DEVICE = 2, CHOICE_MOVED = 4 };
+
 /* The optimizer's state block: written by norm_finish, read by adamw. */
 enum state_word { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
 

@@ -594,7 +594,7 @@ static void test_longest_loops(void **state)
 
 /* ---- adamw.cl --------------------------------------------------------------------------------------------------- */
 
-static void check_adamw(int n, int n_decay, float halted)
+static void check_adamw(int n, int n_decay, float halted, int choice)
 {
     float *g = random_floats((size_t)n, 4), control[16], state[4] = {1, 0.37f, halted, 0};
     struct twins p = twins(n, 1), m = twins(n, 2), v = twins(n, 3);
@@ -603,8 +603,9 @@ static void check_adamw(int n, int n_decay, float halted)
     for (int step = 1; step <= 3; step++) {
         ref_control(control, 1e-3, 0.9, 0.999, 1e-8, 0.1, 1, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
-            A(state, 4), I(n), I(n_decay));
-        ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
+            A(state, 4), I(n), I(n_decay), A(&choice, 1));
+        if (choice == CHOICE_DEVICE)
+            ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
     if (device->correct_divide)
         same_bits("adamw p", &p), same_bits("adamw m", &m), same_bits("adamw v", &v);
@@ -618,8 +619,9 @@ static void test_adamw(void **state)
     (void)state;
     for_each_shape for_each(n, flat)
     {
-        check_adamw((int)n, (int)n * 2 / 3, 0);
-        check_adamw((int)n, 0, 1); /* halted: nothing moves */
+        check_adamw((int)n, (int)n * 2 / 3, 0, CHOICE_DEVICE);
+        check_adamw((int)n, 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
+        check_adamw((int)n, 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor when it is the host's */
     }
 }
 

@@ -645,6 +645,92 @@ static void test_bits_on_meshes(void **state)
     }
 }
 
+/* ---- choices in the running step ----------------------------------------------------------------------------------
+ */
+
+struct choices_made {
+    unsigned cpu, all, moved;
+};
+
+/* The state behind the third step, which others follow, and behind the sixth. */
+static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
+{
+    struct settings *s = settings_of(words);
+    struct choices_made made = {0, 0, 0};
+    s->serial = serial, s->delay_seed = delay_seed;
+    s->hardware = "data/hardware/workstation.txt";
+    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
+    init_random(t->model, 7);
+    char *wrong = verify(t->train, t->values), *choices;
+    if (wrong)
+        test_failed("%s: %s\n", words, wrong);
+    for (uint32_t number = 1; number <= 6; number++) {
+        run_step(t, number);
+        if (number % 3)
+            continue;
+        drain(t->train);
+        at[number / 3 - 1] = read_whole_state(t);
+    }
+    if ((choices = describe_choices(t->train)))
+        assert_int_equal(sscanf(choices, "the CPU was given %u of %u updates; %u", &made.cpu, &made.all, &made.moved),
+                         3);
+    free(choices);
+    free_trainer(t);
+    return made;
+}
+
+static const char *const choosing[] = {
+    "-d 0:0 --micro-batch 2 --clip 0",
+    "-d 0:0",
+    "-d 0:0x2 --mesh dp=2 --zero 0",
+    "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0",
+    "-d 0:0x2 --mesh pp=2 --micro-batch 2",
+    "-d 0:0x2 --mesh tp=2 --clip 0",
+    "-d 0:0x2 --zero 1 --broadcast-queues 3",
+    "-d 0:0 --recompute full --swap layer --swap-what activations,gradients --clip 0",
+    "-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0" /* in pieces */};
+
+/* Every update draws its side anew in every step; every other mesh has contexts of its own. */
+static void test_no_bit_depends_on_choices(void **state)
+{
+    (void)state;
+    need_own_products();
+    size_t seeds = count_cases(1);
+    for (size_t i = 0; i < COUNT(choosing); i++) {
+        char *plain = format_string("--model tiny --seq-len 16 --gemm own %s", choosing[i]);
+        struct state expected[2], ours[2];
+        contexts_apart(i & 1);
+        train_choosing(plain, true, -1, expected);
+        for (size_t seed = i; seed < i + seeds; seed++) {
+            char *words = format_string("%s --overlap %s --overlap-seed %zu", plain, i & 1 ? "local" : "slack", seed);
+            struct choices_made made = train_choosing(words, seed % 5 == 4, seed % 5 == 4 ? -1 : (int64_t)seed, ours);
+            if (!made.cpu || made.cpu == made.all || !made.moved)
+                test_failed("%s: %u of %u updates on the CPU, %u moved\n", words, made.cpu, made.all, made.moved);
+            for (int k = 0; k < 2; k++) {
+                assert_int_equal(ours[k].n, expected[k].n);
+                expect_same_bits(words, ours[k].values, expected[k].values, expected[k].n);
+                free(ours[k].values);
+            }
+            free(words);
+        }
+        free(expected[0].values), free(expected[1].values), free(plain);
+    }
+    contexts_apart(false);
+}
+
+/* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */
+static void test_rules_look_at_the_running_step(void **state)
+{
+    (void)state;
+    struct state unused[2];
+    struct choices_made made =
+        train_choosing("--model tiny --seq-len 16 --gemm own -d 0:0 --clip 0 --overlap local", true, -1, unused);
+    free(unused[0].values), free(unused[1].values);
+    assert_true(made.all >= 6 * 4);
+    assert_int_equal(made.cpu, made.all);
+    assert_int_equal(made.moved, 0);
+}
+
 static void test_what_cannot_be_planned(void **state)
 {
     (void)state;
@@ -685,6 +771,8 @@ int main(void)
         cmocka_unit_test(test_updates_wait_for_nothing),
         cmocka_unit_test(test_pieces_come_in_order),
         cmocka_unit_test(test_bits_on_meshes),
+        cmocka_unit_test(test_no_bit_depends_on_choices),
+        cmocka_unit_test(test_rules_look_at_the_running_step),
         cmocka_unit_test(test_what_cannot_be_planned),
         cmocka_unit_test(test_bench_makes_a_plan),
     };

@@ -190,7 +190,8 @@ enum random_stream {
     STREAM_DELAY = 4,
     STREAM_TEST = 5,
     STREAM_DEAL = 6,
-    STREAM_PLAN = 7
+    STREAM_PLAN = 7,
+    STREAM_CHOICE = 8
 };
 struct random4 {
     uint32_t word[4];

@@ -211,7 +211,7 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
         LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
                INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
                INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control), IN(r->state),
-               ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0));
+               ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), NO_TENSOR);
     set_elementwise(task);
     task->host_run = adamw_on_host;
 }

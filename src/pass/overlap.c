@@ -37,6 +37,8 @@ struct planner {
     const struct wishes *wishes;
     size_t n;                /* updates */
     struct plan plan[PLANS]; /* by enum overlap; the best with a barrier between steps; and that of the file */
+    struct online online;
+    const char *now; /* why a rule decides now; NULL: it does not, or none is asked for */
 };
 
 bool wants_overlap(const struct wishes *w) { return w->overlap != OVERLAP_OFF; }
@@ -270,8 +272,8 @@ static const struct task *find_beside(const struct forecast *f, size_t i)
 }
 
 /* Per CPU update of the list as it now is: when it runs in a step, and what runs beside it.  Returns how many have
- * something. */
-static size_t report_updates(const struct planner *p, json_t *fields)
+ * something; *of loses those that are not expected to run. */
+static size_t report_updates(const struct planner *p, json_t *fields, size_t *of)
 {
     struct forecast f = try_step(p->list->step, p->costs);
     json_t *list = json_array();
@@ -279,6 +281,9 @@ static size_t report_updates(const struct planner *p, json_t *fields)
     for (size_t i = 0; f.span && i < f.n; i++) {
         const struct task *t = f.task[i];
         if (t->role != ROLE_UPDATE || t->lane->kind != LANE_CPU)
+            continue;
+        *of -= t->idle;
+        if (t->idle)
             continue;
         const struct task *beside = find_beside(&f, i);
         n += beside != NULL;
@@ -342,14 +347,57 @@ static struct plan *choose(struct planner *p)
     return plan;
 }
 
+/* Why a rule decides now, from what is predicted, and not in the running step. */
+static const char *why_now(const struct planner *p, bool makes_room)
+{
+    const struct wishes *w = p->wishes;
+    if (!p->list->step->task[p->timing->update[0].first]->host_run)
+        return "nothing of a step file runs";
+    if (w->overlap_once)
+        return "the step runs as predicted";
+    if (w->snapshot.file)
+        return "a snapshot stores state where its update runs";
+    if (w->gather || (w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS)))
+        return "another pass moves state too";
+    return makes_room ? "state on both sides would take room that other passes make" : NULL;
+}
+
+/* A rule's plan becomes what it is expected to choose in the running step, or stays as it is. */
+static void decide_later(struct planner *p, struct plan *plan, bool makes_room)
+{
+    const struct wishes *w = p->wishes;
+    struct plan online = *plan;
+    if ((w->overlap != OVERLAP_LOCAL && w->overlap != OVERLAP_SLACK) || !p->list->timed)
+        return;
+    p->now = why_now(p, makes_room || plan->period == INFINITY);
+    if (p->now)
+        return;
+    p->online =
+        (struct online){w->overlap == OVERLAP_SLACK, w->overlap_at_random, w->overlap_seed, p->costs, offer_updates};
+    p->list->online = &p->online;
+    try_plan(p, &online);
+    if (online.period < INFINITY) {
+        *plan = online;
+        return;
+    }
+    p->list->online = NULL;
+    p->now = "state on both sides does not fit";
+}
+
 static char *carry_out(struct planner *p, const struct plan *plan, size_t on_cpu, json_t *fields, const char *times)
 {
     struct edit *e = open_edit(p->list->step);
     size_t n = move_updates(p->list, e, plan->on_cpu, plan->order, plan->alone);
     commit(e);
-    return format_string("%zu of %zu updates on the CPU, on %d of its cores; %zu of %zu tasks there run beside a later "
-                         "backward or update; %s",
-                         on_cpu, p->n, p->list->lanes, report_updates(p, fields), n, times);
+    size_t beside = report_updates(p, fields, &n);
+    char *when = p->list->online ? copy_string("chosen in every step, expected: ")
+                 : p->now        ? format_string("chosen before the step runs, since %s: ", p->now)
+                                 : copy_string("");
+    char *text = format_string("%s%zu of %zu updates on the CPU, on %d of its cores; %zu of %zu tasks there run beside "
+                               "a later backward or update; %s",
+                               when, on_cpu, p->n, p->list->lanes, beside, n, times);
+    free(when);
+    return text;
 }
 
 static char *why_not(const struct planner *p, const char *times)
@@ -371,16 +419,18 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     for (int i = 0; i < PLANS; i++)
         p.plan[i] = (struct plan){.period = INFINITY, .barrier = INFINITY};
     struct limits *had = find_plans_that_fit(&p);
-    const struct plan *plan = choose(&p);
+    struct plan *plan = choose(&p);
+    decide_later(&p, plan, had);
     char *times = describe_times(&p);
     for (size_t g = 0; g < p.n; g++)
         on_cpu += plan->on_cpu[g];
     r->fields = report(&p, plan);
-    r->reason = on_cpu ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
+    bool changes = on_cpu > 0 || (p.list->online && w->overlap_at_random);
+    r->reason = changes ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
     free(times);
     if (had)
         restore_limits(s->pool->machine, had, s->pool->machine->n_devices);
     free(had);
     free_offloads(p.list);
-    return on_cpu > 0;
+    return changes;
 }

@@ -1,5 +1,6 @@
 /* overlap.h - where each layer's update runs: the question as numbers, and its answers (overlap_plan.c); the list that
- * it is asked of (overlap_list.c); moving updates (overlap_move.c); a plan as text (overlap_file.c).
+ * it is asked of (overlap_list.c); moving updates (overlap_move.c); offering them to both sides (overlap_online.c); a
+ * plan as text (overlap_file.c).
  *
  * A step has the device's work in list order; time 0 is its start, and all times count the device's own work but no
  * updates.  Update i may start when its gradients are there (`release`), and its parameters are needed by the next step
@@ -83,6 +84,7 @@ struct offloads { /* the updates of a list that can run on the CPU */
     bool one_lane;  /* all are updated on one device, or first on it, in every step: then the formula's bounds hold */
     int layers;     /* of the whole list */
     int lanes;      /* of the host's CPU: one for each core that is left to it */
+    const struct online *online; /* updates are offered to both sides, and take one in each step; NULL: decided here */
 };
 /* Costs NULL: the tasks have times, or nobody knows them. */
 struct offloads *find_offloads(struct step *s, const struct costs *c);
@@ -92,8 +94,28 @@ double serial_seconds(const struct offloads *o, const struct costs *c);
 
 /* ---- overlap_move.c ---------------------------------------------------------------------------------------------- */
 
-/* Those updates run on the CPU, in that order.  `alone`: their gradients on the device share with nothing either, which
- * takes more bytes, but nothing waits until they have gone down.  Returns how many tasks that are. */
+struct mover { /* moves one task after another */
+    const struct offloads *list;
+    struct step *step;
+    struct edit *edit;
+    struct device *host;
+    bool alone;
+    size_t position;         /* of the task that moves, in the list as it was ... */
+    struct task *task;       /* ... it, or a piece of it */
+    struct tensor **on_host; /* by tensor: its copy on the host, for reading */
+    struct task **copied;    /* by position: the last copy of what the task there makes; NULL: none yet */
+    struct task *chosen;     /* online: gradients come down behind it; the last of them */
+    size_t n;                /* tasks that have moved */
+    struct task *last;       /* the last one of those in the order, with its copies ... */
+    size_t at;               /* ... and the position that it has come to */
+};
+void move_task(struct mover *m, size_t position);
+/* A copy's own lane, so that it waits for nothing but its like; a list by hand has the lanes that it says. */
+enum copy_lanes { OVERLAP_LANE = 9, CHOICE_LANE, STATE_LANE };
+struct lane *copy_lane(const struct mover *m, struct device *d, enum lane_kind kind, enum copy_lanes nth);
+/* Those updates run on the CPU, in that order; online: they are expected to.  `alone`: their gradients on the device
+ * share with nothing either, which takes more bytes, but nothing waits until they have gone down.  Returns how many
+ * tasks that are. */
 size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu, enum cpu_order order, bool alone);
 /* What comes of that; the list is as it was. */
 struct forecast try_updates(const struct offloads *o, const struct costs *c, const bool *on_cpu, enum cpu_order order,
@@ -101,6 +123,18 @@ struct forecast try_updates(const struct offloads *o, const struct costs *c, con
 /* The last task before position i that writes x, or NOWHERE. */
 int find_maker(const struct step *s, size_t i, const struct tensor *x);
 bool is_on_device(const struct access *a, enum memory_class class);
+
+/* ---- overlap_online.c: the rules where they belong, in the running step -------------------------------------------
+ */
+
+struct online {
+    bool by_slack, at_random;
+    uint64_t seed;
+    const struct costs *costs;
+    void (*offer)(struct mover *m, const bool *expected); /* offer_updates */
+};
+/* All updates can run on both sides; those are expected on the CPU. */
+void offer_updates(struct mover *m, const bool *expected);
 
 /* ---- overlap_file.c: a plan as text, to be read, edited and loaded ----------------------------------------------- */
 

@@ -4,21 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mover {
-    const struct offloads *list;
-    struct step *step;
-    struct edit *edit;
-    struct device *host;
-    bool alone;
-    size_t position;         /* of the task that moves, in the list as it was ... */
-    struct task *task;       /* ... it, or a piece of it */
-    struct tensor **on_host; /* by tensor: its copy on the host, for reading */
-    struct task **copied;    /* by position: the last copy of what the task there makes; NULL: none yet */
-    size_t n;                /* tasks that have moved */
-    struct task *last;       /* the last one of those in the order, with its copies ... */
-    size_t at;               /* ... and the position that it has come to */
-};
-
 bool is_on_device(const struct access *a, enum memory_class class)
 {
     return a->tensor->class == class && !a->tensor->device->is_host;
@@ -34,11 +19,9 @@ int find_maker(const struct step *s, size_t i, const struct tensor *x)
 
 /* ---- moving one update ------------------------------------------------------------------------------------------- */
 
-/* A copy's own lane, so that it waits for nothing but its like; a list by hand has the lanes that it says. */
-static struct lane *copy_lane(const struct mover *m, struct device *d, enum lane_kind kind)
+struct lane *copy_lane(const struct mover *m, struct device *d, enum lane_kind kind, enum copy_lanes nth)
 {
-    enum { OVERLAP_LANE = 9 };
-    return d->by_hand ? d->lane[kind] : open_lane(m->step->pool->machine, d, kind, OVERLAP_LANE);
+    return d->by_hand ? d->lane[kind] : open_lane(m->step->pool->machine, d, kind, (int)nth);
 }
 
 /* Bytes of x, as the task finds them, on the host for one step; they share with nothing, so that nothing waits for the
@@ -52,14 +35,18 @@ static struct tensor *bring(struct mover *m, struct tensor *x)
     here->apart = APART_ALWAYS;
     if (m->alone && !x->root->persistent)
         set_alone(m->edit, x);
-    if (maker == NOWHERE) /* it is of the step before */
+    struct task **last = m->chosen && x->class == MEM_GRADIENTS ? &m->chosen
+                         : maker == NOWHERE                     ? NULL
+                                                                : &m->copied[maker];
+    if (!last) /* it is of the step before */
         insert_before(m->edit, m->step->head->behind);
     else
-        insert_behind(m->edit, m->copied[maker] ? m->copied[maker] : m->step->task[maker]);
+        insert_behind(m->edit, *last ? *last : m->step->task[maker]);
     m->step->stamp = (struct stamp){m->task->layer, -1, ROLE_OFFLOAD};
-    struct task *down = add_copy(m->step, copy_lane(m, x->device, LANE_DOWNLOAD), "overlap.down", here, x);
-    if (maker != NOWHERE)
-        m->copied[maker] = down;
+    struct task *down =
+        add_copy(m->step, copy_lane(m, x->device, LANE_DOWNLOAD, OVERLAP_LANE), "overlap.down", here, x);
+    if (last)
+        *last = down;
     return here;
 }
 
@@ -76,9 +63,9 @@ static struct tensor *bring_once(struct mover *m, struct tensor *x)
     return *here;
 }
 
-/* The host's parameters of that update, of all bytes of them that it touches; `held` are those of its first access, or
- * NULL. */
-static struct tensor *keep_parameters(const struct mover *m, struct tensor *x, struct tensor **held)
+/* The host's parameters of that update, or its state, of all bytes of them that it touches; `held` are those of the
+ * access before, or NULL. */
+static struct tensor *keep_both(const struct mover *m, struct tensor *x, struct tensor **held)
 {
     struct pool *p = m->step->pool;
     size_t begin = x->root->bytes, end = 0;
@@ -96,8 +83,8 @@ static struct tensor *host_side(struct mover *m, struct tensor *x, struct tensor
 {
     if (x->device->is_host)
         return x;
-    if (x->class == MEM_PARAMETERS)
-        return keep_parameters(m, x, held);
+    if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && m->list->online))
+        return keep_both(m, x, held);
     if (x->class == MEM_GRADIENTS)
         return bring(m, x);
     if (x->class == MEM_OPTIMIZER)
@@ -157,17 +144,18 @@ static void move_piece(struct mover *m, struct task *t)
     for (int i = 0; i < t->n_access; i++)
         if (is_on_device(&t->access[i], MEM_PARAMETERS) && (t->access[i].mode & ACCESS_WRITE)) {
             struct tensor *to = t->access[i].tensor;
-            end = add_copy(m->step, copy_lane(m, to->device, LANE_UPLOAD), "overlap.up", to, mine->access[i].tensor);
+            end = add_copy(m->step, copy_lane(m, to->device, LANE_UPLOAD, OVERLAP_LANE), "overlap.up", to,
+                           mine->access[i].tensor);
         }
     stand_in(m->edit, mine, t);
     keep_order(m, mine, end);
 }
 
 /* One that is large moves in pieces: as many as there are lanes, and none above LARGEST. */
-static void move_task(struct mover *m)
+void move_task(struct mover *m, size_t position)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 };
-    struct task *t = m->step->task[m->position];
+    struct task *t = m->step->task[m->position = position];
     size_t bytes = t->access[0].tensor->bytes, n = 1;
     if (t->elementwise && bytes > SMALLEST)
         n = MAX((size_t)m->list->lanes, ceil_div(bytes, LARGEST));
@@ -187,11 +175,13 @@ size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu
     size_t job[MOST_UPDATES], n = s->n;
     m.on_host = allocate(s->pool->n, sizeof *m.on_host);
     m.copied = allocate(n, sizeof *m.copied);
-    size_t jobs = order_updates(&o->timing, on_cpu, order, job);
+    size_t jobs = o->online ? 0 : order_updates(&o->timing, on_cpu, order, job);
     for (size_t k = 0; k < jobs; k++)
-        for (m.position = 0; m.position < n; m.position++)
-            if (o->update_at[m.position] == (int)job[k])
-                move_task(&m);
+        for (size_t i = 0; i < n; i++)
+            if (o->update_at[i] == (int)job[k])
+                move_task(&m, i);
+    if (o->online)
+        o->online->offer(&m, on_cpu);
     free(m.on_host), free(m.copied);
     return m.n;
 }

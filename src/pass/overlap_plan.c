@@ -5,9 +5,8 @@
  * far leave behind, six numbers and the bytes.  A label that is worse than another in all of them is dropped, whatever
  * comes later; so few are left, and the best last one is the best of all 2^n choices.
  *
- * The online rules see only what is known when a layer's backward ends, but are asked before training: an update runs
- * where its Adam state lies, and state on both sides would have to follow every update, at twice the bytes of its
- * gradients.  What that loses is a CPU that is slower in some steps than in others.
+ * The online rules see only what is known when a layer's backward ends.  Here they are asked what they are expected to
+ * choose in a step that runs as predicted.
  */
 #include "overlap.h"
 

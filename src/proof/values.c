@@ -67,12 +67,15 @@ static uint64_t read_value(struct space *spaces, const struct tensor *t)
     return value;
 }
 
-static bool is_written(struct space *spaces, const struct tensor *t, int iteration)
+/* A choice holds for its own iteration, but for the task that makes the next one. */
+static bool is_written(struct space *spaces, const struct access *a, int iteration)
 {
+    const struct tensor *t = a->tensor;
+    bool kept = t->root->persistent && !(t->choice && a->mode == ACCESS_READ);
     size_t n;
     struct segment *g = segments_of(spaces, t, 0, t->bytes, &n);
     for (size_t i = 0; i < n; i++)
-        if (!t->root->persistent && g[i].writer != iteration)
+        if (!kept && g[i].writer != iteration)
             return false;
     return true;
 }
@@ -101,6 +104,8 @@ static void copy_value(struct space *spaces, const struct tensor *to, const stru
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
+
+static bool reads_value(const struct access *a) { return (a->mode & ACCESS_READ) && !a->tensor->choice; }
 
 static bool by_element(const struct task *t, const struct access *a)
 {
@@ -142,9 +147,9 @@ static void interpret_task(struct values *v, struct space *spaces, const struct 
     size_t bytes = t->elementwise ? t->access[0].tensor->bytes : 1;
     run.is_silent = true;
     for (int i = 0; i < t->n_access; i++) {
-        if ((t->access[i].mode & ACCESS_READ) && !by_element(t, &t->access[i]))
+        if (reads_value(&t->access[i]) && !by_element(t, &t->access[i]))
             common = mix(common, read_value(spaces, t->access[i].tensor));
-        run.is_silent &= !(t->access[i].mode & ACCESS_WRITE);
+        run.is_silent &= !(t->access[i].mode & ACCESS_WRITE) || t->access[i].tensor->choice;
     }
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
@@ -165,7 +170,7 @@ static void interpret(struct values *v, const struct step *s, struct space *spac
         return;
     struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
     for (int k = 0; k < t->n_access && !v->wrong; k++)
-        if ((t->access[k].mode & ACCESS_READ) && !is_written(spaces, t->access[k].tensor, iteration))
+        if ((t->access[k].mode & ACCESS_READ) && !is_written(spaces, &t->access[k], iteration))
             v->wrong = format_string("task %d %s reads tensor %s before anything is written to it", i, t->name,
                                      t->access[k].tensor->name);
     if (t->copy)

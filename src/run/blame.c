@@ -70,7 +70,7 @@ bool find_not_finite(struct step *s, uint32_t number, struct blame *b)
     *b = (struct blame){NULL, NULL, 0, false};
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++)
-        found = runs(s->task[i], number) && !s->task[i]->slot &&
+        found = runs(s->task[i], number) && !s->task[i]->slot && has_needed(s->task[i]) &&
                 (reads_bad_state(s->task[i], b) || run_and_look(s, number, i, b));
     return found;
 }

@@ -97,7 +97,7 @@ static void report_slot(struct step *s, const struct task *t, struct slot *slot,
     bool exact = task_times(t, slot, now_ns());
     if (t->span && !s->finish) /* several commands: from the end of what was before them on the lane */
         slot->start = MAX(slot->queued, MIN(last_end, slot->end));
-    if (execution.trace && t->slot)
+    if (execution.trace && is_decided_late(t))
         slot->record = begin_record(s, t, slot);
     report_run(s, t, slot, exact);
 }

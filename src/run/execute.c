@@ -11,6 +11,7 @@
  * An event is known only to its own context.  Where a consumer lives in another one, the producer also gets a user
  * event there, which a forwarder thread completes.  A host task's event is a user event from the start.
  */
+#include "../../cl/shared.h" /* defines: choice_bit */
 #include "run.h"
 
 struct execution execution;
@@ -74,7 +75,7 @@ static void issue_job(struct step *s, struct task *t, struct slot *slot, cl_uint
     complete[n++] = slot->done = user_event(s, host ? 0 : context_of(t));
     struct job job = job_of(s, t, slot);
     job.run = host;
-    job.goes = t->slot ? is_chosen : NULL;
+    job.goes = is_decided_late(t) ? goes_ahead : NULL;
     job.n_wait = n_wait, job.wait = wait;
     job.n_complete = n, job.complete = complete;
     submit_job(&t->lane->thread, t->lane->name, &job);
@@ -109,9 +110,9 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
     }
     struct slot *slot = open_slot(s, t, number);
     slot->queued = now_ns();
-    if (execution.trace && !t->slot) /* one that may not run is recorded when it has */
+    if (execution.trace && !is_decided_late(t)) /* one that may not run is recorded when it has */
         slot->record = begin_record(s, t, slot);
-    if (t->lane->device->is_host || t->slot)
+    if (t->lane->device->is_host || is_decided_late(t))
         issue_job(s, t, slot, n_wait, s->wait);
     else
         issue_device(s, t, slot, n_wait, s->wait);
@@ -164,6 +165,16 @@ void execute(struct step *s, uint32_t number)
     collect_ended(s);
 }
 
+/* State that the last choices have left on the host, by the copies that bring it when the next ones are others.  It is
+ * on both sides then, so the choices stay. */
+static void bring_home(struct step *s)
+{
+    struct slot slot = {.number = 0};
+    for (size_t i = 0; i < s->n && s->ready; i++)
+        if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
+            run_alone(s, 0, i, &slot);
+}
+
 /* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
 void drain_but_disk(struct step *s)
 {
@@ -172,6 +183,7 @@ void drain_but_disk(struct step *s)
     for (int i = 0; i < m->n_lanes; i++)
         if (m->lane[i]->kind != LANE_DISK)
             wait_until_idle(m->lane[i]->thread), wait_until_idle(m->lane[i]->forward);
+    bring_home(s);
     watch(NULL);
 }
 

@@ -41,23 +41,26 @@ static void run_task(const struct job *job)
     job->slot->end = now_ns();
 }
 
-/* A device's copy that was chosen: issued behind what it waits for; the forwarder sees its end. */
+/* A device's copy, issued behind what it waits for if it goes; the forwarder sees its end, or in its turn that it is
+ * left out: what comes behind others on the lane ends behind them. */
 static void issue_chosen(struct job *job)
 {
     const struct task *t = job->step->task[job->task];
     struct job end = *job;
-    t->issue(t, job->number, 0, NULL, &job->slot->work);
-    CL(clFlush(t->lane->queue));
     end.goes = NULL;
-    end.n_wait = 1;
-    end.wait = &job->slot->work;
+    if (!job->slot->skipped) {
+        t->issue(t, job->number, 0, NULL, &job->slot->work);
+        CL(clFlush(t->lane->queue));
+        end.n_wait = 1;
+        end.wait = &job->slot->work;
+    }
     submit_job(&t->lane->forward, t->lane->name, &end);
     drop_job(job);
 }
 
-static void finish_job(struct job *job, cl_int status, bool skipped)
+static void finish_job(struct job *job, cl_int status)
 {
-    if (!skipped && job->step->finish)
+    if (!job->slot->skipped && job->step->finish)
         job->step->finish(job->step, job->number, job->task, job->slot);
     if (job->ended)
         job->ended(job);
@@ -69,17 +72,17 @@ static void finish_job(struct job *job, cl_int status, bool skipped)
 static void run_job(struct job *job)
 {
     cl_int status = wait_for(job->n_wait, job->wait);
-    bool ready = status == CL_COMPLETE, skipped = false;
+    bool ready = status == CL_COMPLETE;
     job->n_wait = 0; /* released */
     if (job->goes)
-        job->slot->skipped = skipped = !(ready && job->goes(job->step, job->step->task[job->task], job->number));
-    if (job->goes && !job->run && !skipped) {
+        job->slot->skipped = !(ready && job->goes(job->step, job->step->task[job->task], job->number));
+    if (ready && job->goes && !job->run) {
         issue_chosen(job);
         return;
     }
-    if (ready && job->run && !skipped)
+    if (ready && job->run && !job->slot->skipped)
         run_task(job);
-    finish_job(job, status, skipped);
+    finish_job(job, status);
 }
 
 static bool next_job(struct host_thread *t, struct job *job)

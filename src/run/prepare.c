@@ -32,6 +32,19 @@ static void set_arguments(struct task *t)
     }
 }
 
+/* What is decided late comes to its queue late: it would not keep its turn among others. */
+static void check_lanes(const struct step *s)
+{
+    const struct task **first = allocate((size_t)s->pool->machine->n_lanes, sizeof *first);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i], **of = &first[t->lane->index];
+        *of = *of ? *of : t;
+        CHECK(t->lane->device->is_host || !t->needs == !(*of)->needs, "tasks %s and %s share lane %s", t->name,
+              (*of)->name, t->lane->name);
+    }
+    free(first);
+}
+
 static void make_slots(struct step *s)
 {
     const struct machine *m = s->pool->machine;
@@ -62,6 +75,7 @@ struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n
         for (size_t i = 0; i < s->n; i++)
             if (s->task[i]->file)
                 set_arguments(s->task[i]);
+        check_lanes(s);
         make_slots(s);
         s->ready = true;
     }

@@ -46,7 +46,8 @@ extern struct execution execution;
  * the compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  Serial: run it, one
  * task after another, and create no thread. */
 void execute(struct step *s, uint32_t number);
-/* Wait for everything issued but what the disk still stores of snapshots, which nothing in the list waits for. */
+/* Wait for everything issued, and have state that choices have left on the host back on its device; but not for what
+ * the disk still stores of snapshots, which nothing in the list waits for. */
 void drain_but_disk(struct step *s);
 /* Wait for everything issued, and until no thread reads the list any more. */
 void drain(struct step *s);
@@ -126,6 +127,9 @@ typedef int slot_chooser(void *context, uint32_t number);
 void start_late(struct step *s, slot_chooser *choose, void *context);
 void stop_late(struct step *s);
 bool is_chosen(struct step *s, const struct task *t, uint32_t number);
+/* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice. */
+bool is_decided_late(const struct task *t);
+bool goes_ahead(struct step *s, const struct task *t, uint32_t number);
 /* A host task of a slot waits outside of its lane until the slot is chosen; then it is given to the lane, or dropped.
  */
 void park_job(struct step *s, const struct job *job);

@@ -22,7 +22,7 @@ void execute_serial(struct step *s, uint32_t number)
 {
     struct audit *audit = execution.audit ? open_audit(s) : NULL;
     for (size_t i = 0; i < s->n; i++)
-        if (runs(s->task[i], number) && (!s->task[i]->slot || is_chosen(s, s->task[i], number)))
+        if (runs(s->task[i], number) && goes_ahead(s, s->task[i], number))
             run_serial(s, audit, number, i);
     if (audit)
         close_audit(audit);

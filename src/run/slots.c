@@ -23,6 +23,13 @@ bool task_times(const struct task *t, struct slot *slot, uint64_t seen)
     return event_times(t->lane->device, slot->work, slot->queued, seen, &slot->start, &slot->end);
 }
 
+bool is_decided_late(const struct task *t) { return t->slot || t->needs; }
+
+bool goes_ahead(struct step *s, const struct task *t, uint32_t number)
+{
+    return t->slot ? is_chosen(s, t, number) : has_needed(t);
+}
+
 void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot)
 {
     struct task *t = s->task[i];

@@ -50,7 +50,8 @@ struct tensor {
      * is itself, unless it is a replica or a part of one. */
     const struct tensor *alike;
     size_t alike_begin;
-    bool shard; /* keeps its part of `alike`, of which tasks read copies that are gathered for them (ZeRO-3) */
+    bool shard;  /* keeps its part of `alike`, of which tasks read copies that are gathered for them (ZeRO-3) */
+    bool choice; /* a word that says which tasks run, and of which no value follows (see `needs` of a task) */
 
     /* Of a replica that a pass has made, what it mirrors: it is written whenever a replica is while nothing runs. Those
      * of one `alike` are a chain, which begins there. */
@@ -193,7 +194,9 @@ struct task {
     struct when when;
     int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (predict/simulate.c); 0: of none */
     bool commits; /* it ends a snapshot: what is stored counts */
-    bool slot_wait;        /* its iteration waits for a slot instead of being dropped */
+    bool slot_wait; /* its iteration waits for a slot instead of being dropped */
+    int needs;      /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
+    bool idle;      /* it is predicted not to find them, and to take no time */
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
@@ -226,6 +229,10 @@ struct task {
 };
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
+/* The choice that a task reads, which needs some of it; and does it find what it needs?  To be asked when what it waits
+ * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
+int choice_bits(const struct task *t);
+bool has_needed(const struct task *t);
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
@@ -254,7 +261,8 @@ struct level { /* from this position on, until its next level, a device holds so
 };
 struct pace; /* run/pace.c */
 typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
-struct late; /* run/late.c */
+struct late;    /* run/late.c */
+struct choices; /* pass/overlap_online.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
@@ -280,6 +288,7 @@ struct step {
     struct pace *wrapper;      /* pace.c: pads or delays the end of every task */
     finish_function *finish;   /* of the wrapper; NULL: none */
     struct late *late;         /* late.c: which slot's tasks run; NULL: of none */
+    struct choices *choices;   /* of its choice tasks; NULL: there are none */
     uint32_t first_trace_task; /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);

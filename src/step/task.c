@@ -38,7 +38,7 @@ void free_step(struct step *s)
     for (size_t i = 0; s->slots && i < s->n * MOST_RUNS; i++)
         free(s->slots[i].foreign);
     free(s->slots), free(s->queue), free(s->wait), free(s->task), free(s->peak), free(s->high), free(s->level),
-        free(s->edges);
+        free(s->edges), free(s->choices);
     free(s);
 }
 
@@ -152,6 +152,16 @@ uint32_t repeat_of(const struct step *s, uint32_t most)
 }
 
 bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test || t->slot; }
+
+int choice_bits(const struct task *t)
+{
+    int i = 0;
+    while (!t->access[i].tensor->choice)
+        i++;
+    return *(int32_t *)tensor_memory(t->access[i].tensor);
+}
+
+bool has_needed(const struct task *t) { return !t->needs || (choice_bits(t) & t->needs) == t->needs; }
 
 /* The directions in which the task touches the tensor by what it has declared so far. */
 static unsigned declared(const struct task *t, const struct tensor *tensor)

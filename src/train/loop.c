@@ -164,6 +164,10 @@ int train_loop(struct trainer *t)
     check_guards(t);
     if (!interrupted())
         show_rate(run.progress);
+    char *choices = describe_choices(t->train);
+    if (choices)
+        note("overlap: %s", choices);
+    free(choices);
     free_progress(run.progress);
     if (interrupted())
         return tell_interrupted(&run);

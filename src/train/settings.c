@@ -125,6 +125,8 @@ static const struct option options[] = {
      "would be"},
     {"overlap-plan", 0, OPT_TEXT, &s.overlap_plan, NULL, "FILE", 0, 0, PASSES, BUILD_ALL,
      "of --overlap plan: the plan as text, read when the file is there, else written"},
+    {"overlap-seed", 0, OPT_INT, &s.overlap_seed, "-1", "N", -1, 9e15, PASSES, BUILD_ALL,
+     "of --overlap local and slack: choose at random; the weights must not change (-1: by the rule)"},
 
     {"recompute", 0, OPT_CHOICE, &s.recompute, "off", "off|full|selective|auto", 0, 0, PASSES, BUILD_ALL,
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
@@ -336,6 +338,8 @@ static void derive(enum command command)
     REFUSE_IF(s.profile && s.hardware, "--profile and --hardware both say how long tasks take: leave one out");
     REFUSE_IF((s.what_if || s.profile) && !s.simulate && !s.print_list && strcmp(s.overlap, "off") == 0,
               "--profile and --what-if serve the prediction: add --simulate");
+    REFUSE_IF(s.overlap_seed >= 0 && strcmp(s.overlap, "local") != 0 && strcmp(s.overlap, "slack") != 0,
+              "--overlap-seed: only --overlap local and slack choose while training runs: add one of them");
     REFUSE_IF(s.serial && (s.pace || s.delay_seed >= 0),
               "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
     REFUSE_IF(s.pace && s.delay_seed >= 0, "--pace and --delay-seed both decide when tasks end: leave one out");
