@@ -160,11 +160,7 @@ static double room(const struct offloads *o, const struct costs *c, const struct
     return left;
 }
 
-static int by_release(const void *a, const void *b)
-{
-    const struct offload *x = a, *y = b;
-    return x->release != y->release ? COMPARE(x->release, y->release) : COMPARE(x->first, y->first);
-}
+ORDER(by_release, struct offload, BY(a->release, b->release, COMPARE(a->first, b->first)))
 
 static void read_times(struct offloads *o, const struct costs *c)
 {

@@ -1,9 +1,6 @@
 /* overlap_move.c - moving updates to the CPU: the edits of one, and the order of all. */
 #include "overlap.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 bool is_on_device(const struct access *a, enum memory_class class)
 {
     return a->tensor->class == class && !a->tensor->device->is_host;

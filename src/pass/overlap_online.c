@@ -29,7 +29,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 struct choice { /* of an update */
     struct choices *all;

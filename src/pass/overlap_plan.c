@@ -13,7 +13,6 @@
 #include "../base/base.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- the formula ------------------------------------------------------------------------------------------------- */
 
@@ -177,11 +176,7 @@ double best_choice(const struct timing *t, bool barrier, bool *on_cpu)
 
 /* ---- with a gate ------------------------------------------------------------------------------------------------- */
 
-static int by_need(const void *a, const void *b)
-{
-    const struct offload *x = a, *y = b;
-    return COMPARE(x->need, y->need);
-}
+ORDER(by_need, struct offload, COMPARE(a->need, b->need))
 
 /* They all start at the gate, so no order is better than that in which they are needed, also if they were cut. */
 double best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu)

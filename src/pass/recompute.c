@@ -15,8 +15,6 @@
  */
 #include "gaps.h"
 
-#include <stdlib.h>
-
 bool wants_recompute(const struct wishes *w) { return w->recompute != RECOMPUTE_OFF; }
 
 /* Of a device's backward passes of a layer this is one more. */

@@ -60,11 +60,7 @@ static double remaking_rate(const struct survey *v, const struct candidate *c)
     return seconds_alone(v->costs, t) / bytes;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return COMPARE(*x, *y);
-}
+ORDER(by_size, double, COMPARE(*a, *b))
 
 /* Tensors move whole: as many as must, if they were the largest, are at least as many bytes as so many of the smallest.
  */

@@ -101,17 +101,8 @@ static void time_line(struct line *l, const struct survey *v)
     free(later), free(computed);
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const struct stretch *x = a, *y = b;
-    return x->begin != y->begin ? x->begin - y->begin : y->end - x->end;
-}
-
-static int by_end(const void *a, const void *b)
-{
-    const struct stretch *x = a, *y = b;
-    return x->end != y->end ? x->end - y->end : COMPARE(x->gap, y->gap);
-}
+ORDER(by_begin, struct stretch, BY(a->begin, b->begin, COMPARE(b->end, a->end)))
+ORDER(by_end, struct stretch, BY(a->end, b->end, COMPARE(a->gap, b->gap)))
 
 static struct stretch stretch_of(const struct line *l, const struct survey *v, size_t gap, const int *at)
 {

@@ -10,8 +10,6 @@
 #include "gaps.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const double MOST_WORK = 6e5;
 

@@ -19,11 +19,7 @@ static double merit(const struct planner *p, const struct gap *g, enum fate fate
     return (double)g->tensor->bytes / (fate == SWAP ? 1 : fmax(c->again, 1e-12));
 }
 
-static int by_before(const void *a, const void *b)
-{
-    const struct leaver *x = a, *y = b;
-    return x->gap->before != y->gap->before ? x->gap->before - y->gap->before : COMPARE(x->gap, y->gap);
-}
+ORDER(by_before, struct leaver, BY(a->gap->before, b->gap->before, COMPARE(a->gap, b->gap)))
 
 /* The device's gaps that the rule lets leave, the earliest first. */
 static struct leaver *list_leavers(const struct planner *p, const struct device *d, enum fate wish, bool by_cost,
