@@ -951,8 +951,8 @@ static void test_frontier_names_what_is_stuck(void **state)
     open_gate(&gate);
     drain(j.step);
     fclose(out);
-    expect_text(text, "lane host cpu: task 0 make (layer -1, micro-batch -1) of step 1 has not ended");
-    expect_text(text, "lane 0:0 upload: task 1 carry (layer -1, micro-batch -1) of step 1 has not ended\n"
+    expect_text(text, "lane host cpu: task 0 make of step 1 has not ended");
+    expect_text(text, "lane 0:0 upload: task 1 carry of step 1 has not ended\n"
                       "      waits for task 0 make on lane host cpu\n");
     expect_text(text, "lane 0:0 compute: task 2 twice");
     expect_text(text, "      waits for task 1 carry on lane 0:0 upload\n");

@@ -390,11 +390,13 @@ static char *carry_out(struct planner *p, const struct plan *plan, size_t on_cpu
     size_t n = move_updates(p->list, e, plan->on_cpu, plan->order, plan->alone);
     commit(e);
     size_t beside = report_updates(p, fields, &n);
-    char *when = p->list->online ? copy_string("chosen in every step, expected: ")
-                 : p->now        ? format_string("chosen before the step runs, since %s: ", p->now)
-                                 : copy_string("");
+    char *when = p->list->online && p->list->online->at_random
+                     ? copy_string("drawn at random in every step; the rule expects: ")
+                 : p->list->online ? copy_string("chosen in every step, expected: ")
+                 : p->now          ? format_string("chosen before the step runs, since %s: ", p->now)
+                                   : copy_string("");
     char *text = format_string("%s%zu of %zu updates on the CPU, on %d of its cores; %zu of %zu tasks there run beside "
-                               "a later backward or update; %s",
+                               "a later backward or update\n    %s",
                                when, on_cpu, p->n, p->list->lanes, beside, n, times);
     free(when);
     return text;
@@ -406,7 +408,7 @@ static char *why_not(const struct planner *p, const char *times)
         return copy_string("the list has no update that could run on the CPU");
     if (p->wishes->overlap == OVERLAP_ALL_DEVICE)
         return copy_string("all updates stay on the device, as asked");
-    return p->list->timed ? format_string("no update on the CPU: %s", times)
+    return p->list->timed ? format_string("no update on the CPU\n    %s", times)
                           : copy_string("nobody knows how long tasks take: add --profile or --hardware");
 }
 

@@ -273,7 +273,8 @@ char *describe_choices(const struct step *s)
         const struct choice *c = &s->choices->choice[i];
         cpu += c->taken[true], all += c->taken[true] + c->taken[false], moved += c->moved;
     }
-    return all ? format_string("the CPU was given %u of %u updates; %u of them moved their state first", cpu, all,
-                               moved)
+    return all ? format_string(
+                     "the CPU was given %u of %u updates; %u of the %u changed sides, their state moved first", cpu,
+                     all, moved, all)
                : NULL;
 }

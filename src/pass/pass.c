@@ -58,15 +58,28 @@ static const struct device *fullest(const struct machine *m, const struct foreca
     return best;
 }
 
+/* What is printed alike is not printed twice. */
+static void append_change(char **text, const char *now, const char *was)
+{
+    if (strcmp(now, was) == 0)
+        append_text(text, "%s as before", now);
+    else
+        append_text(text, "%s instead of %s", now, was);
+}
+
 static char *describe_gain(const struct machine *m, const struct forecast *before, const struct forecast *after)
 {
-    char most[32], instead[32];
+    char now[32], was[32];
     const struct device *d = fullest(m, before);
-    char *text =
-        format_string("%s holds at most %s instead of %s", d->id, format_bytes(most, (double)after->high[d->index]),
-                      format_bytes(instead, (double)before->high[d->index]));
-    if (!isnan(before->period) && !isnan(after->period))
-        append_text(&text, ", a step takes %.3f ms instead of %.3f ms", 1e3 * after->period, 1e3 * before->period);
+    char *text = format_string("%s holds at most ", d->id);
+    append_change(&text, format_bytes(now, (double)after->high[d->index]),
+                  format_bytes(was, (double)before->high[d->index]));
+    if (isnan(before->period) || isnan(after->period))
+        return text;
+    snprintf(now, sizeof now, "%.3f ms", 1e3 * after->period),
+        snprintf(was, sizeof was, "%.3f ms", 1e3 * before->period);
+    append_text(&text, ", a step takes ");
+    append_change(&text, now, was);
     return text;
 }
 

@@ -316,7 +316,7 @@ static char *describe_task(const struct step *s, int node, const char *what)
 {
     int i = node % (int)s->n;
     const struct task *t = s->task[i];
-    return format_string("task %d %s (layer %d, micro-batch %d) %s", i, t->name, t->layer, t->micro, what);
+    return format_string("task %d %s%s %s", i, t->name, layer_and_micro((char[64]){0}, t), what);
 }
 
 char *compare_values(const struct values *expected, const struct step *s)

@@ -60,8 +60,8 @@ static void print_lane(FILE *out, const struct step *s, const struct queue *q)
         return;
     const struct issued *r = queued_run(q, nth);
     const struct task *t = s->task[r->task];
-    fprintf(out, "  lane %s: task %u %s (layer %d, micro-batch %d) of step %u has not ended\n", t->lane->name, r->task,
-            t->name, t->layer, t->micro, r->number);
+    fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", t->lane->name, r->task, t->name,
+            layer_and_micro((char[64]){0}, t), r->number);
     print_unmet(out, s, t, r->number);
 }
 

@@ -171,8 +171,8 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
 {
     char need[32], have[32], size[32];
     const struct task *task = t->persistent ? NULL : first_user(t);
-    char *where = task ? format_string("task %s (layer %d, micro-batch %d) of the %s list", task->name, task->layer,
-                                       task->micro, t->step->name)
+    char *where = task ? format_string("task %s%s of the %s list", task->name, layer_and_micro((char[64]){0}, task),
+                                       t->step->name)
                        : copy_string("the state that is kept from step to step");
     format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget);
     if (strcmp(need, have) == 0) /* rounded */

@@ -297,6 +297,8 @@ void free_step(struct step *s); /* nothing of it may be in flight: see drain() i
  * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
 struct step *draft_of(const struct step *s, struct task ***original);
 void free_draft(struct step *draft);
+/* " (layer 1, micro-batch 0)" for people, without what the task has none of; "" where it has neither. */
+const char *layer_and_micro(char out[64], const struct task *t);
 
 /* Each adds a task to the list, which owns it: at its end, or at the cursor. */
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,

@@ -17,6 +17,16 @@ struct step *new_step(struct pool *p, const char *name)
     return s;
 }
 
+const char *layer_and_micro(char out[64], const struct task *t)
+{
+    *out = '\0';
+    if (t->layer >= 0 && t->micro >= 0)
+        snprintf(out, 64, " (layer %d, micro-batch %d)", t->layer, t->micro);
+    else if (t->layer >= 0 || t->micro >= 0)
+        snprintf(out, 64, t->layer >= 0 ? " (layer %d)" : " (micro-batch %d)", MAX(t->layer, t->micro));
+    return out;
+}
+
 void free_task(struct task *t)
 {
     if (t->kernel)

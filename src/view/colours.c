@@ -69,13 +69,16 @@ static int count_up(int so_far, int32_t last) { return MAX(so_far, MIN(last, 100
 
 void count_colours(struct view *v)
 {
-    const struct trace *t = v->track[0]->trace;
     v->n_layers = v->n_micros = 0;
     memset(v->has_role, 0, sizeof v->has_role);
-    for (size_t i = 0; i < t->header.n_tasks; i++) {
-        v->n_layers = count_up(v->n_layers, t->tasks[i].layer);
-        v->n_micros = count_up(v->n_micros, t->tasks[i].micro);
-        v->has_role[t->tasks[i].role] = true;
+    for (int k = 0; k < v->n_tracks; k++) {
+        const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
+        for (size_t i = 0; i < t->header.n_tasks; i++) {
+            v->n_layers = count_up(v->n_layers, t->tasks[i].layer);
+            v->n_micros = count_up(v->n_micros, t->tasks[i].micro);
+            uint32_t role = t->tasks[i].role; /* the names are the first trace's */
+            v->has_role[role] |= strcmp(t->header.role[role], first->header.role[role]) == 0;
+        }
     }
 }
 
