@@ -210,7 +210,10 @@ static void test_two_traces_share_their_steps_start(void **state)
     must(run_script(v, "pagedown"));
     for (int i = 0; i < 2; i++)
         assert_true(axis_of(v->track[i], find_step(v->track[i], 2)->work) == 0);
-    assert_true(v->to > 54e6); /* the longer one's step is in sight */
+    assert_true(v->to > 54e6);  /* the longer one's step is in sight */
+    for (int i = 0; i < 2; i++) /* the legend has the kinds of both */
+        for (size_t k = 0; k < v->track[i]->trace->header.n_tasks; k++)
+            assert_true(v->has_role[v->track[i]->trace->tasks[k].role]);
     end_view(v);
     free(a);
     free(b);
