@@ -718,6 +718,24 @@ static void test_no_bit_depends_on_choices(void **state)
     contexts_apart(false);
 }
 
+/* An audit, too, runs the side that was chosen. */
+static void test_audit_follows_choices(void **state)
+{
+    (void)state;
+    need_own_products();
+    const char *small = "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own";
+    char *audited = format_string("%s --overlap slack --overlap-seed 1 --serial --audit", small);
+    struct state expected[2], ours[2];
+    train_choosing(small, true, -1, expected);
+    struct choices_made made = train_choosing(audited, true, -1, ours);
+    assert_true(made.cpu > 0 && made.cpu < made.all && made.moved > 0);
+    for (int k = 0; k < 2; k++) {
+        expect_same_bits(audited, ours[k].values, expected[k].values, expected[k].n);
+        free(ours[k].values), free(expected[k].values);
+    }
+    free(audited);
+}
+
 /* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */
 static void test_rules_look_at_the_running_step(void **state)
 {
@@ -772,6 +790,7 @@ int main(void)
         cmocka_unit_test(test_pieces_come_in_order),
         cmocka_unit_test(test_bits_on_meshes),
         cmocka_unit_test(test_no_bit_depends_on_choices),
+        cmocka_unit_test(test_audit_follows_choices),
         cmocka_unit_test(test_rules_look_at_the_running_step),
         cmocka_unit_test(test_what_cannot_be_planned),
         cmocka_unit_test(test_bench_makes_a_plan),

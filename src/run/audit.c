@@ -75,11 +75,8 @@ struct audit *open_audit(struct step *s)
 
 void close_audit(struct audit *a)
 {
-    for (size_t i = 0; i < a->n; i++) {
-        struct image *m = &a->image[i];
-        transfer(m, m->kept, true);
-        free(m->kept), free(m->given), free(m->first), free(m->left);
-    }
+    for (size_t i = 0; i < a->n; i++)
+        free(a->image[i].kept), free(a->image[i].given), free(a->image[i].first), free(a->image[i].left);
     free(a->image);
     free(a);
 }
@@ -206,7 +203,12 @@ char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot)
     char *wrong = NULL;
     for (int run = 0; run < RUNS && !wrong; run++)
         wrong = audit_run(a, number, i, slot, run);
-    for (size_t k = 0; k < a->n && !wrong; k++)
-        copy_written(&a->image[k], a->step->task[i], a->image[k].kept, a->image[k].first);
+    for (size_t k = 0; k < a->n; k++) {
+        struct image *m = &a->image[k];
+        if (!wrong)
+            copy_written(m, a->step->task[i], m->kept, m->first);
+        if (touches(a->step->task[i], m->device))
+            transfer(m, m->kept, true); /* whether the next task goes ahead may depend on it */
+    }
     return wrong;
 }
