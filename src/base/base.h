@@ -92,6 +92,7 @@ char *copy_string(const char *text);
 void *copy_bytes(const void *from, size_t n); /* NULL for none */
 /* A new string made by printf rules.  The caller frees it. */
 char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
+char *format_list(const char *format, va_list arguments);
 
 /* A growing array: `items` is the pointer field, `n` and `cap` are size_t fields.  APPEND(list.tasks, list.n, list.cap)
  * makes room for one more and yields a pointer to the new, zeroed element. */

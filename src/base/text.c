@@ -8,10 +8,9 @@
 
 void append_text(char **text, const char *format, ...)
 {
-    char *more;
     va_list arguments;
     va_start(arguments, format);
-    CHECK(vasprintf(&more, format, arguments) >= 0, "no text for \"%s\"", format);
+    char *more = format_list(format, arguments);
     va_end(arguments);
     size_t used = *text ? strlen(*text) : 0;
     *text = reallocate(*text, used + strlen(more) + 1, 1);
