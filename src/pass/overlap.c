@@ -384,17 +384,23 @@ static void decide_later(struct planner *p, struct plan *plan, bool makes_room)
     p->now = "state on both sides does not fit";
 }
 
+/* When the rule chooses, as the beginning of a sentence; "" for plans that are no rule's. */
+static char *describe_when(const struct planner *p)
+{
+    const struct online *online = p->list->online;
+    if (online)
+        return copy_string(online->at_random ? "drawn at random in every step; the rule expects: "
+                                             : "chosen in every step, expected: ");
+    return p->now ? format_string("chosen before the step runs, since %s: ", p->now) : copy_string("");
+}
+
 static char *carry_out(struct planner *p, const struct plan *plan, size_t on_cpu, json_t *fields, const char *times)
 {
     struct edit *e = open_edit(p->list->step);
     size_t n = move_updates(p->list, e, plan->on_cpu, plan->order, plan->alone);
     commit(e);
     size_t beside = report_updates(p, fields, &n);
-    char *when = p->list->online && p->list->online->at_random
-                     ? copy_string("drawn at random in every step; the rule expects: ")
-                 : p->list->online ? copy_string("chosen in every step, expected: ")
-                 : p->now          ? format_string("chosen before the step runs, since %s: ", p->now)
-                                   : copy_string("");
+    char *when = describe_when(p);
     char *text = format_string("%s%zu of %zu updates on the CPU, on %d of its cores; %zu of %zu tasks there run beside "
                                "a later backward or update\n    %s",
                                when, on_cpu, p->n, p->list->lanes, beside, n, times);

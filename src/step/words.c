@@ -5,12 +5,11 @@
 
 _Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...)
 {
-    char *text;
     va_list arguments;
     va_start(arguments, expected);
-    bool whole = vasprintf(&text, expected, arguments) >= 0;
+    char *text = format_list(expected, arguments);
     va_end(arguments);
-    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", l->path, l->number, word, whole ? text : expected);
+    fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", l->path, l->number, word, text);
 }
 
 /* ---- words ----------------------------------------------------------------------------------------------------- */
