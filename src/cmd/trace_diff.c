@@ -80,7 +80,7 @@ static struct side read_side(const char *path, const char *list)
     for (size_t i = 0; i < t->header.n_tasks; i++)
         if (t->runs[i].n && (!list || t->tasks[i].list == chosen))
             side.timed[side.n++] = (struct timed){t, &t->tasks[i], median_after_first(t, &t->runs[i])};
-    qsort(side.timed, side.n, sizeof *side.timed, by_identity);
+    SORT(side.timed, side.n, by_identity);
     return side;
 }
 
@@ -142,7 +142,7 @@ static struct diff compare(const char *path_a, const char *path_b, const char *l
         off += off_by(&d.pairs[i]);
     }
     d.mape = total > 0 ? off / total : d.n > 0 && off == 0 ? 0 : NAN;
-    qsort(d.pairs, d.n, sizeof *d.pairs, largest_difference);
+    SORT(d.pairs, d.n, largest_difference);
     return d;
 }
 

@@ -41,7 +41,7 @@ static uint32_t *number_names(const struct trace *t, size_t *n)
     uint32_t *number = allocate(n_tasks, sizeof *number);
     for (uint32_t i = 0; i < n_tasks; i++)
         order[i] = (struct named_task){t->tasks[i].name, i};
-    qsort(order, n_tasks, sizeof *order, by_name);
+    SORT(order, n_tasks, by_name);
     *n = 0;
     for (size_t i = 0; i < n_tasks; i++) {
         *n += i == 0 || strcmp(order[i - 1].name, order[i].name) != 0;
@@ -72,7 +72,7 @@ static void measure_tasks(struct summary *m, const uint32_t *number, size_t n_na
         if (trace_counts(t, &m->steps, i))
             add_to_row(&m->rows[number[r->task]], &t->tasks[r->task], (double)(r->end - r->start));
     }
-    qsort(m->rows, n_names, sizeof *m->rows, longest_row);
+    SORT(m->rows, n_names, longest_row);
     while (m->n_rows < n_names && m->rows[m->n_rows].n > 0)
         m->busy_ns += m->rows[m->n_rows++].total_ns;
     for (size_t i = 0; i < m->n_rows; i++)
@@ -102,7 +102,7 @@ static void measure_path(struct summary *m, const uint32_t *number, size_t n_nam
         add_part(&m->parts[n_names + 1], "(queued, not started)", queued, hop->from);
     }
     m->parts[n_names].waiting = m->parts[n_names + 1].waiting = true;
-    qsort(m->parts, n_names + 2, sizeof *m->parts, longest_row);
+    SORT(m->parts, n_names + 2, longest_row);
     while (m->n_parts < n_names + 2 && m->parts[m->n_parts].n > 0)
         m->n_parts++;
 }

@@ -211,7 +211,7 @@ static void index_names(struct safetensors *st)
     st->by_name = allocate(st->n, sizeof(struct st_tensor *));
     for (size_t i = 0; i < st->n; i++)
         st->by_name[i] = &st->tensors[i];
-    qsort(st->by_name, st->n, sizeof(struct st_tensor *), by_name);
+    SORT(st->by_name, st->n, by_name);
 }
 
 /* Sorted by offset, the tensors must cover the data exactly once. */
@@ -269,7 +269,7 @@ struct safetensors *open_safetensors(const char *path)
         else
             read_tensor(path, name, entry, &st->tensors[st->n++]);
     }
-    qsort(st->tensors, st->n, sizeof *st->tensors, by_offset);
+    SORT(st->tensors, st->n, by_offset);
     check_tiling(st, 8 + (uint64_t)length);
     index_names(st);
     json_decref(header);

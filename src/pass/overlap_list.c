@@ -180,7 +180,7 @@ static void read_times(struct offloads *o, const struct costs *c)
     }
     t->device_room = o->one_lane ? room(o, c, s->task[t->update[0].first]->lane->device, true) : INFINITY;
     t->host_room = room(o, c, s->pool->machine->host, false);
-    qsort(t->update, t->n, sizeof *t->update, by_release);
+    SORT(t->update, t->n, by_release);
     for (size_t i = 0; i < s->n; i++)
         if (o->update_at[i] != NOWHERE)
             o->update_at[i] = (int)find_update(t, s->task[i]);

@@ -194,7 +194,7 @@ double best_behind_gate(const struct timing *t, bool barrier, bool *on_cpu)
         u->need = (barrier ? 0 : u->need) - u->up.least;
         u->release = u->gate = gate, u->down = u->up = (struct transfer){0, 0}, u->behind_updates = false;
     }
-    qsort(update, t->n, sizeof *update, by_need);
+    SORT(update, t->n, by_need);
     double best = best_choice(&sorted, false, chosen);
     for (size_t i = 0; i < t->n; i++)
         for (size_t k = 0; k < t->n; k++)
@@ -239,7 +239,7 @@ static double least_balanced(const struct timing *t)
     double device = t->fixed, host = 0;
     for (size_t i = 0; i < t->n; i++)
         device += (u[i] = t->update[i]).device;
-    qsort(u, t->n, sizeof *u, by_ratio);
+    SORT(u, t->n, by_ratio);
     for (size_t i = 0; i < t->n && host < device; i++) {
         double share = fmin((device - host) / (u[i].device + u[i].host), 1);
         device -= share * u[i].device, host += share * u[i].host;

@@ -67,7 +67,7 @@ ORDER(by_size, double, COMPARE(*a, *b))
 static double whole_bytes(double over, double *size, size_t n)
 {
     double large = 0, small = 0;
-    qsort(size, n, sizeof *size, by_size);
+    SORT(size, n, by_size);
     for (size_t k = 0; k < n && large < over; k++) {
         large += size[n - 1 - k];
         small += size[k];

@@ -137,10 +137,10 @@ static void list_stretches(struct line *l, const struct survey *v, const struct 
     for (size_t g = 0; g < v->n_gaps; g++)
         if (p->fate[v->gaps[g].candidate] == SWAP)
             l->out[l->n_stretches++] = stretch_of(l, v, g, at);
-    qsort(l->out, l->n_stretches, sizeof *l->out, by_begin);
+    SORT(l->out, l->n_stretches, by_begin);
     note_copied(l, v);
     memcpy(l->in, l->out, l->n_stretches * sizeof *l->in);
-    qsort(l->in, l->n_stretches, sizeof *l->in, by_end);
+    SORT(l->in, l->n_stretches, by_end);
 }
 
 static void note_remade(struct line *l, const struct remaking *r)

@@ -34,7 +34,7 @@ static struct leaver *list_leavers(const struct planner *p, const struct device 
         if (gap->tensor->device == d && fate != KEEP)
             list[(*n)++] = (struct leaver){gap, merit(p, gap, fate, by_cost)};
     }
-    qsort(list, *n, sizeof *list, by_before);
+    SORT(list, *n, by_before);
     return list;
 }
 

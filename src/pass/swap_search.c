@@ -76,7 +76,7 @@ static struct search open_search(struct planner *p)
         if (is_concerned(p, i))
             s.members[n++] = (struct member){i, c->tensor, v->task[c->maker], nth};
     }
-    qsort(s.members, n, sizeof *s.members, by_unit);
+    SORT(s.members, n, by_unit);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || by_unit(&s.members[i], &s.members[i - 1]) != 0)
             s.first[s.n++] = i;

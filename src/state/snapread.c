@@ -97,7 +97,7 @@ static struct lyings sort_pieces(const struct checkpoint *c)
             *APPEND(l.all, l.n, cap) =
                 (struct lying){p, &c->pieces->tensor[i], p->offset + ELEMENT_BYTES * piece_elements(p)};
         }
-    qsort(l.all, l.n, sizeof *l.all, by_offset);
+    SORT(l.all, l.n, by_offset);
     for (size_t i = 1; i < l.n; i++)
         if (l.all[i].piece->offset < l.all[i - 1].end)
             fail(EXIT_FAILED, "%s is damaged or not ours: pieces of %s, %s, and %s, %s, overlap in a slot", c->path,

@@ -124,7 +124,7 @@ static size_t merge_new(struct trace *t, size_t old)
     for (size_t i = old; i < n; i++)
         first = by_start(&t->records[i], &t->records[first]) < 0 ? i : first;
     FIND_FIRST(at, old, by_start(&t->records[at], &t->records[first]) <= 0);
-    qsort(t->records + at, n - at, sizeof *t->records, by_start);
+    SORT(t->records + at, n - at, by_start);
     return at;
 }
 

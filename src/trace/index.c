@@ -94,7 +94,7 @@ static void settle_steps(struct trace_step_list *l)
         i++;
     if (i >= l->n)
         return;
-    qsort(l->step, l->n, sizeof *l->step, by_step);
+    SORT(l->step, l->n, by_step);
     for (i = 1; i < l->n; i++)
         if (l->step[i].step == l->step[n - 1].step)
             widen(&l->step[n - 1], &l->step[i]);

@@ -9,7 +9,7 @@ double trace_median(double *values, size_t n)
 {
     if (n == 0)
         return 0;
-    qsort(values, n, sizeof *values, by_value);
+    SORT(values, n, by_value);
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 

@@ -93,7 +93,7 @@ static struct sources find_sources(const char *given)
         *APPEND(s.paths, s.n, s.cap) = copy_string(given);
     else
         list_glob(&s);
-    qsort(s.paths, s.n, sizeof *s.paths, by_name);
+    SORT(s.paths, s.n, by_name);
     for (size_t i = 0; i < s.n; i++)
         claim_input("--data", s.paths[i]);
     check_same_kind(&s);

@@ -28,7 +28,7 @@ static float threshold(const float *logits, int vocab, int top_k)
         return -INFINITY;
     float *sorted = allocate((size_t)vocab, sizeof *sorted);
     memcpy(sorted, logits, (size_t)vocab * sizeof *sorted);
-    qsort(sorted, (size_t)vocab, sizeof *sorted, bigger_first);
+    SORT(sorted, (size_t)vocab, bigger_first);
     float kth = sorted[top_k - 1];
     free(sorted);
     return kth;
