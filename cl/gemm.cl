@@ -82,6 +82,14 @@
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop that clang unrolls in one place only is no fault */
 #define LINE 16 /* floats in a cache line, on most processors */
 #define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
+/* Intel's compiler would compute many work-items at once, whose tiles no processor has registers for. */
+#define ONE_BY_ONE
+#ifdef __has_attribute
+#if __has_attribute(intel_vec_len_hint)
+#undef ONE_BY_ONE
+#define ONE_BY_ONE __attribute__((intel_vec_len_hint(1)))
+#endif
+#endif
 /* Asks for a cache line and goes on.  OpenCL's prefetch() does nothing in PoCL; compilers for CPUs have their own. */
 #if VEC > 1
 #define FETCH(at) __builtin_prefetch(at)
@@ -205,7 +213,7 @@ static size_t matrix_begin(int heads, int base, int outer, int inner)
     return base + i * outer + h * inner;
 }
 
-kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+kernel __attribute__((reqd_work_group_size(1, 1, 1))) ONE_BY_ONE void
 gemm(int M, int N, int K, int start, int causal, /* sizes; where the chains begin; the triangle */
      int band, int span, int depth,              /* work of one work-item: multiples of ROWS, of WIDTH, and any */
      int block,                                  /* rows of A packed at a time: a multiple of ROWS, or 0 for none */

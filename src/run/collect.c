@@ -150,24 +150,30 @@ static uint64_t given_until(const struct queue *q, uint32_t number)
     return nth;
 }
 
-/* Wait until so many of the lane's runs have ended, and collect them; and from other lanes what has ended meanwhile. */
+/* Wait until so many of the lane's runs have ended, and collect them; and from other lanes what has ended meanwhile.
+ * First for the next one, then for twice as many each time: in Intel's CPU runtime a thread that waits for a kernel
+ * computes with the others, and one core is left for it; but only when the kernel itself could start, which one at the
+ * end of a step can when its beginning has ended.  A trace is filled while the step runs, so no wait is long. */
 static void wait_queue(struct step *s, struct queue *q, uint64_t until)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
-    static uint64_t stride = 1; /* runs per wait that is neither too short nor too long */
-    while (q->collected < until) {
-        uint64_t next = execution.trace ? MIN(until, q->collected + stride) : until, start = now_ns();
+    for (uint64_t stride = 1; q->collected < until;) {
+        uint64_t next = MIN(until, q->collected + stride), start = now_ns();
         clWaitForEvents(1, &queued_slot(s, q, next - 1)->done);
         uint64_t waited = now_ns() - start;
-        stride = waited < SHORT_NS ? MIN(2 * stride, 1 << 16) : waited > LONG_NS ? MAX(stride / 2, 1) : stride;
+        if (!execution.trace || waited < SHORT_NS)
+            stride *= 2;
+        else if (waited > LONG_NS && stride > 1)
+            stride /= 2;
         while (q->collected < next)
             collect(s, q);
         collect_ended(s);
     }
 }
 
-/* Compute lanes come first: in Intel's CPU runtime a thread that waits for a kernel computes with the others, and one
- * core is left for it; waiting for a host task instead would let that core stand still. */
+/* Compute lanes come first: waiting for a host task instead would let the core stand still that computes while it
+ * waits.
+ */
 static void wait_kind(struct step *s, uint32_t number, bool compute)
 {
     for (int i = 0; i < s->n_queues; i++)
