@@ -38,6 +38,11 @@ train() { # train CODE 'part' OPTIONS...: on the smallest model, with something 
 "$YARD" train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --save "$TMP/saved" >"$TMP/out" 2>"$TMP/err"
 result $? 'a model is trained and saved'
 before=$(cksum <"$saved")
+"$YARD" plan --model tiny --swap-what optimizer --gather-ahead 2 --snapshot-slots 3 >"$TMP/out" 2>"$TMP/err" &&
+    [ "$(grep -c 'says nothing without' "$TMP/err")" -eq 3 ] && grep -q -- '--gather-ahead says nothing without --zero 3$' "$TMP/err"
+result $? 'options that say more about one that is off are named, and allowed'
+"$YARD" plan --model tiny --swap auto --swap-what optimizer >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ]
+result $? 'and not named when it is on'
 unharmed() { # nothing of the mistakes above changed it or left anything beside it
     [ "$(cksum <"$saved")" = "$before" ] && [ "$(ls -A "$TMP/saved" | tr '\n' ' ')" = 'model.safetensors step-2 ' ]
     result $? "the saved model is as it was after $1"

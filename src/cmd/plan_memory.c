@@ -61,7 +61,7 @@ static void try_strategy(struct table *t, const struct settings *s, const char *
     strategy.settings.recompute = recompute;
     strategy.settings.swap = "off";
     strategy.settings.zero = zero;
-    strategy.settings.device_memory = strategy.settings.host_memory = (size_t)1 << 50;
+    strategy.settings.device_memory = strategy.settings.host_memory = NO_LIMIT;
     strategy.settings.simulate = strategy.settings.verify = false;
     struct problem *impossible = attempt(build, &strategy);
     if (impossible)
@@ -83,7 +83,7 @@ int plan_memory(const struct settings *s)
     static const char *const recompute[] = {"off", "selective", "full"};
     struct table *t = new_table(columns, COUNT(columns));
     struct strategy shape = {.settings = *s};
-    shape.settings.device_memory = shape.settings.host_memory = (size_t)1 << 50;
+    shape.settings.device_memory = shape.settings.host_memory = NO_LIMIT;
     build(&shape);
     int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : (int)s->zero;
     free_trainer(shape.trainer);

@@ -11,14 +11,13 @@ size_t slab_limit(const struct device *d) { return (d->max_allocation - guard_by
 
 struct limits *lift_limits(struct machine *m, int n)
 {
-    const size_t most = (size_t)1 << 50;
     struct limits *had = allocate((size_t)n + 1, sizeof *had);
     for (int i = 0; i < n; i++) {
         struct device *d = &m->device[i];
         had[i] = (struct limits){d->budget, d->max_allocation};
         if (d->by_hand && d->max_allocation == d->budget)
-            d->max_allocation = most;
-        d->budget = most;
+            d->max_allocation = NO_LIMIT;
+        d->budget = NO_LIMIT;
     }
     return had;
 }

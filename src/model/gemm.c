@@ -90,8 +90,8 @@ static cl_mem buffer_of(const struct task *t, int access)
 static void check_clblast(CLBlastStatusCode code, const struct task *t)
 {
     if (code != CLBlastSuccess)
-        fail(EXIT_FAILED, "CLBlast fails with status %d in task %s (layer %d); --gemm own does without it", (int)code,
-             t->name, t->layer);
+        fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code, t->name,
+             layer_and_micro((char[64]){0}, t));
 }
 
 static CLBlastTranspose transposed(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }

@@ -98,8 +98,14 @@ static struct table *lane_table(const struct simulation *sim)
                                             {"busy", "busy", CELL_SHARE, 6, 0}};
     struct table *t = new_table(columns, COUNT(columns));
     const struct machine *m = sim->step->pool->machine;
+    bool *has_tasks = allocate((size_t)m->n_lanes, sizeof *has_tasks);
+    for (size_t i = 0; i < sim->step->n; i++)
+        has_tasks[sim->step->task[i]->lane->index] = true;
     for (int i = 0; i < m->n_lanes; i++)
-        ROW(t, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]), number_cell(sim->busy[i] / sim->period));
+        if (has_tasks[i])
+            ROW(t, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]),
+                number_cell(sim->busy[i] / sim->period));
+    free(has_tasks);
     return t;
 }
 
@@ -155,7 +161,8 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
     print_table(out, lanes);
     for (int d = 0; d <= m->n_devices; d++)
         fprintf(out, "%s%-24s most bytes live at once %s, budget %s\n", d ? "" : "\n", m->device[d].id,
-                format_bytes(bytes, (double)sim->peak[d]), format_bytes(budget, (double)m->device[d].budget));
+                format_bytes(bytes, (double)sim->peak[d]),
+                m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     print_heading(out, path);
     print_rows(out, path, 0, TOP);
     print_waits(out, sim);

@@ -143,8 +143,8 @@ static char *describe_write(const struct step *s, const struct task *t, const st
             at < x->address + x->bytes && (x->persistent || x->step == s))
             name = x->name;
     }
-    return format_string("task %s (layer %d) wrote byte %zu of slab %d on %s (%s), which it does not declare to write",
-                         t->name, t->layer, at, m->slab, m->device->id, name);
+    return format_string("task %s%s wrote byte %zu of slab %d on %s (%s), which it does not declare to write", t->name,
+                         layer_and_micro((char[64]){0}, t), at, m->slab, m->device->id, name);
 }
 
 static char *check_others(const struct step *s, const struct task *t, const struct image *m, const uint32_t *left)
@@ -167,9 +167,9 @@ static char *check_written(const struct task *t, const struct image *m, int k, i
         bool unwritten = m->first[w] == filling(0, x->element, w) && m->left[w] == filling(run, x->element, w);
         if (m->left[w] != m->first[w] && !(t->partial && unwritten))
             return format_string(
-                "task %s (layer %d) leaves another element %zu of tensor %s where it finds %s in "
+                "task %s%s leaves another element %zu of tensor %s where it finds %s in "
                 "place of NaN: it reads something that it does not declare, or does not write all of the tensor",
-                t->name, t->layer, w - r.begin, x->name, filling_name[run]);
+                t->name, layer_and_micro((char[64]){0}, t), w - r.begin, x->name, filling_name[run]);
     }
     return NULL;
 }

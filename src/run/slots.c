@@ -12,8 +12,8 @@ void check_status(const struct step *s, const struct task *t, uint32_t number, c
 {
     cl_int status = event_status(event);
     if (status < 0)
-        fail(EXIT_FAILED, "step %u of list %s: task %s (layer %d) on lane %s failed with %s (%d)", number, s->name,
-             t->name, t->layer, t->lane->name, cl_error_name(status), (int)status);
+        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", number, s->name, t->name,
+             layer_and_micro((char[64]){0}, t), t->lane->name, cl_error_name(status), (int)status);
 }
 
 bool task_times(const struct task *t, struct slot *slot, uint64_t seen)

@@ -140,8 +140,11 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
             fprintf(out, "%-18s %-6s", p->machine->device[d].id, steps[i]->name);
             for (int c = 0; c < MEM_CLASSES; c++)
                 fprintf(out, " %11.3f", (double)steps[i]->peak[d][c] / (1 << 20));
-            fprintf(out, " %11.3f %11.1f\n", (double)steps[i]->high[d] / (1 << 20),
-                    (double)p->machine->device[d].budget / (1 << 20));
+            fprintf(out, " %11.3f", (double)steps[i]->high[d] / (1 << 20));
+            if (p->machine->device[d].budget < NO_LIMIT)
+                fprintf(out, " %11.1f\n", (double)p->machine->device[d].budget / (1 << 20));
+            else
+                fprintf(out, " %11s\n", "none");
         }
 }
 

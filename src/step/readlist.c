@@ -16,7 +16,6 @@
 #include "words.h"
 
 enum { MOST_NUMBER = 1000000, MOST_EVERY = 1000, NAME_LANES = 10000 };
-static const size_t unlimited = (size_t)1 << MOST_BYTES_LOG2; /* bytes of a host whose memory is not given */
 
 struct reading {
     struct line line;
@@ -343,7 +342,7 @@ static void open_paper(struct reading *r, const char *text)
     count_devices(r, text);
     r->machine = new_machine(r->n_devices);
     r->machine->n_contexts = 1;
-    struct device *host = name_device(r->machine, r->n_devices, "host", unlimited);
+    struct device *host = name_device(r->machine, r->n_devices, "host", NO_LIMIT);
     host->by_hand = true;
     r->devices = json_pack("{s:i}", "host", r->n_devices);
     r->tensors = json_object();

@@ -114,7 +114,7 @@ double read_time(const struct line *l, const char *word)
 size_t read_bytes(const struct line *l, const char *word)
 {
     size_t bytes;
-    if (!parse_bytes(word, &bytes) || bytes == 0 || bytes > (size_t)1 << MOST_BYTES_LOG2)
+    if (!parse_bytes(word, &bytes) || bytes == 0 || bytes > NO_LIMIT)
         fail_word(l, word, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G");
     return bytes;
 }

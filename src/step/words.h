@@ -8,7 +8,7 @@
 
 #include "../base/base.h"
 
-enum { MOST_WORDS = 32, MOST_BYTES_LOG2 = 50 };
+enum { MOST_WORDS = 32 };
 struct line {
     const char *path;
     int number;             /* from 1 */

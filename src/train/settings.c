@@ -307,8 +307,39 @@ static void check_print_list(void)
                            : "verify");
 }
 
+/* An option that says more about another one, and the word that this must have; NULL: any but off. */
+static const struct {
+    const char *detail, *of, *word;
+} details[] = {{"save-every", "save", NULL},
+               {"keep", "save", NULL},
+               {"decay-share", "schedule", "wsd"},
+               {"gather-ahead", "zero", "3"},
+               {"swap-what", "swap", NULL},
+               {"broadcast-slices", "broadcast-queues", NULL},
+               {"broadcast-deal", "broadcast-queues", NULL},
+               {"broadcast-main", "broadcast-queues", NULL},
+               {"snapshot-every", "snapshot", NULL},
+               {"snapshot-slots", "snapshot", NULL},
+               {"snapshot-wait", "snapshot", NULL},
+               {"iterations", "snapshot", NULL},
+               {"pace-scale", "pace", NULL}};
+
+/* Allowed all the same: a script that tries a technique on and off need not take its details away. */
+static void warn_of_idle(void)
+{
+    for (size_t i = 0; i < COUNT(details); i++) {
+        const char *detail = details[i].detail, *of = details[i].of, *word = details[i].word;
+        char *text = option_text(find_option(&table, of));
+        bool on = word ? strcmp(text, word) == 0 : *text && strcmp(text, "off") != 0 && strcmp(text, "0") != 0;
+        if (was_given(detail) && !on && !s.broadcast)
+            warn("--%s says nothing without --%s%s%s", detail, of, word ? " " : "", word ? word : "");
+        free(text);
+    }
+}
+
 static void derive(enum command command)
 {
+    warn_of_idle();
     if (s.list)
         check_list();
     if (s.print_list)
