@@ -62,7 +62,9 @@ static void read_log(struct log *log)
 
 static void read_run(struct plot *p, size_t run, const char *path)
 {
-    struct log log = {.path = path, .train = {path, "train", run, false}, .val = {path, "val", run, true}};
+    struct log log = {.path = path,
+                      .train = {.path = path, .kind = "train", .run = run},
+                      .val = {.path = path, .kind = "val", .run = run, .val = true}};
     read_log(&log);
     if (log.train.n)
         *APPEND(p->series, p->n, p->cap) = log.train;
