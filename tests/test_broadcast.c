@@ -93,7 +93,7 @@ static const struct {
 static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
 {
     size_t bare[2], sliced;
-    struct state expected[2] = {{NULL}};
+    struct state expected[2] = {{.values = NULL}};
     for (size_t n = first; n < first + rounds; n++) {
         bool clip = n / COUNT(ways) % 2 ^ (n & 1);
         char *options = format_string("%s --clip %d", mesh, clip);

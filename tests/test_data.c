@@ -462,7 +462,7 @@ static void test_validation_counts_each_target_once(void **state)
 {
     (void)state;
     for (size_t n = T + 1; n < 5 * T; n++) {
-        struct dataset d = {.val = {allocate(n, sizeof(uint16_t)), n}};
+        struct dataset d = {.val = {.tokens = allocate(n, sizeof(uint16_t)), .n = n}};
         for (size_t i = 0; i < n; i++)
             d.val.tokens[i] = (uint16_t)i;
         int next = 1, windows = (int)validation_windows(&d, T);
