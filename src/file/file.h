@@ -23,6 +23,7 @@ struct reader {
 struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
 void close_reader(struct reader *r);
+bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
 /* All bytes and a terminating 0; closes the reader.  The caller frees them. */
 char *read_all(struct reader *r);
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */

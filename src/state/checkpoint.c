@@ -182,19 +182,14 @@ char **all_checkpoints(const char *path, size_t *n)
     return paths;
 }
 
-static struct checkpoint *open_stored(const char *path)
-{
-    struct checkpoint *c = open_snapshot(path);
-    for (size_t i = 0; i < c->snapshot->n_damage; i++)
-        warn("%s", c->snapshot->damage[i]);
-    return c;
-}
-
 struct checkpoint *open_checkpoint(const char *path)
 {
-    if (is_snapshot(path))
-        return open_stored(path);
     enum exit_code code = EXIT_IO;
+    struct checkpoint *c = is_snapshot(path) ? open_snapshot(path) : NULL;
+    for (size_t i = 0; c && i < c->snapshot->n_damage; i++)
+        warn("%s", c->snapshot->damage[i]);
+    if (c)
+        return c;
     char *folder = find_newest(path, &code);
     if (!folder && !is_folder(path))
         fail(EXIT_IO,
@@ -205,7 +200,7 @@ struct checkpoint *open_checkpoint(const char *path)
         fail(code,
              "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",
              path);
-    struct checkpoint *c = read_checkpoint(folder);
+    c = read_checkpoint(folder);
     free(folder);
     return c;
 }

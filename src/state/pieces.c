@@ -111,13 +111,8 @@ static void cut_columns(const struct cutting *c, size_t begin, size_t end)
 static struct cutting cutting_of(const struct model *m, struct kept_tensor *t, int rank)
 {
     const struct param *whole = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
-    struct cutting c = {t,
-                        rank,
-                        part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp),
-                        p->offset,
-                        held_by(m, t->unit, rank, t->role),
-                        NULL,
-                        0};
+    struct cutting c = {.tensor = t, .rank = rank, .at = p->offset, .held = held_by(m, t->unit, rank, t->role)};
+    c.part = part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp);
     if (c.part.begin == 0 && c.part.end == c.part.length) /* all of it */
         c.part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
     return c;
@@ -144,18 +139,18 @@ static void cut_range(const struct model *m, const struct cutting *c, struct sha
         cut_rows(c, range.begin, range.end);
 }
 
-static void cut_for_rank(const struct model *m, struct kept_tensor *t, int rank)
+static bool is_cut(const struct model *m, const struct kept_tensor *t)
 {
-    struct cutting c = cutting_of(m, t, rank);
-    cut_range(m, &c, within_part(&c, c.held));
+    return m->part[0]->param[t->param].cut.split != SPLIT_NONE;
 }
 
 static void cut_tensor(const struct model *m, struct kept_tensor *t)
 {
-    bool parts = m->part[0]->param[t->param].cut.split != SPLIT_NONE;
     for (int k = 0; k < (is_shared_out(m->mesh, t->role) ? m->mesh->dp : 1); k++)
-        for (int j = 0; j < (parts ? m->mesh->tp : 1); j++)
-            cut_for_rank(m, t, rank_at(m->mesh, k, stage_of(m, t->unit)) + j);
+        for (int j = 0; j < (is_cut(m, t) ? m->mesh->tp : 1); j++) {
+            struct cutting c = cutting_of(m, t, rank_at(m->mesh, k, stage_of(m, t->unit)) + j);
+            cut_range(m, &c, within_part(&c, c.held));
+        }
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
@@ -243,11 +238,10 @@ static size_t find_stored(const struct model *m, struct kept_tensor *t, int memb
 static void cut_stored_tensor(const struct model *m, struct kept_tensor *t, const struct snap_plan *plan,
                               const struct snapshot *s)
 {
-    bool parts = m->part[0]->param[t->param].cut.split != SPLIT_NONE;
-    for (int j = 0; j < (parts ? m->mesh->tp : 1); j++) {
+    for (int j = 0; j < (is_cut(m, t) ? m->mesh->tp : 1); j++) {
         struct cutting c = cutting_of(m, t, rank_at(m->mesh, 0, stage_of(m, t->unit)) + j);
         for (size_t at = 0, end; at < part_elements(&c); at = end) {
-            end = find_stored(m, t, parts ? j : -1, plan, s, at);
+            end = find_stored(m, t, is_cut(m, t) ? j : -1, plan, s, at);
             if (!end)
                 fail(EXIT_USAGE, "no task of role update stores element %zu of %s, %s: this cannot be snapshot", at,
                      t->name, kept_name[t->role]);

@@ -114,6 +114,7 @@ struct checkpoint *read_manifest(const char *folder);
 /* The same of a text; with `s`, whose sizes are set, of a snapshot file, and the checkpoint owns it. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s);
 void free_checkpoint(struct checkpoint *c);
+struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path); /* all but its pieces and files */
 json_t *tensors_json(const struct checkpoint *c);
 
 /* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed

@@ -70,18 +70,14 @@ static struct reader *file_of(struct sources *s, int rank)
 
 static void check_hash(const struct sources *s, const struct source_piece *p)
 {
-    if (s->of->snapshot)
-        return;
     uint64_t hash = hash_end(&p->hash);
-    char *path = rank_file(s->of, p->piece->rank);
-    if (hash != p->piece->hash)
+    if (!s->of->snapshot && hash != p->piece->hash)
         fail(EXIT_FAILED,
              "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; take another "
              "checkpoint",
-             path, s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
+             rank_file(s->of, p->piece->rank), s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
              (unsigned long long)(p->piece->offset + p->bytes), (unsigned long long)hash,
              (unsigned long long)p->piece->hash);
-    free(path);
 }
 
 /* The piece's next n bytes of the file. */
