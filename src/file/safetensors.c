@@ -94,14 +94,6 @@ static json_t *parse_header(const char *path, const char *text, size_t n)
 
 /* ---- reading: the header as tensors ---------------------------------------------------------------------------- */
 
-/* a * b, or refuse.  A zero dimension must not hide an overflow in the others, so zeros count as ones here. */
-static uint64_t checked_product(const char *path, const char *name, uint64_t a, uint64_t b)
-{
-    if (b && a > (uint64_t)INT64_MAX / b)
-        REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(name));
-    return a * b;
-}
-
 static uint64_t whole_number(const char *path, const char *name, const char *field, const json_t *value)
 {
     if (!json_is_integer(value)) /* signs, fractions and exponents are refused by check_characters */
@@ -132,14 +124,17 @@ static void read_shape(const char *path, struct st_tensor *t, const json_t *valu
         t->shape[i] = (int64_t)whole_number(path, t->name, "shape", json_array_get(value, (size_t)i));
 }
 
-/* Bytes that the shape asks for. */
+/* Bytes that the shape asks for.  A dimension of zero must not hide that the others overflow. */
 static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigned bits)
 {
     uint64_t nonzero = bits;
     bool empty = false;
     for (int i = 0; i < t->rank; i++) {
+        uint64_t size = (uint64_t)MAX(t->shape[i], 1);
         empty |= t->shape[i] == 0;
-        nonzero = checked_product(path, t->name, nonzero, (uint64_t)MAX(t->shape[i], 1));
+        if (nonzero > (uint64_t)INT64_MAX / size)
+            REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(t->name));
+        nonzero *= size;
     }
     if (!empty && nonzero % 8)
         REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(t->name),
@@ -160,17 +155,12 @@ static void read_offsets(const char *path, struct st_tensor *t, const json_t *va
     t->bytes = end - begin;
 }
 
-static void check_name(const char *path, const char *name)
+static void read_tensor(const char *path, const char *name, const json_t *entry, struct st_tensor *t)
 {
     if (!*name)
         REFUSE(path, "a tensor has an empty name");
     if (strlen(name) > MAX_NAME)
         REFUSE(path, "the tensor name \"%s\" is longer than %d bytes", shown(name), MAX_NAME);
-}
-
-static void read_tensor(const char *path, const char *name, const json_t *entry, struct st_tensor *t)
-{
-    check_name(path, name);
     const json_t *dtype = json_object_get(entry, "dtype"), *shape = json_object_get(entry, "shape");
     const json_t *offsets = json_object_get(entry, "data_offsets"); /* json_object_get(no object) is NULL */
     if (!dtype || !shape || !offsets || json_object_size(entry) != 3)
