@@ -22,13 +22,10 @@ void trace_follow_close(struct trace_follow *f); /* gives up a pause and slow mo
 /* What has been read.  The trace stays where it is, its arrays may move at a poll. */
 const struct trace *trace_follow_trace(const struct trace_follow *f);
 
-/* Take what is new.  NULL, or what is wrong with the file by now (cut, overwritten by something else): what was read
- * before stays, and there is nothing more to come from it. */
-struct trace_news {
-    bool changed; /* records, unfinished ones or the trainer's state are not what they were */
-    size_t first; /* records before this index are as they were; n_records: all are.  0 when old ones were dropped */
-};
-struct problem *trace_follow_poll(struct trace_follow *f, struct trace_news *news);
+/* Take what is new; changed: records, unfinished ones or the trainer's state are not what they were.  NULL, or what is
+ * wrong with the file by now (cut, overwritten by something else): what was read before stays, and there is nothing
+ * more to come from it. */
+struct problem *trace_follow_poll(struct trace_follow *f, bool *changed);
 /* Has another file taken its place: is there a new run under this name? */
 bool trace_follow_replaced(const struct trace_follow *f);
 

@@ -120,13 +120,13 @@ static bool renew_track(struct track *k)
 
 bool poll_track(struct track *k)
 {
-    struct trace_news news = {.changed = true};
+    bool changed;
     if (!is_living(k))
         return renew_track(k);
-    k->broken = trace_follow_poll(k->follow, &news);
-    if (news.changed)
+    k->broken = trace_follow_poll(k->follow, &changed);
+    if (changed)
         set_now(k);
-    return news.changed || k->broken;
+    return changed || k->broken;
 }
 
 /* ---- the loss -------------------------------------------------------------------------------------------------- */
