@@ -126,16 +126,6 @@ static json_t *view_json(const struct view *v)
 
 /* ---- ways to show ---------------------------------------------------------------------------------------------- */
 
-static void write_picture(struct view *v)
-{
-    struct canvas *c = new_canvas(v->width, v->height);
-    draw_view(v, c);
-    must(write_png(given.png, c->pixels, c->width, c->height));
-    free_canvas(c);
-    if (!given.json)
-        print_line(stdout, "wrote %s: without --png a window shows it", given.png);
-}
-
 /* Of this thread: what others do on the machine does not count. */
 static double processor_ms(void)
 {
@@ -182,7 +172,9 @@ static void show_view(struct view *v)
     if (given.frames)
         time_frames(v);
     if (given.png)
-        write_picture(v);
+        must(write_view(v, given.png));
+    if (given.png && !given.json)
+        print_line(stdout, "wrote %s: without --png a window shows it", given.png);
     if (given.json)
         print_json(view_json(v));
     if (!given.frames && !given.png && !given.json && !v->quit)

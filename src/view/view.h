@@ -166,8 +166,9 @@ uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
-extern const char *const life_name[];             /* of enum trace_life: "live", "paused", "stopped", ... */
-void draw_view(struct view *v, struct canvas *c); /* the whole picture; lays out first */
+extern const char *const life_name[];                         /* of enum trace_life: "live", "paused", "stopped", ... */
+void draw_view(struct view *v, struct canvas *c);             /* the whole picture; lays out first */
+struct problem *write_view(struct view *v, const char *path); /* as a PNG */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
 
@@ -191,12 +192,10 @@ size_t count_matches(const struct view *v); /* tasks of the first trace that the
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 
 enum { DETAIL_LINES = 3 };
-struct text_line {
-    char text[240];
-};
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
-void describe_record(const struct trace *t, const struct trace_record *r, struct text_line lines[DETAIL_LINES]);
-void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES]);
+/* Behind what is in the lines, NULL: nothing; the caller frees each. */
+void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES]);
+void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
 
