@@ -160,8 +160,7 @@ int bench_broadcast(struct settings *s)
             best = i + k ? best : found;
         }
     if (s->json)
-        print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices",
-                             isnan(best) ? json_null() : json_real(best)));
+        print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices", number_json(best)));
     else if (!isnan(best))
         printf("by reckoning, one queue with a link of its own is best with %.1f slices\n", best);
     free_table(table);

@@ -4,7 +4,8 @@
  * one's end, and its share is of what the link carries, where the trace knows that.
  */
 #include "../base/table.h"
-#include "trace_cmd.h"
+#include "../trace/trace.h"
+#include "cmd.h"
 
 #include <math.h>
 

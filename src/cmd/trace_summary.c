@@ -1,6 +1,7 @@
 /* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
 #include "../base/table.h"
-#include "trace_cmd.h"
+#include "../trace/trace.h"
+#include "cmd.h"
 
 #include <inttypes.h>
 
@@ -26,29 +27,25 @@ struct summary {
 
 /* ---- tasks by name --------------------------------------------------------------------------------------------- */
 
-struct named_task {
-    const char *name;
-    uint32_t task;
-};
+ORDER(by_name, struct row, strcmp(a->name, b->name))
 
-ORDER(by_name, struct named_task, strcmp(a->name, b->name))
-
-/* For each task a number that it shares with the tasks of the same name; *n of them. */
-static uint32_t *number_names(const struct trace *t, size_t *n)
+/* Empty rows, one for each name, in order of the names; *n of them, and room for two more. */
+static struct row *new_rows(const struct trace *t, size_t *n)
 {
-    size_t n_tasks = t->header.n_tasks;
-    struct named_task *order = allocate(n_tasks, sizeof *order);
-    uint32_t *number = allocate(n_tasks, sizeof *number);
-    for (uint32_t i = 0; i < n_tasks; i++)
-        order[i] = (struct named_task){t->tasks[i].name, i};
-    SORT(order, n_tasks, by_name);
+    struct row *rows = allocate(t->header.n_tasks + 2, sizeof *rows);
+    for (size_t i = 0; i < t->header.n_tasks; i++)
+        rows[i].name = t->tasks[i].name;
+    SORT(rows, t->header.n_tasks, by_name);
     *n = 0;
-    for (size_t i = 0; i < n_tasks; i++) {
-        *n += i == 0 || strcmp(order[i - 1].name, order[i].name) != 0;
-        number[order[i].task] = (uint32_t)*n - 1;
-    }
-    free(order);
-    return number;
+    for (size_t i = 0; i < t->header.n_tasks; i++)
+        if (i == 0 || strcmp(rows[*n - 1].name, rows[i].name) != 0)
+            rows[(*n)++].name = rows[i].name;
+    return rows;
+}
+
+static struct row *row_of(struct row *rows, size_t n, const struct trace_task *task)
+{
+    return bsearch(&(struct row){.name = task->name}, rows, n, sizeof *rows, by_name);
 }
 
 /* Names of which nothing counts come last. */
@@ -56,21 +53,22 @@ ORDER(longest_row, struct row, BY(b->total_ns, a->total_ns, COMPARE(b->n, a->n))
 
 static void add_to_row(struct row *row, const struct trace_task *task, double ns)
 {
-    row->name = task->name;
     *APPEND(row->ns, row->n, row->cap) = ns;
     row->total_ns += ns;
     row->flops += task->flops;
     row->bytes += (double)task->bytes;
 }
 
-static void measure_tasks(struct summary *m, const uint32_t *number, size_t n_names)
+static void measure_tasks(struct summary *m)
 {
+    size_t n_names;
     const struct trace *t = m->trace;
-    m->rows = allocate(n_names, sizeof *m->rows);
+    m->rows = new_rows(t, &n_names);
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
+        const struct trace_task *task = &t->tasks[r->task];
         if (trace_counts(t, &m->steps, i))
-            add_to_row(&m->rows[number[r->task]], &t->tasks[r->task], (double)(r->end - r->start));
+            add_to_row(row_of(m->rows, n_names, task), task, (double)(r->end - r->start));
     }
     SORT(m->rows, n_names, longest_row);
     while (m->n_rows < n_names && m->rows[m->n_rows].n > 0)
@@ -81,27 +79,29 @@ static void measure_tasks(struct summary *m, const uint32_t *number, size_t n_na
 
 /* ---- critical path by name ------------------------------------------------------------------------------------- */
 
-static void add_part(struct row *p, const char *name, uint64_t from, uint64_t to)
+static void add_part(struct row *p, uint64_t from, uint64_t to)
 {
-    p->name = name;
     p->n += to > from;
     p->total_ns += to > from ? (double)(to - from) : 0;
 }
 
-static void measure_path(struct summary *m, const uint32_t *number, size_t n_names)
+static void measure_path(struct summary *m)
 {
+    size_t n_names;
     const struct trace *t = m->trace;
     m->critical = trace_critical_path(t, &m->steps, trace_median_step(&m->steps));
-    m->parts = allocate(n_names + 2, sizeof *m->parts);
+    m->parts = new_rows(t, &n_names);
+    struct row *unqueued = &m->parts[n_names], *queued = unqueued + 1;
+    *unqueued = (struct row){.name = "(not yet queued)", .waiting = true};
+    *queued = (struct row){.name = "(queued, not started)", .waiting = true};
     for (size_t i = 0; i < m->critical.n; i++) {
         const struct trace_hop *hop = &m->critical.hops[i];
         const struct trace_record *r = &t->records[hop->record];
-        uint64_t queued = MIN(MAX(r->queued, hop->wait), hop->from);
-        add_part(&m->parts[number[r->task]], t->tasks[r->task].name, hop->from, hop->to);
-        add_part(&m->parts[n_names], "(not yet queued)", hop->wait, queued);
-        add_part(&m->parts[n_names + 1], "(queued, not started)", queued, hop->from);
+        uint64_t at = MIN(MAX(r->queued, hop->wait), hop->from);
+        add_part(row_of(m->parts, n_names, &t->tasks[r->task]), hop->from, hop->to);
+        add_part(unqueued, hop->wait, at);
+        add_part(queued, at, hop->from);
     }
-    m->parts[n_names].waiting = m->parts[n_names + 1].waiting = true;
     SORT(m->parts, n_names + 2, longest_row);
     while (m->n_parts < n_names + 2 && m->parts[m->n_parts].n > 0)
         m->n_parts++;
@@ -114,13 +114,10 @@ static struct summary summarise(const char *path, const char *list)
     m.steps = trace_steps_of(t, trace_list(t, path, list));
     m.use = allocate(t->header.n_lanes, sizeof *m.use);
     if (m.steps.counted) {
-        size_t n_names;
-        uint32_t *number = number_names(t, &n_names);
         m.window_ns = (double)(m.steps.end - m.steps.start) / (double)m.steps.counted;
         trace_lane_use(t, &m.steps, m.use);
-        measure_tasks(&m, number, n_names);
-        measure_path(&m, number, n_names);
-        free(number);
+        measure_tasks(&m);
+        measure_path(&m);
     }
     for (size_t i = 0; i < t->n_records; i++)
         m.n_approximate += t->records[i].flags & TRACE_APPROXIMATE;
@@ -143,10 +140,6 @@ static void free_summary(struct summary *m)
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 static double per_step(const struct summary *m, double x) { return ratio(x, (double)m->steps.counted); }
 static double path_ns(const struct summary *m) { return (double)(m->critical.end - m->critical.start); }
-static double idle_ns(const struct summary *m, size_t lane)
-{
-    return MAX(m->window_ns - per_step(m, m->use[lane].busy_ns), 0);
-}
 static const char *list_name(const struct summary *m)
 {
     return m->steps.list < m->trace->header.n_lists ? m->trace->header.list[m->steps.list] : "";
@@ -168,7 +161,7 @@ static struct table *lane_table(const struct summary *m)
         const struct trace_use *u = &m->use[i];
         double busy = per_step(m, u->busy_ns);
         ROW(t, text_cell(l->name), text_cell(m->trace->devices[l->device_index].name), number_cell(busy / 1e6),
-            number_cell(idle_ns(m, i) / 1e6), number_cell(ratio(busy, m->window_ns)),
+            number_cell(MAX(m->window_ns - busy, 0) / 1e6), number_cell(ratio(busy, m->window_ns)),
             number_cell(ratio(u->overlapped_ns, u->busy_ns)));
     }
     return t;

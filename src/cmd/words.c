@@ -1,6 +1,6 @@
 /* words.c - commands of several words. */
-#include "words.h"
 #include "../file/file.h"
+#include "cmd.h"
 
 static void print_overview(const struct words *w)
 {
@@ -20,16 +20,6 @@ static void print_word(const struct words *w, const struct word *word)
     print_options(stdout, w->table, word->bit);
 }
 
-static int run_with(const struct words *w, const struct word *word, char **paths)
-{
-    char *command = format_string("yard %s", w->command);
-    begin_claims();
-    for (int i = 0; i < MIN(word->n, w->inputs); i++)
-        claim_input(command, paths[i]);
-    free(command);
-    return word->run(paths);
-}
-
 static int run_word(const struct words *w, const struct word *word, int argc, char **argv)
 {
     char **paths;
@@ -39,14 +29,16 @@ static int run_word(const struct words *w, const struct word *word, int argc, ch
         print_word(w, word);
         return EXIT_OK;
     }
-    char *name = format_string("%s %s", w->command, word->name);
+    char *name = format_string("%s %s", w->command, word->name), *command = format_string("yard %s", w->command);
     parse_options(w->table, word->bit, name, argc, argv, &paths, &n);
     if (n != word->n)
         fail(EXIT_USAGE, "yard %s takes %s, %d %s%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
              word->n, w->thing, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    int code = run_with(w, word, paths);
-    free(paths);
-    free(name);
+    begin_claims();
+    for (int i = 0; i < MIN(word->n, w->inputs); i++)
+        claim_input(command, paths[i]);
+    int code = word->run(paths);
+    free(paths), free(name), free(command);
     return code;
 }
 
