@@ -191,15 +191,12 @@ static void number_results(struct values *v, const struct step *s, struct space 
         struct segment *g = read_segments(spaces, t, 0, t->bytes, &n);
         if (t->shard && g->writer == NOBODY) /* the list has replicas in its place */
             continue;
-        for (size_t k = 0; k < n; k++)
-            *APPEND(v->list, v->n, v->cap) =
-                (struct numbered){mix(initial_value(t), 1),
-                                  mix(g[k].value, (uint64_t)(g[k].origin + (int64_t)first)),
-                                  first + g[k].begin,
-                                  first + g[k].end,
-                                  ITERATIONS * (int)s->n + t->id,
-                                  true,
-                                  false};
+        struct numbered result = {mix(initial_value(t), 1), .node = ITERATIONS * (int)s->n + t->id, .is_result = true};
+        for (size_t k = 0; k < n; k++) {
+            result.value = mix(g[k].value, (uint64_t)(g[k].origin + (int64_t)first));
+            result.begin = first + g[k].begin, result.end = first + g[k].end;
+            *APPEND(v->list, v->n, v->cap) = result;
+        }
     }
 }
 
