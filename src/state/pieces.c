@@ -185,23 +185,6 @@ struct pieces *whole_state(const struct config *c)
     return s;
 }
 
-static struct pieces *describe_on(const struct model *m)
-{
-    struct pieces *s = describe_all(m->params);
-    s->dp = m->mesh->dp, s->pp = m->mesh->pp, s->tp = m->mesh->tp, s->zero = m->mesh->zero;
-    return s;
-}
-
-struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
-{
-    struct model *m = outline_model(c, mesh);
-    struct pieces *s = describe_on(m);
-    for (size_t i = 0; i < s->n; i++)
-        cut_tensor(m, &s->tensor[i]);
-    free_model(m);
-    return s;
-}
-
 /* ---- as payloads have it ---------------------------------------------------------------------------------------- */
 
 /* If the part stores element `at` of the tensor, of those that a member has, cuts a piece from there to the part's end,
@@ -249,14 +232,27 @@ static void cut_stored_tensor(const struct model *m, struct kept_tensor *t, cons
     }
 }
 
+/* plan NULL: as the mesh cuts. */
+static struct pieces *cut_all(const struct config *c, const struct mesh *mesh, const struct snap_plan *plan,
+                              const struct snapshot *stored)
+{
+    struct model *m = outline_model(c, mesh);
+    struct pieces *s = describe_all(m->params);
+    s->dp = mesh->dp, s->pp = mesh->pp, s->tp = mesh->tp, s->zero = mesh->zero;
+    for (size_t i = 0; i < s->n; i++)
+        if (plan)
+            cut_stored_tensor(m, &s->tensor[i], plan, stored);
+        else
+            cut_tensor(m, &s->tensor[i]);
+    free_model(m);
+    return s;
+}
+
+struct pieces *cut_state(const struct config *c, const struct mesh *m) { return cut_all(c, m, NULL, NULL); }
+
 struct pieces *cut_stored(const struct snap_plan *plan, const struct snapshot *s)
 {
-    struct model *m = outline_model(plan->config, plan->mesh);
-    struct pieces *all = describe_on(m);
-    for (size_t i = 0; i < all->n; i++)
-        cut_stored_tensor(m, &all->tensor[i], plan, s);
-    free_model(m);
-    return all;
+    return cut_all(plan->config, plan->mesh, plan, s);
 }
 
 /* ---- places ----------------------------------------------------------------------------------------------------- */

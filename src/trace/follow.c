@@ -326,17 +326,9 @@ bool trace_follow_replaced(const struct trace_follow *f)
 
 /* ---- a whole trace --------------------------------------------------------------------------------------------- */
 
-struct problem *trace_read(const char *path, struct trace **t)
-{
-    struct trace_follow *f;
-    struct problem *wrong = trace_follow_open(path, &f);
-    *t = wrong ? NULL : end_following(f);
-    return wrong;
-}
-
 struct trace *trace_open(const char *path)
 {
-    struct trace *t;
-    must(trace_read(path, &t));
-    return t;
+    struct trace_follow *f;
+    must(trace_follow_open(path, &f));
+    return end_following(f);
 }

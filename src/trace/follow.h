@@ -15,7 +15,8 @@
 
 struct trace_follow;
 
-/* NULL and the follower, which has taken all records so far; or what is wrong, as from trace_read(). */
+/* NULL and the follower, which has taken all records so far; or what is wrong: EXIT_IO: it cannot be read;
+ * EXIT_FAILED: it is not a trace, or damaged. */
 struct problem *trace_follow_open(const char *path, struct trace_follow **f);
 void trace_follow_close(struct trace_follow *f); /* gives up a pause and slow motion that it asked for */
 

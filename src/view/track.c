@@ -193,6 +193,4 @@ void close_curve(struct curve *c)
     free(c);
 }
 
-bool curve_exists(const struct curve *c) { return c->file; }
-
 double loss_at(const struct curve *c, uint32_t step) { return step < c->n ? c->loss[step] : NAN; }

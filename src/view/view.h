@@ -41,7 +41,7 @@ struct track {
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
     struct problem *broken;              /* the file went bad while it was followed */
 };
-/* Opens the trace; a problem as trace_read() has it. */
+/* Opens the trace; a problem as trace_follow_open() has it. */
 struct problem *open_track(const char *path, struct track **k);
 void close_track(struct track *k);
 bool is_living(const struct track *k); /* may there be something new? */
@@ -60,7 +60,6 @@ struct curve *open_curve(const char *path); /* the path stays the caller's */
 void close_curve(struct curve *c);
 void restart_curve(struct curve *c);                  /* the log is another run's by now */
 bool poll_curve(struct curve *c);                     /* takes what is new; was there anything? */
-bool curve_exists(const struct curve *c);             /* is there such a file? */
 double loss_at(const struct curve *c, uint32_t step); /* not a number where it is not known */
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
