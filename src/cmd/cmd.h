@@ -39,10 +39,6 @@ int run_words(const struct words *w, int argc, char **argv);
 void trace_summary(const char *path, const char *list, size_t top, bool json);
 void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last);
 int trace_diff(const char *path_a, const char *path_b, const char *list, bool json);
-struct trace;
-struct trace_steps;
-/* trace_ports.c: of the counted steps, a row per device and kind of lanes that broadcast; the caller frees it. */
-struct table *port_table(const struct trace *t, const struct trace_steps *s);
 
 /* ---- plot_draw.c: the curves of `yard plot` ---------------------------------------------------------------------- */
 

@@ -3,13 +3,6 @@
 
 #include <stdarg.h>
 
-void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour)
-{
-    fill_rect(v->canvas, x, y, width, height, colour);
-}
-
-int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
-
 int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
 {
     char text[512];

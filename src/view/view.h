@@ -150,9 +150,12 @@ void draw_memory(const struct view *v, const struct row *row);
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
 
-void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour);
+static inline void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour)
+{
+    fill_rect(v->canvas, x, y, width, height, colour);
+}
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
-int width_of(const struct view *v, const char *text);
+static inline int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
 /* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..".  Returns where it starts. */
 enum { AT_RIGHT = -1 };
 int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...) PRINTF_LIKE(6, 7);
