@@ -352,15 +352,6 @@ static int run_reshard(char **words)
 
 /* ---- export ---------------------------------------------------------------------------------------------------- */
 
-/* A file of llm.c's may take the place of another one, of nothing else. */
-static void expect_llmc(const char *path)
-{
-    struct stat status;
-    expect_outside("yard ckpt export", path);
-    if (stat(path, &status) == 0 && status.st_size && !has_magic(path, LLMC_MODEL_MAGIC))
-        fail(EXIT_USAGE, "%s is a file of another kind: choose another name", path);
-}
-
 static int run_export(char **words)
 {
     size_t n = strlen(words[1]);
@@ -369,7 +360,10 @@ static int run_export(char **words)
     struct checkpoint *c = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc) {
-        expect_llmc(words[1]);
+        struct stat status; /* it may take the place of another one, of nothing else */
+        expect_outside("yard ckpt export", words[1]);
+        if (stat(words[1], &status) == 0 && status.st_size && !has_magic(words[1], LLMC_MODEL_MAGIC))
+            fail(EXIT_USAGE, "%s is a file of another kind: choose another name", words[1]);
         export_llmc(c, words[1]);
     } else {
         expect_free(words[1]);

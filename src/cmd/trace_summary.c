@@ -232,14 +232,6 @@ static void add_copy_to(struct port *p, const struct trace *t, const struct trac
     p->link = t->lanes[task->lane].kind == LANE_COMPUTE ? 0 : t->lanes[task->lane].bytes_per_s;
 }
 
-static double span_ns(const struct port *p, const struct trace_steps *s)
-{
-    double sum = 0;
-    for (size_t i = 0; i < s->counted; i++)
-        sum += (double)(p->last[i] - p->first[i]);
-    return sum;
-}
-
 static struct table *port_table(const struct trace *t, const struct trace_steps *s)
 {
     static const struct column columns[] = {
@@ -258,7 +250,9 @@ static struct table *port_table(const struct trace *t, const struct trace_steps 
     }
     for (size_t i = 0; i < t->header.n_devices * COUNT(kinds); i++) {
         const struct port *p = &ports[i];
-        double ns = p->copies ? span_ns(p, s) : 0, n = (double)s->counted;
+        double ns = 0, n = (double)s->counted;
+        for (size_t k = 0; k < s->counted && p->copies; k++)
+            ns += (double)(p->last[k] - p->first[k]);
         if (p->copies)
             ROW(table, text_cell(t->devices[i / COUNT(kinds)].id), text_cell(kinds[i % COUNT(kinds)]),
                 number_cell(__builtin_popcountll(p->lanes)), number_cell((double)p->copies / n),
@@ -272,14 +266,6 @@ static struct table *port_table(const struct trace *t, const struct trace_steps 
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
-static void print_other_lists(const struct summary *m)
-{
-    const struct trace_header *h = &m->trace->header;
-    for (uint32_t i = 0, n = 0; i < h->n_lists; i++)
-        if (i != m->steps.list)
-            printf("%s%s", n++ ? ", " : "; --list shows ", h->list[i]);
-}
-
 static void print_head(const struct summary *m)
 {
     const struct trace *t = m->trace;
@@ -287,7 +273,9 @@ static void print_head(const struct summary *m)
     printf("model    %s\n", t->header.model);
     printf("trace    %s%s, list %s", trace_kind_name(t), t->header.kind == TRACE_PACED ? " (modelled time)" : "",
            list_name(m));
-    print_other_lists(m);
+    for (uint32_t i = 0, n = 0; i < t->header.n_lists; i++)
+        if (i != s->list)
+            printf("%s%s", n++ ? ", " : "; --list shows ", t->header.list[i]);
     printf("\nrecords  %zu ended, %zu unfinished, %" PRIu64 " lost%s, %zu with approximate times\n", t->n_records,
            t->n_unfinished, t->n_lost, t->n_lost ? " (the ring was full)" : "", m->n_approximate);
     if (!s->counted) {

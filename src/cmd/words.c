@@ -13,20 +13,15 @@ static void print_overview(const struct words *w)
     printf("\n'yard %s WORD --help' says more.\n", w->command);
 }
 
-static void print_word(const struct words *w, const struct word *word)
-{
-    printf("usage: yard %s %s %s [options]\n\n%s: %s.\n\n%s", w->command, word->name, word->takes, word->name,
-           word->what, word->help);
-    print_options(stdout, w->table, word->bit);
-}
-
 static int run_word(const struct words *w, const struct word *word, int argc, char **argv)
 {
     char **paths;
     int n;
     reset_options(w->table);
     if (wants_help(argc, argv)) {
-        print_word(w, word);
+        printf("usage: yard %s %s %s [options]\n\n%s: %s.\n\n%s", w->command, word->name, word->takes, word->name,
+               word->what, word->help);
+        print_options(stdout, w->table, word->bit);
         return EXIT_OK;
     }
     char *name = format_string("%s %s", w->command, word->name), *command = format_string("yard %s", w->command);

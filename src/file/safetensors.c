@@ -195,15 +195,6 @@ ORDER(by_offset, struct st_tensor, BY(a->offset, b->offset, COMPARE(a->bytes, b-
 
 ORDER_POINTERS(by_name, struct st_tensor, strcmp(a->name, b->name))
 
-/* A file may hold a hundred thousand of them. */
-static void index_names(struct safetensors *st)
-{
-    st->by_name = allocate(st->n, sizeof(struct st_tensor *));
-    for (size_t i = 0; i < st->n; i++)
-        st->by_name[i] = &st->tensors[i];
-    SORT(st->by_name, st->n, by_name);
-}
-
 /* Sorted by offset, the tensors must cover the data exactly once. */
 static void check_tiling(struct safetensors *st, uint64_t data)
 {
@@ -261,7 +252,10 @@ struct safetensors *open_safetensors(const char *path)
     }
     SORT(st->tensors, st->n, by_offset);
     check_tiling(st, 8 + (uint64_t)length);
-    index_names(st);
+    st->by_name = allocate(st->n, sizeof(struct st_tensor *)); /* a file may hold a hundred thousand of them */
+    for (size_t i = 0; i < st->n; i++)
+        st->by_name[i] = &st->tensors[i];
+    SORT(st->by_name, st->n, by_name);
     json_decref(header);
     free(text);
     return st;

@@ -224,12 +224,6 @@ static void recover_old(struct opening *o)
     free(p);
 }
 
-static bool same_layout(const struct snapshot *a, const struct snapshot *b)
-{
-    return a->slots == b->slots && a->manifest_bytes == b->manifest_bytes && a->manifest_hash == b->manifest_hash &&
-           a->file_bytes == b->file_bytes;
-}
-
 /* Goes on with the old file: its newest commit is kept. */
 static void take_over(struct snap *s, const struct snapshot *old)
 {
@@ -276,7 +270,9 @@ static void open_file(void *opening)
     if (old && old->snapshot->newest.slot && !o->plan->replace && !same_sizes(&old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file, or add --overwrite",
              s->path, describe_sizes((char[160]){0}, &old->pieces->config));
-    if (old && same_layout(s->file->snapshot, old->snapshot))
+    const struct snapshot *a = s->file->snapshot, *b = old ? old->snapshot : NULL;
+    if (b && a->slots == b->slots && a->manifest_bytes == b->manifest_bytes && a->manifest_hash == b->manifest_hash &&
+        a->file_bytes == b->file_bytes)
         take_over(s, old->snapshot);
     else
         make_file(s, manifest);
