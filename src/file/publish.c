@@ -313,15 +313,6 @@ static int replace_folder(const char *new, const char *old, const char *beside)
     return rename(new, beside) != 0 ? -1 : take_place(beside, old);
 }
 
-static void free_folder(struct folder *f)
-{
-    cancel_on_fail(&f->cleanup);
-    for (size_t i = 0; i < f->n; i++)
-        free(f->files[i]);
-    free(f->files), free(f->path), free(f->temporary);
-    free(f);
-}
-
 void publish_folder(struct folder *f)
 {
     struct stat status; /* of a link itself: one that leads nowhere is there */
@@ -335,6 +326,8 @@ void publish_folder(struct folder *f)
     sync_folder_of(f->path);
     if (there)
         remove_files(f->temporary);
-    free(beside);
-    free_folder(f);
+    cancel_on_fail(&f->cleanup);
+    for (size_t i = 0; i < f->n; i++)
+        free(f->files[i]);
+    free(beside), free(f->files), free(f->path), free(f->temporary), free(f);
 }

@@ -258,7 +258,12 @@ struct ranks_written open_ranks(struct checkpoint *c)
         if (w.file[r])
             st_begin(w.file[r]), st_extent(w.file[r], &data[r], &c->bytes[r]);
     }
-    place_pieces(c->pieces, data);
+    for (size_t i = 0; i < c->pieces->n; i++)
+        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
+            struct piece *p = &c->pieces->tensor[i].piece[k];
+            p->offset = data[p->rank];
+            data[p->rank] += ELEMENT_BYTES * piece_elements(p);
+        }
     free(data);
     return w;
 }

@@ -53,7 +53,7 @@ struct cutting { /* what one rank has of a tensor */
     struct part part; /* the member's */
     size_t at;        /* of the part's first element in memory, before the shard's begin is taken off */
     struct shard held;
-    const struct snap_part *stored; /* NULL: in a file of the rank's own, and place_pieces() says where */
+    const struct snap_part *stored; /* NULL: in a file of the rank's own, and open_ranks() says where */
     uint64_t from;                  /* byte of the slot at which that begins */
 };
 
@@ -255,21 +255,7 @@ struct pieces *cut_stored(const struct snap_plan *plan, const struct snapshot *s
     return cut_all(plan->config, plan->mesh, plan, s);
 }
 
-/* ---- places ----------------------------------------------------------------------------------------------------- */
-
 int most_ranks(const struct pieces *p) { return p->dp * p->pp * p->tp; }
-
-void place_pieces(struct pieces *s, const uint64_t *data)
-{
-    uint64_t *at = copy_bytes(data, (size_t)most_ranks(s) * sizeof *at);
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->tensor[i].n; k++) {
-            struct piece *p = &s->tensor[i].piece[k];
-            p->offset = at[p->rank];
-            at[p->rank] += ELEMENT_BYTES * piece_elements(p);
-        }
-    free(at);
-}
 
 void free_pieces(struct pieces *s)
 {

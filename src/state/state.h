@@ -65,8 +65,6 @@ size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, 
 /* "value/h.0.ln_1.weight/0": piece i in its safetensors file. */
 char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 int most_ranks(const struct pieces *p); /* dp * pp * tp */
-/* Where each piece lies in its rank's file, whose data begin at data[rank]. */
-void place_pieces(struct pieces *p, const uint64_t *data);
 
 /* ---- plan.c ---------------------------------------------------------------------------------------------------- */
 
