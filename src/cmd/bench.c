@@ -83,20 +83,15 @@ static struct tensor *operand_tensor(struct pool *p, struct device *d, const cha
 static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *x, struct tensor *y,
                                  struct tensor *z)
 {
-    bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT;
+    bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT, alone = s->batch == 1, out = s->causal == CAUSAL_OUT;
     int heads = s->batch > 1 ? b->config.heads : 1, C = b->config.channels, t = s->m;
     struct gemm g = {s->form, s->m, s->n, s->k, s->batch / heads, heads, .causal = s->causal};
     struct operand square = {NULL, 0, t, (size_t)heads * (size_t)t * (size_t)t, (size_t)t * (size_t)t};
     struct operand head = {NULL, 0, C, (size_t)t * (size_t)C, (size_t)(C / heads)};
-    g.a = matrix(x, ta ? s->m : s->k);
-    g.b = matrix(y, tb ? s->k : s->n);
-    g.c = matrix(z, s->n);
-    if (s->batch > 1) {
-        g.a = s->causal == CAUSAL_OUT ? head : square;
-        g.b = head;
-        g.c = s->causal == CAUSAL_OUT ? square : head;
-        g.a.tensor = x, g.b.tensor = y, g.c.tensor = z;
-    }
+    g.a = alone ? matrix(x, ta ? s->m : s->k) : out ? head : square;
+    g.b = alone ? matrix(y, tb ? s->k : s->n) : head;
+    g.c = alone ? matrix(z, s->n) : out ? square : head;
+    g.a.tensor = x, g.b.tensor = y, g.c.tensor = z;
     return g;
 }
 
