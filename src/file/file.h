@@ -81,8 +81,9 @@ void publish_folder(struct folder *f);                   /* frees f */
 /* It is gone at once, by a rename; then its files are removed, one by one.  It has no folders in it.  Of a link to one
  * the link goes. */
 void remove_folder(const char *path);
-/* Remove the folders `<prefix>*.tmp-<pid>` in `parent` of processes that are no more. */
-void remove_stray_folders(const char *parent, const char *prefix);
+/* Remove the files `<begin>.tmp-<pid>`, or the folders `<begin>*.tmp-<pid>`, in `parent` of processes that are no more.
+ */
+void remove_strays(const char *parent, const char *begin, bool folders);
 /* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
 char *behind_links(const char *path);
 

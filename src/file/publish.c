@@ -53,8 +53,7 @@ static bool is_stray(const char *name, const char *begin, bool more)
 
 static void remove_files(const char *path);
 
-/* In `parent`, files `<begin><TEMPORARY><pid>`, or folders `<begin>...<TEMPORARY><pid>`; somebody else's may stay. */
-static void remove_strays(const char *parent, const char *begin, bool folders)
+void remove_strays(const char *parent, const char *begin, bool folders)
 {
     DIR *entries = opendir(parent);
     for (const struct dirent *e; entries && (e = readdir(entries));) {
@@ -71,8 +70,6 @@ static void remove_strays(const char *parent, const char *begin, bool folders)
     if (entries)
         closedir(entries);
 }
-
-void remove_stray_folders(const char *parent, const char *prefix) { remove_strays(parent, prefix, true); }
 
 /* fail() calls this with the writer whose temporary must go. */
 static void remove_temporary(void *writer)

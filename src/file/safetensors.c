@@ -315,25 +315,24 @@ size_t st_elements(const struct st_tensor *t)
     return n;
 }
 
-/* All bytes of a tensor, aligned for any type.  The caller frees it. */
-static void *read_raw(const struct safetensors *st, const struct st_tensor *t)
+/* Into `into`, where the tensor is of that type, and NULL; else, if it `fits`, its bytes, aligned for any type, which
+ * the caller frees. */
+static void *read_raw(const struct safetensors *st, const struct st_tensor *t, enum dtype type, void *into, bool fits,
+                      const char *expected)
 {
-    void *bytes = allocate((size_t)t->bytes, 1);
-    read_at(st->file, bytes, (size_t)t->bytes, t->offset);
-    return bytes;
+    if (t->dtype != type && !fits)
+        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected %s", st->file->path, shown(t->name), t->dtype_name,
+             expected);
+    void *raw = t->dtype == type ? NULL : allocate((size_t)t->bytes, 1);
+    read_at(st->file, raw ? raw : into, (size_t)t->bytes, t->offset);
+    return raw;
 }
 
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into)
 {
-    if (t->dtype == DTYPE_F32) {
-        read_at(st->file, into, (size_t)t->bytes, t->offset);
-        return;
-    }
-    if (t->dtype != DTYPE_F16 && t->dtype != DTYPE_BF16 && t->dtype != DTYPE_F64)
-        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected floating point: F32, F16, BF16 or F64", st->file->path,
-             shown(t->name), t->dtype_name);
-    void *raw = read_raw(st, t);
-    for (uint64_t i = 0, n = st_elements(t); i < n; i++)
+    bool fits = t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64;
+    void *raw = read_raw(st, t, DTYPE_F32, into, fits, "floating point: F32, F16, BF16 or F64");
+    for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++)
         into[i] = t->dtype == DTYPE_F64   ? (float)((double *)raw)[i]
                   : t->dtype == DTYPE_F16 ? float_of_half(((uint16_t *)raw)[i])
                                           : float_of_bfloat(((uint16_t *)raw)[i]);
@@ -342,15 +341,9 @@ void read_floats(const struct safetensors *st, const struct st_tensor *t, float 
 
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into)
 {
-    if (t->dtype == DTYPE_I32) {
-        read_at(st->file, into, (size_t)t->bytes, t->offset);
-        return;
-    }
-    if (t->dtype != DTYPE_I64 && t->dtype != DTYPE_U16 && t->dtype != DTYPE_U8)
-        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected whole numbers: I32, I64, U16 or U8", st->file->path,
-             shown(t->name), t->dtype_name);
-    void *raw = read_raw(st, t);
-    for (uint64_t i = 0, n = st_elements(t); i < n; i++) {
+    bool fits = t->dtype == DTYPE_I64 || t->dtype == DTYPE_U16 || t->dtype == DTYPE_U8;
+    void *raw = read_raw(st, t, DTYPE_I32, into, fits, "whole numbers: I32, I64, U16 or U8");
+    for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++) {
         int64_t value = t->dtype == DTYPE_I64   ? ((int64_t *)raw)[i]
                         : t->dtype == DTYPE_U16 ? ((uint16_t *)raw)[i]
                                                 : ((uint8_t *)raw)[i];
@@ -366,7 +359,7 @@ void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t 
 
 struct st_writer {
     struct writer *file;
-    json_t *header, *metadata;
+    json_t *header, *metadata;  /* the latter is in the former */
     uint64_t declared, written; /* bytes of data */
     uint64_t data;              /* where it begins */
     char *window;               /* small pieces are put together there; NULL: not begun */
@@ -377,8 +370,8 @@ struct st_writer *new_st_writer(const char *path)
 {
     struct st_writer *w = allocate(1, sizeof *w);
     w->file = open_writer(path);
-    w->header = json_object();
-    w->metadata = json_object();
+    w->metadata = json_object(); /* first, where a reader of the raw file looks */
+    w->header = json_pack("{s:o}", "__metadata__", w->metadata);
     return w;
 }
 
@@ -418,23 +411,13 @@ void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int ran
     w->declared += bytes;
 }
 
-/* The metadata comes first, where a reader of the raw file looks; then the tensors as they were declared. */
-static char *header_text(struct st_writer *w)
-{
-    json_t *all = json_object();
-    if (json_object_size(w->metadata))
-        json_object_set(all, "__metadata__", w->metadata);
-    json_object_update(all, w->header);
-    char *text = json_dumps(all, JSON_COMPACT); /* keeps the order of insertion */
-    CHECK(text, "no header for %s", w->file->path);
-    json_decref(all);
-    return text;
-}
-
 /* Spaces behind the JSON make the data begin at a page, so that it can be mapped or read directly. */
 void st_begin(struct st_writer *w)
 {
-    char *text = header_text(w);
+    if (!json_object_size(w->metadata))
+        json_object_del(w->header, "__metadata__");
+    char *text = json_dumps(w->header, JSON_COMPACT); /* keeps the order of insertion */
+    CHECK(text, "no header for %s", w->file->path);
     size_t used = strlen(text), padding = round_up(8 + used, DATA_ALIGNMENT) - 8 - used;
     uint64_t length = used + padding;
     char *spaces = allocate(padding, 1);
@@ -480,6 +463,6 @@ void st_publish(struct st_writer *w)
           (unsigned long long)w->written, (unsigned long long)w->declared);
     flush_window(w);
     publish(w->file);
-    json_decref(w->header), json_decref(w->metadata), free(w->window);
+    json_decref(w->header), free(w->window);
     free(w);
 }

@@ -273,7 +273,10 @@ void publish_ranks(struct ranks_written *w, const struct checkpoint *c)
     for (int r = 0; r < most_ranks(c->pieces); r++)
         if (w->file[r])
             st_publish(w->file[r]);
-    write_manifest(c, file_in(w->folder, MANIFEST));
+    char *manifest = manifest_text(c);
+    struct writer *out = open_writer(file_in(w->folder, MANIFEST));
+    write_bytes(out, manifest, strlen(manifest));
+    publish(out);
     publish_folder(w->folder);
-    free(w->file);
+    free(w->file), free(manifest);
 }

@@ -132,15 +132,6 @@ char *manifest_text(const struct checkpoint *c)
     return text;
 }
 
-void write_manifest(const struct checkpoint *c, const char *path)
-{
-    char *text = manifest_text(c);
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    publish(w);
-    free(text);
-}
-
 /* ---- reading: refusing ------------------------------------------------------------------------------------------ */
 
 struct place { /* in a manifest: what refusals name */

@@ -106,7 +106,6 @@ struct checkpoint {
 };
 char *rank_file(const struct checkpoint *c, int rank); /* the path of what has its pieces; the caller frees it */
 char *manifest_text(const struct checkpoint *c);       /* the caller frees it */
-void write_manifest(const struct checkpoint *c, const char *path);
 /* Strict: every rule that a manifest breaks is named, with its place.  Files are looked at by read_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
 /* The same of a text; with `s`, whose sizes are set, of a snapshot file, and the checkpoint owns it. */
