@@ -4,15 +4,9 @@
 struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale)
 {
     struct view *v = allocate(1, sizeof *v);
-    *v = (struct view){.n_tracks = n,
-                       .loss = loss,
-                       .width = width,
-                       .height = height,
-                       .scale = scale,
-                       .hover.record = NOTHING,
-                       .selected.record = NOTHING,
-                       .mouse_x = NOTHING,
-                       .mouse_y = NOTHING};
+    *v = (struct view){.n_tracks = n, .loss = loss, .width = width, .height = height, .scale = scale};
+    v->hover.record = v->selected.record = NOTHING;
+    v->mouse_x = v->mouse_y = NOTHING;
     for (int i = 0; i < n; i++)
         v->track[i] = tracks[i];
     count_colours(v);

@@ -156,9 +156,10 @@ static inline void fill(const struct view *v, int x, int y, int width, int heigh
 }
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
 static inline int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
-/* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..".  Returns where it starts. */
+/* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..". */
 enum { AT_RIGHT = -1 };
-int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...) PRINTF_LIKE(6, 7);
+void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+    PRINTF_LIKE(6, 7);
 
 int count_legend_lines(const struct view *v); /* for the rows that are laid out */
 void draw_legend(const struct view *v, struct box b);
