@@ -74,22 +74,18 @@ static bool same_file(const struct identity *a, const struct identity *b)
     return a->device == b->device && a->inode == b->inode && strcmp(a->below, b->below) == 0 && !a->shared;
 }
 
-static void refuse_conflict(const struct claim *a, const struct claim *b)
-{
-    const struct claim *writer = a->written ? a : b, *other = a->written ? b : a;
-    bool allowed = !other->written && writer->may_replace && strcmp(writer->may_replace, other->who) == 0;
-    if (writer->written && same_file(&a->file, &b->file) && !allowed)
-        fail(EXIT_USAGE, "%s %s would overwrite what %s %s: choose another path", writer->who, writer->path, other->who,
-             other->written ? "writes" : "reads");
-}
-
 static void add_claim(const char *who, const char *path, bool written, const char *may_replace)
 {
     if (!*path)
         fail(EXIT_USAGE, "%s takes a path, not \"\"", who);
     struct claim c = {copy_string(who), copy_string(path), written, may_replace, identify(path, 0)};
-    for (size_t i = 0; i < n_claims; i++)
-        refuse_conflict(&c, &claims[i]);
+    for (size_t i = 0; i < n_claims; i++) {
+        const struct claim *writer = written ? &c : &claims[i], *other = written ? &claims[i] : &c;
+        bool allowed = !other->written && writer->may_replace && strcmp(writer->may_replace, other->who) == 0;
+        if (writer->written && same_file(&c.file, &claims[i].file) && !allowed)
+            fail(EXIT_USAGE, "%s %s would overwrite what %s %s: choose another path", writer->who, writer->path,
+                 other->who, other->written ? "writes" : "reads");
+    }
     *APPEND(claims, n_claims, cap_claims) = c;
 }
 

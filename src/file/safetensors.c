@@ -48,15 +48,6 @@ static _Noreturn void refuse(const char *path, const char *reason)
  * program ends. */
 static const char *shown(const char *name) { return format_string("%.80s%s", name, strlen(name) > 80 ? "..." : ""); }
 
-/* Skip the string that starts at text[i]; its closing quote, or n when there is none. */
-static size_t string_end(const char *text, size_t i, size_t n)
-{
-    for (i++; i < n && text[i] != '"'; i++)
-        if (text[i] == '\\')
-            i++;
-    return MIN(i, n);
-}
-
 /* A header holds objects, lists, strings and whole numbers without a sign; so outside strings only these characters
  * may stand.  This refuses null, true, -0, 1.0, 1e3 and comments at their byte, and bounds the nesting before jansson
  * recurses. */
@@ -67,9 +58,10 @@ static void check_characters(const char *path, const char *text, size_t n)
     int depth = 0;
     for (size_t i = 0; i < n; i++) {
         char c = text[i];
-        if (c == '"')
-            i = string_end(text, i, n);
-        else if (c == '\0' || !strchr("{}[]:,0123456789 \t\r\n", c))
+        if (c == '"') {
+            for (i++; i < n && text[i] != '"'; i++) /* to the closing quote */
+                i += text[i] == '\\';
+        } else if (c == '\0' || !strchr("{}[]:,0123456789 \t\r\n", c))
             REFUSE(
                 path,
                 "byte %zu of the file is 0x%02X, but outside strings a header has only { } [ ] : , digits and spaces",

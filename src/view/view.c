@@ -30,24 +30,19 @@ bool is_followed(const struct view *v)
     return any;
 }
 
-/* Another run's trace, under the same name. */
-static void start_over(struct view *v)
-{
-    v->selected.record = NOTHING;
-    if (v->loss)
-        restart_curve(v->loss);
-    count_colours(v);
-    look_at_all(v);
-}
-
 bool poll_view(struct view *v)
 {
     bool changed = v->loss && poll_curve(v->loss);
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace *before = v->track[i]->trace;
         changed |= poll_track(v->track[i]);
-        if (v->track[i]->trace != before)
-            start_over(v);
+        if (v->track[i]->trace == before)
+            continue;
+        v->selected.record = NOTHING; /* another run's trace, under the same name */
+        if (v->loss)
+            restart_curve(v->loss);
+        count_colours(v);
+        look_at_all(v);
     }
     if (!changed)
         return false;
