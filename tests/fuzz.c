@@ -41,7 +41,7 @@ static int predict(int n, char **words)
     return 0;
 }
 
-static void copy_bytes(const char *from, const char *to)
+static void copy_file(const char *from, const char *to)
 {
     size_t n;
     char *bytes = read_whole(from, &n);
@@ -57,14 +57,14 @@ static int follow(int n, char **words)
     (void)n;
     const char *path = FOLDER "followed.trace";
     struct trace_follow *f;
-    struct trace_news news;
+    bool changed;
     struct trace_running r;
-    copy_bytes(FOLDER "seed.trace", path);
+    copy_file(FOLDER "seed.trace", path);
     must(trace_follow_open(path, &f));
     const struct trace *t = trace_follow_trace(f);
-    copy_bytes(words[0], path);
-    struct problem *p = trace_follow_poll(f, &news);
-    free(trace_follow_poll(f, &news));
+    copy_file(words[0], path);
+    struct problem *p = trace_follow_poll(f, &changed);
+    free(trace_follow_poll(f, &changed));
     for (uint32_t i = 0; i < t->header.n_lanes; i++)
         trace_running(t, i, &r);
     for (uint32_t i = 0; i < t->header.n_tasks; i++)

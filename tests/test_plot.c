@@ -1,6 +1,5 @@
 /* test_plot.c - yard plot: what it prints, its picture read back, and what it refuses. */
 #include "../src/cmd/cmd.h"
-#include "../src/cmd/plot.h"
 #include "../src/file/file.h"
 #include "child.h"
 

@@ -1,5 +1,5 @@
 /* test_trace.c - trace files and `yard trace`: numbers worked out by hand, damaged and living files, Chrome's JSON. */
-#include "../src/trace/trace.h"
+#include "../src/trace/follow.h"
 #include "child.h"
 
 #include <fcntl.h>
@@ -943,10 +943,10 @@ static void test_a_bad_trace_is_a_problem(void **state)
     (void)state;
     size_t before = open_files();
     for (int i = 0; i < 3; i++) {
-        struct trace *t;
-        struct problem *p = trace_read(patched("bad.trace", HEADER(n_lanes), &(uint32_t){99999}, 4), &t);
+        struct trace_follow *f;
+        struct problem *p = trace_follow_open(patched("bad.trace", HEADER(n_lanes), &(uint32_t){99999}, 4), &f);
         assert_non_null(p);
-        assert_null(t);
+        assert_null(f);
         assert_int_equal(p->code, EXIT_FAILED);
         assert_non_null(strstr(p->sentence, "99999 lanes"));
         free(p);

@@ -102,13 +102,14 @@ void print_table(FILE *out, const struct table *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
+json_t *number_json(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
 static json_t *cell_json(const struct column *c, const struct cell *x)
 {
     if (c->kind == CELL_TEXT)
         return x->text ? json_string(x->text) : json_null();
-    if (!isfinite(x->number))
-        return json_null();
-    return c->kind == CELL_COUNT ? json_integer((json_int_t)x->number) : json_real(x->number);
+    bool whole = c->kind == CELL_COUNT && isfinite(x->number);
+    return whole ? json_integer((json_int_t)x->number) : number_json(x->number);
 }
 
 json_t *table_json(const struct table *t)

@@ -53,6 +53,7 @@ void print_rows(FILE *out, const struct table *t, size_t first, size_t end);
 void print_table(FILE *out, const struct table *t); /* with all its rows */
 /* An array of objects; a number that is not finite is null. */
 json_t *table_json(const struct table *t);
+json_t *number_json(double x); /* null: it is not finite */
 /* A string, or null for NULL.  JSON is UTF-8, a path need not be: what is none becomes '?'. */
 json_t *text_json(const char *text);
 /* The object on stdout with a new line behind it; it is released. */

@@ -13,6 +13,7 @@ enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12, MAX_KINDS = 128 };
 
 struct bench {
     struct settings *settings;
+    FILE *text; /* what people read; with --json it is dropped */
     struct machine *machine;
     struct config config;
     struct table *gemms;
@@ -82,20 +83,15 @@ static struct tensor *operand_tensor(struct pool *p, struct device *d, const cha
 static struct gemm describe_gemm(const struct bench *b, const struct shape *s, struct tensor *x, struct tensor *y,
                                  struct tensor *z)
 {
-    bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT;
+    bool ta = s->form == GEMM_TN, tb = s->form == GEMM_NT, alone = s->batch == 1, out = s->causal == CAUSAL_OUT;
     int heads = s->batch > 1 ? b->config.heads : 1, C = b->config.channels, t = s->m;
     struct gemm g = {s->form, s->m, s->n, s->k, s->batch / heads, heads, .causal = s->causal};
     struct operand square = {NULL, 0, t, (size_t)heads * (size_t)t * (size_t)t, (size_t)t * (size_t)t};
     struct operand head = {NULL, 0, C, (size_t)t * (size_t)C, (size_t)(C / heads)};
-    g.a = matrix(x, ta ? s->m : s->k);
-    g.b = matrix(y, tb ? s->k : s->n);
-    g.c = matrix(z, s->n);
-    if (s->batch > 1) {
-        g.a = s->causal == CAUSAL_OUT ? head : square;
-        g.b = head;
-        g.c = s->causal == CAUSAL_OUT ? square : head;
-        g.a.tensor = x, g.b.tensor = y, g.c.tensor = z;
-    }
+    g.a = alone ? matrix(x, ta ? s->m : s->k) : out ? head : square;
+    g.b = alone ? matrix(y, tb ? s->k : s->n) : head;
+    g.c = alone ? matrix(z, s->n) : out ? square : head;
+    g.a.tensor = x, g.b.tensor = y, g.c.tensor = z;
     return g;
 }
 
@@ -164,9 +160,8 @@ static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine 
     ROW(b->gemms, text_cell(names[engine]), text_cell(s->name), text_cell(gemm_form_name[s->form]), number_cell(s->m),
         number_cell(s->n), number_cell(s->k), number_cell(s->batch), number_cell(t.flops_per_s / 1e9),
         number_cell(t.share), text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
-    if (!b->settings->json)
-        print_rows(stdout, b->gemms, b->gemms->n - 1, b->gemms->n);
-    fflush(stdout);
+    print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
+    fflush(b->text);
 }
 
 static void bench_gemms(struct bench *b)
@@ -174,8 +169,7 @@ static void bench_gemms(struct bench *b)
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
     const char *only = b->machine->device[0].short_loops ? "clblast" : b->settings->gemm;
-    if (!b->settings->json)
-        print_heading(stdout, b->gemms);
+    print_heading(b->text, b->gemms);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(only, "clblast") != 0)
             bench_gemm(b, &shapes[i], GEMM_OWN);
@@ -204,17 +198,18 @@ static void add_time(void *context, const struct step *s, const struct task *t, 
               (struct total){.name = t->name, .other = "", .seconds = (double)(end - start) * 1e-9, .flops = t->flops});
 }
 
-static json_t *kinds_json(struct kinds *k, bool quiet)
+static json_t *kinds_json(struct kinds *k, FILE *text)
 {
     json_t *classes = json_object();
     sort_totals(k->kind, k->n);
     for (size_t i = 0; i < k->n; i++) {
-        double ms = k->kind[i].seconds * 1e3 / k->steps;
-        json_object_set_new(classes, k->kind[i].name, json_real(ms));
-        if (!quiet && i < 30)
-            printf("  %-20s %9.3f ms per step%s", k->kind[i].name, ms, k->kind[i].flops > 0 ? "" : "\n");
-        if (!quiet && i < 30 && k->kind[i].flops > 0)
-            printf("  %8.1f GFLOP/s\n", k->kind[i].flops / k->kind[i].seconds / 1e9);
+        const struct total *x = &k->kind[i];
+        double ms = x->seconds * 1e3 / k->steps;
+        json_object_set_new(classes, x->name, json_real(ms));
+        if (i < 30)
+            fprintf(text, "  %-20s %9.3f ms per step%s", x->name, ms, x->flops > 0 ? "" : "\n");
+        if (i < 30 && x->flops > 0)
+            fprintf(text, "  %8.1f GFLOP/s\n", x->flops / x->seconds / 1e9);
     }
     return classes;
 }
@@ -237,15 +232,14 @@ static json_t *bench_training(struct bench *b, struct trainer *t)
         share[i - 1] = flops / (ms[i - 1] * 1e-3) / peak;
     }
     double step = trace_median(ms, n), of_peak = trace_median(share, n), tokens = tokens_per_step(t) / step * 1e3;
-    if (!b->settings->json)
-        printf("\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s = %.1f %% of peak\n", step, n,
-               tokens, flops / step * 1e-6, 100 * of_peak);
+    fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s = %.1f %% of peak\n",
+            step, n, tokens, flops / step * 1e-6, 100 * of_peak);
     return json_pack("{s:s, s:f, s:f, s:f}", "model", b->settings->preset, "ms_per_step", step, "tokens_per_s", tokens,
                      "share_of_peak", of_peak);
 }
 
 /* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs. */
-static void bench_issue(struct trainer *t, json_t *train, bool quiet)
+static void bench_issue(struct trainer *t, json_t *train, FILE *text)
 {
     double us[TRAIN_STEPS];
     for (uint32_t i = 0; i < TRAIN_STEPS; i++) {
@@ -258,8 +252,7 @@ static void bench_issue(struct trainer *t, json_t *train, bool quiet)
     double per_task = trace_median(us, TRAIN_STEPS) / (double)t->train->n;
     json_object_set_new(train, "tasks_per_step", json_integer((json_int_t)t->train->n));
     json_object_set_new(train, "issue_us_per_task", json_real(per_task));
-    if (!quiet)
-        printf("issue: %zu tasks per step, %.2f us of host time per task\n", t->train->n, per_task);
+    fprintf(text, "issue: %zu tasks per step, %.2f us of host time per task\n", t->train->n, per_task);
 }
 
 static json_t *bench_train(struct bench *b)
@@ -272,10 +265,9 @@ static json_t *bench_train(struct bench *b)
     init_random(t->model, 1);
     json_t *train = bench_training(b, t);
     json_object_set_new(train, "passes", reports_json(t->passes, t->n_passes));
-    if (!b->settings->json)
-        print_reports(stdout, t->passes, t->n_passes);
+    print_reports(b->text, t->passes, t->n_passes);
     if (!execution.serial)
-        bench_issue(t, train, b->settings->json);
+        bench_issue(t, train, b->text);
     free_trainer(t);
     b->settings->time_tasks = true;
     b->settings->view = view; /* of this one only: the rates before are those of a run that nobody watches */
@@ -287,7 +279,7 @@ static json_t *bench_train(struct bench *b)
         run_step(t, i);
     drain(t->train);
     execution.observe = NULL;
-    json_object_set_new(train, "ms_per_task", kinds_json(&kinds, b->settings->json));
+    json_object_set_new(train, "ms_per_task", kinds_json(&kinds, b->text));
     free_trainer(t);
     if (b->settings->costs)
         free_costs(b->settings->costs);
@@ -300,6 +292,7 @@ static void open_bench(struct bench *b, struct settings *s)
 {
     struct machine_options o = machine_options_of(s);
     b->settings = s;
+    b->text = s->json ? fopen("/dev/null", "w") : stdout;
     b->gemms = new_table(gemm_columns, COUNT(gemm_columns));
     b->config = config_of(s);
     check_config(&b->config);
@@ -315,14 +308,6 @@ static double share(const struct bench *b, enum gemm_engine engine)
     return w[1] > 0 ? w[0] / w[1] : 0;
 }
 
-static void print_shares(const struct bench *b)
-{
-    printf("projections, weighted by FLOPs: own %.1f %% of peak", 100 * share(b, GEMM_OWN));
-    if (b->weighted[GEMM_CLBLAST][1] > 0)
-        printf(", CLBlast %.1f %%", 100 * share(b, GEMM_CLBLAST));
-    printf("\n");
-}
-
 int cmd_bench(int argc, char **argv)
 {
     struct bench b = {0};
@@ -334,23 +319,23 @@ int cmd_bench(int argc, char **argv)
     b.probe = open_probe(d);
     b.peak = measure_fma_peak(d, 0.3);
     double copy = measure_copy(d, 0.3);
-    if (!s->json)
-        printf("device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
-               "one step of model %s\n",
-               d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, s->preset);
+    fprintf(b.text,
+            "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
+            "one step of model %s\n",
+            d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, s->preset);
     bench_gemms(&b);
-    if (!s->json)
-        print_shares(&b);
+    fprintf(b.text, "projections, weighted by FLOPs: own %.1f %% of peak", 100 * share(&b, GEMM_OWN));
+    if (b.weighted[GEMM_CLBLAST][1] > 0)
+        fprintf(b.text, ", CLBlast %.1f %%", 100 * share(&b, GEMM_CLBLAST));
+    fprintf(b.text, "\n");
     json_t *train = bench_train(&b);
-    if (s->json) {
-        json_t *all =
-            json_pack("{s:s, s:f, s:f, s:o, s:f, s:f, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
-                      "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
-                      share(&b, GEMM_OWN), "clblast_share_of_peak", share(&b, GEMM_CLBLAST), "train", train);
-        print_json(all);
-    } else
-        printf("\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing\n",
-               b.peak / 1e9);
+    fprintf(b.text,
+            "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing\n",
+            b.peak / 1e9);
+    if (s->json)
+        print_json(json_pack("{s:s, s:f, s:f, s:o, s:f, s:f, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
+                             "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
+                             share(&b, GEMM_OWN), "clblast_share_of_peak", share(&b, GEMM_CLBLAST), "train", train));
     json_decref(train);
     free_table(b.gemms);
     close_probe(b.probe);

@@ -109,7 +109,7 @@ static double best_slices(const struct trainer *t, size_t bytes)
 }
 
 /* A row of the table.  Returns the best number of slices, if this is the list with whole shards. */
-static double bench_one(struct settings *s, struct table *table, int64_t queues, int64_t slices)
+static double bench_one(struct settings *s, FILE *text, struct table *table, int64_t queues, int64_t slices)
 {
     s->queues = queues, s->slices = slices;
     struct run r = {.period = 0};
@@ -131,9 +131,8 @@ static double bench_one(struct settings *s, struct table *table, int64_t queues,
         number_cell(ms), number_cell(bytes / ms / 1e6),
         number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
         number_cell(computing / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
-    if (!s->json)
-        print_rows(stdout, table, table->n - 1, table->n);
-    fflush(stdout);
+    print_rows(text, table, table->n - 1, table->n);
+    fflush(text);
     free_trainer(t);
     return best;
 }
@@ -142,26 +141,24 @@ int bench_broadcast(struct settings *s)
 {
     static const int64_t senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
+    FILE *text = s->json ? fopen("/dev/null", "w") : stdout; /* what people read */
     int beside = strcmp(s->main_queue, "compute") == 0;
     double best = NAN;
     execution.watchdog_seconds = 0;
     run_trial_for(s);
     s->time_tasks = true;
-    if (!s->json)
-        printf("broadcasts of one step of model %s, %s%s\n", s->preset, s->hardware ? "simulated on " : "run",
-               s->hardware ? s->hardware : "");
-    if (!s->json)
-        print_heading(stdout, table);
+    fprintf(text, "broadcasts of one step of model %s, %s%s\n", s->preset, s->hardware ? "simulated on " : "run",
+            s->hardware ? s->hardware : "");
+    print_heading(text, table);
     for (size_t i = 0; i < COUNT(senders); i++)
         for (size_t k = 0; k < COUNT(slices); k++) {
             if (slices[k] < senders[i])
                 continue;
-            double found = bench_one(s, table, senders[i] + beside, slices[k]);
+            double found = bench_one(s, text, table, senders[i] + beside, slices[k]);
             best = i + k ? best : found;
         }
     if (s->json)
-        print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices",
-                             isnan(best) ? json_null() : json_real(best)));
+        print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices", number_json(best)));
     else if (!isnan(best))
         printf("by reckoning, one queue with a link of its own is best with %.1f slices\n", best);
     free_table(table);

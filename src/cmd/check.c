@@ -34,7 +34,7 @@ static void report(struct checker *c, const char *name, double error)
 {
     if (!c->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
-    json_object_set_new(c->errors, name, isfinite(error) ? json_real(error) : json_null());
+    json_object_set_new(c->errors, name, number_json(error));
     if (!isnan(c->worst) && !(error <= c->worst)) { /* NaN is the worst, and stays */
         c->worst = error;
         snprintf(c->worst_name, sizeof c->worst_name, "%s", name);
@@ -66,11 +66,9 @@ static void compare_params(struct checker *c, const char *prefix, enum kept role
         const struct param *p = &m->params->param[i];
         size_t n = param_elements(p);
         float *values = allocate(n, sizeof *values);
-        char name[80];
-        snprintf(name, sizeof name, "%s%s", prefix, p->name);
         read_param(m, i, role, values);
         values = turn_conv1d(p, values, true);
-        compare(c, name, values, n);
+        compare(c, JOINED(prefix, p->name), values, n);
         free(values);
     }
 }
@@ -157,9 +155,9 @@ static void finish(struct checker *c, double tolerance)
     bool passed = c->worst <= tolerance;
     if (c->json) {
         char *path = make_printable(copy_string(c->file->file->path), false);
-        json_t *all = json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", path, "tolerance", tolerance, "worst",
-                                isfinite(c->worst) ? json_real(c->worst) : json_null(), "worst_tensor", c->worst_name,
-                                "passed", passed, "errors", c->errors);
+        json_t *all =
+            json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", path, "tolerance", tolerance, "worst",
+                      number_json(c->worst), "worst_tensor", c->worst_name, "passed", passed, "errors", c->errors);
         print_json(all);
         free(path);
     } else

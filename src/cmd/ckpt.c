@@ -2,7 +2,6 @@
 #include "../base/table.h"
 #include "../state/snap.h"
 #include "cmd.h"
-#include "words.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -33,18 +32,13 @@ static json_t *mesh_json(const struct pieces *p)
     return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
 }
 
-static uint64_t state_bytes(const struct pieces *p)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < p->n; i++)
-        bytes += ELEMENT_BYTES * tensor_elements(&p->tensor[i]);
-    return bytes;
-}
-
 static void print_about(const struct checkpoint *c)
 {
     char bytes[32], sizes[160];
     const struct pieces *p = c->pieces;
+    size_t elements = 0;
+    for (size_t i = 0; i < p->n; i++)
+        elements += tensor_elements(&p->tensor[i]);
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
     if (c->snapshot)
         printf("snapshot    slot %u of %d, %zu payloads, %s a slot; commit %llu\n", c->snapshot->newest.slot,
@@ -52,7 +46,7 @@ static void print_about(const struct checkpoint *c)
                (unsigned long long)c->snapshot->newest.seq);
     printf("model       %s\n", describe_sizes(sizes, &p->config));
     printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,
-           format_bytes(bytes, (double)state_bytes(p)));
+           format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
 }
 
 /* ---- ls -------------------------------------------------------------------------------------------------------- */
@@ -197,12 +191,6 @@ static int run_verify(char **words)
 
 /* ---- diff ------------------------------------------------------------------------------------------------------ */
 
-static void expect_same_model(const struct checkpoint *a, const struct checkpoint *b)
-{
-    if (!same_sizes(&a->pieces->config, &b->pieces->config))
-        fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
-}
-
 static int run_diff(char **words)
 {
     static const struct column columns[] = {{"tensor", "name", CELL_TEXT, 27, 0},
@@ -212,7 +200,8 @@ static int run_diff(char **words)
                                             {"relative", "relative", CELL_SHORT, 12, 0}};
     struct checkpoint *a = open_checkpoint(words[0]), *b = open_checkpoint(words[1]);
     struct table *out = new_table(columns, COUNT(columns));
-    expect_same_model(a, b);
+    if (!same_sizes(&a->pieces->config, &b->pieces->config))
+        fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
     for (size_t i = 0; i < a->pieces->n; i++) {
         const struct kept_tensor *t = &a->pieces->tensor[i];
         struct difference d = compare_tensor(a, b, i);
@@ -260,8 +249,7 @@ static struct mesh wanted_mesh(const struct checkpoint *c)
     const char *stages = *recorded(c, "stages") ? recorded(c, "stages") : NULL;
     struct problem *p = cut_layers(&m, c->pieces->config.layers, stages);
     if (p && stages) {
-        free(p);
-        free_mesh(&m);
+        free(p), free_mesh(&m);
         p = cut_layers(&m, c->pieces->config.layers, NULL);
     }
     must(p);
@@ -272,16 +260,8 @@ static struct mesh wanted_mesh(const struct checkpoint *c)
 /* The same state, cut by that mesh, to be written to `path`. */
 static struct checkpoint *recut(const struct checkpoint *from, const struct mesh *m, const char *path)
 {
-    struct checkpoint *to = allocate(1, sizeof *to);
-    *to = (struct checkpoint){.path = copy_string(path),
-                              .step = from->step,
-                              .session = from->session,
-                              .samples = from->samples,
-                              .data = from->data,
-                              .vector = from->vector,
-                              .tokenizer = copy_string(from->tokenizer),
-                              .options = json_copy(from->options),
-                              .pieces = cut_state(&from->pieces->config, m)};
+    struct checkpoint *to = like_checkpoint(from, path);
+    to->pieces = cut_state(&from->pieces->config, m);
     json_object_set_new(to->options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp));
     json_object_set_new(to->options, "zero", json_sprintf("%d", m->zero));
     return to;
@@ -372,15 +352,6 @@ static int run_reshard(char **words)
 
 /* ---- export ---------------------------------------------------------------------------------------------------- */
 
-/* A file of llm.c's may take the place of another one, of nothing else. */
-static void expect_llmc(const char *path)
-{
-    struct stat status;
-    expect_outside("yard ckpt export", path);
-    if (stat(path, &status) == 0 && status.st_size && !has_magic(path, LLMC_MODEL_MAGIC))
-        fail(EXIT_USAGE, "%s is a file of another kind: choose another name", path);
-}
-
 static int run_export(char **words)
 {
     size_t n = strlen(words[1]);
@@ -389,7 +360,10 @@ static int run_export(char **words)
     struct checkpoint *c = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc) {
-        expect_llmc(words[1]);
+        struct stat status; /* it may take the place of another one, of nothing else */
+        expect_outside("yard ckpt export", words[1]);
+        if (stat(words[1], &status) == 0 && status.st_size && !has_magic(words[1], LLMC_MODEL_MAGIC))
+            fail(EXIT_USAGE, "%s is a file of another kind: choose another name", words[1]);
         export_llmc(c, words[1]);
     } else {
         expect_free(words[1]);

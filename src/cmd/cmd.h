@@ -2,6 +2,8 @@
 #ifndef CMD_H
 #define CMD_H
 
+#include "../base/canvas.h"
+
 /* Each is given what follows its name on the command line and returns the exit code. */
 typedef int command_function(int argc, char **argv);
 command_function cmd_devices, cmd_train, cmd_sample, cmd_check, cmd_plan, cmd_trace, cmd_plot, cmd_bench, cmd_profile,
@@ -10,5 +12,53 @@ command_function cmd_devices, cmd_train, cmd_sample, cmd_check, cmd_plan, cmd_tr
 struct settings;
 int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
 int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
+
+/* ---- words.c: commands of several words, as `yard trace summary FILE` ------------------------------------------- */
+
+struct word {
+    const char *name, *takes, *what; /* "diff"; "A B"; a line of the overview */
+    int n;                           /* so many paths */
+    unsigned bit;                    /* of its options' `commands` */
+    int (*run)(char **paths);        /* returns the exit code */
+    const char *help;
+};
+struct words {
+    const char *command, *about, *list; /* "trace"; the overview's text; "summary, export or diff" */
+    const char *thing;                  /* what its paths are called: "file" */
+    int inputs;                         /* the first so many of the paths are read */
+    const struct word *word;
+    size_t n;
+    struct option_table *table;
+};
+/* Runs the word that comes first among the arguments; returns the exit code. */
+int run_words(const struct words *w, int argc, char **argv);
+
+/* ---- trace_summary.c, trace_export.c, trace_diff.c: the words of `yard trace` ----------------------------------- */
+
+/* list NULL: the first that has run */
+void trace_summary(const char *path, const char *list, size_t top, bool json);
+void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last);
+int trace_diff(const char *path_a, const char *path_b, const char *list, bool json);
+
+/* ---- plot_draw.c: the curves of `yard plot` ---------------------------------------------------------------------- */
+
+struct series {              /* the losses of one kind in one file */
+    const char *path, *kind; /* "train", "val" */
+    size_t run;              /* which file */
+    bool val;
+    struct point {
+        double step, loss;
+    } * point; /* finite, in order of the file */
+    size_t n, cap;
+};
+struct plot {
+    struct series *series; /* those with losses */
+    size_t n, cap;
+};
+/* On the terminal, in columns and rows of characters.  colour: also braille dots, where the terminal knows them;
+ * otherwise each series has a letter. */
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille);
+/* As pixels; the caller frees the canvas. */
+struct canvas *draw_picture(const struct plot *p, int width, int height);
 
 #endif

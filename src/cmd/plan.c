@@ -36,14 +36,6 @@ static int prove(const struct plan *p)
     return code;
 }
 
-/* How long each task of the list takes alone. */
-static void show_list(const struct step *s, const struct costs *c)
-{
-    struct simulation *sim = must_simulate(s, c);
-    write_list(stdout, s, sim->seconds);
-    free_simulation(sim);
-}
-
 static void trace_simulation(const struct settings *s, const struct simulation *sim, const char *title)
 {
     char *path = trace_path(s);
@@ -89,9 +81,11 @@ static void show(const struct plan *p)
 
 static int show_plan(const struct plan *p)
 {
-    if (p->settings->print_list)
-        show_list(p->list[0], p->costs);
-    else
+    if (p->settings->print_list) {
+        struct simulation *sim = must_simulate(p->list[0], p->costs); /* for how long each task takes alone */
+        write_list(stdout, p->list[0], sim->seconds);
+        free_simulation(sim);
+    } else
         show(p);
     return p->settings->verify ? prove(p) : EXIT_OK;
 }

@@ -1,5 +1,4 @@
 /* plot.c - yard plot: the losses that `yard train --log` wrote, against steps; several runs over each other. */
-#include "plot.h"
 
 #include <math.h>
 #include <sys/ioctl.h>

@@ -3,7 +3,7 @@
  * Both draw lines into a canvas.  On a terminal its pixels are no colours but numbers of series, one per character, or
  * two by four per character where it becomes a dot of braille.
  */
-#include "plot.h"
+#include "cmd.h"
 
 #include <math.h>
 

@@ -1,7 +1,6 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
 #include "../file/file.h"
-#include "trace_cmd.h"
-#include "words.h"
+#include "cmd.h"
 
 /* ---- the words ------------------------------------------------------------------------------------------------- */
 

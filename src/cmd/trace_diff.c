@@ -3,7 +3,8 @@
  * The use it is made for: A a run, B the simulation of the same list, or A before and B after a change.
  */
 #include "../base/table.h"
-#include "trace_cmd.h"
+#include "../trace/trace.h"
+#include "cmd.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -151,9 +152,6 @@ static double makespan_error(const struct diff *d) { return relative(d->b.makesp
 
 /* ---- output ---------------------------------------------------------------------------------------------------- */
 
-/* JSON has no not-a-number. */
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
 static struct table *worst_table(const struct diff *d)
 {
     static const struct column columns[] = {
@@ -177,10 +175,10 @@ static struct table *worst_table(const struct diff *d)
 
 static json_t *diff_json(const struct diff *d, const struct table *worst)
 {
-    return json_pack("{s:o, s:o, s:f, s:f, s:I, s:O, s:O, s:o}", "task_mape", number(d->mape), "makespan_error",
-                     number(makespan_error(d)), "makespan_a_ns", d->a.makespan_ns, "makespan_b_ns", d->b.makespan_ns,
-                     "matched", (json_int_t)d->n, "unmatched_a", d->a.alone, "unmatched_b", d->b.alone, "worst",
-                     table_json(worst));
+    return json_pack("{s:o, s:o, s:f, s:f, s:I, s:O, s:O, s:o}", "task_mape", number_json(d->mape), "makespan_error",
+                     number_json(makespan_error(d)), "makespan_a_ns", d->a.makespan_ns, "makespan_b_ns",
+                     d->b.makespan_ns, "matched", (json_int_t)d->n, "unmatched_a", d->a.alone, "unmatched_b",
+                     d->b.alone, "worst", table_json(worst));
 }
 
 /* "+3.4 %", or "-" where there is nothing to compare with. */

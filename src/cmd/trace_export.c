@@ -5,15 +5,15 @@
  * slices of one thread nest; both ends of a flow lie within a slice, which comes earlier in the file; an f without
  * "bp":"e" would attach to the next slice; ids are not used twice.
  */
-#include "trace_cmd.h"
+#include "../file/file.h"
+#include "../trace/trace.h"
+#include "cmd.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <unistd.h>
 #include <zlib.h>
-
-#include "../file/file.h"
 
 /* A record as it is drawn: on a lane each slice starts where the one before ended or later.  Measured times of an
  * in-order queue can miss that by a few nanoseconds. */
@@ -67,13 +67,6 @@ static void open_chrome(struct chrome *c)
     c->out = fd < 0 ? NULL : gzdopen(fd, compressed ? "wb6" : "wbT");
     if (!c->out)
         fail(EXIT_IO, "cannot write %s: %s", c->path, strerror(errno));
-}
-
-static void close_chrome(struct chrome *c)
-{
-    if (gzclose(c->out) != Z_OK)
-        fail(EXIT_IO, "cannot write %s: %s", c->path, strerror(errno));
-    publish(c->file);
 }
 
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
@@ -215,7 +208,9 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
             put_slice(&c, &c.slices[i]);
     put_arrows(&c);
     put(&c, "\n]}\n");
-    close_chrome(&c);
+    if (gzclose(c.out) != Z_OK)
+        fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));
+    publish(c.file);
     print_line(stdout, "wrote %s, steps %" PRIu32 " to %" PRIu32 " of list %s: open it at ui.perfetto.dev", chrome,
                MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
     free(c.slices);

@@ -1,8 +1,10 @@
 /* trace_summary.c - yard trace summary: lanes, tasks and the critical path of a trace as tables or JSON. */
 #include "../base/table.h"
-#include "trace_cmd.h"
+#include "../trace/trace.h"
+#include "cmd.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* Tasks of one name, over the counted steps or on the critical path; or there a way of waiting. */
 struct row {
@@ -26,29 +28,25 @@ struct summary {
 
 /* ---- tasks by name --------------------------------------------------------------------------------------------- */
 
-struct named_task {
-    const char *name;
-    uint32_t task;
-};
+ORDER(by_name, struct row, strcmp(a->name, b->name))
 
-ORDER(by_name, struct named_task, strcmp(a->name, b->name))
-
-/* For each task a number that it shares with the tasks of the same name; *n of them. */
-static uint32_t *number_names(const struct trace *t, size_t *n)
+/* Empty rows, one for each name, in order of the names; *n of them, and room for two more. */
+static struct row *new_rows(const struct trace *t, size_t *n)
 {
-    size_t n_tasks = t->header.n_tasks;
-    struct named_task *order = allocate(n_tasks, sizeof *order);
-    uint32_t *number = allocate(n_tasks, sizeof *number);
-    for (uint32_t i = 0; i < n_tasks; i++)
-        order[i] = (struct named_task){t->tasks[i].name, i};
-    SORT(order, n_tasks, by_name);
+    struct row *rows = allocate(t->header.n_tasks + 2, sizeof *rows);
+    for (size_t i = 0; i < t->header.n_tasks; i++)
+        rows[i].name = t->tasks[i].name;
+    SORT(rows, t->header.n_tasks, by_name);
     *n = 0;
-    for (size_t i = 0; i < n_tasks; i++) {
-        *n += i == 0 || strcmp(order[i - 1].name, order[i].name) != 0;
-        number[order[i].task] = (uint32_t)*n - 1;
-    }
-    free(order);
-    return number;
+    for (size_t i = 0; i < t->header.n_tasks; i++)
+        if (i == 0 || strcmp(rows[*n - 1].name, rows[i].name) != 0)
+            rows[(*n)++].name = rows[i].name;
+    return rows;
+}
+
+static struct row *row_of(struct row *rows, size_t n, const struct trace_task *task)
+{
+    return bsearch(&(struct row){.name = task->name}, rows, n, sizeof *rows, by_name);
 }
 
 /* Names of which nothing counts come last. */
@@ -56,21 +54,22 @@ ORDER(longest_row, struct row, BY(b->total_ns, a->total_ns, COMPARE(b->n, a->n))
 
 static void add_to_row(struct row *row, const struct trace_task *task, double ns)
 {
-    row->name = task->name;
     *APPEND(row->ns, row->n, row->cap) = ns;
     row->total_ns += ns;
     row->flops += task->flops;
     row->bytes += (double)task->bytes;
 }
 
-static void measure_tasks(struct summary *m, const uint32_t *number, size_t n_names)
+static void measure_tasks(struct summary *m)
 {
+    size_t n_names;
     const struct trace *t = m->trace;
-    m->rows = allocate(n_names, sizeof *m->rows);
+    m->rows = new_rows(t, &n_names);
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
+        const struct trace_task *task = &t->tasks[r->task];
         if (trace_counts(t, &m->steps, i))
-            add_to_row(&m->rows[number[r->task]], &t->tasks[r->task], (double)(r->end - r->start));
+            add_to_row(row_of(m->rows, n_names, task), task, (double)(r->end - r->start));
     }
     SORT(m->rows, n_names, longest_row);
     while (m->n_rows < n_names && m->rows[m->n_rows].n > 0)
@@ -81,27 +80,29 @@ static void measure_tasks(struct summary *m, const uint32_t *number, size_t n_na
 
 /* ---- critical path by name ------------------------------------------------------------------------------------- */
 
-static void add_part(struct row *p, const char *name, uint64_t from, uint64_t to)
+static void add_part(struct row *p, uint64_t from, uint64_t to)
 {
-    p->name = name;
     p->n += to > from;
     p->total_ns += to > from ? (double)(to - from) : 0;
 }
 
-static void measure_path(struct summary *m, const uint32_t *number, size_t n_names)
+static void measure_path(struct summary *m)
 {
+    size_t n_names;
     const struct trace *t = m->trace;
     m->critical = trace_critical_path(t, &m->steps, trace_median_step(&m->steps));
-    m->parts = allocate(n_names + 2, sizeof *m->parts);
+    m->parts = new_rows(t, &n_names);
+    struct row *unqueued = &m->parts[n_names], *queued = unqueued + 1;
+    *unqueued = (struct row){.name = "(not yet queued)", .waiting = true};
+    *queued = (struct row){.name = "(queued, not started)", .waiting = true};
     for (size_t i = 0; i < m->critical.n; i++) {
         const struct trace_hop *hop = &m->critical.hops[i];
         const struct trace_record *r = &t->records[hop->record];
-        uint64_t queued = MIN(MAX(r->queued, hop->wait), hop->from);
-        add_part(&m->parts[number[r->task]], t->tasks[r->task].name, hop->from, hop->to);
-        add_part(&m->parts[n_names], "(not yet queued)", hop->wait, queued);
-        add_part(&m->parts[n_names + 1], "(queued, not started)", queued, hop->from);
+        uint64_t at = MIN(MAX(r->queued, hop->wait), hop->from);
+        add_part(row_of(m->parts, n_names, &t->tasks[r->task]), hop->from, hop->to);
+        add_part(unqueued, hop->wait, at);
+        add_part(queued, at, hop->from);
     }
-    m->parts[n_names].waiting = m->parts[n_names + 1].waiting = true;
     SORT(m->parts, n_names + 2, longest_row);
     while (m->n_parts < n_names + 2 && m->parts[m->n_parts].n > 0)
         m->n_parts++;
@@ -114,13 +115,10 @@ static struct summary summarise(const char *path, const char *list)
     m.steps = trace_steps_of(t, trace_list(t, path, list));
     m.use = allocate(t->header.n_lanes, sizeof *m.use);
     if (m.steps.counted) {
-        size_t n_names;
-        uint32_t *number = number_names(t, &n_names);
         m.window_ns = (double)(m.steps.end - m.steps.start) / (double)m.steps.counted;
         trace_lane_use(t, &m.steps, m.use);
-        measure_tasks(&m, number, n_names);
-        measure_path(&m, number, n_names);
-        free(number);
+        measure_tasks(&m);
+        measure_path(&m);
     }
     for (size_t i = 0; i < t->n_records; i++)
         m.n_approximate += t->records[i].flags & TRACE_APPROXIMATE;
@@ -143,10 +141,6 @@ static void free_summary(struct summary *m)
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 static double per_step(const struct summary *m, double x) { return ratio(x, (double)m->steps.counted); }
 static double path_ns(const struct summary *m) { return (double)(m->critical.end - m->critical.start); }
-static double idle_ns(const struct summary *m, size_t lane)
-{
-    return MAX(m->window_ns - per_step(m, m->use[lane].busy_ns), 0);
-}
 static const char *list_name(const struct summary *m)
 {
     return m->steps.list < m->trace->header.n_lists ? m->trace->header.list[m->steps.list] : "";
@@ -168,7 +162,7 @@ static struct table *lane_table(const struct summary *m)
         const struct trace_use *u = &m->use[i];
         double busy = per_step(m, u->busy_ns);
         ROW(t, text_cell(l->name), text_cell(m->trace->devices[l->device_index].name), number_cell(busy / 1e6),
-            number_cell(idle_ns(m, i) / 1e6), number_cell(ratio(busy, m->window_ns)),
+            number_cell(MAX(m->window_ns - busy, 0) / 1e6), number_cell(ratio(busy, m->window_ns)),
             number_cell(ratio(u->overlapped_ns, u->busy_ns)));
     }
     return t;
@@ -208,15 +202,69 @@ static struct table *path_table(const struct summary *m)
     return t;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- broadcasts: how fast new parameters travelled -------------------------------------------------------------- */
 
-static void print_other_lists(const struct summary *m)
+/* Lanes of one kind of one device: its queues.  The speed is that of its bytes of a step, from the first one's start to
+ * the last one's end; the share is of what the link carries, where the trace knows that. */
+struct port {
+    uint64_t lanes; /* bit set: the first 64 */
+    size_t copies;
+    double bytes, link;     /* link: bytes per second, 0: not known */
+    uint64_t *first, *last; /* by counted step */
+};
+
+static void add_copy_to(struct port *p, const struct trace *t, const struct trace_steps *s,
+                        const struct trace_record *r)
 {
-    const struct trace_header *h = &m->trace->header;
-    for (uint32_t i = 0, n = 0; i < h->n_lists; i++)
-        if (i != m->steps.list)
-            printf("%s%s", n++ ? ", " : "; --list shows ", h->list[i]);
+    const struct trace_task *task = &t->tasks[r->task];
+    size_t i = 0;
+    while (s->steps[s->first + i].step != r->step)
+        i++;
+    if (!p->first) {
+        p->first = allocate(s->counted, sizeof *p->first);
+        p->last = allocate(s->counted, sizeof *p->last);
+    }
+    p->first[i] = p->last[i] ? MIN(p->first[i], r->start) : r->start;
+    p->last[i] = MAX(p->last[i], r->end);
+    p->lanes |= (uint64_t)1 << task->lane % 64;
+    p->copies++;
+    p->bytes += (double)task->bytes / 2; /* read and written */
+    p->link = t->lanes[task->lane].kind == LANE_COMPUTE ? 0 : t->lanes[task->lane].bytes_per_s;
 }
+
+static struct table *port_table(const struct trace *t, const struct trace_steps *s)
+{
+    static const struct column columns[] = {
+        {"broadcast", "device", CELL_TEXT, 23, 0}, {"lanes", "kind", CELL_TEXT, 9, 0},
+        {"queues", "queues", CELL_COUNT, 6, 0},    {"copies/step", "copies", CELL_SHORT, 11, 0},
+        {"MB/step", "mbytes", CELL_FIXED, 9, 3},   {"ms/step", "ms", CELL_FIXED, 9, 3},
+        {"GB/s", "gbytes_per_s", CELL_RATE, 8, 2}, {"of the link", "of_link", CELL_SHARE, 11, 0}};
+    static const char *const kinds[] = {"compute", "upload", "download"};
+    struct table *table = new_table(columns, COUNT(columns));
+    struct port *ports = allocate(t->header.n_devices * COUNT(kinds), sizeof *ports);
+    for (size_t i = 0; i < t->n_records; i++) {
+        const struct trace_task *task = &t->tasks[t->records[i].task];
+        const struct trace_lane *l = &t->lanes[task->lane];
+        if (l->kind < COUNT(kinds) && strcmp(t->header.role[task->role], "broadcast") == 0 && trace_counts(t, s, i))
+            add_copy_to(&ports[l->device_index * COUNT(kinds) + l->kind], t, s, &t->records[i]);
+    }
+    for (size_t i = 0; i < t->header.n_devices * COUNT(kinds); i++) {
+        const struct port *p = &ports[i];
+        double ns = 0, n = (double)s->counted;
+        for (size_t k = 0; k < s->counted && p->copies; k++)
+            ns += (double)(p->last[k] - p->first[k]);
+        if (p->copies)
+            ROW(table, text_cell(t->devices[i / COUNT(kinds)].id), text_cell(kinds[i % COUNT(kinds)]),
+                number_cell(__builtin_popcountll(p->lanes)), number_cell((double)p->copies / n),
+                number_cell(p->bytes / n / 1e6), number_cell(ns / n / 1e6), number_cell(p->bytes / ns),
+                number_cell(p->link > 0 ? 1e9 * p->bytes / ns / p->link : NAN));
+        free(p->first), free(p->last);
+    }
+    free(ports);
+    return table;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
 
 static void print_head(const struct summary *m)
 {
@@ -225,7 +273,9 @@ static void print_head(const struct summary *m)
     printf("model    %s\n", t->header.model);
     printf("trace    %s%s, list %s", trace_kind_name(t), t->header.kind == TRACE_PACED ? " (modelled time)" : "",
            list_name(m));
-    print_other_lists(m);
+    for (uint32_t i = 0, n = 0; i < t->header.n_lists; i++)
+        if (i != s->list)
+            printf("%s%s", n++ ? ", " : "; --list shows ", t->header.list[i]);
     printf("\nrecords  %zu ended, %zu unfinished, %" PRIu64 " lost%s, %zu with approximate times\n", t->n_records,
            t->n_unfinished, t->n_lost, t->n_lost ? " (the ring was full)" : "", m->n_approximate);
     if (!s->counted) {

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct {
     bool json;
@@ -126,24 +127,6 @@ static json_t *view_json(const struct view *v)
 
 /* ---- ways to show ---------------------------------------------------------------------------------------------- */
 
-static void write_picture(struct view *v)
-{
-    struct canvas *c = new_canvas(v->width, v->height);
-    draw_view(v, c);
-    must(write_png(given.png, c->pixels, c->width, c->height));
-    free_canvas(c);
-    if (!given.json)
-        print_line(stdout, "wrote %s: without --png a window shows it", given.png);
-}
-
-/* Of this thread: what others do on the machine does not count. */
-static double processor_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 /* From all of the trace to a ten-thousandth of it and across, over and over. */
 static void time_frames(struct view *v)
 {
@@ -155,9 +138,9 @@ static void time_frames(struct view *v)
     for (size_t i = 0; i < n; i++) {
         double part = pow(10, -4 * (double)(i % 60) / 60), at = (double)(i * 37 % 100) / 100 * (1 - part);
         look_at(v, from + at * length, from + (at + part) * length);
-        double start = processor_ms();
+        clock_t start = clock(); /* the processor's: what others do on the machine does not count */
         draw_view(v, c);
-        ms[i] = processor_ms() - start;
+        ms[i] = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
         slowest = MAX(slowest, ms[i]);
     }
     printf("%zu records, %zu frames of %dx%d: %.2f ms (median), slowest %.2f ms\n", v->track[0]->trace->n_records, n,
@@ -182,7 +165,9 @@ static void show_view(struct view *v)
     if (given.frames)
         time_frames(v);
     if (given.png)
-        write_picture(v);
+        must(write_view(v, given.png));
+    if (given.png && !given.json)
+        print_line(stdout, "wrote %s: without --png a window shows it", given.png);
     if (given.json)
         print_json(view_json(v));
     if (!given.frames && !given.png && !given.json && !v->quit)
@@ -243,7 +228,7 @@ int cmd_view(int argc, char **argv)
         must(open_track(files[i], &tracks[i]));
     struct curve *loss = given.log ? open_curve(given.log) : NULL;
     struct view *v = open_view(tracks, n, loss, width, height, given.scale ? (int)given.scale : 1);
-    if (loss && !curve_exists(loss) && !is_followed(v))
+    if (loss && access(given.log, R_OK) != 0 && !is_followed(v))
         fail(EXIT_IO, "cannot read the log %s: %s", given.log, strerror(errno));
     look_first(v);
     show_view(v);

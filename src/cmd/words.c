@@ -1,6 +1,6 @@
 /* words.c - commands of several words. */
-#include "words.h"
 #include "../file/file.h"
+#include "cmd.h"
 
 static void print_overview(const struct words *w)
 {
@@ -13,40 +13,27 @@ static void print_overview(const struct words *w)
     printf("\n'yard %s WORD --help' says more.\n", w->command);
 }
 
-static void print_word(const struct words *w, const struct word *word)
-{
-    printf("usage: yard %s %s %s [options]\n\n%s: %s.\n\n%s", w->command, word->name, word->takes, word->name,
-           word->what, word->help);
-    print_options(stdout, w->table, word->bit);
-}
-
-static int run_with(const struct words *w, const struct word *word, char **paths)
-{
-    char *command = format_string("yard %s", w->command);
-    begin_claims();
-    for (int i = 0; i < MIN(word->n, w->inputs); i++)
-        claim_input(command, paths[i]);
-    free(command);
-    return word->run(paths);
-}
-
 static int run_word(const struct words *w, const struct word *word, int argc, char **argv)
 {
     char **paths;
     int n;
     reset_options(w->table);
     if (wants_help(argc, argv)) {
-        print_word(w, word);
+        printf("usage: yard %s %s %s [options]\n\n%s: %s.\n\n%s", w->command, word->name, word->takes, word->name,
+               word->what, word->help);
+        print_options(stdout, w->table, word->bit);
         return EXIT_OK;
     }
-    char *name = format_string("%s %s", w->command, word->name);
+    char *name = format_string("%s %s", w->command, word->name), *command = format_string("yard %s", w->command);
     parse_options(w->table, word->bit, name, argc, argv, &paths, &n);
     if (n != word->n)
         fail(EXIT_USAGE, "yard %s takes %s, %d %s%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
              word->n, w->thing, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    int code = run_with(w, word, paths);
-    free(paths);
-    free(name);
+    begin_claims();
+    for (int i = 0; i < MIN(word->n, w->inputs); i++)
+        claim_input(command, paths[i]);
+    int code = word->run(paths);
+    free(paths), free(name), free(command);
     return code;
 }
 

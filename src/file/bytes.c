@@ -74,6 +74,12 @@ void close_reader(struct reader *r)
     free(r);
 }
 
+bool leads_to(const char *path, int fd)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 char *read_all(struct reader *r)
 {
     char *text = allocate((size_t)r->size + 1, 1);

@@ -5,6 +5,7 @@
  */
 #include "file.h"
 
+#include <libgen.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,23 +44,14 @@ static char *link_target(const char *path)
 /* The identity of the folder that holds `path`, with the last name added. */
 static struct identity identify_new(const char *path, int links)
 {
-    char *copy = copy_string(path);
-    size_t n = strlen(copy);
-    while (n > 1 && copy[n - 1] == '/')
-        copy[--n] = '\0';
-    char *slash = strrchr(copy, '/'), *name = slash ? slash + 1 : copy;
-    char *folder = !slash ? copy_string(".") : format_string("%.*s", MAX((int)(slash - copy), 1), copy);
-    struct identity file = identify(folder, links);
+    char *folder = copy_string(path), *copy = copy_string(path), *name = basename(copy);
+    struct identity file = identify(dirname(folder), links);
     char *last = strrchr(file.below, '/');
-    if (strcmp(name, "..") == 0 && last) { /* of a folder that is still to be made */
+    if (strcmp(name, "..") == 0 && last) /* of a folder that is still to be made */
         *last = '\0';
-    } else if (strcmp(name, ".") != 0) {
-        char *below = format_string("%s/%s", file.below, name);
-        free(file.below);
-        file.below = below;
-    }
-    free(folder);
-    free(copy);
+    else if (strcmp(name, ".") != 0)
+        append_text(&file.below, "/%s", name);
+    free(folder), free(copy);
     return file;
 }
 
@@ -82,34 +74,25 @@ static bool same_file(const struct identity *a, const struct identity *b)
     return a->device == b->device && a->inode == b->inode && strcmp(a->below, b->below) == 0 && !a->shared;
 }
 
-static bool allowed(const struct claim *writer, const struct claim *other)
-{
-    return !other->written && writer->may_replace && strcmp(writer->may_replace, other->who) == 0;
-}
-
-static void refuse_conflict(const struct claim *a, const struct claim *b)
-{
-    const struct claim *writer = a->written ? a : b, *other = a->written ? b : a;
-    if (writer->written && same_file(&a->file, &b->file) && !allowed(writer, other))
-        fail(EXIT_USAGE, "%s %s would overwrite what %s %s: choose another path", writer->who, writer->path, other->who,
-             other->written ? "writes" : "reads");
-}
-
 static void add_claim(const char *who, const char *path, bool written, const char *may_replace)
 {
     if (!*path)
         fail(EXIT_USAGE, "%s takes a path, not \"\"", who);
     struct claim c = {copy_string(who), copy_string(path), written, may_replace, identify(path, 0)};
-    for (size_t i = 0; i < n_claims; i++)
-        refuse_conflict(&c, &claims[i]);
+    for (size_t i = 0; i < n_claims; i++) {
+        const struct claim *writer = written ? &c : &claims[i], *other = written ? &claims[i] : &c;
+        bool allowed = !other->written && writer->may_replace && strcmp(writer->may_replace, other->who) == 0;
+        if (writer->written && same_file(&c.file, &claims[i].file) && !allowed)
+            fail(EXIT_USAGE, "%s %s would overwrite what %s %s: choose another path", writer->who, writer->path,
+                 other->who, other->written ? "writes" : "reads");
+    }
     *APPEND(claims, n_claims, cap_claims) = c;
 }
 
 void begin_claims(void)
 {
-    for (size_t i = 0; i < n_claims; i++) {
+    for (size_t i = 0; i < n_claims; i++)
         free(claims[i].who), free(claims[i].path), free(claims[i].file.below);
-    }
     n_claims = 0;
 }
 

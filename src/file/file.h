@@ -23,6 +23,7 @@ struct reader {
 struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
 void close_reader(struct reader *r);
+bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
 /* All bytes and a terminating 0; closes the reader.  The caller frees them. */
 char *read_all(struct reader *r);
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
@@ -80,8 +81,9 @@ void publish_folder(struct folder *f);                   /* frees f */
 /* It is gone at once, by a rename; then its files are removed, one by one.  It has no folders in it.  Of a link to one
  * the link goes. */
 void remove_folder(const char *path);
-/* Remove the folders `<prefix>*.tmp-<pid>` in `parent` of processes that are no more. */
-void remove_stray_folders(const char *parent, const char *prefix);
+/* Remove the files `<begin>.tmp-<pid>`, or the folders `<begin>*.tmp-<pid>`, in `parent` of processes that are no more.
+ */
+void remove_strays(const char *parent, const char *begin, bool folders);
 /* The file that is to be replaced: a link to one, such as /dev/stdout, stays.  The caller frees it. */
 char *behind_links(const char *path);
 

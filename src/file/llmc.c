@@ -11,7 +11,6 @@
 #include "file.h"
 
 enum { HEADER_WORDS = LLMC_HEADER_BYTES / 4, PARAMETERS = 16 };
-enum { LLAMA3_TOKENS_MAGIC = 20240801, EVAL_MAGIC = 20240522, TOKENIZER_MAGIC = 20240328 };
 
 /* 0 of a file that is too short for it. */
 static int32_t first_word(struct reader *r)
@@ -33,20 +32,18 @@ bool has_magic(const char *path, int32_t magic)
 /* What a magic number stands for, to tell the user which file was given instead. */
 static const char *magic_name(int32_t magic)
 {
-    switch (magic) {
-    case LLMC_MODEL_MAGIC:
-        return "an llm.c model checkpoint";
-    case LLMC_TOKENS_MAGIC:
-        return "an llm.c token shard";
-    case LLAMA3_TOKENS_MAGIC:
-        return "an llm.c token shard of 32-bit Llama 3 tokens";
-    case EVAL_MAGIC:
-        return "an llm.c evaluation set";
-    case TOKENIZER_MAGIC:
-        return "an llm.c tokenizer";
-    default:
-        return NULL;
-    }
+    static const struct {
+        int32_t magic;
+        const char *name;
+    } known[] = {{LLMC_MODEL_MAGIC, "an llm.c model checkpoint"},
+                 {LLMC_TOKENS_MAGIC, "an llm.c token shard"},
+                 {20240801, "an llm.c token shard of 32-bit Llama 3 tokens"},
+                 {20240522, "an llm.c evaluation set"},
+                 {20240328, "an llm.c tokenizer"}};
+    for (size_t i = 0; i < COUNT(known); i++)
+        if (known[i].magic == magic)
+            return known[i].name;
+    return NULL;
 }
 
 /* Read the header; its first two words must be `magic` and `version`. */

@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -22,16 +23,6 @@
 
 #define TEMPORARY ".tmp-"
 #define BESIDE ".new"
-
-/* The folder that holds `path`.  The caller frees it. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return copy_string(".");
-    int n = (int)(slash - path);
-    return format_string("%.*s", MAX(n, 1), path); /* "/file" is in "/" */
-}
 
 char *behind_links(const char *path)
 {
@@ -62,8 +53,7 @@ static bool is_stray(const char *name, const char *begin, bool more)
 
 static void remove_files(const char *path);
 
-/* In `parent`, files `<begin><TEMPORARY><pid>`, or folders `<begin>...<TEMPORARY><pid>`; somebody else's may stay. */
-static void remove_strays(const char *parent, const char *begin, bool folders)
+void remove_strays(const char *parent, const char *begin, bool folders)
 {
     DIR *entries = opendir(parent);
     for (const struct dirent *e; entries && (e = readdir(entries));) {
@@ -80,8 +70,6 @@ static void remove_strays(const char *parent, const char *begin, bool folders)
     if (entries)
         closedir(entries);
 }
-
-void remove_stray_folders(const char *parent, const char *prefix) { remove_strays(parent, prefix, true); }
 
 /* fail() calls this with the writer whose temporary must go. */
 static void remove_temporary(void *writer)
@@ -115,9 +103,9 @@ struct writer *open_writer(const char *path)
     struct writer *w = allocate(1, sizeof *w);
     w->path = behind_links(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
-    char *folder = folder_of(w->path), *slash = strrchr(w->path, '/');
-    remove_strays(folder, slash ? slash + 1 : w->path, false);
-    free(folder);
+    char *copy = copy_string(w->path), *slash = strrchr(w->path, '/');
+    remove_strays(dirname(copy), slash ? slash + 1 : w->path, false);
+    free(copy);
     w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};
     on_fail(&w->cleanup); /* before there is a temporary: a signal may come at any moment */
     w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -171,9 +159,9 @@ static void sync_folder(const char *folder, const char *written)
 
 void sync_folder_of(const char *path)
 {
-    char *folder = folder_of(path);
-    sync_folder(folder, path);
-    free(folder);
+    char *copy = copy_string(path);
+    sync_folder(dirname(copy), path);
+    free(copy);
 }
 
 void publish(struct writer *w)
@@ -201,14 +189,10 @@ bool is_folder(const char *path)
 
 static void make_one_folder(const char *path)
 {
-    if (mkdir(path, 0777) == 0)
-        return;
-    int reason = errno;
-    if (is_folder(path))
-        return;
-    if (reason == EEXIST || reason == ENOTDIR)
-        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", path);
-    fail(EXIT_IO, "cannot make the folder %s: %s", path, strerror(reason));
+    int reason = mkdir(path, 0777) == 0 ? 0 : errno;
+    if (reason && !is_folder(path))
+        fail(EXIT_IO, "cannot make the folder %s: %s", path,
+             reason == EEXIST || reason == ENOTDIR ? "a file of that name is in the way" : strerror(reason));
 }
 
 void make_folder(const char *path)
@@ -281,20 +265,14 @@ void remove_folder(const char *path)
     free(aside);
 }
 
-/* That, or nothing, is at the path. */
-static void expect_folder(const char *path)
-{
-    if (access(path, F_OK) == 0 && !is_folder(path))
-        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", path);
-}
-
 struct folder *open_folder(const char *path, size_t most_files)
 {
     struct folder *f = allocate(1, sizeof *f);
     f->path = copy_string(path);
     for (size_t n = strlen(path); n > 1 && f->path[n - 1] == '/'; n--)
         f->path[n - 1] = '\0';
-    expect_folder(f->path);
+    if (access(f->path, F_OK) == 0 && !is_folder(f->path))
+        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", f->path);
     f->temporary = format_string("%s" TEMPORARY "%ld", f->path, (long)getpid());
     f->cap = most_files;
     f->files = allocate(most_files, sizeof *f->files);
@@ -332,33 +310,21 @@ static int replace_folder(const char *new, const char *old, const char *beside)
     return rename(new, beside) != 0 ? -1 : take_place(beside, old);
 }
 
-static void free_folder(struct folder *f)
-{
-    cancel_on_fail(&f->cleanup);
-    for (size_t i = 0; i < f->n; i++)
-        free(f->files[i]);
-    free(f->files), free(f->path), free(f->temporary);
-    free(f);
-}
-
-static bool is_there(const char *path) /* a link that leads nowhere is */
-{
-    struct stat status;
-    return lstat(path, &status) == 0;
-}
-
 void publish_folder(struct folder *f)
 {
+    struct stat status; /* of a link itself: one that leads nowhere is there */
     char *beside = format_string("%s" BESIDE, f->path);
     sync_folder(f->temporary, f->temporary);
-    if (is_there(beside)) /* of a process that was killed */
+    if (lstat(beside, &status) == 0) /* of a process that was killed */
         take_place(beside, f->path);
-    bool there = is_there(f->path);
+    bool there = lstat(f->path, &status) == 0;
     if ((there ? replace_folder(f->temporary, f->path, beside) : rename(f->temporary, f->path)) != 0)
         fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", f->temporary, f->path, strerror(errno));
     sync_folder_of(f->path);
     if (there)
         remove_files(f->temporary);
-    free(beside);
-    free_folder(f);
+    cancel_on_fail(&f->cleanup);
+    for (size_t i = 0; i < f->n; i++)
+        free(f->files[i]);
+    free(beside), free(f->files), free(f->path), free(f->temporary), free(f);
 }

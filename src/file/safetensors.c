@@ -48,15 +48,6 @@ static _Noreturn void refuse(const char *path, const char *reason)
  * program ends. */
 static const char *shown(const char *name) { return format_string("%.80s%s", name, strlen(name) > 80 ? "..." : ""); }
 
-/* Skip the string that starts at text[i]; its closing quote, or n when there is none. */
-static size_t string_end(const char *text, size_t i, size_t n)
-{
-    for (i++; i < n && text[i] != '"'; i++)
-        if (text[i] == '\\')
-            i++;
-    return MIN(i, n);
-}
-
 /* A header holds objects, lists, strings and whole numbers without a sign; so outside strings only these characters
  * may stand.  This refuses null, true, -0, 1.0, 1e3 and comments at their byte, and bounds the nesting before jansson
  * recurses. */
@@ -67,9 +58,10 @@ static void check_characters(const char *path, const char *text, size_t n)
     int depth = 0;
     for (size_t i = 0; i < n; i++) {
         char c = text[i];
-        if (c == '"')
-            i = string_end(text, i, n);
-        else if (c == '\0' || !strchr("{}[]:,0123456789 \t\r\n", c))
+        if (c == '"') {
+            for (i++; i < n && text[i] != '"'; i++) /* to the closing quote */
+                i += text[i] == '\\';
+        } else if (c == '\0' || !strchr("{}[]:,0123456789 \t\r\n", c))
             REFUSE(
                 path,
                 "byte %zu of the file is 0x%02X, but outside strings a header has only { } [ ] : , digits and spaces",
@@ -93,14 +85,6 @@ static json_t *parse_header(const char *path, const char *text, size_t n)
 }
 
 /* ---- reading: the header as tensors ---------------------------------------------------------------------------- */
-
-/* a * b, or refuse.  A zero dimension must not hide an overflow in the others, so zeros count as ones here. */
-static uint64_t checked_product(const char *path, const char *name, uint64_t a, uint64_t b)
-{
-    if (b && a > (uint64_t)INT64_MAX / b)
-        REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(name));
-    return a * b;
-}
 
 static uint64_t whole_number(const char *path, const char *name, const char *field, const json_t *value)
 {
@@ -132,14 +116,17 @@ static void read_shape(const char *path, struct st_tensor *t, const json_t *valu
         t->shape[i] = (int64_t)whole_number(path, t->name, "shape", json_array_get(value, (size_t)i));
 }
 
-/* Bytes that the shape asks for. */
+/* Bytes that the shape asks for.  A dimension of zero must not hide that the others overflow. */
 static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigned bits)
 {
     uint64_t nonzero = bits;
     bool empty = false;
     for (int i = 0; i < t->rank; i++) {
+        uint64_t size = (uint64_t)MAX(t->shape[i], 1);
         empty |= t->shape[i] == 0;
-        nonzero = checked_product(path, t->name, nonzero, (uint64_t)MAX(t->shape[i], 1));
+        if (nonzero > (uint64_t)INT64_MAX / size)
+            REFUSE(path, "the shape of tensor \"%s\" overflows 63 bits", shown(t->name));
+        nonzero *= size;
     }
     if (!empty && nonzero % 8)
         REFUSE(path, "tensor \"%s\" takes %llu bits, which is no whole number of bytes", shown(t->name),
@@ -160,17 +147,12 @@ static void read_offsets(const char *path, struct st_tensor *t, const json_t *va
     t->bytes = end - begin;
 }
 
-static void check_name(const char *path, const char *name)
+static void read_tensor(const char *path, const char *name, const json_t *entry, struct st_tensor *t)
 {
     if (!*name)
         REFUSE(path, "a tensor has an empty name");
     if (strlen(name) > MAX_NAME)
         REFUSE(path, "the tensor name \"%s\" is longer than %d bytes", shown(name), MAX_NAME);
-}
-
-static void read_tensor(const char *path, const char *name, const json_t *entry, struct st_tensor *t)
-{
-    check_name(path, name);
     const json_t *dtype = json_object_get(entry, "dtype"), *shape = json_object_get(entry, "shape");
     const json_t *offsets = json_object_get(entry, "data_offsets"); /* json_object_get(no object) is NULL */
     if (!dtype || !shape || !offsets || json_object_size(entry) != 3)
@@ -204,15 +186,6 @@ static void read_metadata(struct safetensors *st, json_t *metadata)
 ORDER(by_offset, struct st_tensor, BY(a->offset, b->offset, COMPARE(a->bytes, b->bytes)))
 
 ORDER_POINTERS(by_name, struct st_tensor, strcmp(a->name, b->name))
-
-/* A file may hold a hundred thousand of them. */
-static void index_names(struct safetensors *st)
-{
-    st->by_name = allocate(st->n, sizeof(struct st_tensor *));
-    for (size_t i = 0; i < st->n; i++)
-        st->by_name[i] = &st->tensors[i];
-    SORT(st->by_name, st->n, by_name);
-}
 
 /* Sorted by offset, the tensors must cover the data exactly once. */
 static void check_tiling(struct safetensors *st, uint64_t data)
@@ -271,7 +244,10 @@ struct safetensors *open_safetensors(const char *path)
     }
     SORT(st->tensors, st->n, by_offset);
     check_tiling(st, 8 + (uint64_t)length);
-    index_names(st);
+    st->by_name = allocate(st->n, sizeof(struct st_tensor *)); /* a file may hold a hundred thousand of them */
+    for (size_t i = 0; i < st->n; i++)
+        st->by_name[i] = &st->tensors[i];
+    SORT(st->by_name, st->n, by_name);
     json_decref(header);
     free(text);
     return st;
@@ -331,25 +307,24 @@ size_t st_elements(const struct st_tensor *t)
     return n;
 }
 
-/* All bytes of a tensor, aligned for any type.  The caller frees it. */
-static void *read_raw(const struct safetensors *st, const struct st_tensor *t)
+/* Into `into`, where the tensor is of that type, and NULL; else, if it `fits`, its bytes, aligned for any type, which
+ * the caller frees. */
+static void *read_raw(const struct safetensors *st, const struct st_tensor *t, enum dtype type, void *into, bool fits,
+                      const char *expected)
 {
-    void *bytes = allocate((size_t)t->bytes, 1);
-    read_at(st->file, bytes, (size_t)t->bytes, t->offset);
-    return bytes;
+    if (t->dtype != type && !fits)
+        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected %s", st->file->path, shown(t->name), t->dtype_name,
+             expected);
+    void *raw = t->dtype == type ? NULL : allocate((size_t)t->bytes, 1);
+    read_at(st->file, raw ? raw : into, (size_t)t->bytes, t->offset);
+    return raw;
 }
 
 void read_floats(const struct safetensors *st, const struct st_tensor *t, float *into)
 {
-    if (t->dtype == DTYPE_F32) {
-        read_at(st->file, into, (size_t)t->bytes, t->offset);
-        return;
-    }
-    if (t->dtype != DTYPE_F16 && t->dtype != DTYPE_BF16 && t->dtype != DTYPE_F64)
-        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected floating point: F32, F16, BF16 or F64", st->file->path,
-             shown(t->name), t->dtype_name);
-    void *raw = read_raw(st, t);
-    for (uint64_t i = 0, n = st_elements(t); i < n; i++)
+    bool fits = t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F64;
+    void *raw = read_raw(st, t, DTYPE_F32, into, fits, "floating point: F32, F16, BF16 or F64");
+    for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++)
         into[i] = t->dtype == DTYPE_F64   ? (float)((double *)raw)[i]
                   : t->dtype == DTYPE_F16 ? float_of_half(((uint16_t *)raw)[i])
                                           : float_of_bfloat(((uint16_t *)raw)[i]);
@@ -358,15 +333,9 @@ void read_floats(const struct safetensors *st, const struct st_tensor *t, float 
 
 void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t *into)
 {
-    if (t->dtype == DTYPE_I32) {
-        read_at(st->file, into, (size_t)t->bytes, t->offset);
-        return;
-    }
-    if (t->dtype != DTYPE_I64 && t->dtype != DTYPE_U16 && t->dtype != DTYPE_U8)
-        fail(EXIT_FAILED, "%s: tensor \"%s\" is %s; expected whole numbers: I32, I64, U16 or U8", st->file->path,
-             shown(t->name), t->dtype_name);
-    void *raw = read_raw(st, t);
-    for (uint64_t i = 0, n = st_elements(t); i < n; i++) {
+    bool fits = t->dtype == DTYPE_I64 || t->dtype == DTYPE_U16 || t->dtype == DTYPE_U8;
+    void *raw = read_raw(st, t, DTYPE_I32, into, fits, "whole numbers: I32, I64, U16 or U8");
+    for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++) {
         int64_t value = t->dtype == DTYPE_I64   ? ((int64_t *)raw)[i]
                         : t->dtype == DTYPE_U16 ? ((uint16_t *)raw)[i]
                                                 : ((uint8_t *)raw)[i];
@@ -382,7 +351,7 @@ void read_ints(const struct safetensors *st, const struct st_tensor *t, int32_t 
 
 struct st_writer {
     struct writer *file;
-    json_t *header, *metadata;
+    json_t *header, *metadata;  /* the latter is in the former */
     uint64_t declared, written; /* bytes of data */
     uint64_t data;              /* where it begins */
     char *window;               /* small pieces are put together there; NULL: not begun */
@@ -393,8 +362,8 @@ struct st_writer *new_st_writer(const char *path)
 {
     struct st_writer *w = allocate(1, sizeof *w);
     w->file = open_writer(path);
-    w->header = json_object();
-    w->metadata = json_object();
+    w->metadata = json_object(); /* first, where a reader of the raw file looks */
+    w->header = json_pack("{s:o}", "__metadata__", w->metadata);
     return w;
 }
 
@@ -434,23 +403,13 @@ void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int ran
     w->declared += bytes;
 }
 
-/* The metadata comes first, where a reader of the raw file looks; then the tensors as they were declared. */
-static char *header_text(struct st_writer *w)
-{
-    json_t *all = json_object();
-    if (json_object_size(w->metadata))
-        json_object_set(all, "__metadata__", w->metadata);
-    json_object_update(all, w->header);
-    char *text = json_dumps(all, JSON_COMPACT); /* keeps the order of insertion */
-    CHECK(text, "no header for %s", w->file->path);
-    json_decref(all);
-    return text;
-}
-
 /* Spaces behind the JSON make the data begin at a page, so that it can be mapped or read directly. */
 void st_begin(struct st_writer *w)
 {
-    char *text = header_text(w);
+    if (!json_object_size(w->metadata))
+        json_object_del(w->header, "__metadata__");
+    char *text = json_dumps(w->header, JSON_COMPACT); /* keeps the order of insertion */
+    CHECK(text, "no header for %s", w->file->path);
     size_t used = strlen(text), padding = round_up(8 + used, DATA_ALIGNMENT) - 8 - used;
     uint64_t length = used + padding;
     char *spaces = allocate(padding, 1);
@@ -496,6 +455,6 @@ void st_publish(struct st_writer *w)
           (unsigned long long)w->written, (unsigned long long)w->declared);
     flush_window(w);
     publish(w->file);
-    json_decref(w->header), json_decref(w->metadata), free(w->window);
+    json_decref(w->header), free(w->window);
     free(w);
 }

@@ -105,8 +105,6 @@ static void copy_value(struct space *spaces, const struct tensor *to, const stru
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-static bool reads_value(const struct access *a) { return (a->mode & ACCESS_READ) && !a->tensor->choice; }
-
 static bool by_element(const struct task *t, const struct access *a)
 {
     return t->elementwise && a->tensor->bytes == t->access[0].tensor->bytes;
@@ -147,9 +145,10 @@ static void interpret_task(struct values *v, struct space *spaces, const struct 
     size_t bytes = t->elementwise ? t->access[0].tensor->bytes : 1;
     run.is_silent = true;
     for (int i = 0; i < t->n_access; i++) {
-        if (reads_value(&t->access[i]) && !by_element(t, &t->access[i]))
-            common = mix(common, read_value(spaces, t->access[i].tensor));
-        run.is_silent &= !(t->access[i].mode & ACCESS_WRITE) || t->access[i].tensor->choice;
+        const struct access *a = &t->access[i];
+        if ((a->mode & ACCESS_READ) && !a->tensor->choice && !by_element(t, a))
+            common = mix(common, read_value(spaces, a->tensor));
+        run.is_silent &= !(a->mode & ACCESS_WRITE) || a->tensor->choice;
     }
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
@@ -191,15 +190,12 @@ static void number_results(struct values *v, const struct step *s, struct space 
         struct segment *g = read_segments(spaces, t, 0, t->bytes, &n);
         if (t->shard && g->writer == NOBODY) /* the list has replicas in its place */
             continue;
-        for (size_t k = 0; k < n; k++)
-            *APPEND(v->list, v->n, v->cap) =
-                (struct numbered){mix(initial_value(t), 1),
-                                  mix(g[k].value, (uint64_t)(g[k].origin + (int64_t)first)),
-                                  first + g[k].begin,
-                                  first + g[k].end,
-                                  ITERATIONS * (int)s->n + t->id,
-                                  true,
-                                  false};
+        struct numbered result = {mix(initial_value(t), 1), .node = ITERATIONS * (int)s->n + t->id, .is_result = true};
+        for (size_t k = 0; k < n; k++) {
+            result.value = mix(g[k].value, (uint64_t)(g[k].origin + (int64_t)first));
+            result.begin = first + g[k].begin, result.end = first + g[k].end;
+            *APPEND(v->list, v->n, v->cap) = result;
+        }
     }
 }
 

@@ -42,15 +42,15 @@ static char *check_segment(const struct step *s, int node, const struct access *
 
 static char *describe_conflict(const struct step *s, int first, int second)
 {
-    int n = (int)s->n;
+    int i = first % (int)s->n, k = second % (int)s->n;
+    const struct task *a = s->task[i], *b = s->task[k];
+    bool together = first - i == second - k; /* in one iteration */
     if (first == second)
-        return format_string("task %d %s has two tensors on the same bytes", first % n, s->task[first % n]->name);
-    if (s->task[second % n]->gated && first / n == second / n && is_gate(s, s->task[first % n]))
-        return format_string("task %d %s, an update, may start before task %d %s has ended", second % n,
-                             s->task[second % n]->name, first % n, s->task[first % n]->name);
-    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", first % n,
-                         s->task[first % n]->name, second % n, s->task[second % n]->name,
-                         first / n == second / n ? "" : " of the next iteration");
+        return format_string("task %d %s has two tensors on the same bytes", i, a->name);
+    if (b->gated && together && is_gate(s, a))
+        return format_string("task %d %s, an update, may start before task %d %s has ended", k, b->name, i, a->name);
+    return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, a->name, k,
+                         b->name, together ? "" : " of the next iteration");
 }
 
 /* A task may work in place, but not on the bytes of two tensors. */

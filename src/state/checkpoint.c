@@ -182,19 +182,14 @@ char **all_checkpoints(const char *path, size_t *n)
     return paths;
 }
 
-static struct checkpoint *open_stored(const char *path)
-{
-    struct checkpoint *c = open_snapshot(path);
-    for (size_t i = 0; i < c->snapshot->n_damage; i++)
-        warn("%s", c->snapshot->damage[i]);
-    return c;
-}
-
 struct checkpoint *open_checkpoint(const char *path)
 {
-    if (is_snapshot(path))
-        return open_stored(path);
     enum exit_code code = EXIT_IO;
+    struct checkpoint *c = is_snapshot(path) ? open_snapshot(path) : NULL;
+    for (size_t i = 0; c && i < c->snapshot->n_damage; i++)
+        warn("%s", c->snapshot->damage[i]);
+    if (c)
+        return c;
     char *folder = find_newest(path, &code);
     if (!folder && !is_folder(path))
         fail(EXIT_IO,
@@ -205,7 +200,7 @@ struct checkpoint *open_checkpoint(const char *path)
         fail(code,
              "%s holds no complete checkpoint, which has a " MANIFEST "; expected a checkpoint or a folder of several",
              path);
-    struct checkpoint *c = read_checkpoint(folder);
+    c = read_checkpoint(folder);
     free(folder);
     return c;
 }
@@ -263,7 +258,12 @@ struct ranks_written open_ranks(struct checkpoint *c)
         if (w.file[r])
             st_begin(w.file[r]), st_extent(w.file[r], &data[r], &c->bytes[r]);
     }
-    place_pieces(c->pieces, data);
+    for (size_t i = 0; i < c->pieces->n; i++)
+        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
+            struct piece *p = &c->pieces->tensor[i].piece[k];
+            p->offset = data[p->rank];
+            data[p->rank] += ELEMENT_BYTES * piece_elements(p);
+        }
     free(data);
     return w;
 }
@@ -273,7 +273,10 @@ void publish_ranks(struct ranks_written *w, const struct checkpoint *c)
     for (int r = 0; r < most_ranks(c->pieces); r++)
         if (w->file[r])
             st_publish(w->file[r]);
-    write_manifest(c, file_in(w->folder, MANIFEST));
+    char *manifest = manifest_text(c);
+    struct writer *out = open_writer(file_in(w->folder, MANIFEST));
+    write_bytes(out, manifest, strlen(manifest));
+    publish(out);
     publish_folder(w->folder);
-    free(w->file);
+    free(w->file), free(manifest);
 }

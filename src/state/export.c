@@ -39,12 +39,10 @@ void export_huggingface(struct checkpoint *c, const char *path)
 static void write_llmc_param(struct writer *w, const struct export *e, int param, int padded_vocab)
 {
     const struct param *p = &e->params->param[param];
-    size_t n = param_elements(p);
-    size_t rows = strcmp(p->llmc, "wte") == 0 ? (size_t)padded_vocab : (size_t)p->shape[0];
-    float *values = allocate(rows * (size_t)p->shape[1], sizeof *values);
-    CHECK(rows * (size_t)p->shape[1] >= n, "%s: %zu rows", p->name, rows);
+    size_t n = (size_t)p->shape[1] * (size_t)(strcmp(p->llmc, "wte") == 0 ? padded_vocab : p->shape[0]);
+    float *values = allocate(n, sizeof *values);
     e->read(e->context, param, values);
-    write_bytes(w, values, rows * (size_t)p->shape[1] * sizeof *values);
+    write_bytes(w, values, n * sizeof *values);
     free(values);
 }
 

@@ -23,26 +23,20 @@ static json_t *range_json(const struct piece *p, int axis)
     return json_pack("[I, I]", (json_int_t)p->begin[axis], (json_int_t)p->end[axis]);
 }
 
-/* Of all slots alike, until one is read. */
-static bool of_any_slot(const struct checkpoint *c) { return c->snapshot && !c->snapshot->newest.slot; }
+static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsigned long long)hash); }
 
 static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p)
 {
-    char hash[20], *path = rank_file(c, p->rank);
-    const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->hash);
-    json_t *box = json_array(), *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->offset, "rank", p->rank);
+    char *path = rank_file(c, p->rank);
+    json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->offset, "rank", p->rank);
+    json_t *held = p->flat ? range_json(p, 0) : json_array();
     for (int i = 0; i < t->rank && !p->flat; i++)
-        json_array_append_new(box, range_json(p, i));
-    if (p->flat)
-        json_object_set_new(piece, "flat", range_json(p, 0));
-    else
-        json_object_set(piece, "box", box);
-    json_decref(box);
-    if (!of_any_slot(c))
-        json_object_set_new(piece, "file", json_string(file));
+        json_array_append_new(held, range_json(p, i));
+    json_object_set_new(piece, p->flat ? "flat" : "box", held);
+    if (!c->snapshot || c->snapshot->newest.slot) /* else it is that of all slots alike */
+        json_object_set_new(piece, "file", json_string(strrchr(path, '/') ? strrchr(path, '/') + 1 : path));
     if (!c->snapshot)
-        json_object_set_new(piece, "hash", json_string(hash));
+        json_object_set_new(piece, "hash", hash_json(p->hash));
     free(path);
     return piece;
 }
@@ -96,12 +90,10 @@ static json_t *head_json(const struct checkpoint *c)
                                m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
     json_t *mesh = json_pack("{s:i, s:i, s:i, s:i}", "dp", c->pieces->dp, "pp", c->pieces->pp, "tp", c->pieces->tp,
                              "zero", c->pieces->zero);
-    char data[20];
-    snprintf(data, sizeof data, "%016llx", (unsigned long long)c->data);
-    json_t *head = json_pack("{s:i, s:I, s:I, s:I, s:s, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
+    json_t *head = json_pack("{s:i, s:I, s:I, s:I, s:o, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
                              (json_int_t)c->step, "session", (json_int_t)c->session, "samples", (json_int_t)c->samples,
-                             "data", data, "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config,
-                             "mesh", mesh, "options", c->options, "files", files_json(c));
+                             "data", hash_json(c->data), "vector", (int)c->vector, "tokenizer", c->tokenizer, "config",
+                             config, "mesh", mesh, "options", c->options, "files", files_json(c));
     CHECK(head, "no manifest for step %u", c->step);
     if (c->snapshot)
         make_head_of_slots(head, c->snapshot);
@@ -140,26 +132,17 @@ char *manifest_text(const struct checkpoint *c)
     return text;
 }
 
-void write_manifest(const struct checkpoint *c, const char *path)
-{
-    char *text = manifest_text(c);
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    publish(w);
-    free(text);
-}
-
 /* ---- reading: refusing ------------------------------------------------------------------------------------------ */
 
 struct place { /* in a manifest: what refusals name */
-    const char *path;
-    char what[160];
+    const char *path, *what;
 };
 
 #define REFUSE(place, ...) refuse(place, format_string(__VA_ARGS__))
 static _Noreturn void refuse(const struct place *at, const char *reason)
 {
-    fail(EXIT_FAILED, "%s is damaged or not ours: %s%s%s", at->path, at->what, *at->what ? ": " : "", reason);
+    fail(EXIT_FAILED, "%s is damaged or not ours: %s%s%s", at->path, at->what ? at->what : "", at->what ? ": " : "",
+         reason);
 }
 
 static const json_t *need(const struct place *at, const json_t *object, const char *field)
@@ -229,10 +212,10 @@ static uint64_t need_hash(const struct place *at, const json_t *object, const ch
     return strtoull(text, NULL, 16);
 }
 
-static struct config read_sizes(struct place *at, const json_t *all)
+static struct config read_sizes(const struct place *all_at, const json_t *all)
 {
-    const json_t *o = need(at, all, "config"), *tied;
-    snprintf(at->what, sizeof at->what, "config");
+    const json_t *o = need(all_at, all, "config"), *tied;
+    const struct place here = {all_at->path, "config"}, *at = &here;
     expect_fields(at, o, 6);
     struct config c = {.layers = (int)need_number(at, o, "layers", 1, MAX_LAYERS),
                        .heads = (int)need_number(at, o, "heads", 1, 1 << 20),
@@ -249,10 +232,10 @@ static struct config read_sizes(struct place *at, const json_t *all)
     return c;
 }
 
-static void read_mesh(struct place *at, const json_t *all, struct pieces *p)
+static void read_mesh(const struct place *all_at, const json_t *all, struct pieces *p)
 {
-    const json_t *o = need(at, all, "mesh");
-    snprintf(at->what, sizeof at->what, "mesh");
+    const json_t *o = need(all_at, all, "mesh");
+    const struct place here = {all_at->path, "mesh"}, *at = &here;
     expect_fields(at, o, 4);
     p->dp = (int)need_number(at, o, "dp", 1, MAX_RANKS);
     p->pp = (int)need_number(at, o, "pp", 1, MAX_RANKS / p->dp);
@@ -260,27 +243,29 @@ static void read_mesh(struct place *at, const json_t *all, struct pieces *p)
     p->zero = (int)need_number(at, o, "zero", 0, 3);
 }
 
-static void read_options(struct place *at, const json_t *all, struct checkpoint *c)
+static void read_options(const struct place *at, const json_t *all, struct checkpoint *c)
 {
     const char *name;
-    json_t *value, *options = json_object_get(all, "options");
-    need(at, all, "options");
-    snprintf(at->what, sizeof at->what, "options");
+    json_t *value, *options = (json_t *)need(at, all, "options");
+    const struct place here = {at->path, "options"};
     if (!json_is_object(options))
-        REFUSE(at, "expected an object of texts");
-    json_object_foreach(options, name, value) if (!json_is_string(value)) REFUSE(at, "\"%.40s\" must be a text", name);
+        REFUSE(&here, "expected an object of texts");
+    json_object_foreach(options, name, value) if (!json_is_string(value))
+        REFUSE(&here, "\"%.40s\" must be a text", name);
     c->options = json_incref(options);
 }
 
-static void read_files(struct place *at, const json_t *all, struct checkpoint *c)
+static void read_files(const struct place *all_at, const json_t *all, struct checkpoint *c)
 {
     size_t i;
     json_t *file;
-    const json_t *files = need_list(at, all, "files", 1, (size_t)most_ranks(c->pieces));
+    char what[40];
+    const struct place here = {all_at->path, what}, *at = &here;
+    const json_t *files = need_list(all_at, all, "files", 1, (size_t)most_ranks(c->pieces));
     c->bytes = allocate((size_t)most_ranks(c->pieces), sizeof *c->bytes);
     json_array_foreach(files, i, file)
     {
-        snprintf(at->what, sizeof at->what, "files, entry %zu", i);
+        snprintf(what, sizeof what, "files, entry %zu", i);
         expect_fields(at, file, 2);
         int64_t rank = need_number(at, file, "rank", 0, most_ranks(c->pieces) - 1);
         if (c->bytes[rank])
@@ -289,7 +274,7 @@ static void read_files(struct place *at, const json_t *all, struct checkpoint *c
     }
 }
 
-static void read_payloads(struct place *at, const json_t *all, struct snapshot *s)
+static void read_payloads(const struct place *at, const json_t *all, struct snapshot *s)
 {
     const json_t *payloads = need_list(at, all, "payloads", s->n, s->n);
     for (size_t i = 0; i < s->n; i++) {
@@ -303,15 +288,7 @@ static void read_payloads(struct place *at, const json_t *all, struct snapshot *
         REFUSE(at, "%s", wrong);
 }
 
-static void read_iteration(struct place *at, const json_t *all, struct checkpoint *c)
-{
-    c->step = (uint32_t)need_number(at, all, "step", 0, MAX_STEP);
-    c->session = need_number(at, all, "session", 1, MOST);
-    c->samples = need_number(at, all, "samples", 0, MOST);
-    read_files(at, all, c);
-}
-
-static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
+static void read_head(const struct place *at, const json_t *all, struct checkpoint *c)
 {
     expect_fields(at, all, c->snapshot ? 10 : 13);
     need_number(at, all, "version", VERSION, VERSION);
@@ -319,17 +296,17 @@ static void read_head(struct place *at, const json_t *all, struct checkpoint *c)
     c->vector = (unsigned)need_number(at, all, "vector", 0, 1024);
     c->tokenizer = copy_string(need_text(at, all, "tokenizer"));
     struct config config = read_sizes(at, all);
-    *at->what = '\0';
     c->pieces = whole_state(&config);
     read_mesh(at, all, c->pieces);
-    *at->what = '\0';
     read_options(at, all, c);
-    *at->what = '\0';
-    if (c->snapshot)
+    if (c->snapshot) {
         read_payloads(at, all, c->snapshot);
-    else
-        read_iteration(at, all, c);
-    *at->what = '\0';
+        return;
+    }
+    c->step = (uint32_t)need_number(at, all, "step", 0, MAX_STEP);
+    c->session = need_number(at, all, "session", 1, MOST);
+    c->samples = need_number(at, all, "samples", 0, MOST);
+    read_files(at, all, c);
 }
 
 /* ---- reading: tensors ------------------------------------------------------------------------------------------- */
@@ -402,38 +379,26 @@ static void expect_same(const struct place *at, const struct checkpoint *c, cons
     json_decref(expected), json_decref(found);
 }
 
-/* A rank has one of each section, or a ragged row, whole rows and a ragged row. */
-static size_t most_pieces(const struct pieces *s, const struct kept_tensor *t)
-{
-    return MIN((size_t)most_ranks(s) * 3, tensor_elements(t));
-}
-
-static void read_tensors(struct place *at, const json_t *all, const struct checkpoint *c)
+static void read_tensors(const struct place *all_at, const json_t *all, const struct checkpoint *c)
 {
     struct pieces *s = c->pieces;
-    const json_t *tensors = need_list(at, all, "tensors", s->n, s->n);
+    char what[160];
+    const struct place here = {all_at->path, what}, *at = &here;
+    const json_t *tensors = need_list(all_at, all, "tensors", s->n, s->n);
     for (size_t i = 0; i < s->n; i++) {
         struct kept_tensor *t = &s->tensor[i];
         const json_t *tensor = json_array_get(tensors, i), *pieces;
-        snprintf(at->what, sizeof at->what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
+        snprintf(what, sizeof what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
         expect_fields(at, tensor, 6);
         expect_same(at, c, t, tensor);
-        pieces = need_list(at, tensor, "pieces", 1, c->snapshot ? tensor_elements(t) : most_pieces(s, t));
+        size_t most = c->snapshot ? SIZE_MAX : 3 * (size_t)most_ranks(s); /* a ragged row, whole ones, a ragged row */
+        pieces = need_list(at, tensor, "pieces", 1, MIN(most, tensor_elements(t)));
         t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
         for (; t->n < json_array_size(pieces); t->n++) {
-            snprintf(at->what, sizeof at->what, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], t->n);
+            snprintf(what, sizeof what, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], t->n);
             read_piece(at, c, t, json_array_get(pieces, t->n), &t->piece[t->n]);
         }
     }
-}
-
-static char *read_manifest_text(const struct place *at, size_t *n)
-{
-    struct reader *r = open_reader(at->path);
-    if (r->size > MAX_MANIFEST)
-        REFUSE(at, "it has %llu bytes, expected at most %d", (unsigned long long)r->size, MAX_MANIFEST);
-    *n = (size_t)r->size;
-    return read_all(r);
 }
 
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)
@@ -451,13 +416,26 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
 
 struct checkpoint *read_manifest(const char *folder)
 {
-    size_t n;
     char *path = format_string("%s/" MANIFEST, folder);
-    char *text = read_manifest_text(&(struct place){.path = path}, &n);
+    struct reader *r = open_reader(path);
+    size_t n = (size_t)r->size;
+    if (n > MAX_MANIFEST)
+        REFUSE(&(struct place){.path = path}, "it has %zu bytes, expected at most %d", n, MAX_MANIFEST);
+    char *text = read_all(r);
     struct checkpoint *c = parse_manifest(path, text, n, NULL);
     *strrchr(c->path, '/') = '\0';
     free(text), free(path);
     return c;
+}
+
+struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
+{
+    struct checkpoint *like = copy_bytes(c, sizeof *c);
+    like->path = copy_string(path);
+    like->tokenizer = copy_string(c->tokenizer);
+    like->options = json_copy(c->options);
+    like->pieces = NULL, like->bytes = NULL, like->snapshot = NULL;
+    return like;
 }
 
 void free_checkpoint(struct checkpoint *c)

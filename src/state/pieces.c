@@ -53,7 +53,7 @@ struct cutting { /* what one rank has of a tensor */
     struct part part; /* the member's */
     size_t at;        /* of the part's first element in memory, before the shard's begin is taken off */
     struct shard held;
-    const struct snap_part *stored; /* NULL: in a file of the rank's own, and place_pieces() says where */
+    const struct snap_part *stored; /* NULL: in a file of the rank's own, and open_ranks() says where */
     uint64_t from;                  /* byte of the slot at which that begins */
 };
 
@@ -111,13 +111,8 @@ static void cut_columns(const struct cutting *c, size_t begin, size_t end)
 static struct cutting cutting_of(const struct model *m, struct kept_tensor *t, int rank)
 {
     const struct param *whole = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
-    struct cutting c = {t,
-                        rank,
-                        part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp),
-                        p->offset,
-                        held_by(m, t->unit, rank, t->role),
-                        NULL,
-                        0};
+    struct cutting c = {.tensor = t, .rank = rank, .at = p->offset, .held = held_by(m, t->unit, rank, t->role)};
+    c.part = part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp);
     if (c.part.begin == 0 && c.part.end == c.part.length) /* all of it */
         c.part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
     return c;
@@ -144,18 +139,18 @@ static void cut_range(const struct model *m, const struct cutting *c, struct sha
         cut_rows(c, range.begin, range.end);
 }
 
-static void cut_for_rank(const struct model *m, struct kept_tensor *t, int rank)
+static bool is_cut(const struct model *m, const struct kept_tensor *t)
 {
-    struct cutting c = cutting_of(m, t, rank);
-    cut_range(m, &c, within_part(&c, c.held));
+    return m->part[0]->param[t->param].cut.split != SPLIT_NONE;
 }
 
 static void cut_tensor(const struct model *m, struct kept_tensor *t)
 {
-    bool parts = m->part[0]->param[t->param].cut.split != SPLIT_NONE;
     for (int k = 0; k < (is_shared_out(m->mesh, t->role) ? m->mesh->dp : 1); k++)
-        for (int j = 0; j < (parts ? m->mesh->tp : 1); j++)
-            cut_for_rank(m, t, rank_at(m->mesh, k, stage_of(m, t->unit)) + j);
+        for (int j = 0; j < (is_cut(m, t) ? m->mesh->tp : 1); j++) {
+            struct cutting c = cutting_of(m, t, rank_at(m->mesh, k, stage_of(m, t->unit)) + j);
+            cut_range(m, &c, within_part(&c, c.held));
+        }
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
@@ -187,23 +182,6 @@ struct pieces *whole_state(const struct config *c)
     struct params *all = new_params(c, &one_rank, 0);
     struct pieces *s = describe_all(all);
     free_params(all);
-    return s;
-}
-
-static struct pieces *describe_on(const struct model *m)
-{
-    struct pieces *s = describe_all(m->params);
-    s->dp = m->mesh->dp, s->pp = m->mesh->pp, s->tp = m->mesh->tp, s->zero = m->mesh->zero;
-    return s;
-}
-
-struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
-{
-    struct model *m = outline_model(c, mesh);
-    struct pieces *s = describe_on(m);
-    for (size_t i = 0; i < s->n; i++)
-        cut_tensor(m, &s->tensor[i]);
-    free_model(m);
     return s;
 }
 
@@ -243,11 +221,10 @@ static size_t find_stored(const struct model *m, struct kept_tensor *t, int memb
 static void cut_stored_tensor(const struct model *m, struct kept_tensor *t, const struct snap_plan *plan,
                               const struct snapshot *s)
 {
-    bool parts = m->part[0]->param[t->param].cut.split != SPLIT_NONE;
-    for (int j = 0; j < (parts ? m->mesh->tp : 1); j++) {
+    for (int j = 0; j < (is_cut(m, t) ? m->mesh->tp : 1); j++) {
         struct cutting c = cutting_of(m, t, rank_at(m->mesh, 0, stage_of(m, t->unit)) + j);
         for (size_t at = 0, end; at < part_elements(&c); at = end) {
-            end = find_stored(m, t, parts ? j : -1, plan, s, at);
+            end = find_stored(m, t, is_cut(m, t) ? j : -1, plan, s, at);
             if (!end)
                 fail(EXIT_USAGE, "no task of role update stores element %zu of %s, %s: this cannot be snapshot", at,
                      t->name, kept_name[t->role]);
@@ -255,31 +232,30 @@ static void cut_stored_tensor(const struct model *m, struct kept_tensor *t, cons
     }
 }
 
+/* plan NULL: as the mesh cuts. */
+static struct pieces *cut_all(const struct config *c, const struct mesh *mesh, const struct snap_plan *plan,
+                              const struct snapshot *stored)
+{
+    struct model *m = outline_model(c, mesh);
+    struct pieces *s = describe_all(m->params);
+    s->dp = mesh->dp, s->pp = mesh->pp, s->tp = mesh->tp, s->zero = mesh->zero;
+    for (size_t i = 0; i < s->n; i++)
+        if (plan)
+            cut_stored_tensor(m, &s->tensor[i], plan, stored);
+        else
+            cut_tensor(m, &s->tensor[i]);
+    free_model(m);
+    return s;
+}
+
+struct pieces *cut_state(const struct config *c, const struct mesh *m) { return cut_all(c, m, NULL, NULL); }
+
 struct pieces *cut_stored(const struct snap_plan *plan, const struct snapshot *s)
 {
-    struct model *m = outline_model(plan->config, plan->mesh);
-    struct pieces *all = describe_on(m);
-    for (size_t i = 0; i < all->n; i++)
-        cut_stored_tensor(m, &all->tensor[i], plan, s);
-    free_model(m);
-    return all;
+    return cut_all(plan->config, plan->mesh, plan, s);
 }
-
-/* ---- places ----------------------------------------------------------------------------------------------------- */
 
 int most_ranks(const struct pieces *p) { return p->dp * p->pp * p->tp; }
-
-void place_pieces(struct pieces *s, const uint64_t *data)
-{
-    uint64_t *at = copy_bytes(data, (size_t)most_ranks(s) * sizeof *at);
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->tensor[i].n; k++) {
-            struct piece *p = &s->tensor[i].piece[k];
-            p->offset = at[p->rank];
-            at[p->rank] += ELEMENT_BYTES * piece_elements(p);
-        }
-    free(at);
-}
 
 void free_pieces(struct pieces *s)
 {

@@ -42,7 +42,7 @@ void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 {
     c->path = format_string("%s/step-%u", folder, c->step);
     c->pieces = cut_state(&m->params->config, m->mesh);
-    remove_stray_folders(folder, "step-");
+    remove_strays(folder, "step-", true);
     struct ranks_written w = open_ranks(c);
     for (int r = 0; r < n_ranks(m->mesh); r++)
         write_rank(&m->replica[r], c->pieces, w.file[r]);

@@ -52,7 +52,7 @@ struct held_slot {
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
 struct snap {
-    char *path;
+    const char *path;        /* the description's */
     struct checkpoint *file; /* its description; step and samples as the run began */
     int64_t batch;
     int fd, direct; /* the same file, the second past the page cache; -1: not to be had */
@@ -66,7 +66,7 @@ struct snap {
     /* under the lock */
     struct held_slot slot[MAX_SLOTS + 1]; /* from 1 on */
     int written, durable;                 /* slots of the newest commits; 0: none */
-    bool failed;
+    _Atomic bool failed;                  /* may be read without it */
     struct snap_counts counts;
     /* while committing */
     int page; /* of the newest commit; -1: none */
@@ -131,20 +131,15 @@ static char *map_memory(int fd, uint64_t n, persist_bytes **persist) { return (v
 struct opening { /* of attempt() */
     struct snap *s;
     const struct snap_plan *plan;
-    bool made; /* an empty file, to be locked */
+    bool made;              /* an empty file, to be locked */
+    struct checkpoint *old; /* what is on the disk for sure; NULL: nothing that can be read */
 };
-
-static bool has_name(int fd, const char *path)
-{
-    struct stat a, b;
-    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
 
 static void lock_name(struct opening *o)
 {
     struct snap *s = o->s;
     struct stat status;
-    for (s->old = -1; s->old < 0 || !has_name(s->old, s->path);) { /* a run that has just ended may have replaced it */
+    for (s->old = -1; s->old < 0 || !leads_to(s->path, s->old);) { /* a run that has just ended may have replaced it */
         if (s->old >= 0)
             close(s->old);
         o->made = access(s->path, F_OK) != 0;
@@ -207,39 +202,26 @@ static void take_name(void *snap)
 
 /* ---- the old file ----------------------------------------------------------------------------------------------- */
 
-struct recovering { /* of attempt() */
-    const char *path;
-    struct checkpoint *found;
-};
-
-static void recover(void *recovering)
+static void recover(void *opening)
 {
-    struct recovering *r = recovering;
-    r->found = read_snapshot(r->path);
+    struct opening *o = opening;
+    o->old = read_snapshot(o->s->path);
 }
 
-/* What is on the disk for sure; NULL: nothing that can be read. */
-static struct checkpoint *recover_old(const struct snap *s)
+static void recover_old(struct opening *o)
 {
-    struct recovering r = {.path = s->path};
+    const struct snap *s = o->s;
     struct stat status;
     if (fstat(s->old, &status) != 0 || flush(s->old) != 0)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
     if (status.st_size == 0)
-        return NULL;
+        return;
     sync_folder_of(s->path);
     forget_cached(s->old);
-    struct problem *p = attempt(recover, &r);
+    struct problem *p = attempt(recover, o);
     if (p)
         warn("%s; another file takes its place when an iteration is stored", p->sentence);
     free(p);
-    return r.found;
-}
-
-static bool same_layout(const struct snapshot *a, const struct snapshot *b)
-{
-    return a->slots == b->slots && a->manifest_bytes == b->manifest_bytes && a->manifest_hash == b->manifest_hash &&
-           a->file_bytes == b->file_bytes;
 }
 
 /* Goes on with the old file: its newest commit is kept. */
@@ -255,20 +237,6 @@ static void take_over(struct snap *s, const struct snapshot *old)
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
-
-/* Everything of the description but the pieces. */
-static struct checkpoint *describe(const char *path, const struct checkpoint *c)
-{
-    struct checkpoint *d = allocate(1, sizeof *d);
-    *d = *c;
-    d->path = copy_string(path);
-    d->tokenizer = copy_string(c->tokenizer);
-    d->options = json_incref(c->options);
-    d->pieces = NULL;
-    d->bytes = NULL;
-    d->snapshot = NULL;
-    return d;
-}
 
 /* The file's layout; returns its manifest. */
 static char *lay_out(struct snap *s, const struct snap_plan *plan)
@@ -291,23 +259,20 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
     return manifest;
 }
 
-static void expect_sizes(const char *path, const struct config *old, const struct config *ours)
-{
-    if (!same_sizes(old, ours))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file, or add --overwrite", path,
-             describe_sizes((char[160]){0}, old));
-}
-
 static void open_file(void *opening)
 {
     struct opening *o = opening;
     struct snap *s = o->s;
     lock_name(o);
     char *manifest = lay_out(s, o->plan);
-    struct checkpoint *old = recover_old(s);
-    if (old && old->snapshot->newest.slot && !o->plan->replace)
-        expect_sizes(s->path, &old->pieces->config, o->plan->config);
-    if (old && same_layout(s->file->snapshot, old->snapshot))
+    recover_old(o);
+    struct checkpoint *old = o->old;
+    if (old && old->snapshot->newest.slot && !o->plan->replace && !same_sizes(&old->pieces->config, o->plan->config))
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file, or add --overwrite",
+             s->path, describe_sizes((char[160]){0}, &old->pieces->config));
+    const struct snapshot *a = s->file->snapshot, *b = old ? old->snapshot : NULL;
+    if (b && a->slots == b->slots && a->manifest_bytes == b->manifest_bytes && a->manifest_hash == b->manifest_hash &&
+        a->file_bytes == b->file_bytes)
         take_over(s, old->snapshot);
     else
         make_file(s, manifest);
@@ -328,8 +293,8 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
           plan->n);
     struct snap *s = *out = allocate(1, sizeof *s);
     struct opening o = {.s = s, .plan = plan};
-    *s = (struct snap){
-        .path = copy_string(path), .file = describe(path, c), .batch = plan->batch, .wait = plan->wait, .page = -1};
+    *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .wait = plan->wait, .page = -1};
+    s->path = s->file->path;
     s->fd = s->direct = s->old = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->committing, NULL);
@@ -365,18 +330,10 @@ void close_snap(struct snap *s)
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->committing);
     pthread_cond_destroy(&s->freed);
-    free(s->path), free(s);
+    free(s);
 }
 
 /* ---- a run's calls ---------------------------------------------------------------------------------------------- */
-
-static bool has_failed(struct snap *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool failed = s->failed;
-    pthread_mutex_unlock(&s->lock);
-    return failed;
-}
 
 static void give_up(struct snap *s, const char *what, const char *why)
 {
@@ -459,7 +416,7 @@ bool snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     uint64_t begin = now_ns(), at = slot_at(s->file->snapshot, slot) + s->file->snapshot->payload[payload].at;
     size_t all = (size_t)s->file->snapshot->payload[payload].bytes;
     bool direct = s->direct >= 0 && ((uintptr_t)bytes | all) % SNAP_PAGE == 0;
-    bool sound = !has_failed(s), finite = true;
+    bool sound = !s->failed, finite = true;
     hash_begin(&hash, 0);
     for (size_t done = 0, n; done < all && sound && finite; done += n) {
         const char *chunk = (const char *)bytes + done;
@@ -542,7 +499,7 @@ bool snap_commit(struct snap *s, int slot, struct snap_times *t)
 {
     uint64_t begin = now_ns();
     pthread_mutex_lock(&s->committing);
-    bool beside = s->beside != NULL, sound = !has_failed(s);
+    bool beside = s->beside != NULL, sound = !s->failed;
     for (size_t i = 0; i < s->file->snapshot->n; i++)
         CHECK(s->slot[slot].written[i], "iteration %u is committed without payload %zu", s->slot[slot].iteration, i);
     sound = sound && write_commit(s, slot);

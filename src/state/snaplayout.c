@@ -24,7 +24,7 @@
  */
 #include "snap.h"
 
-enum { VERSION = 1, ENDIAN = 0x01020304, HASH_AT = SNAP_PAGE - 8 };
+enum { VERSION = 1, ENDIAN = 0x01020304 };
 static const char super_magic[8] = "YARDSNAP", commit_magic[8] = "YARDCMIT";
 
 struct super_page {

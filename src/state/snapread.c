@@ -164,11 +164,11 @@ struct seen { /* on a commit page */
 static struct seen read_page(struct reader *r, const struct snapshot *s, int k)
 {
     struct seen c = {.hashes = allocate(s->n, sizeof *c.hashes)};
-    char *page = allocate(s->commit_bytes, 1), *zeros = allocate(s->commit_bytes, 1);
+    char *page = allocate(s->commit_bytes, 1);
     read_at(r, page, s->commit_bytes, commit_at(s, k));
     c.wrong = parse_commit(s, page, &c.commit, c.hashes);
-    c.unused = memcmp(page, zeros, s->commit_bytes) == 0;
-    free(page), free(zeros);
+    c.unused = page[0] == 0 && memcmp(page, page + 1, s->commit_bytes - 1) == 0; /* all zeros */
+    free(page);
     return c;
 }
 

@@ -65,8 +65,6 @@ size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, 
 /* "value/h.0.ln_1.weight/0": piece i in its safetensors file. */
 char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
 int most_ranks(const struct pieces *p); /* dp * pp * tp */
-/* Where each piece lies in its rank's file, whose data begin at data[rank]. */
-void place_pieces(struct pieces *p, const uint64_t *data);
 
 /* ---- plan.c ---------------------------------------------------------------------------------------------------- */
 
@@ -108,12 +106,12 @@ struct checkpoint {
 };
 char *rank_file(const struct checkpoint *c, int rank); /* the path of what has its pieces; the caller frees it */
 char *manifest_text(const struct checkpoint *c);       /* the caller frees it */
-void write_manifest(const struct checkpoint *c, const char *path);
 /* Strict: every rule that a manifest breaks is named, with its place.  Files are looked at by read_checkpoint(). */
 struct checkpoint *read_manifest(const char *folder);
 /* The same of a text; with `s`, whose sizes are set, of a snapshot file, and the checkpoint owns it. */
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s);
 void free_checkpoint(struct checkpoint *c);
+struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path); /* all but its pieces and files */
 json_t *tensors_json(const struct checkpoint *c);
 
 /* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed

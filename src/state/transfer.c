@@ -58,36 +58,28 @@ static void close_sources(struct sources *s)
     free(s->file), free(s->piece);
 }
 
-static struct reader *file_of(struct sources *s, int rank)
-{
-    if (!s->file[rank]) {
-        char *path = rank_file(s->of, rank);
-        s->file[rank] = open_reader(path);
-        free(path);
-    }
-    return s->file[rank];
-}
-
 static void check_hash(const struct sources *s, const struct source_piece *p)
 {
-    if (s->of->snapshot)
-        return;
     uint64_t hash = hash_end(&p->hash);
-    char *path = rank_file(s->of, p->piece->rank);
-    if (hash != p->piece->hash)
+    if (!s->of->snapshot && hash != p->piece->hash)
         fail(EXIT_FAILED,
              "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; take another "
              "checkpoint",
-             path, s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
+             rank_file(s->of, p->piece->rank), s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
              (unsigned long long)(p->piece->offset + p->bytes), (unsigned long long)hash,
              (unsigned long long)p->piece->hash);
-    free(path);
 }
 
 /* The piece's next n bytes of the file. */
 static void fetch(struct sources *s, struct source_piece *p, void *into, size_t n)
 {
-    read_at(file_of(s, p->piece->rank), into, n, p->piece->offset + p->done);
+    struct reader **file = &s->file[p->piece->rank];
+    if (!*file) {
+        char *path = rank_file(s->of, p->piece->rank);
+        *file = open_reader(path);
+        free(path);
+    }
+    read_at(*file, into, n, p->piece->offset + p->done);
     if (!s->of->snapshot)
         hash_add(&p->hash, into, n);
     p->done += n;
@@ -96,21 +88,16 @@ static void fetch(struct sources *s, struct source_piece *p, void *into, size_t 
         check_hash(s, p);
 }
 
-static void fill_window(struct sources *s, struct source_piece *p)
-{
-    if (!p->window)
-        p->window = allocate((size_t)MIN(WINDOW, p->bytes), 1);
-    p->held = (size_t)MIN(WINDOW, p->bytes - p->done);
-    p->at = 0;
-    fetch(s, p, p->window, p->held);
-}
-
 /* The piece's next bytes, at most n: how many lie at *bytes, until the next call for this piece. */
 static size_t take(struct sources *s, size_t piece, size_t n, const char **bytes)
 {
     struct source_piece *p = &s->piece[piece];
-    if (p->at == p->held)
-        fill_window(s, p);
+    if (p->at == p->held) {
+        p->window = p->window ? p->window : allocate((size_t)MIN(WINDOW, p->bytes), 1);
+        p->held = (size_t)MIN(WINDOW, p->bytes - p->done);
+        p->at = 0;
+        fetch(s, p, p->window, p->held);
+    }
     n = MIN(n, p->held - p->at);
     *bytes = p->window + p->at;
     p->at += n;

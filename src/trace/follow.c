@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../file/file.h"
@@ -28,7 +27,7 @@ struct trace_follow {
     uint64_t *number; /* of each unfinished record: its place in the run */
     size_t cap_number, cap_unfinished, cap_records;
     enum trace_life life;
-    struct trace_news news;                   /* of the last poll */
+    bool changed;                             /* since the last poll */
     struct trace_record run[RUN], again[RUN]; /* slots, read twice */
 
     int fd;                   /* for asking; -1: we may only read */
@@ -158,21 +157,15 @@ static bool drop_old(struct trace *t)
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-static bool is_same(int fd, struct stat there)
-{
-    struct stat ours;
-    return fstat(fd, &ours) == 0 && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
-}
-
 static void open_for_asking(struct trace_follow *f)
 {
-    struct stat there;
     const struct trace_control *now = &f->trace->header.control;
+    const char *path = f->file->path;
     f->ask = (struct trace_control){.tasks = now->tasks, .steps = now->steps, .slow = 1};
     if (f->trace->header.closed_ns)
         return;
-    f->fd = open(f->file->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (f->fd >= 0 && (fstat(f->fd, &there) != 0 || !is_same(f->file->fd, there))) { /* replaced in between */
+    f->fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (f->fd >= 0 && !(leads_to(path, f->fd) && leads_to(path, f->file->fd))) { /* replaced in between */
         close(f->fd);
         f->fd = -1;
     }
@@ -253,43 +246,33 @@ static void read_live(struct trace_follow *f)
     memcpy(&h->head, &now.head, sizeof now - TRACE_LIVE);
 }
 
-/* Take what is new; the first index that changed. */
-static size_t take_all(struct trace_follow *f)
+/* Take what is new. */
+static void take_all(void *follower)
 {
+    struct trace_follow *f = follower;
     struct trace *t = f->trace;
-    uint64_t taken = t->header.head, next;
-    size_t before = t->n_records;
+    const struct trace_header old = t->header;
+    uint64_t taken = old.head, next;
+    size_t before = t->n_records, unfinished = t->n_unfinished;
     read_live(f);
     next = is_lapped(f, taken, t->header.head) ? t->header.head - t->header.capacity : taken;
     t->n_lost += next - taken;
     take_records(f, next);
+    f->changed = t->n_records > before || t->n_unfinished != unfinished || t->header.head != old.head ||
+                 t->header.closed_ns != old.closed_ns || t->header.held != old.held;
     size_t first = merge_new(t, before);
     first = drop_old(t) ? 0 : first;
     trace_index(t, first);
     find_whole_step(t);
-    return first;
 }
 
-static void poll_now(void *follower)
-{
-    struct trace_follow *f = follower;
-    struct trace *t = f->trace;
-    const struct trace_header before = t->header;
-    size_t n = t->n_records, unfinished = t->n_unfinished;
-    f->news.first = take_all(f);
-    f->news.changed = f->news.first < t->n_records || n != t->n_records || unfinished != t->n_unfinished ||
-                      before.head != t->header.head || before.closed_ns != t->header.closed_ns ||
-                      before.held != t->header.held;
-}
-
-struct problem *trace_follow_poll(struct trace_follow *f, struct trace_news *news)
+struct problem *trace_follow_poll(struct trace_follow *f, bool *changed)
 {
     enum trace_life before = f->life;
-    f->news = (struct trace_news){false, f->trace->n_records};
-    struct problem *wrong = attempt(poll_now, f);
+    f->changed = false;
+    struct problem *wrong = attempt(take_all, f);
     f->life = find_life(f->trace);
-    f->news.changed |= f->life != before;
-    *news = f->news;
+    *changed = f->changed || f->life != before;
     if (f->ask.until) /* the lease is renewed */
         trace_ask(f, f->ask);
     return wrong;
@@ -338,23 +321,14 @@ const struct trace *trace_follow_trace(const struct trace_follow *f) { return f-
 
 bool trace_follow_replaced(const struct trace_follow *f)
 {
-    struct stat there;
-    return stat(f->file->path, &there) == 0 && !is_same(f->file->fd, there);
+    return access(f->file->path, F_OK) == 0 && !leads_to(f->file->path, f->file->fd);
 }
 
 /* ---- a whole trace --------------------------------------------------------------------------------------------- */
 
-struct problem *trace_read(const char *path, struct trace **t)
-{
-    struct trace_follow *f;
-    struct problem *wrong = trace_follow_open(path, &f);
-    *t = wrong ? NULL : end_following(f);
-    return wrong;
-}
-
 struct trace *trace_open(const char *path)
 {
-    struct trace *t;
-    must(trace_read(path, &t));
-    return t;
+    struct trace_follow *f;
+    must(trace_follow_open(path, &f));
+    return end_following(f);
 }

@@ -1,10 +1,5 @@
 /* follow.h - reading a trace that may still be written, and asking its trainer to wait: the viewer's side of trace.h.
  *
- *     trace_follow_open      the tables and all records so far
- *     trace_follow_poll      takes what is new, ten times a second or when it suits; renews a pause
- *     trace_follow_life      what the trainer does: runs, waits for us, stands in a debugger, is gone
- *     trace_ask              pause, one task, one step, slow motion
- *
  * The file is somebody else's, as in read.c: it is read by position, never mapped, each part is checked, and what is
  * handed on is a copy.  Nothing here ends the program.  A struct trace_follow belongs to one thread.
  */
@@ -15,20 +10,18 @@
 
 struct trace_follow;
 
-/* NULL and the follower, which has taken all records so far; or what is wrong, as from trace_read(). */
+/* NULL and the follower, which has taken all records so far; or what is wrong: EXIT_IO: it cannot be read;
+ * EXIT_FAILED: it is not a trace, or damaged. */
 struct problem *trace_follow_open(const char *path, struct trace_follow **f);
 void trace_follow_close(struct trace_follow *f); /* gives up a pause and slow motion that it asked for */
 
 /* What has been read.  The trace stays where it is, its arrays may move at a poll. */
 const struct trace *trace_follow_trace(const struct trace_follow *f);
 
-/* Take what is new.  NULL, or what is wrong with the file by now (cut, overwritten by something else): what was read
- * before stays, and there is nothing more to come from it. */
-struct trace_news {
-    bool changed; /* records, unfinished ones or the trainer's state are not what they were */
-    size_t first; /* records before this index are as they were; n_records: all are.  0 when old ones were dropped */
-};
-struct problem *trace_follow_poll(struct trace_follow *f, struct trace_news *news);
+/* Take what is new, and renew a pause; changed: records, unfinished ones or the trainer's state are not what they were.
+ * NULL, or what is wrong with the file by now (cut, overwritten by something else): what was read before stays, and
+ * there is nothing more to come from it. */
+struct problem *trace_follow_poll(struct trace_follow *f, bool *changed);
 /* Has another file taken its place: is there a new run under this name? */
 bool trace_follow_replaced(const struct trace_follow *f);
 

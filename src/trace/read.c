@@ -100,9 +100,7 @@ static bool is_amount(double x) { return isfinite(x) && x >= 0; }
 
 static int compare_memory(const struct trace_memory *m, uint32_t list, uint32_t device, uint32_t task)
 {
-    int order = COMPARE(m->list, list);
-    order = order ? order : COMPARE(m->device, device);
-    return order ? order : COMPARE(m->task, task);
+    return BY(m->list, list, BY(m->device, device, COMPARE(m->task, task)));
 }
 
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device)

@@ -33,20 +33,15 @@ static void modelled_records(const struct trace_header *h, struct trace_record *
     }
 }
 
-static void to_modelled_time(struct trace *t)
+struct trace *trace_open_modelled(const char *path)
 {
+    struct trace *t = trace_open(path);
     if (t->header.pace_scale == 1)
-        return;
+        return t;
     modelled_records(&t->header, t->records, t->n_records);
     modelled_records(&t->header, t->unfinished, t->n_unfinished);
     t->header.pace_scale = 1;
     trace_index(t, 0);
-}
-
-struct trace *trace_open_modelled(const char *path)
-{
-    struct trace *t = trace_open(path);
-    to_modelled_time(t);
     return t;
 }
 

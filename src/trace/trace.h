@@ -189,9 +189,7 @@ struct trace {
     struct runs *runs;   /* [tasks] */
     struct trace_step_list steps[TRACE_LISTS];
 };
-/* NULL and the trace, or what is wrong: EXIT_IO: it cannot be read; EXIT_FAILED: it is not a trace, or damaged. */
-struct problem *trace_read(const char *path, struct trace **t);
-struct trace *trace_open(const char *path); /* the same, and such a problem ends the program */
+struct trace *trace_open(const char *path); /* what trace_follow_open() finds wrong ends the program */
 void trace_free(struct trace *t);
 /* What tensors hold on the device when the task runs; NULL: the trace does not say. */
 const struct trace_memory *trace_memory_at(const struct trace *t, uint32_t task, uint32_t device);

@@ -14,12 +14,10 @@
 
 /* The structs are the file's layout: no compiler may pad them otherwise. */
 _Static_assert(sizeof(struct trace_header) == 1088 && TRACE_LIVE == 960 && TRACE_CONTROL == 1024, "trace_header");
-_Static_assert(sizeof(struct trace_device) == 120, "trace_device");
-_Static_assert(sizeof(struct trace_lane) == 64, "trace_lane");
-_Static_assert(sizeof(struct trace_task) == 160, "trace_task");
-_Static_assert(sizeof(struct trace_memory) == 80, "trace_memory");
-_Static_assert(sizeof(struct trace_edge) == 8, "trace_edge");
-_Static_assert(sizeof(struct trace_record) == 40, "trace_record");
+_Static_assert(sizeof(struct trace_device) == 120 && sizeof(struct trace_lane) == 64 &&
+                   sizeof(struct trace_task) == 160 && sizeof(struct trace_memory) == 80 &&
+                   sizeof(struct trace_edge) == 8 && sizeof(struct trace_record) == 40,
+               "the tables");
 
 struct trace_writer {
     int fd;

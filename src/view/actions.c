@@ -3,15 +3,8 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 
-static PRINTF_LIKE(2, 3) void say(struct view *v, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(v->message, sizeof v->message, format, arguments);
-    va_end(arguments);
-}
+#define SAY(v, ...) (void)snprintf((v)->message, sizeof(v)->message, __VA_ARGS__)
 
 /* ---- moving ---------------------------------------------------------------------------------------------------- */
 
@@ -111,45 +104,35 @@ static void save_picture(struct view *v)
 {
     static int number;
     char path[32];
-    struct canvas *c = new_canvas(v->width, v->height);
     snprintf(path, sizeof path, "yard-view-%d.png", ++number);
-    draw_view(v, c);
-    struct problem *wrong = write_png(path, c->pixels, c->width, c->height);
-    say(v, "%s", wrong ? wrong->sentence : path);
+    struct problem *wrong = write_view(v, path);
+    SAY(v, "%s", wrong ? wrong->sentence : path);
     free(wrong);
-    free_canvas(c);
 }
 
 enum act { FIT_ALL, FOLLOW, CRITICAL, SEARCH, FORGET, PICTURE };
 static void act(struct view *v, double what)
 {
-    switch ((enum act)what) {
-    case FIT_ALL:
+    if (what == FIT_ALL) {
         v->follow = false;
         look_at_all(v);
-        break;
-    case FOLLOW:
+    } else if (what == FOLLOW) {
         v->follow = !v->follow;
         if (v->follow)
             look_at_end(v);
-        break;
-    case CRITICAL:
+    } else if (what == CRITICAL) {
         v->critical = !v->critical;
         if (v->critical)
             find_critical_path(v);
-        break;
-    case FORGET:
+    } else if (what == FORGET) {
         v->selected.record = NOTHING;
         v->critical = v->measuring = v->help = v->typing = false;
         v->search[0] = '\0';
-        break;
-    case SEARCH:
+    } else if (what == SEARCH) {
         v->typing = true;
         v->search[0] = '\0';
-        break;
-    case PICTURE:
+    } else {
         save_picture(v);
-        break;
     }
 }
 
@@ -161,7 +144,7 @@ static void ask(struct view *v, double wish)
     struct trace_follow *f = v->track[0]->follow;
     struct trace_control wanted = *trace_asks(f);
     if (!trace_can_ask(f)) {
-        say(v, "There is no trainer to ask: this trace has ended.");
+        SAY(v, "There is no trainer to ask: this trace has ended.");
         return;
     }
     wanted.tasks += wish == ONE_TASK && wanted.pause;
@@ -229,7 +212,7 @@ static void type_key(struct view *v, const char *key)
         key = " ";
     if (strlen(key) == 1 && n + 1 < sizeof v->search)
         snprintf(v->search + n, sizeof v->search - n, "%s", key);
-    say(v, "search: %s%s   %zu tasks of the list", v->search, v->typing ? "_" : "", count_matches(v));
+    SAY(v, "search: %s%s   %zu tasks of the list", v->search, v->typing ? "_" : "", count_matches(v));
 }
 
 void press_key(struct view *v, const char *key)

@@ -24,15 +24,11 @@ static struct brush brush_for(const struct view *v, const struct row *row)
 {
     struct box rows = places_of(v).rows;
     const struct track *k = v->track[row->track];
-    return (struct brush){.v = v,
-                          .track = k,
-                          .bars = &k->trace->bars[row->index],
-                          .theme = theme_of(v),
-                          .index = row->track,
-                          .left = rows.x,
-                          .right = rows.x + rows.w,
-                          .y = row->y + AIR * v->scale,
-                          .height = row->height - 2 * AIR * v->scale};
+    struct brush b = {.v = v, .theme = theme_of(v), .track = k, .index = row->track};
+    b.bars = &k->trace->bars[row->index];
+    b.left = rows.x, b.right = rows.x + rows.w;
+    b.y = row->y + AIR * v->scale, b.height = row->height - 2 * AIR * v->scale;
+    return b;
 }
 
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }

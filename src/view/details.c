@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 
 char *format_ns(char out[32], double ns)
 {
@@ -27,90 +26,74 @@ static char *format_amount(char out[32], double x, const char *unit)
     return out;
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------- */
-
-static void put(struct text_line *l, const char *format, ...) PRINTF_LIKE(2, 3);
-static void put(struct text_line *l, const char *format, ...)
-{
-    va_list arguments;
-    size_t used = strlen(l->text);
-    va_start(arguments, format);
-    vsnprintf(l->text + used, sizeof l->text - used, format, arguments);
-    va_end(arguments);
-}
-
 /* "   2.42 GFLOP: 85.5 GFLOP/s (7 % of peak)" */
-static void put_work(struct text_line *l, const char *amount, double rate, const char *unit, double peak)
+static void put_work(char **l, const char *amount, double rate, const char *unit, double peak)
 {
     char text[32];
-    put(l, "   %s: %s", amount, format_amount(text, rate, unit));
+    append_text(l, "   %s: %s", amount, format_amount(text, rate, unit));
     if (peak > 0)
-        put(l, " (%.0f %% of peak)", 100 * rate / peak);
+        append_text(l, " (%.0f %% of peak)", 100 * rate / peak);
 }
 
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-static void put_name(struct text_line *l, const struct trace *t, const struct trace_record *r)
+static void put_name(char **l, const struct trace *t, const struct trace_record *r)
 {
     const struct trace_task *task = &t->tasks[r->task];
-    put(l, "%s", task->name);
+    append_text(l, "%s", task->name);
     if (task->layer >= 0)
-        put(l, "   layer %d", task->layer);
+        append_text(l, "   layer %d", task->layer);
     if (task->micro >= 0)
-        put(l, "   micro-batch %d", task->micro);
-    put(l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
+        append_text(l, "   micro-batch %d", task->micro);
+    append_text(l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
 }
 
-static void put_times(struct text_line *l, const struct trace *t, const struct trace_record *r)
+static void put_times(char **l, const struct trace *t, const struct trace_record *r)
 {
     char text[32];
     double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale;
     double predicted = t->header.kind == TRACE_SIMULATED ? 0 : t->tasks[r->task].predicted_ns;
-    put(l, "%s", format_ns(text, ns));
+    append_text(l, "%s", format_ns(text, ns));
     if (predicted > 0)
-        put(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
+        append_text(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
     if (r->start > r->queued)
-        put(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
-    put(l, "%s%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "",
-        r->flags & TRACE_SLOWED ? "   slow motion" : "");
+        append_text(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
+    append_text(l, "%s%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "",
+                r->flags & TRACE_SLOWED ? "   slow motion" : "");
 }
 
-void describe_record(const struct trace *t, const struct trace_record *r, struct text_line lines[DETAIL_LINES])
+void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES])
 {
     const struct trace_task *task = &t->tasks[r->task];
     const struct trace_lane *lane = &t->lanes[task->lane];
     double ns = fmax((double)(r->end - r->start) * t->header.pace_scale, 1);
     char text[32];
-    memset(lines, 0, DETAIL_LINES * sizeof *lines);
     put_name(&lines[0], t, r);
     put_times(&lines[1], t, r);
-    put(&lines[2], "%s", task->shape);
+    append_text(&lines[2], "%s", task->shape);
     if (task->flops > 0)
         put_work(&lines[2], format_amount(text, task->flops, "FLOP"), task->flops / ns * 1e9, "FLOP/s",
                  lane->flops_per_s);
     if (task->bytes > 0)
         put_work(&lines[2], format_bytes(text, (double)task->bytes), (double)task->bytes / ns * 1e9, "B/s",
                  lane->bytes_per_s);
-    size_t spaces = strspn(lines[2].text, " ");
-    memmove(lines[2].text, lines[2].text + spaces, strlen(lines[2].text) + 1 - spaces);
 }
 
 /* ---- the step -------------------------------------------------------------------------------------------------- */
 
 /* With nothing under the mouse and nothing selected: the anchor step, and where to go from here. */
-void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES])
+void describe_step(const struct view *v, char *lines[DETAIL_LINES])
 {
     char text[32];
-    memset(lines, 0, DETAIL_LINES * sizeof *lines);
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace_step *s = find_step(v->track[i], v->anchor);
         if (v->n_tracks > 1)
-            put(&lines[i], "%c   ", 'A' + i);
+            append_text(&lines[i], "%c   ", 'A' + i);
         if (s)
-            put(&lines[i], "step %" PRIu32 ": %s %s", s->step, format_ns(text, step_ns(v->track[i], s)),
-                s != newest_step(v->track[i]) ? "from start to start"
-                : is_living(v->track[i])      ? "so far"
-                                              : "from start to end");
+            append_text(&lines[i], "step %" PRIu32 ": %s %s", s->step, format_ns(text, step_ns(v->track[i], s)),
+                        s != newest_step(v->track[i]) ? "from start to start"
+                        : is_living(v->track[i])      ? "so far"
+                                                      : "from start to end");
     }
-    put(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
+    append_text(&lines[v->n_tracks], "click a task for its edges, c: critical path, k: other colours, h: all keys");
 }

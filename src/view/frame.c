@@ -137,21 +137,24 @@ static void draw_details(const struct view *v)
 {
     struct box b = places_of(v).details;
     const struct theme *theme = theme_of(v);
-    struct text_line lines[DETAIL_LINES] = {0};
+    char *lines[DETAIL_LINES] = {NULL}, *last = NULL;
     const struct pick *p = is_picked(&v->hover) ? &v->hover : &v->selected;
     if (is_picked(p))
         describe_record(v->track[p->track]->trace, &p->copy, lines);
     else
         describe_step(v, lines);
-    if (v->typing || v->search[0])
-        snprintf(lines[2].text, sizeof lines[2].text, "search: %s%s", v->search,
-                 v->typing ? "_" : "   (Escape ends it)");
     if (v->message[0])
-        snprintf(lines[2].text, sizeof lines[2].text, "%s", v->message);
+        append_text(&last, "%s", v->message);
+    else if (v->typing || v->search[0])
+        append_text(&last, "search: %s%s", v->search, v->typing ? "_" : "   (Escape ends it)");
     fill(v, b.x, b.y, b.w, b.h, theme->panel);
-    for (int i = 0; i < DETAIL_LINES; i++)
+    for (int i = 0; i < DETAIL_LINES; i++) {
+        char *text = i == DETAIL_LINES - 1 && last ? last : lines[i];
         put_text(v, 10 * v->scale, b.y + (6 + 20 * i) * v->scale, v->width - 10 * v->scale,
-                 i ? theme->soft : theme->ink, "%s", lines[i].text);
+                 i ? theme->soft : theme->ink, "%s", text ? trim(text) : "");
+        free(lines[i]);
+    }
+    free(last);
 }
 
 static void draw_help(const struct view *v)
@@ -195,4 +198,13 @@ void draw_view(struct view *v, struct canvas *c)
         v->scale = scale;
     }
     v->canvas = NULL;
+}
+
+struct problem *write_view(struct view *v, const char *path)
+{
+    struct canvas *c = new_canvas(v->width, v->height);
+    draw_view(v, c);
+    struct problem *wrong = write_png(path, c->pixels, c->width, c->height);
+    free_canvas(c);
+    return wrong;
 }

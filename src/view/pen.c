@@ -3,14 +3,7 @@
 
 #include <stdarg.h>
 
-void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour)
-{
-    fill_rect(v->canvas, x, y, width, height, colour);
-}
-
-int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
-
-int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
 {
     char text[512];
     va_list arguments;
@@ -19,7 +12,6 @@ int put_text(const struct view *v, int x, int y, int right, uint32_t colour, con
     va_end(arguments);
     x = x < 0 ? right - width_of(v, text) : x;
     draw_text_within(v->canvas, x, y, v->scale, text, colour, right);
-    return x;
 }
 
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share)

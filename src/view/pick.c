@@ -45,7 +45,6 @@ struct pick pick_at(const struct view *v, int x, int y)
     return pick_of(v, 0, NOTHING);
 }
 
-/* Move to the next bar on its lane (by = 1) or the one before (by = -1). */
 void pick_neighbour(const struct view *v, struct pick *p, int by)
 {
     const struct trace *t = v->track[p->track]->trace;
@@ -86,7 +85,6 @@ struct links links_of_pick(const struct view *v, const struct pick *p)
 
 static int by_record(const void *a, const void *b) { return COMPARE(*(const size_t *)a, *(const size_t *)b); }
 
-/* Finds the path of the anchor step in the first trace: v->path, sorted. */
 void find_critical_path(struct view *v)
 {
     const struct track *k = v->track[0];

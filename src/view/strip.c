@@ -137,7 +137,7 @@ static void draw_ticks(const struct view *v)
     fill(v, p.ruler.x, p.ruler.y + p.ruler.h - u, p.ruler.w, u, theme->border);
 }
 
-/* The steps in sight of a trace, in turn: 0 at the start, the next index after that; n_steps behind the last. */
+/* The first that begins there; behind the last: none does. */
 static size_t first_step_in_sight(const struct view *v, const struct track *k)
 {
     uint64_t clock = clock_of(k, v->from);

@@ -120,13 +120,13 @@ static bool renew_track(struct track *k)
 
 bool poll_track(struct track *k)
 {
-    struct trace_news news = {.changed = true};
+    bool changed;
     if (!is_living(k))
         return renew_track(k);
-    k->broken = trace_follow_poll(k->follow, &news);
-    if (news.changed)
+    k->broken = trace_follow_poll(k->follow, &changed);
+    if (changed)
         set_now(k);
-    return news.changed || k->broken;
+    return changed || k->broken;
 }
 
 /* ---- the loss -------------------------------------------------------------------------------------------------- */
@@ -192,7 +192,5 @@ void close_curve(struct curve *c)
     free(c->loss);
     free(c);
 }
-
-bool curve_exists(const struct curve *c) { return c->file; }
 
 double loss_at(const struct curve *c, uint32_t step) { return step < c->n ? c->loss[step] : NAN; }

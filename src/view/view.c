@@ -4,15 +4,9 @@
 struct view *open_view(struct track *const *tracks, int n, struct curve *loss, int width, int height, int scale)
 {
     struct view *v = allocate(1, sizeof *v);
-    *v = (struct view){.n_tracks = n,
-                       .loss = loss,
-                       .width = width,
-                       .height = height,
-                       .scale = scale,
-                       .hover.record = NOTHING,
-                       .selected.record = NOTHING,
-                       .mouse_x = NOTHING,
-                       .mouse_y = NOTHING};
+    *v = (struct view){.n_tracks = n, .loss = loss, .width = width, .height = height, .scale = scale};
+    v->hover.record = v->selected.record = NOTHING;
+    v->mouse_x = v->mouse_y = NOTHING;
     for (int i = 0; i < n; i++)
         v->track[i] = tracks[i];
     count_colours(v);
@@ -36,24 +30,19 @@ bool is_followed(const struct view *v)
     return any;
 }
 
-/* Another run's trace, under the same name. */
-static void start_over(struct view *v)
-{
-    v->selected.record = NOTHING;
-    if (v->loss)
-        restart_curve(v->loss);
-    count_colours(v);
-    look_at_all(v);
-}
-
 bool poll_view(struct view *v)
 {
     bool changed = v->loss && poll_curve(v->loss);
     for (int i = 0; i < v->n_tracks; i++) {
         const struct trace *before = v->track[i]->trace;
         changed |= poll_track(v->track[i]);
-        if (v->track[i]->trace != before)
-            start_over(v);
+        if (v->track[i]->trace == before)
+            continue;
+        v->selected.record = NOTHING; /* another run's trace, under the same name */
+        if (v->loss)
+            restart_curve(v->loss);
+        count_colours(v);
+        look_at_all(v);
     }
     if (!changed)
         return false;

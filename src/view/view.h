@@ -41,7 +41,7 @@ struct track {
     double *peak, highest_peak;          /* [devices] bytes that tensors hold at most; of all devices */
     struct problem *broken;              /* the file went bad while it was followed */
 };
-/* Opens the trace; a problem as trace_read() has it. */
+/* Opens the trace; a problem as trace_follow_open() has it. */
 struct problem *open_track(const char *path, struct track **k);
 void close_track(struct track *k);
 bool is_living(const struct track *k); /* may there be something new? */
@@ -60,7 +60,6 @@ struct curve *open_curve(const char *path); /* the path stays the caller's */
 void close_curve(struct curve *c);
 void restart_curve(struct curve *c);                  /* the log is another run's by now */
 bool poll_curve(struct curve *c);                     /* takes what is new; was there anything? */
-bool curve_exists(const struct curve *c);             /* is there such a file? */
 double loss_at(const struct curve *c, uint32_t step); /* not a number where it is not known */
 
 /* ---- the view -------------------------------------------------------------------------------------------------- */
@@ -151,12 +150,16 @@ void draw_memory(const struct view *v, const struct row *row);
 
 /* ---- pen.c, legend.c, strip.c, marks.c, frame.c -------------------------------------------------------------- */
 
-void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour);
+static inline void fill(const struct view *v, int x, int y, int width, int height, uint32_t colour)
+{
+    fill_rect(v->canvas, x, y, width, height, colour);
+}
 void shade(const struct view *v, int x, int y, int width, int height, uint32_t colour, double share); /* a veil */
-int width_of(const struct view *v, const char *text);
-/* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..".  Returns where it starts. */
+static inline int width_of(const struct view *v, const char *text) { return text_width(v->scale, text); }
+/* printf at (x, y), or up to `right`; what would go beyond `right` ends in "..". */
 enum { AT_RIGHT = -1 };
-int put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...) PRINTF_LIKE(6, 7);
+void put_text(const struct view *v, int x, int y, int right, uint32_t colour, const char *format, ...)
+    PRINTF_LIKE(6, 7);
 
 int count_legend_lines(const struct view *v); /* for the rows that are laid out */
 void draw_legend(const struct view *v, struct box b);
@@ -166,8 +169,9 @@ uint32_t step_at_overview(const struct view *v, int x);
 void draw_outline(const struct view *v, const struct pick *p, uint32_t colour);
 void draw_links(const struct view *v); /* of the selected task: to what it needed and to what needed it */
 void draw_measure(const struct view *v);
-extern const char *const life_name[];             /* of enum trace_life: "live", "paused", "stopped", ... */
-void draw_view(struct view *v, struct canvas *c); /* the whole picture; lays out first */
+extern const char *const life_name[];                         /* of enum trace_life: "live", "paused", "stopped", ... */
+void draw_view(struct view *v, struct canvas *c);             /* the whole picture; lays out first */
+struct problem *write_view(struct view *v, const char *path); /* as a PNG */
 
 /* ---- pick.c ---------------------------------------------------------------------------------------------------- */
 
@@ -191,12 +195,10 @@ size_t count_matches(const struct view *v); /* tasks of the first trace that the
 /* ---- details.c ------------------------------------------------------------------------------------------------- */
 
 enum { DETAIL_LINES = 3 };
-struct text_line {
-    char text[240];
-};
 char *format_ns(char out[32], double ns); /* "812 ns", "12.3 us", "1.016 ms", "4.52 s" */
-void describe_record(const struct trace *t, const struct trace_record *r, struct text_line lines[DETAIL_LINES]);
-void describe_step(const struct view *v, struct text_line lines[DETAIL_LINES]);
+/* Behind what is in the lines, NULL: nothing; the caller frees each. */
+void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES]);
+void describe_step(const struct view *v, char *lines[DETAIL_LINES]);
 
 /* ---- colours.c ------------------------------------------------------------------------------------------------- */
 

@@ -76,14 +76,6 @@ static bool open_window(struct window *w, bool choose_scale)
     return true;
 }
 
-static void close_window(struct window *w)
-{
-    if (w->drawn != w->surface)
-        SDL_FreeSurface(w->drawn);
-    SDL_DestroyWindow(w->window);
-    SDL_Quit();
-}
-
 /* ---- events ---------------------------------------------------------------------------------------------------- */
 
 /* Keys that type no character; the others come as text, as the user's keyboard has them. */
@@ -183,6 +175,9 @@ struct problem *show_window(struct view *v, bool choose_scale)
         wrong = new_problem(EXIT_IO, "cannot open a window: %s; yard view FILE --png OUT.png writes a picture instead",
                             SDL_GetError());
     }
-    close_window(&w);
+    if (w.drawn != w.surface)
+        SDL_FreeSurface(w.drawn);
+    SDL_DestroyWindow(w.window);
+    SDL_Quit();
     return wrong;
 }
