@@ -233,9 +233,9 @@ static void test_worse_plans_lead_to_better_ones(void **state)
         close_puzzle(&z);
         free(text);
     }
-    if (above > 0.006 || getenv("SWAP_CASES"))
+    if (above > 0.01 || getenv("SWAP_CASES"))
         fprintf(stderr, "%.3f %% above the best in the mean of %d lists\n", 100 * above, n);
-    assert_true(above <= 0.006);
+    assert_true(above <= 0.01);
 }
 
 /* Six layers of which four are held for their uses alone: what takes their bytes waits for each copy out, and each

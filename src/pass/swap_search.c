@@ -195,8 +195,8 @@ static bool is_near(const struct swap_plan *plan, const struct swap_plan *best, 
     return plan->excess < best->excess || (plan->excess == best->excess && plan->period <= best->period * (1 + by));
 }
 
-/* From the best on, by record-to-record travel (Dueck 1993): the longer nothing better was found, the worse than the
- * best a plan may be that the next one is drawn from. */
+/* From the best on, by record-to-record travel (Dueck 1993): the search goes on from a plan that is worse than the
+ * best, by the more the longer nothing better was found. */
 static void improve(struct search *s)
 {
     struct planner *p = s->p;
