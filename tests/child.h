@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #undef fail     /* base.h has one too */
 #undef fail_msg /* it is made with cmocka's fail() */
 #include <stdio.h>
@@ -60,6 +61,24 @@ static inline void expect_refusal(void (*body)(void *), void *argument, int code
     if (o.code != code || !strstr(o.text, part) || strncmp(o.text, "yard: ", 6) != 0 || !newline || newline[1])
         test_failed("expected exit code %d and one sentence with \"%s\"; got code %d, signal %d and:\n%s\n", code, part,
                     o.code, o.signal, o.text);
+}
+
+/* What body(argument) writes on stderr while that is a terminal.  It must return. */
+static inline void run_on_terminal(void (*body)(void *), void *argument, char *text, size_t size)
+{
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), before = dup(STDERR_FILENO);
+    assert_true(terminal >= 0 && before >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    int program = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(program >= 0);
+    dup2(program, STDERR_FILENO);
+    body(argument);
+    dup2(before, STDERR_FILENO);
+    close(before), close(program); /* what is read ends here */
+    size_t n = 0;
+    for (ssize_t got; n + 1 < size && (got = read(terminal, text + n, size - 1 - n)) > 0;)
+        n += (size_t)got;
+    text[n] = '\0';
+    close(terminal);
 }
 
 /* A path in this test's own folder; four of them are valid at a time. */

@@ -257,6 +257,10 @@ static const struct {
     /* a chain: b sends on what it gets */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\ncopy x wc wb role=broadcast\n", 8,
      4, 4096},
+    /* what waits for more than its source is not cut */
+    {THREE "task u a.compute 1us role=update writes=wa\ncopy x wb wa role=broadcast\ncopy x wc wa role=broadcast "
+           "reads=g\n",
+     5, 4, 4096},
     /* staged, the uploads far from each other */
     {THREE "task u a.compute 1us role=update writes=wa\ncopy x h wa role=broadcast\ncopy x wb h role=broadcast\n"
            "task s a.compute 1us reads=wa\ncopy x wc h role=broadcast\n",

@@ -749,6 +749,35 @@ static void test_rules_look_at_the_running_step(void **state)
     assert_int_equal(made.moved, 0);
 }
 
+static double planned_ms(const char *words)
+{
+    struct ran ran = run_yard("plan %s --simulate --verify --json", words);
+    if (ran.code != EXIT_OK)
+        test_failed("%s: %s\n", words, ran.err);
+    json_t *plan = json_load_file(ran.stdout_path, 0, NULL);
+    double ms = json_number_value(json_object_get(json_object_get(plan, "simulation"), "step_ms"));
+    json_decref(plan);
+    return ms;
+}
+
+/* A printed list has both sides of each update; what is not expected to work takes no time. */
+static void test_choices_are_printed_and_read(void **state)
+{
+    (void)state;
+    static const char *const mesh[] = {"", "", "--mesh dp=2", "--mesh pp=2 --micro-batch 6"};
+    for (size_t i = 0; i < COUNT(mesh) * 2; i++) {
+        char *words = format_string("--model nano --hardware data/hardware/server.txt --overlap %s --clip %zu %s",
+                                    (i + i / 2) & 1 ? "local" : "slack", i & 1, mesh[i / 2]);
+        struct ran ran = run_yard("plan %s --print-list", words);
+        assert_int_equal(ran.code, EXIT_OK);
+        char *list = read_text(ran.stdout_path);
+        assert_non_null(strstr(list, "task choose host.feed1"));
+        char *again = format_string("--list '%s' --clip %zu", write_file("again.txt", list, strlen(list)), i & 1);
+        expect_number(words, planned_ms(again), planned_ms(words));
+        free(words), free(list), free(again);
+    }
+}
+
 static void test_what_cannot_be_planned(void **state)
 {
     (void)state;
@@ -792,6 +821,7 @@ int main(void)
         cmocka_unit_test(test_no_bit_depends_on_choices),
         cmocka_unit_test(test_audit_follows_choices),
         cmocka_unit_test(test_rules_look_at_the_running_step),
+        cmocka_unit_test(test_choices_are_printed_and_read),
         cmocka_unit_test(test_what_cannot_be_planned),
         cmocka_unit_test(test_bench_makes_a_plan),
     };

@@ -102,6 +102,18 @@ static void test_a_copy_by_hand(void **state)
 }
 
 /* Between `start` and `end`, which keep the steps apart, copies run as the text says. */
+/* Such as a word that says whether it is needed. */
+static void test_a_copy_waits_for_all_it_reads(void **state)
+{
+    (void)state;
+    struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work keep\ntensor h host 100 work\n"
+                                               "tensor k host 8 work\n"
+                                               "task decide host.feed 5 writes=k\n"
+                                               "copy out h x reads=k[4:8]\n");
+    assert_true(sim->moments[1].start == 5);
+    end_simulation(sim);
+}
+
 static void expect_copies(const char *machine, const char *copies, size_t n, const double (*span)[2])
 {
     char *text = format_string("%stensor go host 1 work keep\ntask start host.cpu 0 writes=go,h0,h1\n%s"
@@ -745,6 +757,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_word_is_kept),
         cmocka_unit_test(test_a_copy_by_hand),
+        cmocka_unit_test(test_a_copy_waits_for_all_it_reads),
         cmocka_unit_test(test_links_are_shared),
         cmocka_unit_test(test_a_latency_is_outside_the_shared_part),
         cmocka_unit_test(test_a_time_below_the_latency),

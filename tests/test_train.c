@@ -778,21 +778,26 @@ static void set_constant_model(struct trainer *t, float *b)
     }
 }
 
-static void check_evaluation(const char *devices, int batch, int bytes)
+static struct trainer *validate_bytes(const char *devices, int batch, int bytes)
 {
-    float b[32];
     char *text = allocate((size_t)bytes, 1);
     for (int i = 0; i < bytes; i++)
         text[i] = (char)('a' + random_words(4, STREAM_TEST, 0, (uint64_t)i).word[0] % 20);
     struct settings *s = tiny_settings(&(struct variant){.devices = devices, .batch = batch});
     s->val_data = write_file("validation.txt", text, (size_t)bytes);
-    struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
+    free(text);
+    return new_trainer(s, LIST_TRAIN | LIST_EVAL, true, false);
+}
+
+static void check_evaluation(const char *devices, int batch, int bytes)
+{
+    float b[32];
+    struct trainer *t = validate_bytes(devices, batch, bytes);
     set_constant_model(t, b);
     double ours = evaluate(t, 0, NULL, NULL), expected = loss_by_hand(t, b);
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     free_trainer(t);
-    free(text);
 }
 
 /* Windows of 16 and one target more; the last window is short, and the last round has too few for all devices. */
@@ -821,6 +826,26 @@ static void test_evaluation_changes_nothing(void **state)
     struct state evaluated = read_state(t, 0);
     expect_same_bits("with evaluations", evaluated.values, plain.values, plain.n);
     free(plain.values), free(evaluated.values);
+    free_trainer(t);
+}
+
+static void rest(void *unused)
+{
+    (void)unused;
+    usleep(400000);
+}
+
+static void evaluate_slowly(void *trainer) { evaluate(trainer, 0, rest, NULL); }
+
+/* Four rounds of at least 0.4 s: the last one begins behind the first second. */
+static void test_a_long_evaluation_is_shown(void **state)
+{
+    (void)state;
+    char text[1024];
+    struct trainer *t = validate_bytes("0:0", 4, 200);
+    run_on_terminal(evaluate_slowly, t, text, sizeof text);
+    if (strncmp(text, "\rvalidating: ", 13) != 0 || !strstr(text, " s left") || strchr(text, '\n'))
+        test_failed("on the terminal: \"%s\"\n", text);
     free_trainer(t);
 }
 
@@ -1017,6 +1042,7 @@ int main(void)
         cmocka_unit_test(test_interrupt_saves),
         cmocka_unit_test(test_evaluation_goes_over_the_whole_split),
         cmocka_unit_test(test_evaluation_changes_nothing),
+        cmocka_unit_test(test_a_long_evaluation_is_shown),
         cmocka_unit_test(test_bits_follow_the_vector_width),
         cmocka_unit_test(test_impossible_widths_are_refused),
         cmocka_unit_test(test_devices_as_data),

@@ -63,7 +63,7 @@ bool wants_broadcast(const struct wishes *w) { return w->broadcast.queues > 0; }
 
 static bool is_broadcast(const struct task *t)
 {
-    return t->copy && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
+    return t->copy && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
            t->access[0].tensor->device != t->access[1].tensor->device;
 }
 

@@ -189,17 +189,19 @@ static bool is_good(const struct search *s)
     return s->n > FEW && s->best.excess == 0 && s->best.period <= s->p->bare * (1 + 1e-5);
 }
 
-/* From the best on, by late acceptance (Burke and Bykov 2017): a plan is taken when it is better than the last one that
- * was, or than the one some tries ago. */
+/* Its step is not longer than the best one's by more than that share. */
+static bool is_near(const struct swap_plan *plan, const struct swap_plan *best, double by)
+{
+    return plan->excess < best->excess || (plan->excess == best->excess && plan->period <= best->period * (1 + by));
+}
+
+/* From the best on, by record-to-record travel (Dueck 1993): the search goes on from a plan that is worse than the
+ * best, by the more the longer nothing better was found. */
 static void improve(struct search *s)
 {
-    enum { MOST_LATE = 40 };
     struct planner *p = s->p;
-    size_t n_late = (size_t)fmax(1, fmin(MOST_LATE, MOST_WORK / 40 / p->survey->n)); /* few where tries are */
     size_t bytes = p->survey->n_candidates * sizeof *s->best.fate, most_idle = 400 + 20 * s->n;
-    struct swap_plan now = copy_of_plan(p->survey, &s->best), late[MOST_LATE]; /* of these only how good they were */
-    for (size_t i = 0; i < n_late; i++)
-        late[i] = now;
+    struct swap_plan now = copy_of_plan(p->survey, &s->best);
     for (size_t i = 0, idle = 0; s->n && idle < most_idle && !is_over(s) && !is_good(s); i++, idle++) {
         struct swap_plan other = copy_of_plan(p->survey, &now);
         const struct way *way = p->any || draw(s, 16) ? now.way : any_way(draw(s, 1000));
@@ -207,10 +209,9 @@ static void improve(struct search *s)
         bool differs = way != now.way || memcmp(other.fate, now.fate, bytes) != 0;
         if (differs)
             try_within(p, &other, way, now.excess);
-        if (differs && (is_better(&other, &now) || is_better(&other, &late[i % n_late])))
+        if (differs && is_near(&other, &s->best, 0.3 * pow((double)idle / (double)most_idle, 3)))
             copy_plan(p->survey, &now, &other);
         free_plan(&other);
-        late[i % n_late] = now;
         if (is_better(&now, &s->best))
             copy_plan(p->survey, &s->best, &now), idle = 0;
     }

@@ -6,7 +6,7 @@
  *     disk RATE [LATENCY]
  *     tensor NAME DEVICE BYTES CLASS [keep]
  *     task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] [writes=...]
- *     copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K]
+ *     copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K] [reads=A[b:e],...]
  *
  * What is used must stand above: devices, lanes and tensors before what names them.  tutorials/reference-lists.md
  * describes the words.  Whatever is wrong ends the program with file, line and word.
@@ -290,6 +290,7 @@ static void copy_line(struct reading *r)
     struct task *t = add_copy(r->step, lane ? read_lane(r, lane) : default_lane(r, name, to, from), name, to, from);
     t->seconds = time_option(&r->line, "time", -1);
     read_stamp(r, t);
+    read_operands(r, t, "reads", ACCESS_READ);
     free(given);
 }
 
@@ -309,7 +310,8 @@ static const struct {
      "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
      "[writes=...]"},
     {"copy", copy_line,
-     "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K [rest=R]]"},
+     "copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K [rest=R]] "
+     "[reads=A[b:e],...]"},
 };
 
 static void read_line(struct reading *r, char *line)

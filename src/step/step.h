@@ -209,7 +209,7 @@ struct task {
     int n_args;
     struct grid grid;
     cl_kernel kernel; /* its own object: arguments are set once */
-    bool copy;        /* access[1] to access[0], nothing else */
+    bool copy;        /* access[1] to access[0]; what else it reads it waits for */
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */

@@ -146,9 +146,9 @@ static void print_tensors(struct writing *w)
     json_decref(taken);
 }
 
-static void print_operand(const struct writing *w, const struct tensor *t)
+static void print_operand(const struct writing *w, const char *before, const struct tensor *t)
 {
-    fputs(w->name[t->root->id], w->out);
+    fprintf(w->out, "%s%s", before, w->name[t->root->id]);
     if (t->bytes < t->root->bytes)
         fprintf(w->out, "[%zu:%zu]", t->offset, t->offset + t->bytes);
 }
@@ -169,15 +169,12 @@ static void print_stamp(FILE *out, const struct task *t)
         fprintf(out, " rest=%u", t->when.rest);
 }
 
-static void print_operands(const struct writing *w, const struct task *t, const char *key, enum access_mode mode)
+static void print_operands(const struct writing *w, const struct task *t, int from, const char *key,
+                           enum access_mode mode)
 {
-    for (int i = 0; i < t->n_access; i++) {
-        if (!(t->access[i].mode & mode))
-            continue;
-        fprintf(w->out, "%s", key);
-        print_operand(w, t->access[i].tensor);
-        key = ",";
-    }
+    for (int i = from; i < t->n_access; i++)
+        if (t->access[i].mode & mode)
+            print_operand(w, key, t->access[i].tensor), key = ",";
 }
 
 static void print_copy(const struct writing *w, const struct task *t, double seconds)
@@ -185,14 +182,13 @@ static void print_copy(const struct writing *w, const struct task *t, double sec
     struct task by_links = *t;
     by_links.seconds = -1;
     fprintf(w->out, "copy %s", NAME(t->name));
-    for (int i = 0; i < 2; i++) {
-        fputc(' ', w->out);
-        print_operand(w, t->access[i].tensor);
-    }
+    print_operand(w, " ", t->access[0].tensor);
+    print_operand(w, " ", t->access[1].tensor);
     print_lane(w->out, " lane=", t->lane);
     if (given_seconds(&by_links) != seconds)
         fprintf(w->out, " time=%s", NUMBER(seconds));
     print_stamp(w->out, t);
+    print_operands(w, t, 2, " reads=", ACCESS_READ);
 }
 
 static void print_work(const struct writing *w, const struct task *t, double seconds)
@@ -203,8 +199,8 @@ static void print_work(const struct writing *w, const struct task *t, double sec
     print_stamp(w->out, t);
     if (t->host_seconds >= 0)
         fprintf(w->out, " cpu=%s", NUMBER(t->host_seconds));
-    print_operands(w, t, " reads=", ACCESS_READ);
-    print_operands(w, t, " writes=", ACCESS_WRITE);
+    print_operands(w, t, 0, " reads=", ACCESS_READ);
+    print_operands(w, t, 0, " writes=", ACCESS_WRITE);
 }
 
 void write_list(FILE *out, const struct step *s, const double *seconds)

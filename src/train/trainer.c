@@ -348,7 +348,7 @@ struct wishes wishes_of(const struct settings *s)
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
                            .overlap = (enum overlap)chosen("overlap", s->overlap),
                            .overlap_plan = s->overlap_plan,
-                           .overlap_once = s->pace || s->print_list,
+                           .overlap_once = s->pace,
                            .overlap_at_random = s->overlap_seed >= 0,
                            .overlap_seed = (uint64_t)s->overlap_seed,
                            .gather = s->zero == 3,
