@@ -181,10 +181,12 @@ struct build {
     struct tensor ***brought; /* [unit * tp + member]: what is to be summed, between send_unit() and reduce_unit() */
     struct tensor **sum; /* [(unit * tp + member) * dp + k]: shard k of the gradient of what a member has, summed over
                             ranks, once reduce_unit() has run */
-    struct tensor *partials; /* the norm's block sums */
-    bool released;           /* see release_updates() */
-    int member;              /* tensor-parallel coordinate of the rank whose tasks are being added */
-    struct meeting *met;     /* of the members of a group so far, one after another; each as often */
+    struct tensor *partials;   /* the norm's block sums */
+    bool released;             /* see release_updates() */
+    const struct batch *words; /* whose words say what part of a tied embedding's update a row is of; NULL: of one */
+    struct tensor *packed;     /* its new rows */
+    int member;                /* tensor-parallel coordinate of the rank whose tasks are being added */
+    struct meeting *met;       /* of the members of a group so far, one after another; each as often */
     size_t n_met, cap_met, n_meetings /* of one member */, group_begin /* in the list */;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
@@ -329,6 +331,12 @@ void send_gradient(struct build *b, struct tape *tape, const struct tape *before
 /* AdamW of a task on the host, of the kernel's accesses and args (adamw_host.c). */
 host_function adamw_on_host;
 double measure_adamw(size_t elements); /* seconds of one, alone on a core */
+/* tied.c: the update of a tied embedding in two parts (b->words), and the parameters that lie behind it in its unit.
+ * The host's are of accesses and args as the kernels' are (adamw_host.c). */
+void update_rest(struct build *b); /* behind the head's backward */
+void update_rows(struct build *b); /* when the gradient is whole */
+void unpack_rows(struct build *b); /* where nothing behind waits for it */
+host_function adamw_rest_on_host, adamw_rows_on_host, unpack_on_host;
 /* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
 void end_group(struct build *b, int unit, bool grouped);
 /* Behind the last group: a unit's gradient goes, in shards, to the data-parallel ranks that sum it; and is summed. */

@@ -151,13 +151,22 @@ static double formula_of(const struct planner *p, const struct plan *plan)
 /* The bound; of several devices only what the busiest one has to do. */
 static double least(const struct planner *p) { return p->list->one_lane ? least_seconds(p->timing) : p->timing->fixed; }
 
+/* The formula takes an update in parts for one that is released with the first of them. */
+static bool is_in_parts(const struct planner *p)
+{
+    bool yes = false;
+    for (size_t g = 0; g < p->n; g++)
+        yes |= p->timing->update[g].in_parts;
+    return yes;
+}
+
 /* It is as short as the bound; or the simulator says the same as the formula, whose best choice it is. */
 static bool is_proved(const struct planner *p)
 {
     const struct plan *best = &p->plan[OVERLAP_PLAN];
     double formula = formula_of(p, best);
     return !better(least(p), best->period) ||
-           (!p->list->gated && !better(formula, best->period) && !better(best->period, formula));
+           (!p->list->gated && !is_in_parts(p) && !better(formula, best->period) && !better(best->period, formula));
 }
 
 /* All plans that the report shows, whichever is chosen. */
@@ -418,14 +427,48 @@ static char *why_not(const struct planner *p, const char *times)
                           : copy_string("nobody knows how long tasks take: add --profile or --hardware");
 }
 
-bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+static struct planner new_planner(struct step *s, const struct costs *c, const struct wishes *w)
 {
     struct planner p = {.list = find_offloads(s, c), .costs = c, .wishes = w};
-    size_t on_cpu = 0;
     p.timing = &p.list->timing;
     p.n = p.timing->n;
     for (int i = 0; i < PLANS; i++)
         p.plan[i] = (struct plan){.period = INFINITY, .barrier = INFINITY};
+    return p;
+}
+
+/* What the devices had, unless NULL, is theirs again. */
+static void free_planner(struct planner *p, struct limits *had)
+{
+    struct machine *m = p->list->step->pool->machine;
+    if (had)
+        restore_limits(m, had, m->n_devices);
+    free(had);
+    free_offloads(p->list);
+}
+
+double plan_period(struct step *s, const struct costs *c, const struct wishes *w)
+{
+    struct planner p = new_planner(s, c, w);
+    free_planner(&p, p.list->timed ? find_plans_that_fit(&p) : NULL);
+    return p.plan[OVERLAP_PLAN].period;
+}
+
+/* Of a tied embedding's update on the CPU, where somebody asks; the caller frees it. */
+static char *describe_parts(const struct planner *p, const struct plan *plan)
+{
+    for (size_t g = 0; g < p->n; g++)
+        if (p->timing->update[g].in_parts && plan->on_cpu[g])
+            return copy_string("\n    the tied embedding's update is in two parts: rows of no word of the batch behind "
+                               "the head's backward, the others last");
+    return p->wishes->why_whole ? format_string("\n    the tied embedding's update is whole: %s", p->wishes->why_whole)
+                                : copy_string("");
+}
+
+bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+{
+    struct planner p = new_planner(s, c, w);
+    size_t on_cpu = 0;
     struct limits *had = find_plans_that_fit(&p);
     struct plan *plan = choose(&p);
     decide_later(&p, plan, had);
@@ -436,9 +479,9 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     bool changes = on_cpu > 0 || (p.list->online && w->overlap_at_random);
     r->reason = changes ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
     free(times);
-    if (had)
-        restore_limits(s->pool->machine, had, s->pool->machine->n_devices);
-    free(had);
-    free_offloads(p.list);
+    char *parts = describe_parts(&p, plan);
+    append_text(&r->reason, "%s", parts);
+    free(parts);
+    free_planner(&p, had);
     return changes;
 }

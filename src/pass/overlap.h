@@ -37,6 +37,7 @@ struct offload { /* the updates of a layer, which go together: seconds and bytes
     struct transfer down, up;
     double device_bytes, host_bytes; /* that it holds there if it runs there */
     bool behind_updates;             /* of the device: those released earlier delay its gradients */
+    bool in_parts;                   /* tasks of it change the same parameters: the first one is released first */
     int layer;                       /* -1: none */
     char name[56];                   /* "layer 3"; of no layer "other param.0", by the parameters it updates */
     size_t first;                    /* position of its first task */
@@ -89,6 +90,8 @@ struct offloads { /* the updates of a list that can run on the CPU */
 /* Costs NULL: the tasks have times, or nobody knows them. */
 struct offloads *find_offloads(struct step *s, const struct costs *c);
 void free_offloads(struct offloads *o);
+/* What the update changes; where it makes new rows of parameters, those that they are of. */
+struct tensor *parameters_of(const struct task *t);
 /* With all updates on the CPU, one task after another. */
 double serial_seconds(const struct offloads *o, const struct costs *c);
 
@@ -100,22 +103,23 @@ struct mover { /* moves one task after another */
     struct edit *edit;
     struct device *host;
     bool alone;
-    size_t position;         /* of the task that moves, in the list as it was ... */
-    struct task *task;       /* ... it, or a piece of it */
-    struct tensor **on_host; /* by tensor: its copy on the host, for reading */
-    struct task **copied;    /* by position: the last copy of what the task there makes; NULL: none yet */
-    struct task *chosen;     /* online: gradients come down behind it; the last of them */
-    size_t n;                /* tasks that have moved */
-    struct task *last;       /* the last one of those in the order, with its copies ... */
-    size_t at;               /* ... and the position that it has come to */
+    size_t position;   /* of the task that moves, in the list as it was ... */
+    struct task *task; /* ... it, or a piece of it */
+    struct tensor *
+        *on_host;         /* by tensor: its copy on the host, for reading; of parameters that parts share, the mirror */
+    struct task **copied; /* by position: the last copy of what the task there makes; NULL: none yet */
+    struct task *chosen;  /* online: gradients come down behind it; the last of them */
+    size_t n;             /* tasks that have moved */
+    struct task *last;    /* the last one of those in the order, with its copies ... */
+    size_t at;            /* ... and the position that it has come to */
 };
 void move_task(struct mover *m, size_t position);
 /* A copy's own lane, so that it waits for nothing but its like; a list by hand has the lanes that it says. */
 enum copy_lanes { OVERLAP_LANE = 9, CHOICE_LANE, STATE_LANE };
 struct lane *copy_lane(const struct mover *m, struct device *d, enum lane_kind kind, enum copy_lanes nth);
-/* Those updates run on the CPU, in that order; online: they are expected to.  `alone`: their gradients on the device
- * share with nothing either, which takes more bytes, but nothing waits until they have gone down.  Returns how many
- * tasks that are. */
+/* Those updates run on the CPU, in that order, what is released last of those in parts behind all; online: they are
+ * expected to.  `alone`: their gradients on the device share with nothing either, which takes more bytes, but nothing
+ * waits until they have gone down.  Returns how many tasks that are. */
 size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu, enum cpu_order order, bool alone);
 /* What comes of that; the list is as it was. */
 struct forecast try_updates(const struct offloads *o, const struct costs *c, const bool *on_cpu, enum cpu_order order,

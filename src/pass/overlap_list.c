@@ -5,12 +5,22 @@
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
-static const struct tensor *parameters_of(const struct task *t)
+struct tensor *parameters_of(const struct task *t)
 {
-    for (int i = 0; i < t->n_access; i++)
-        if ((t->access[i].mode & ACCESS_WRITE) && is_on_device(&t->access[i], MEM_PARAMETERS))
-            return t->access[i].tensor;
-    return NULL;
+    struct tensor *read = NULL;
+    bool makes = false;
+    for (int i = 0; i < t->n_access; i++) {
+        const struct access *a = &t->access[i];
+        if (!is_on_device(a, MEM_PARAMETERS))
+            continue;
+        if (!a->tensor->root->persistent)
+            makes |= (a->mode & ACCESS_WRITE) != 0;
+        else if (a->mode & ACCESS_WRITE)
+            return a->tensor;
+        else
+            read = read ? read : a->tensor;
+    }
+    return makes ? read : NULL;
 }
 
 /* Adam's state has one home: no other layer's task may touch it. */
@@ -107,7 +117,7 @@ static void read_task(const struct offloads *o, const double *clock, const struc
     u->device += counts ? seconds_alone(c, t) : 0;
     for (int a = 0; a < t->n_access; a++) {
         const struct access *x = &t->access[a];
-        if (is_on_device(x, MEM_GRADIENTS)) {
+        if (is_on_device(x, MEM_GRADIENTS) && !(u->in_parts && i > u->first)) {
             int maker = find_maker(s, i, x->tensor);
             u->release = fmax(u->release, clock[maker + 1]);
             for (int k = 0; k < maker; k++)
@@ -202,6 +212,10 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
             o->update_at[i] = NOWHERE;
         else if (o->update_at[i] == (int)t->n)
             *APPEND(t->update, t->n, cap) = new_update(task, i);
+        else if (o->update_at[i] != NOWHERE) {
+            struct offload *u = &t->update[o->update_at[i]];
+            u->in_parts |= touches_bytes(s->task[u->first], parameters_of(task), ACCESS_BOTH);
+        }
     }
     for (size_t g = 0; g < t->n; g++)
         o->one_lane &= s->task[t->update[g].first]->lane == s->task[t->update[0].first]->lane;

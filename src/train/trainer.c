@@ -363,6 +363,7 @@ static void rewrite_lists(struct trainer *t)
 {
     struct wishes w = wishes_of(t->settings);
     w.gather &= t->mesh.dp > 1;
+    w.why_whole = t->why_whole;
     struct step *others[] = {t->eval, t->sample};
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, t->settings->after, &t->n_passes);
@@ -387,7 +388,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     enum gemm_engine engine = engine_of(t->settings);
     size_t n = 0;
     if (lists & LIST_TRAIN)
-        build_train(t, engine), all[n++] = t->train;
+        choose_parts(t, engine), build_train(t, engine), all[n++] = t->train;
     if (lists & LIST_EVAL)
         build_eval(t, engine), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
@@ -499,7 +500,7 @@ void free_trainer(struct trainer *t)
     if (t->data)
         close_dataset(t->data);
     free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
-    free(t->rank_total);
+    free(t->rank_total), free(t->why_whole);
     free(t->sample_tokens);
     free(t);
 }
