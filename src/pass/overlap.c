@@ -336,21 +336,27 @@ static char *describe_times(const struct planner *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
+static bool is_given(const struct wishes *w) { return w->overlap_plan && access(w->overlap_plan, F_OK) == 0; }
+
+static void try_given(struct planner *p, struct plan *plan)
+{
+    read_plan(p->wishes->overlap_plan, p->timing, plan->on_cpu, &plan->order);
+    try_plan(p, plan);
+}
+
 /* The plan that is asked for; from the file when it is there. */
 static struct plan *choose(struct planner *p)
 {
     const struct wishes *w = p->wishes;
     const char *path = w->overlap_plan;
-    bool given = path && access(path, F_OK) == 0, forced = given || w->overlap >= OVERLAP_ALL_CPU;
+    bool given = is_given(w), forced = given || w->overlap >= OVERLAP_ALL_CPU;
     struct plan *plan = &p->plan[given ? GIVEN : w->overlap];
     if (!p->list->timed && !forced)
         return &p->plan[GIVEN]; /* it declines */
-    if (given) {
-        read_plan(path, p->timing, plan->on_cpu, &plan->order);
-        try_plan(p, plan);
-    } else if (path) {
+    if (given)
+        try_given(p, plan);
+    else if (path)
         write_plan(path, p->timing, plan->on_cpu, plan->order);
-    }
     if (plan->period == INFINITY && !makes_room_later(w))
         refuse(p, plan, w->overlap == OVERLAP_PLAN && !given);
     return plan;
@@ -450,8 +456,14 @@ static void free_planner(struct planner *p, struct limits *had)
 double plan_period(struct step *s, const struct costs *c, const struct wishes *w)
 {
     struct planner p = new_planner(s, c, w);
-    free_planner(&p, p.list->timed ? find_plans_that_fit(&p) : NULL);
-    return p.plan[OVERLAP_PLAN].period;
+    struct plan *plan = &p.plan[is_given(w) ? GIVEN : OVERLAP_PLAN];
+    struct limits *had = NULL;
+    if (is_given(w))
+        try_given(&p, plan);
+    else if (p.list->timed)
+        had = find_plans_that_fit(&p);
+    free_planner(&p, had);
+    return plan->period;
 }
 
 /* Of a tied embedding's update on the CPU, where somebody asks; the caller frees it. */
