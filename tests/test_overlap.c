@@ -753,7 +753,8 @@ static void test_no_bit_depends_on_parts(void **state)
         }
     contexts_apart(false);
     given_plan = NULL;
-    const char *audited = "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --clip 0 --overlap all-cpu --audit";
+    const char *audited =
+        "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --clip 0 --overlap all-cpu --serial --audit";
     free(train(audited, true, -1).values);
     free(expected[0].values), free(expected[1].values);
 }
