@@ -24,14 +24,13 @@
  *
  * choice, unless it is NULL, says where the update runs this time (choice_bit in shared.h).
  *
- * An embedding (V,C) that is also the head may be updated in two parts (src/model/tied.c).  Positions of the batch are
- * sorted by word, as in embed.cl: word w has some if start[w] < start[w+1].
+ * An embedding (V,C) that is also the head may be updated in two parts (src/model/tied.c), where the positions of the
+ * batch are sorted by word as in embed.cl: word w has some if start[w] < start[w+1].
  *
- *     adamw_rest   elements first .. first+n-1, but no rows of words of the batch
- *     adamw_rows   rows of words of the batch; their gradients come packed, row `position` that of the word there, and
- *                  so do the new parameters go.  m and v are changed in place.  One work-group per word.
- *
- * The look-up's gradient of a row of the rest is 0.  It is added all the same, since -0 + 0 = 0.
+ *     adamw        with `start`: of elements first .. first+n-1 not those of rows of the batch's words.  The look-up's
+ *                  gradient is 0 there; it is added all the same, since -0 + 0 = 0
+ *     adamw_rows   rows of the batch's words, one work-group each.  Gradients come packed, row k that of the word at
+ *                  position k, and so do the new parameters go.  m and v are changed in place
  *
  * The optimizer may also run on the host (an offloaded optimizer), and must give the same bits there: only + - * / and
  * sqrt, each correctly rounded, in the order written here, and no fma.
@@ -68,25 +67,17 @@ KERNEL void adamw(__global float *p,             /* (n) parameters */
                   const __global float *g,       /* (n) gradient */
                   const __global float *control, /* (16) */
                   const __global float *state,   /* (4) */
-                  int n, int n_decay, const __global int *choice)
+                  int n, int n_decay, int first, const __global int *start, int C, const __global int *choice)
 {
     if (state[STATE_HALTED] != 0 || (choice && (*choice & CHOICE_CPU)))
         return;
-    int begin = get_group_id(0) * BLOCK;
-    update(p, m, v, g, control, state, begin, min(begin + BLOCK, n), n_decay, -0.0f);
-}
-
-KERNEL void adamw_rest(__global float *p, __global float *m, __global float *v, /* (n), all of which decay */
-                       const __global float *g, const __global float *control, const __global float *state, int n,
-                       int first, const __global int *start, int C)
-{
     int begin = get_group_id(0) * BLOCK, end = min(begin + BLOCK, n);
-    if (state[STATE_HALTED] != 0)
-        return;
-    for (int word = (first + begin) / C; word * C - first < end; word++) {
+    if (!start)
+        update(p, m, v, g, control, state, begin, end, n_decay, -0.0f);
+    for (int word = (first + begin) / C; start && word * C - first < end; word++) {
         int row = word * C - first;
         if (start[word] == start[word + 1])
-            update(p, m, v, g, control, state, max(begin, row), min(end, row + C), n, 0.0f);
+            update(p, m, v, g, control, state, max(begin, row), min(end, row + C), n_decay, 0.0f);
     }
 }
 

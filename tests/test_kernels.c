@@ -101,7 +101,7 @@ static void run(const char *file, const char *kernel, size_t n_groups, const str
     struct buffers b = {.n = 0};
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
-        cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
+        cl_mem mem = args[i].kind == ARRAY && args[i].host ? buffer_of(&b, &args[i]) : NULL;
         const void *at = args[i].kind == ARRAY   ? (void *)&mem
                          : args[i].kind == WHOLE ? (void *)&args[i].i
                                                  : (void *)&args[i].f;
@@ -603,7 +603,7 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
     for (int step = 1; step <= 3; step++) {
         ref_control(control, 1e-3, 0.9, 0.999, 1e-8, 0.1, 1, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
-            A(state, 4), I(n), I(n_decay), A(&choice, 1));
+            A(state, 4), I(n), I(n_decay), I(0), (struct value){.kind = ARRAY}, I(1), A(&choice, 1));
         if (choice == CHOICE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
@@ -640,6 +640,7 @@ static void run_on_host(host_function *function, const struct value *args, size_
             continue;
         struct tensor *x = &tensor[t.n_access];
         *x = (struct tensor){.device = &host, .root = x, .slab = t.n_access, .bytes = args[i].n * ELEMENT_BYTES};
+        arg[i].i = t.n_access;
         slab[host.n_slabs++].host = args[i].host;
         access[t.n_access++].tensor = x;
     }
@@ -658,6 +659,7 @@ static void check_parts(int N, int words, int V, int C, float halted, bool on_ho
     float *head = random_floats((size_t)n, 4), *whole = copy_floats(head, (size_t)n), control[16];
     float *packed = random_floats((size_t)(N + 1) * (size_t)C, 5), *grad = copy_floats(packed, (size_t)(N * C));
     float state[4] = {1, 0.37f, halted, 0};
+    int choice = CHOICE_DEVICE;
     struct twins p = twins(n, 1), m = twins(n, 2), v = twins(n, 3);
     ref_sort_tokens(order, start, tokens, N, V);
     ref_control(control, 1e-3, 0.9, 0.999, 1e-8, 0.1, 1, 3);
@@ -671,9 +673,9 @@ static void check_parts(int N, int words, int V, int C, float halted, bool on_ho
     for (int i = 0; i < N * C; i++)
         grad[i] = whole[tokens[i / C] * C + i % C];
     for (int from = 0, to = first; from < n; from = to, to = n)
-        EITHER(on_host, adamw_rest_on_host, "adamw.cl", "adamw_rest", blocks_of(to - from), A(p.ours + from, to - from),
+        EITHER(on_host, adamw_on_host, "adamw.cl", "adamw", blocks_of(to - from), A(p.ours + from, to - from),
                A(m.ours + from, to - from), A(v.ours + from, to - from), A(head + from, to - from), A(control, 16),
-               A(state, 4), I(to - from), I(from), A(start, V + 1), I(C));
+               A(state, 4), I(to - from), I(to - from), I(from), A(start, V + 1), I(C), A(&choice, 1));
     EITHER(on_host, adamw_rows_on_host, "adamw.cl", "adamw_rows", V, A(packed, (N + 1) * C), A(p.ours, n), A(m.ours, n),
            A(v.ours, n), A(grad, N * C), A(control, 16), A(state, 4), A(order, N + 1), A(start, V + 1), I(C));
     EITHER(on_host, unpack_on_host, "embed.cl", "embed_unpack", V, A(p.ours, n), A(packed, (N + 1) * C),

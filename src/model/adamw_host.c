@@ -54,38 +54,35 @@ static struct adamw read_control(const float *control, const float *state, float
                           more};
 }
 
+/* Rows of words that the batch does not have, of elements from `first` on. */
+static void update_absent(float *p, float *m, float *v, const float *g, size_t n, const int32_t *start, size_t first,
+                          size_t row, const struct adamw *a)
+{
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        size_t word = (first + begin) / row;
+        end = MIN((word + 1) * row - first, n);
+        if (start[word] == start[word + 1])
+            update(p + begin, m + begin, v + begin, g + begin, end - begin, a);
+    }
+}
+
 void adamw_on_host(void *context, const struct task *task, uint32_t number)
 {
     (void)context, (void)number;
     float *p = memory_at(task, 0), *m = memory_at(task, 1), *v = memory_at(task, 2);
     const float *g = memory_at(task, 3), *control = memory_at(task, 4), *state = memory_at(task, 5);
     size_t n = (size_t)task->args[6].i, n_decay = (size_t)task->args[7].i;
+    bool in_parts = task->args[9].i >= 0;
     if (state[STATE_HALTED] != 0)
         return;
-    struct adamw a = read_control(control, state, -0.0f);
+    struct adamw a = read_control(control, state, in_parts ? 0.0f : -0.0f);
+    if (in_parts) {
+        update_absent(p, m, v, g, n, words_at(task, 6), (size_t)task->args[8].i, (size_t)task->args[10].i, &a);
+        return;
+    }
     update(p, m, v, g, n_decay, &a);
     a.decay = 1;
     update(p + n_decay, m + n_decay, v + n_decay, g + n_decay, n - n_decay, &a);
-}
-
-/* Words that the batch does not have, as many as follow each other at a time. */
-void adamw_rest_on_host(void *context, const struct task *task, uint32_t number)
-{
-    (void)context, (void)number;
-    float *p = memory_at(task, 0), *m = memory_at(task, 1), *v = memory_at(task, 2), *g = memory_at(task, 3);
-    const float *control = memory_at(task, 4), *state = memory_at(task, 5);
-    const int32_t *start = words_at(task, 6);
-    size_t n = (size_t)task->args[6].i, first = (size_t)task->args[7].i, row = (size_t)task->args[9].i;
-    struct adamw a = read_control(control, state, 0.0f);
-    for (size_t begin = 0, end; begin < n && state[STATE_HALTED] == 0; begin = end) {
-        size_t word = (first + begin) / row;
-        bool absent = start[word] == start[word + 1];
-        while (word * row < first + n && (start[word] == start[word + 1]) == absent)
-            word++;
-        end = MIN(word * row - first, n);
-        if (absent)
-            update(p + begin, m + begin, v + begin, g + begin, end - begin, &a);
-    }
 }
 
 void adamw_rows_on_host(void *context, const struct task *task, uint32_t number)

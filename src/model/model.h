@@ -331,12 +331,14 @@ void send_gradient(struct build *b, struct tape *tape, const struct tape *before
 /* AdamW of a task on the host, of the kernel's accesses and args (adamw_host.c). */
 host_function adamw_on_host;
 double measure_adamw(size_t elements); /* seconds of one, alone on a core */
+/* AdamW on elements [begin, end) of a unit, which are called the kth; start, unless NULL: see adamw.cl. */
+void update_range(struct build *b, int unit, int k, struct shard s, struct tensor *gradient, struct tensor *start);
 /* tied.c: the update of a tied embedding in two parts (b->words), and the parameters that lie behind it in its unit.
  * The host's are of accesses and args as the kernels' are (adamw_host.c). */
 void update_rest(struct build *b); /* behind the head's backward */
 void update_rows(struct build *b); /* when the gradient is whole */
 void unpack_rows(struct build *b); /* where nothing behind waits for it */
-host_function adamw_rest_on_host, adamw_rows_on_host, unpack_on_host;
+host_function adamw_rows_on_host, unpack_on_host;
 /* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
 void end_group(struct build *b, int unit, bool grouped);
 /* Behind the last group: a unit's gradient goes, in shards, to the data-parallel ranks that sum it; and is summed. */

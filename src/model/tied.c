@@ -24,40 +24,25 @@ static void at(struct build *b)
     b->step->stamp.layer = -1;
 }
 
-/* The embedding's part of its unit. */
+/* The words' part of what lies like their unit. */
 static struct tensor *part(const struct build *b, struct tensor *unit)
 {
-    const struct param *wte = &b->model->params->param[0];
-    return new_view(b->step->pool, unit, unit->name, wte->offset, wte->rank, wte->shape);
+    return new_slice(b->step->pool, unit, 0, (struct shard){0, count_elements(b->replica->other[WTE].value)});
 }
 
 void update_rest(struct build *b)
 {
     at(b);
-    struct replica *r = b->replica;
-    const struct weight *wte = &r->other[WTE];
-    size_t n = count_elements(wte->value);
-    struct task *task =
-        LAUNCH(b, "adamw", "adamw.cl", "adamw_rest", blocks(b, n), INOUT(wte->value), INOUT(part(b, r->m[0])),
-               INOUT(part(b, r->v[0])), IN(wte->grad), IN(r->control), IN(r->state), ELEMENTS(n), FIRST_ELEMENT,
-               IN(b->words->start), INT(columns_of(wte->value)));
-    set_elementwise(task);
-    task->host_run = adamw_rest_on_host;
+    struct tensor *grad = b->replica->other[WTE].grad;
+    update_range(b, 0, 0, (struct shard){0, count_elements(grad)}, grad, b->words->start);
 }
 
 /* Positions' vectors, which lie behind the words' in their unit. */
 static void update_positions(struct build *b)
 {
-    struct replica *r = b->replica;
-    const struct param *wpe = &b->model->params->param[1];
-    struct tensor *p = r->other[WPE].value, *g = r->other[WPE].grad;
-    size_t n = count_elements(p);
-    struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(p),
-                               INOUT(new_view(b->step->pool, r->m[0], r->m[0]->name, wpe->offset, p->rank, p->shape)),
-                               INOUT(new_view(b->step->pool, r->v[0], r->v[0]->name, wpe->offset, p->rank, p->shape)),
-                               IN(g), IN(r->control), IN(r->state), ELEMENTS(n), ELEMENTS(n), NO_TENSOR);
-    set_elementwise(task);
-    task->host_run = adamw_on_host;
+    struct tensor *grad = b->replica->other[WPE].grad;
+    size_t begin = grad->offset / ELEMENT_BYTES;
+    update_range(b, 0, 1, (struct shard){begin, begin + count_elements(grad)}, grad, NULL);
 }
 
 void update_rows(struct build *b)

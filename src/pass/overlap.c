@@ -151,22 +151,13 @@ static double formula_of(const struct planner *p, const struct plan *plan)
 /* The bound; of several devices only what the busiest one has to do. */
 static double least(const struct planner *p) { return p->list->one_lane ? least_seconds(p->timing) : p->timing->fixed; }
 
-/* The formula takes an update in parts for one that is released with the first of them. */
-static bool is_in_parts(const struct planner *p)
-{
-    bool yes = false;
-    for (size_t g = 0; g < p->n; g++)
-        yes |= p->timing->update[g].in_parts;
-    return yes;
-}
-
 /* It is as short as the bound; or the simulator says the same as the formula, whose best choice it is. */
 static bool is_proved(const struct planner *p)
 {
     const struct plan *best = &p->plan[OVERLAP_PLAN];
     double formula = formula_of(p, best);
     return !better(least(p), best->period) ||
-           (!p->list->gated && !is_in_parts(p) && !better(formula, best->period) && !better(best->period, formula));
+           (!p->list->gated && !p->list->in_parts && !better(formula, best->period) && !better(best->period, formula));
 }
 
 /* All plans that the report shows, whichever is chosen. */
@@ -336,27 +327,21 @@ static char *describe_times(const struct planner *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool is_given(const struct wishes *w) { return w->overlap_plan && access(w->overlap_plan, F_OK) == 0; }
-
-static void try_given(struct planner *p, struct plan *plan)
-{
-    read_plan(p->wishes->overlap_plan, p->timing, plan->on_cpu, &plan->order);
-    try_plan(p, plan);
-}
-
 /* The plan that is asked for; from the file when it is there. */
 static struct plan *choose(struct planner *p)
 {
     const struct wishes *w = p->wishes;
     const char *path = w->overlap_plan;
-    bool given = is_given(w), forced = given || w->overlap >= OVERLAP_ALL_CPU;
+    bool given = path && access(path, F_OK) == 0, forced = given || w->overlap >= OVERLAP_ALL_CPU;
     struct plan *plan = &p->plan[given ? GIVEN : w->overlap];
     if (!p->list->timed && !forced)
         return &p->plan[GIVEN]; /* it declines */
-    if (given)
-        try_given(p, plan);
-    else if (path)
+    if (given) {
+        read_plan(path, p->timing, plan->on_cpu, &plan->order);
+        try_plan(p, plan);
+    } else if (path) {
         write_plan(path, p->timing, plan->on_cpu, plan->order);
+    }
     if (plan->period == INFINITY && !makes_room_later(w))
         refuse(p, plan, w->overlap == OVERLAP_PLAN && !given);
     return plan;
@@ -456,25 +441,8 @@ static void free_planner(struct planner *p, struct limits *had)
 double plan_period(struct step *s, const struct costs *c, const struct wishes *w)
 {
     struct planner p = new_planner(s, c, w);
-    struct plan *plan = &p.plan[is_given(w) ? GIVEN : OVERLAP_PLAN];
-    struct limits *had = NULL;
-    if (is_given(w))
-        try_given(&p, plan);
-    else if (p.list->timed)
-        had = find_plans_that_fit(&p);
-    free_planner(&p, had);
-    return plan->period;
-}
-
-/* Of a tied embedding's update on the CPU, where somebody asks; the caller frees it. */
-static char *describe_parts(const struct planner *p, const struct plan *plan)
-{
-    for (size_t g = 0; g < p->n; g++)
-        if (p->timing->update[g].in_parts && plan->on_cpu[g])
-            return copy_string("\n    the tied embedding's update is in two parts: rows of no word of the batch behind "
-                               "the head's backward, the others last");
-    return p->wishes->why_whole ? format_string("\n    the tied embedding's update is whole: %s", p->wishes->why_whole)
-                                : copy_string("");
+    free_planner(&p, p.list->timed ? find_plans_that_fit(&p) : NULL);
+    return p.plan[OVERLAP_PLAN].period;
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
@@ -491,9 +459,8 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     bool changes = on_cpu > 0 || (p.list->online && w->overlap_at_random);
     r->reason = changes ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
     free(times);
-    char *parts = describe_parts(&p, plan);
-    append_text(&r->reason, "%s", parts);
-    free(parts);
+    if (w->embedding)
+        append_text(&r->reason, "\n    the tied embedding's update is %s", w->embedding);
     free_planner(&p, had);
     return changes;
 }

@@ -83,6 +83,7 @@ struct offloads { /* the updates of a list that can run on the CPU */
     bool timed;     /* it is known how long tasks take */
     bool gated;     /* some wait for more than their gradients */
     bool one_lane;  /* all are updated on one device, or first on it, in every step: then the formula's bounds hold */
+    bool in_parts;  /* one is; it is taken for one that is released with its first task: the bounds still hold */
     int layers;     /* of the whole list */
     int lanes;      /* of the host's CPU: one for each core that is left to it */
     const struct online *online; /* updates are offered to both sides, and take one in each step; NULL: decided here */
@@ -90,8 +91,6 @@ struct offloads { /* the updates of a list that can run on the CPU */
 /* Costs NULL: the tasks have times, or nobody knows them. */
 struct offloads *find_offloads(struct step *s, const struct costs *c);
 void free_offloads(struct offloads *o);
-/* What the update changes; where it makes new rows of parameters, those that they are of. */
-struct tensor *parameters_of(const struct task *t);
 /* With all updates on the CPU, one task after another. */
 double serial_seconds(const struct offloads *o, const struct costs *c);
 
@@ -127,6 +126,8 @@ struct forecast try_updates(const struct offloads *o, const struct costs *c, con
 /* The last task before position i that writes x, or NOWHERE. */
 int find_maker(const struct step *s, size_t i, const struct tensor *x);
 bool is_on_device(const struct access *a, enum memory_class class);
+/* What the update changes; where it makes new rows of parameters, those that they are of. */
+struct tensor *parameters_of(const struct task *t);
 
 /* ---- overlap_online.c: the rules where they belong, in the running step -------------------------------------------
  */

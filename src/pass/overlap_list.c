@@ -5,24 +5,6 @@
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
-struct tensor *parameters_of(const struct task *t)
-{
-    struct tensor *read = NULL;
-    bool makes = false;
-    for (int i = 0; i < t->n_access; i++) {
-        const struct access *a = &t->access[i];
-        if (!is_on_device(a, MEM_PARAMETERS))
-            continue;
-        if (!a->tensor->root->persistent)
-            makes |= (a->mode & ACCESS_WRITE) != 0;
-        else if (a->mode & ACCESS_WRITE)
-            return a->tensor;
-        else
-            read = read ? read : a->tensor;
-    }
-    return makes ? read : NULL;
-}
-
 /* Adam's state has one home: no other layer's task may touch it. */
 static bool is_its_own(const struct step *s, const struct task *t, const struct tensor *x)
 {
@@ -215,6 +197,7 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
         else if (o->update_at[i] != NOWHERE) {
             struct offload *u = &t->update[o->update_at[i]];
             u->in_parts |= touches_bytes(s->task[u->first], parameters_of(task), ACCESS_BOTH);
+            o->in_parts |= u->in_parts;
         }
     }
     for (size_t g = 0; g < t->n; g++)

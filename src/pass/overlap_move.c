@@ -6,6 +6,20 @@ bool is_on_device(const struct access *a, enum memory_class class)
     return a->tensor->class == class && !a->tensor->device->is_host;
 }
 
+struct tensor *parameters_of(const struct task *t)
+{
+    struct tensor *found = NULL;
+    bool writes = false;
+    for (int i = t->n_access - 1; i >= 0; i--)
+        if (is_on_device(&t->access[i], MEM_PARAMETERS)) {
+            bool written = (t->access[i].mode & ACCESS_WRITE) != 0;
+            writes |= written;
+            if (t->access[i].tensor->root->persistent && (written || !found))
+                found = t->access[i].tensor;
+        }
+    return writes ? found : NULL;
+}
+
 int find_maker(const struct step *s, size_t i, const struct tensor *x)
 {
     while (i-- > 0)
@@ -162,21 +176,11 @@ static void move_piece(struct mover *m, struct task *t)
     keep_order(m, mine, end);
 }
 
-/* What puts new rows of parameters in their place, which is on both sides, is done on both. */
+/* What only puts new rows of parameters in their place, which is on both sides, is done on both. */
 static bool puts_rows(const struct task *t)
 {
-    bool yes = false;
-    for (int i = 0; i < t->n_access; i++) {
-        const struct access *a = &t->access[i];
-        yes |= a->mode == ACCESS_READ && a->tensor->class == MEM_PARAMETERS && !a->tensor->root->persistent;
-    }
-    return yes;
-}
-
-static void repeat_on_host(struct mover *m, struct task *t)
-{
-    m->task = t;
-    add_on_host(m)->origin = t->origin;
+    const struct access *from = &t->access[1];
+    return from->mode == ACCESS_READ && from->tensor->class == MEM_PARAMETERS && !from->tensor->root->persistent;
 }
 
 /* One that is large moves in pieces: as many as there are lanes, and none above LARGEST. */
@@ -188,7 +192,8 @@ void move_task(struct mover *m, size_t position)
     struct tensor *x = parameters_of(t);
     size_t bytes = t->access[0].tensor->bytes, n = 1;
     if (puts_rows(t)) {
-        repeat_on_host(m, t);
+        m->task = t;
+        add_on_host(m)->origin = t->origin;
         return;
     }
     if (u->in_parts && position == u->first)

@@ -36,20 +36,21 @@ static double try_parts(struct trainer *t, enum gemm_engine engine, const struct
     return seconds;
 }
 
-void choose_parts(struct trainer *t, enum gemm_engine engine)
+void choose_parts(struct trainer *t, enum gemm_engine engine, const struct wishes *w)
 {
-    struct wishes w = wishes_of(t->settings);
-    bool planned = w.overlap == OVERLAP_PLAN;
-    if (!t->config.tied || t->settings->clip != 0 || !(planned || w.overlap == OVERLAP_ALL_CPU))
+    bool planned = w->overlap == OVERLAP_PLAN;
+    if (!t->config.tied || t->settings->clip != 0 || !(planned || w->overlap == OVERLAP_ALL_CPU))
         return;
-    const char *hindrance = find_hindrance(t, &w);
-    if (hindrance)
-        t->why_whole = copy_string(hindrance);
-    else if (planned) {
-        double whole = try_parts(t, engine, &w, false), parts = try_parts(t, engine, &w, true);
-        t->in_parts = parts < whole;
-        if (whole <= parts && parts < INFINITY)
-            t->why_whole = format_string("in two parts a step would take %.3f ms", 1e3 * parts);
-    } else
-        t->in_parts = true;
+    const char *why_whole = find_hindrance(t, w);
+    double whole = INFINITY, parts = INFINITY;
+    if (planned && !why_whole)
+        whole = try_parts(t, engine, w, false), parts = try_parts(t, engine, w, true);
+    t->in_parts = !why_whole && (parts < whole || !planned);
+    if (t->in_parts)
+        t->embedding = copy_string("in two parts: rows of no word of the batch behind the head's backward, the others "
+                                   "last");
+    else if (why_whole)
+        t->embedding = format_string("whole: %s", why_whole);
+    else if (parts < INFINITY)
+        t->embedding = format_string("whole: in two parts a step would take %.3f ms", 1e3 * parts);
 }
