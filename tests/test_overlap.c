@@ -653,6 +653,7 @@ struct choices_made {
 };
 
 static const char *given_plan; /* of which file, whatever --overlap says; NULL: of none */
+static bool untimed;           /* nobody knows how long tasks take: all-cpu has the embedding's update in two parts */
 
 /* The state behind the third step, which others follow, and behind the sixth. */
 static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
@@ -660,10 +661,11 @@ static struct choices_made train_choosing(const char *words, bool serial, int64_
     struct settings *s = settings_of(words);
     struct choices_made made = {0, 0, 0};
     s->serial = serial, s->delay_seed = delay_seed;
-    s->hardware = "data/hardware/workstation.txt";
+    s->hardware = untimed ? NULL : "data/hardware/workstation.txt";
     s->overlap_plan = given_plan;
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
     init_random(t->model, 7);
+    assert_int_equal(t->in_parts, untimed && strstr(words, "all-cpu"));
     char *wrong = verify(t->train, t->values), *choices;
     if (wrong)
         test_failed("%s: %s\n", words, wrong);
@@ -735,6 +737,7 @@ static void test_no_bit_depends_on_parts(void **state)
     const char *plain = "-d 0:0 --model tiny --seq-len 16 --batch 2 --gemm own --clip 0";
     const char *stays = write_file("stays.txt", embedding_stays, strlen(embedding_stays));
     const char *options[] = {"", "--gemm own", "--recompute full --swap layer"};
+    untimed = true;
     size_t seeds = count_cases(2);
     struct state expected[2], ours[2];
     train_choosing(plain, true, -1, expected);
@@ -753,6 +756,7 @@ static void test_no_bit_depends_on_parts(void **state)
         }
     contexts_apart(false);
     given_plan = NULL;
+    untimed = false;
     const char *audited =
         "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --clip 0 --overlap all-cpu --serial --audit";
     free(train(audited, true, -1).values);
@@ -832,13 +836,16 @@ static void expect_reason(const char *options, const char *reason)
 static void test_when_parts_pay(void **state)
 {
     (void)state;
-    expect_reason("--overlap all-cpu --vocab 129", "embedding's update is in two parts: rows of no word");
+    expect_reason("--overlap all-cpu --vocab 129", "is whole: in two parts a step would take");
+    expect_reason("--overlap all-cpu --vocab 9999", "embedding's update is in two parts: rows of no word");
     expect_reason("--overlap all-cpu --vocab 128", "is whole: a batch has as many tokens as there are words");
     expect_reason("--overlap all-cpu --micro-batch 2", "is whole: each micro-batch has words of its own");
     expect_reason("--overlap all-cpu --mesh dp=2 --hardware data/hardware/server.txt",
                   "is whole: other devices have gradients of it too");
     expect_reason("--overlap all-cpu --snapshot build/never", "is whole: a snapshot stores what one update leaves");
     expect_reason("--overlap all-cpu --swap layer --swap-what optimizer", "is whole: another pass moves state too");
+    expect_reason("--model gpt2 --overlap all-cpu", "simulated step: 635.702 ms");
+    expect_reason("--model gpt2 --overlap all-cpu --batch 1", "is whole: in two parts a step would take 244.219 ms");
     const char *large = "--model gpt2 --overlap plan";
     expect_reason(large, "is whole: in two parts a step would take 629.254 ms");
     expect_reason(large, "simulated step: 628.750 ms");

@@ -6,6 +6,8 @@
  * by layer.  With clipping no update starts before the norm is known: gradients still go down under the backward, and
  * the updates run under the next forward.
  *
+ * An update in parts has one mirror.  What only puts new rows of parameters in their place is done on both sides.
+ *
  *     one layer, on the device:    backward ... norm  update                    | forward
  *                on the CPU:       backward  down     norm  update (cpu)  up    | forward
  *
@@ -442,7 +444,7 @@ double plan_period(struct step *s, const struct costs *c, const struct wishes *w
 {
     struct planner p = new_planner(s, c, w);
     free_planner(&p, p.list->timed ? find_plans_that_fit(&p) : NULL);
-    return p.plan[OVERLAP_PLAN].period;
+    return p.plan[w->overlap].period;
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)

@@ -18,6 +18,10 @@
  * seconds: a late update of layer i delays the next step by what it exceeds need_i.  With a barrier between steps
  * need_i is 0.  Layer 0 is released last and needed first, so every update has a release and a tail, and the best
  * choice is no simple rule.
+ *
+ * An update may be in parts that change the same parameters, as that of a tied embedding (../model/tied.c): one is
+ * released early, the others late.  They go together.  The formula takes all of it for released early, so its bounds
+ * hold, and the simulator judges.
  */
 #ifndef OVERLAP_H
 #define OVERLAP_H

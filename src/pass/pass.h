@@ -94,7 +94,7 @@ struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, in
 
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_recompute_auto, run_gather, run_swap;
-/* Seconds of a step with the plan of --overlap plan; INFINITY: none fits, or nobody knows.  The list stays as it is. */
+/* Seconds of a step with --overlap; INFINITY: it does not fit, or nobody knows.  The list stays as it is. */
 double plan_period(struct step *s, const struct costs *c, const struct wishes *w);
 /* How often an online rule has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);

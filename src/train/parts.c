@@ -1,7 +1,7 @@
 /* parts.c - is the update of a tied embedding built in two parts (../model/tied.c)?
  *
- * With --overlap all-cpu it is, where it can be; with --overlap plan where a step of the best plan is shorter with it:
- * the list is built both ways, planned and dropped.
+ * With --overlap all-cpu or plan, where a step is shorter with it: the list is built both ways, planned and dropped.
+ * Where nobody knows how long tasks take, all-cpu has it in parts.
  */
 #include "train.h"
 
@@ -22,7 +22,7 @@ static const char *find_hindrance(const struct trainer *t, const struct wishes *
     return NULL;
 }
 
-/* Seconds of a step by the best plan. */
+/* Seconds of a step. */
 static double try_parts(struct trainer *t, enum gemm_engine engine, const struct wishes *w, bool in_parts)
 {
     size_t tensors = t->pool->n;
@@ -38,14 +38,14 @@ static double try_parts(struct trainer *t, enum gemm_engine engine, const struct
 
 void choose_parts(struct trainer *t, enum gemm_engine engine, const struct wishes *w)
 {
-    bool planned = w->overlap == OVERLAP_PLAN;
-    if (!t->config.tied || t->settings->clip != 0 || !(planned || w->overlap == OVERLAP_ALL_CPU))
+    bool all_cpu = w->overlap == OVERLAP_ALL_CPU;
+    if (!t->config.tied || t->settings->clip != 0 || !(all_cpu || w->overlap == OVERLAP_PLAN))
         return;
     const char *why_whole = find_hindrance(t, w);
     double whole = INFINITY, parts = INFINITY;
-    if (planned && !why_whole)
+    if (!why_whole)
         whole = try_parts(t, engine, w, false), parts = try_parts(t, engine, w, true);
-    t->in_parts = !why_whole && (parts < whole || !planned);
+    t->in_parts = !why_whole && (parts < whole || (all_cpu && whole == INFINITY));
     if (t->in_parts)
         t->embedding = copy_string("in two parts: rows of no word of the batch behind the head's backward, the others "
                                    "last");
