@@ -181,13 +181,15 @@ struct build {
     struct tensor ***brought; /* [unit * tp + member]: what is to be summed, between send_unit() and reduce_unit() */
     struct tensor **sum; /* [(unit * tp + member) * dp + k]: shard k of the gradient of what a member has, summed over
                             ranks, once reduce_unit() has run */
-    struct tensor *partials;   /* the norm's block sums */
-    bool released;             /* see release_updates() */
-    const struct batch *words; /* whose words say what part of a tied embedding's update a row is of; NULL: of one */
-    struct tensor *packed;     /* its new rows */
-    int member;                /* tensor-parallel coordinate of the rank whose tasks are being added */
-    struct meeting *met;       /* of the members of a group so far, one after another; each as often */
+    struct tensor *partials; /* the norm's block sums */
+    bool released;           /* see release_updates() */
+    int member;              /* tensor-parallel coordinate of the rank whose tasks are being added */
+    struct meeting *met;     /* of the members of a group so far, one after another; each as often */
     size_t n_met, cap_met, n_meetings /* of one member */, group_begin /* in the list */;
+    /* A tied embedding's update in two parts: the batch whose words say which one a row is of, NULL: it is whole; and
+     * the new rows of the second one. */
+    const struct batch *words;
+    struct tensor *packed;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
 /* The tasks that follow are of this rank and micro-batch (-1: of none). */

@@ -106,15 +106,14 @@ struct mover { /* moves one task after another */
     struct edit *edit;
     struct device *host;
     bool alone;
-    size_t position;   /* of the task that moves, in the list as it was ... */
-    struct task *task; /* ... it, or a piece of it */
-    struct tensor *
-        *on_host;         /* by tensor: its copy on the host, for reading; of parameters that parts share, the mirror */
-    struct task **copied; /* by position: the last copy of what the task there makes; NULL: none yet */
-    struct task *chosen;  /* online: gradients come down behind it; the last of them */
-    size_t n;             /* tasks that have moved */
-    struct task *last;    /* the last one of those in the order, with its copies ... */
-    size_t at;            /* ... and the position that it has come to */
+    size_t position;         /* of the task that moves, in the list as it was ... */
+    struct task *task;       /* ... it, or a piece of it */
+    struct tensor **on_host; /* by tensor: its copy on the host, for reading; or the mirror that parts share */
+    struct task **copied;    /* by position: the last copy of what the task there makes; NULL: none yet */
+    struct task *chosen;     /* online: gradients come down behind it; the last of them */
+    size_t n;                /* tasks that have moved */
+    struct task *last;       /* the last one of those in the order, with its copies ... */
+    size_t at;               /* ... and the position that it has come to */
 };
 void move_task(struct mover *m, size_t position);
 /* A copy's own lane, so that it waits for nothing but its like; a list by hand has the lanes that it says. */

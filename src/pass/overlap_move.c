@@ -180,7 +180,8 @@ static void move_piece(struct mover *m, struct task *t)
 static bool puts_rows(const struct task *t)
 {
     const struct access *from = &t->access[1];
-    return from->mode == ACCESS_READ && from->tensor->class == MEM_PARAMETERS && !from->tensor->root->persistent;
+    return t->n_access > 1 && from->mode == ACCESS_READ && from->tensor->class == MEM_PARAMETERS &&
+           !from->tensor->root->persistent;
 }
 
 /* One that is large moves in pieces: as many as there are lanes, and none above LARGEST. */

@@ -51,9 +51,10 @@ struct wishes { /* what the options ask of the passes */
     bool overlap_once;        /* local and slack decide by what is predicted, before the step runs */
     bool overlap_at_random;   /* they decide by this seed, to show that no bit depends on it */
     uint64_t overlap_seed;
-    const char *embedding; /* is its update in two parts, where it is tied, or why not; NULL: nobody asks */
-    bool gather;           /* parameters lie in shards ... */
-    int gather_ahead;      /* ... and are gathered so many layers before their use */
+    /* Is the update of a tied embedding in two parts, or why not; NULL: nobody asks. */
+    const char *embedding;
+    bool gather;      /* parameters lie in shards ... */
+    int gather_ahead; /* ... and are gathered so many layers before their use */
     enum swap swap;
     unsigned swap_what; /* a bit per enum memory_class */
 };

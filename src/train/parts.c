@@ -43,7 +43,7 @@ void choose_parts(struct trainer *t, enum gemm_engine engine, const struct wishe
         return;
     const char *why_whole = find_hindrance(t, w);
     double whole = INFINITY, parts = INFINITY;
-    if (!why_whole)
+    if (!why_whole && t->costs)
         whole = try_parts(t, engine, w, false), parts = try_parts(t, engine, w, true);
     t->in_parts = !why_whole && (parts < whole || (all_cpu && whole == INFINITY));
     if (t->in_parts)
