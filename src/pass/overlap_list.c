@@ -94,12 +94,12 @@ static void read_task(const struct offloads *o, const double *clock, const struc
 {
     const struct step *s = o->step;
     const struct task *t = s->task[i];
-    bool counts = t->lane == s->task[u->first]->lane;
+    bool counts = t->lane == s->task[u->first]->lane, late = u->in_parts && i > u->first;
     u->gate = fmax(u->gate, clock[find_gate(s, i) + 1]);
     u->device += counts ? seconds_alone(c, t) : 0;
     for (int a = 0; a < t->n_access; a++) {
         const struct access *x = &t->access[a];
-        if (is_on_device(x, MEM_GRADIENTS) && !(u->in_parts && i > u->first)) {
+        if (is_on_device(x, MEM_GRADIENTS) && !late) {
             int maker = find_maker(s, i, x->tensor);
             u->release = fmax(u->release, clock[maker + 1]);
             for (int k = 0; k < maker; k++)
@@ -107,7 +107,7 @@ static void read_task(const struct offloads *o, const double *clock, const struc
         }
         if (is_on_device(x, MEM_PARAMETERS) && (x->mode & ACCESS_WRITE))
             u->need = fmin(u->need, clock[first_reader(o, x->tensor, i)]);
-        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && counts)
+        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && counts && !late) /* it is the same */
             u->device_bytes += (double)x->tensor->bytes;
     }
 }
