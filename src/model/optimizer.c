@@ -200,22 +200,6 @@ static void send_state(struct build *b)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-void update_range(struct build *b, int unit, int k, struct shard s, struct tensor *gradient, struct tensor *start)
-{
-    struct replica *r = b->replica;
-    size_t n = s.end - s.begin, held = updated_by(b->model, unit, r->rank).begin;
-    size_t n_decay = b->model->part[b->member]->unit[unit].n_decay;
-    struct shard of_state = {s.begin - held, s.end - held};
-    struct task *task =
-        LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
-               INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
-               INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control), IN(r->state),
-               ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), FIRST_ELEMENT,
-               start ? IN(start) : NO_TENSOR, INT(b->model->params->config.channels), NO_TENSOR);
-    set_elementwise(task);
-    task->host_run = adamw_on_host;
-}
-
 /* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
 static void update_shard(struct build *b, int unit, int k, int on, struct tensor *gradient)
 {
