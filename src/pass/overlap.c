@@ -6,6 +6,8 @@
  * by layer.  With clipping no update starts before the norm is known: gradients still go down under the backward, and
  * the updates run under the next forward.
  *
+ * An update in parts has one mirror.  What only puts new rows of parameters in their place is done on both sides.
+ *
  *     one layer, on the device:    backward ... norm  update                    | forward
  *                on the CPU:       backward  down     norm  update (cpu)  up    | forward
  *
@@ -157,7 +159,7 @@ static bool is_proved(const struct planner *p)
     const struct plan *best = &p->plan[OVERLAP_PLAN];
     double formula = formula_of(p, best);
     return !better(least(p), best->period) ||
-           (!p->list->gated && !better(formula, best->period) && !better(best->period, formula));
+           (!p->list->gated && !p->list->in_parts && !better(formula, best->period) && !better(best->period, formula));
 }
 
 /* All plans that the report shows, whichever is chosen. */
@@ -418,14 +420,37 @@ static char *why_not(const struct planner *p, const char *times)
                           : copy_string("nobody knows how long tasks take: add --profile or --hardware");
 }
 
-bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+static struct planner new_planner(struct step *s, const struct costs *c, const struct wishes *w)
 {
     struct planner p = {.list = find_offloads(s, c), .costs = c, .wishes = w};
-    size_t on_cpu = 0;
     p.timing = &p.list->timing;
     p.n = p.timing->n;
     for (int i = 0; i < PLANS; i++)
         p.plan[i] = (struct plan){.period = INFINITY, .barrier = INFINITY};
+    return p;
+}
+
+/* What the devices had, unless NULL, is theirs again. */
+static void free_planner(struct planner *p, struct limits *had)
+{
+    struct machine *m = p->list->step->pool->machine;
+    if (had)
+        restore_limits(m, had, m->n_devices);
+    free(had);
+    free_offloads(p->list);
+}
+
+double plan_period(struct step *s, const struct costs *c, const struct wishes *w)
+{
+    struct planner p = new_planner(s, c, w);
+    free_planner(&p, p.list->timed ? find_plans_that_fit(&p) : NULL);
+    return p.plan[w->overlap].period;
+}
+
+bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+{
+    struct planner p = new_planner(s, c, w);
+    size_t on_cpu = 0;
     struct limits *had = find_plans_that_fit(&p);
     struct plan *plan = choose(&p);
     decide_later(&p, plan, had);
@@ -436,9 +461,8 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     bool changes = on_cpu > 0 || (p.list->online && w->overlap_at_random);
     r->reason = changes ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
     free(times);
-    if (had)
-        restore_limits(s->pool->machine, had, s->pool->machine->n_devices);
-    free(had);
-    free_offloads(p.list);
+    if (w->embedding)
+        append_text(&r->reason, "\n    the tied embedding's update is %s", w->embedding);
+    free_planner(&p, had);
     return changes;
 }

@@ -5,14 +5,6 @@
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
-static const struct tensor *parameters_of(const struct task *t)
-{
-    for (int i = 0; i < t->n_access; i++)
-        if ((t->access[i].mode & ACCESS_WRITE) && is_on_device(&t->access[i], MEM_PARAMETERS))
-            return t->access[i].tensor;
-    return NULL;
-}
-
 /* Adam's state has one home: no other layer's task may touch it. */
 static bool is_its_own(const struct step *s, const struct task *t, const struct tensor *x)
 {
@@ -102,12 +94,12 @@ static void read_task(const struct offloads *o, const double *clock, const struc
 {
     const struct step *s = o->step;
     const struct task *t = s->task[i];
-    bool counts = t->lane == s->task[u->first]->lane;
+    bool counts = t->lane == s->task[u->first]->lane, late = u->in_parts && i > u->first;
     u->gate = fmax(u->gate, clock[find_gate(s, i) + 1]);
     u->device += counts ? seconds_alone(c, t) : 0;
     for (int a = 0; a < t->n_access; a++) {
         const struct access *x = &t->access[a];
-        if (is_on_device(x, MEM_GRADIENTS)) {
+        if (is_on_device(x, MEM_GRADIENTS) && !late) {
             int maker = find_maker(s, i, x->tensor);
             u->release = fmax(u->release, clock[maker + 1]);
             for (int k = 0; k < maker; k++)
@@ -115,7 +107,7 @@ static void read_task(const struct offloads *o, const double *clock, const struc
         }
         if (is_on_device(x, MEM_PARAMETERS) && (x->mode & ACCESS_WRITE))
             u->need = fmin(u->need, clock[first_reader(o, x->tensor, i)]);
-        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && counts)
+        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && counts && !late) /* it is the same */
             u->device_bytes += (double)x->tensor->bytes;
     }
 }
@@ -202,6 +194,11 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
             o->update_at[i] = NOWHERE;
         else if (o->update_at[i] == (int)t->n)
             *APPEND(t->update, t->n, cap) = new_update(task, i);
+        else if (o->update_at[i] != NOWHERE) {
+            struct offload *u = &t->update[o->update_at[i]];
+            u->in_parts |= touches_bytes(s->task[u->first], parameters_of(task), ACCESS_BOTH);
+            o->in_parts |= u->in_parts;
+        }
     }
     for (size_t g = 0; g < t->n; g++)
         o->one_lane &= s->task[t->update[g].first]->lane == s->task[t->update[0].first]->lane;
