@@ -39,7 +39,7 @@ train() { # train CODE 'part' OPTIONS...: on the smallest model, with something 
 result $? 'a model is trained and saved'
 before=$(cksum <"$saved")
 "$YARD" plan --model tiny --swap-what optimizer --gather-ahead 2 --snapshot-slots 3 >"$TMP/out" 2>"$TMP/err" &&
-    [ "$(grep -c 'says nothing without' "$TMP/err")" -eq 3 ] && grep -q -- '--gather-ahead says nothing without --zero 3$' "$TMP/err"
+    [ "$(grep -c 'has no effect without' "$TMP/err")" -eq 3 ] && grep -q -- '--gather-ahead has no effect without --zero 3$' "$TMP/err"
 result $? 'options that say more about one that is off are named, and allowed'
 "$YARD" plan --model tiny --swap auto --swap-what optimizer >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ]
 result $? 'and not named when it is on'

@@ -912,6 +912,40 @@ static void test_choices_are_printed_and_read(void **state)
     }
 }
 
+/* Parameters that live for a part of the step, as rows of an embedding in parts and gathered ones, do so when read. */
+static void test_short_lived_parameters_are_printed_and_read(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"--overlap all-cpu --device-mem 968M",
+                                        "--mesh dp=2 --zero 3 --device-mem 850M"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *words = format_string("--model gpt2 --layers 4 --batch 4 --seq-len 128 --clip 0 --hardware "
+                                    "data/hardware/server.txt %s",
+                                    lists[i]);
+        struct ran ran = run_yard("plan %s --print-list", words);
+        assert_int_equal(ran.code, EXIT_OK);
+        char *list = read_text(ran.stdout_path);
+        char *again = format_string("--list '%s' --clip 0", write_file("short.txt", list, strlen(list)));
+        expect_number(words, planned_ms(again), planned_ms(words));
+        free(words), free(list), free(again);
+    }
+}
+
+/* What is not in parts is shown as it is without. */
+static void test_parts_are_compared_with_the_whole(void **state)
+{
+    (void)state;
+    const char *words =
+        "--model gpt2 --layers 4 --batch 4 --seq-len 128 --overlap all-cpu --hardware data/hardware/laptop.txt";
+    expect_reason(words, "all on the device 364.896 ms, all on the CPU 334.605 ms, local 404.805 ms",
+                  "a step takes 334.605 ms instead of 364.896 ms");
+    static const char plan[] = "other param.0 D\nother param.5 D\nlayer 0 D\nlayer 1 D\nlayer 2 D\nlayer 3 D\n";
+    const char *path = write_file("device.txt", plan, strlen(plan));
+    char *given = format_string("%s --overlap plan --overlap-plan %s", words, path);
+    expect_reason(given, "embedding's update is whole: in two parts a step would take", "simulated step: 364.896 ms");
+    free(given);
+}
+
 static void test_what_cannot_be_planned(void **state)
 {
     (void)state;
@@ -959,6 +993,8 @@ int main(void)
         cmocka_unit_test(test_audit_follows_choices),
         cmocka_unit_test(test_rules_look_at_the_running_step),
         cmocka_unit_test(test_choices_are_printed_and_read),
+        cmocka_unit_test(test_short_lived_parameters_are_printed_and_read),
+        cmocka_unit_test(test_parts_are_compared_with_the_whole),
         cmocka_unit_test(test_what_cannot_be_planned),
         cmocka_unit_test(test_bench_makes_a_plan),
     };

@@ -245,20 +245,30 @@ static json_t *choice(const struct planner *p, const bool *on_cpu, json_t *other
     return word;
 }
 
+/* Only plans with updates on the CPU, and no rule's, may have a tied embedding's in parts. */
+static double period_of(const struct planner *p, enum overlap of)
+{
+    const double *whole = p->wishes->whole, own = p->plan[of].period;
+    if (!whole)
+        return own;
+    return of == OVERLAP_PLAN || of == OVERLAP_ALL_CPU ? fmin(own, whole[of]) : whole[of];
+}
+
 static json_t *report(const struct planner *p, const struct plan *plan)
 {
-    const struct plan *of = p->plan, *barrier = &of[BEST_BARRIER];
+    const struct plan *barrier = &p->plan[BEST_BARRIER];
     json_t *others = json_object();
     double unknown = p->list->timed ? 0 : INFINITY, serial = p->list->timed ? serial_seconds(p->list, p->costs) : 0;
     json_t *best =
         json_pack("{s:o, s:o}", "choice", choice(p, barrier->on_cpu, NULL), "ms", milliseconds(barrier->barrier));
-    return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "choice", choice(p, plan->on_cpu, others),
-        "others", others, "order", cpu_order_name[plan->order], "period_ms", milliseconds(plan->period), "formula_ms",
-        milliseconds(formula_of(p, plan)), "barrier_ms", milliseconds(plan->barrier), "best_barrier", best, "bound_ms",
-        milliseconds(least(p)), "all_device_ms", milliseconds(of[OVERLAP_ALL_DEVICE].period), "all_cpu_ms",
-        milliseconds(of[OVERLAP_ALL_CPU].period), "serial_ms", milliseconds(serial + unknown), "local_ms",
-        milliseconds(of[OVERLAP_LOCAL].period + unknown), "slack_ms", milliseconds(of[OVERLAP_SLACK].period + unknown));
+    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "choice",
+                     choice(p, plan->on_cpu, others), "others", others, "order", cpu_order_name[plan->order],
+                     "period_ms", milliseconds(plan->period), "formula_ms", milliseconds(formula_of(p, plan)),
+                     "barrier_ms", milliseconds(plan->barrier), "best_barrier", best, "bound_ms",
+                     milliseconds(least(p)), "all_device_ms", milliseconds(period_of(p, OVERLAP_ALL_DEVICE)),
+                     "all_cpu_ms", milliseconds(period_of(p, OVERLAP_ALL_CPU)), "serial_ms",
+                     milliseconds(serial + unknown), "local_ms", milliseconds(period_of(p, OVERLAP_LOCAL) + unknown),
+                     "slack_ms", milliseconds(period_of(p, OVERLAP_SLACK) + unknown));
 }
 
 /* The first later backward or update of a device that runs while task i does, or NULL. */
@@ -315,7 +325,7 @@ static char *describe_times(const struct planner *p)
         return copy_string("nobody knows how long tasks take");
     FILE *f = open_memstream(&text, &n);
     for (size_t i = 0; i < COUNT(shown); i++) {
-        double seconds = p->plan[shown[i].of].period, more = seconds / p->plan[OVERLAP_PLAN].period - 1;
+        double seconds = period_of(p, shown[i].of), more = seconds / period_of(p, OVERLAP_PLAN) - 1;
         bool is_rule = shown[i].of == OVERLAP_LOCAL || shown[i].of == OVERLAP_SLACK;
         if (!isfinite(seconds))
             fprintf(f, "%s does not fit, ", shown[i].name);
@@ -329,21 +339,28 @@ static char *describe_times(const struct planner *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
+static bool is_given(const struct wishes *w) { return w->overlap_plan && access(w->overlap_plan, F_OK) == 0; }
+
+static void read_given(struct planner *p)
+{
+    struct plan *plan = &p->plan[GIVEN];
+    read_plan(p->wishes->overlap_plan, p->timing, plan->on_cpu, &plan->order);
+    try_plan(p, plan);
+}
+
 /* The plan that is asked for; from the file when it is there. */
 static struct plan *choose(struct planner *p)
 {
     const struct wishes *w = p->wishes;
     const char *path = w->overlap_plan;
-    bool given = path && access(path, F_OK) == 0, forced = given || w->overlap >= OVERLAP_ALL_CPU;
+    bool given = is_given(w), forced = given || w->overlap >= OVERLAP_ALL_CPU;
     struct plan *plan = &p->plan[given ? GIVEN : w->overlap];
     if (!p->list->timed && !forced)
         return &p->plan[GIVEN]; /* it declines */
-    if (given) {
-        read_plan(path, p->timing, plan->on_cpu, &plan->order);
-        try_plan(p, plan);
-    } else if (path) {
+    if (given)
+        read_given(p);
+    else if (path)
         write_plan(path, p->timing, plan->on_cpu, plan->order);
-    }
     if (plan->period == INFINITY && !makes_room_later(w))
         refuse(p, plan, w->overlap == OVERLAP_PLAN && !given);
     return plan;
@@ -440,11 +457,16 @@ static void free_planner(struct planner *p, struct limits *had)
     free_offloads(p->list);
 }
 
-double plan_period(struct step *s, const struct costs *c, const struct wishes *w)
+double plan_period(struct step *s, const struct costs *c, const struct wishes *w, double period[OVERLAPS])
 {
     struct planner p = new_planner(s, c, w);
-    free_planner(&p, p.list->timed ? find_plans_that_fit(&p) : NULL);
-    return p.plan[w->overlap].period;
+    struct limits *had = p.list->timed ? find_plans_that_fit(&p) : NULL;
+    if (is_given(w))
+        read_given(&p);
+    free_planner(&p, had);
+    for (int of = 0; of < OVERLAPS; of++)
+        period[of] = p.plan[of].period;
+    return p.plan[is_given(w) ? GIVEN : w->overlap].period;
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)

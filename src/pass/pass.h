@@ -20,14 +20,7 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
-enum overlap {
-    OVERLAP_OFF,
-    OVERLAP_PLAN,
-    OVERLAP_LOCAL,
-    OVERLAP_SLACK,
-    OVERLAP_ALL_CPU,
-    OVERLAP_ALL_DEVICE,
-};
+enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_SLACK, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct broadcast_wishes {
     int queues, slices; /* of a device, 0: the pass is off; of a shard */
     bool at_random;     /* how slices are dealt, by this seed */
@@ -53,8 +46,9 @@ struct wishes { /* what the options ask of the passes */
     uint64_t overlap_seed;
     /* Is the update of a tied embedding in two parts, or why not; NULL: nobody asks. */
     const char *embedding;
-    bool gather;      /* parameters lie in shards ... */
-    int gather_ahead; /* ... and are gathered so many layers before their use */
+    const double *whole; /* seconds of a step by enum overlap with that update whole; NULL: it is, or nobody knows */
+    bool gather;         /* parameters lie in shards ... */
+    int gather_ahead;    /* ... and are gathered so many layers before their use */
     enum swap swap;
     unsigned swap_what; /* a bit per enum memory_class */
 };
@@ -95,8 +89,9 @@ struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, in
 
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_recompute_auto, run_gather, run_swap;
-/* Seconds of a step with --overlap; INFINITY: it does not fit, or nobody knows.  The list stays as it is. */
-double plan_period(struct step *s, const struct costs *c, const struct wishes *w);
+/* Seconds of a step with --overlap as wished, and as each other (all on the device: without); INFINITY: it does not
+ * fit, or nobody knows.  The list stays as it is. */
+double plan_period(struct step *s, const struct costs *c, const struct wishes *w, double period[OVERLAPS]);
 /* How often an online rule has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each

@@ -22,13 +22,14 @@ static const char *find_hindrance(const struct trainer *t, const struct wishes *
     return NULL;
 }
 
-/* Seconds of a step. */
-static double try_parts(struct trainer *t, enum gemm_engine engine, const struct wishes *w, bool in_parts)
+/* Seconds of a step, with each --overlap too. */
+static double try_parts(struct trainer *t, enum gemm_engine engine, const struct wishes *w, bool in_parts,
+                        double period[OVERLAPS])
 {
     size_t tensors = t->pool->n;
     t->in_parts = in_parts;
     build_train(t, engine);
-    double seconds = plan_period(t->train, t->costs, w);
+    double seconds = plan_period(t->train, t->costs, w, period);
     free_step(t->train);
     free_feeds(t->feeds, t->micros * t->mesh.dp);
     free(t->rank_total);
@@ -42,9 +43,9 @@ void choose_parts(struct trainer *t, enum gemm_engine engine, const struct wishe
     if (!t->config.tied || t->settings->clip != 0 || !(all_cpu || w->overlap == OVERLAP_PLAN))
         return;
     const char *why_whole = find_hindrance(t, w);
-    double whole = INFINITY, parts = INFINITY;
+    double whole = INFINITY, parts = INFINITY, unused[OVERLAPS];
     if (!why_whole && t->costs)
-        whole = try_parts(t, engine, w, false), parts = try_parts(t, engine, w, true);
+        whole = try_parts(t, engine, w, false, t->whole), parts = try_parts(t, engine, w, true, unused);
     t->in_parts = !why_whole && (parts < whole || (all_cpu && whole == INFINITY));
     if (t->in_parts)
         t->embedding = copy_string("in two parts: rows of no word of the batch behind the head's backward, the others "
@@ -53,4 +54,6 @@ void choose_parts(struct trainer *t, enum gemm_engine engine, const struct wishe
         t->embedding = format_string("whole: %s", why_whole);
     else if (parts < INFINITY)
         t->embedding = format_string("whole: in two parts a step would take %.3f ms", 1e3 * parts);
+    if (t->in_parts && whole < INFINITY)
+        append_text(&t->embedding, "; whole a step would take %.3f ms", 1e3 * whole);
 }

@@ -74,7 +74,7 @@ static const struct option options[] = {
     {"beta2", 0, OPT_FLOAT, &s.beta2, "0.99", "X", 0, BELOW_1, TRAINING, CMD_TRAIN | CMD_CHECK,
      "AdamW: mean of squared gradients"},
     {"eps", 0, OPT_FLOAT, &s.eps, "1e-8", "X", FLT_MIN, 1, TRAINING, CMD_TRAIN | CMD_CHECK,
-     "AdamW: added to the denominator, which may be 0"},
+     "AdamW: added to the denominator, which may be 0 without it; above 0"},
     {"weight-decay", 0, OPT_FLOAT, &s.weight_decay, "0.1", "X", 0, 10, TRAINING, CMD_TRAIN | CMD_CHECK,
      "AdamW: decay of matrices"},
     {"clip", 0, OPT_FLOAT, &s.clip, "1", "X", 0, 1e9, TRAINING, CMD_TRAIN | CMD_PLAN,
@@ -332,7 +332,7 @@ static void warn_of_idle(void)
         char *text = option_text(find_option(&table, of));
         bool on = word ? strcmp(text, word) == 0 : *text && strcmp(text, "off") != 0 && strcmp(text, "0") != 0;
         if (was_given(detail) && !on && !s.broadcast)
-            warn("--%s says nothing without --%s%s%s", detail, of, word ? " " : "", word ? word : "");
+            warn("--%s has no effect without --%s%s%s", detail, of, word ? " " : "", word ? word : "");
         free(text);
     }
 }

@@ -136,6 +136,7 @@ struct trainer {
     struct values *eval_values, *sample_values;
     bool in_parts;              /* a tied embedding's update, in the train list ... */
     char *embedding;            /* ... or why not, as a sentence goes on; NULL: nobody asks */
+    double whole[OVERLAPS];     /* seconds of a step with that update whole and no other pass, if times are known */
     struct pass_report *passes; /* what they did to the train list */
     size_t n_passes;
     struct trace_writer *trace;

@@ -363,6 +363,8 @@ static void rewrite_lists(struct trainer *t, struct wishes w)
 {
     w.gather &= t->mesh.dp > 1;
     w.embedding = t->embedding;
+    bool alone = w.recompute == RECOMPUTE_OFF && w.swap == SWAP_OFF && !w.broadcast.queues;
+    w.whole = t->in_parts && t->costs && alone ? t->whole : NULL;
     struct step *others[] = {t->eval, t->sample};
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, t->settings->after, &t->n_passes);
@@ -596,9 +598,12 @@ void explain_not_finite(struct trainer *t, uint32_t number, const struct result 
     if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is;%s",
              number, advice);
+    char layer[32] = "";
+    if (b.task->layer >= 0)
+        snprintf(layer, sizeof layer, ", layer %d", b.task->layer);
     if (b.before)
-        fail(EXIT_FAILED, "step %u, layer %d, task %s: reads element %zu of tensor %s, which was not finite %s;%s",
-             number, b.task->layer, b.task->name, b.element, b.tensor->name, before, advice);
-    fail(EXIT_FAILED, "step %u, layer %d, task %s: element %zu of tensor %s is the first that is not finite;%s%s",
-         number, b.task->layer, b.task->name, b.element, b.tensor->name, unchanged, advice);
+        fail(EXIT_FAILED, "step %u%s, task %s: reads element %zu of tensor %s, which was not finite %s;%s", number,
+             layer, b.task->name, b.element, b.tensor->name, before, advice);
+    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s%s", number,
+         layer, b.task->name, b.element, b.tensor->name, unchanged, advice);
 }
