@@ -5,11 +5,12 @@
 
 /* ---- amounts --------------------------------------------------------------------------------------------------- */
 
-/* Is it a lane of the device's own work?  Copies may run far ahead or behind of it. */
+/* Is it a lane of the device's own work, or if it does none, of the first kind that does?  Copies may run far ahead or
+ * behind of it. */
 static bool is_main(const struct trace *t, uint32_t lane, uint32_t device)
 {
     uint32_t first = 0;
-    while (first < lane && t->lanes[first].device_index != device)
+    while (first < lane && (t->lanes[first].device_index != device || !t->bars[first].n))
         first++;
     return t->lanes[lane].device_index == device && t->lanes[lane].kind == t->lanes[first].kind;
 }
