@@ -72,9 +72,11 @@ KERNEL void adamw(__global float *p,             /* (n) parameters */
     if (state[STATE_HALTED] != 0 || (choice && (*choice & CHOICE_CPU)))
         return;
     int begin = get_group_id(0) * BLOCK, end = min(begin + BLOCK, n);
-    if (!start)
+    if (!start) {
         update(p, m, v, g, control, state, begin, end, n_decay, -0.0f);
-    for (int word = (first + begin) / C; start && word * C - first < end; word++) {
+        return;
+    }
+    for (int word = (first + begin) / C; word * C - first < end; word++) {
         int row = word * C - first;
         if (start[word] == start[word + 1])
             update(p, m, v, g, control, state, max(begin, row), min(end, row + C), n_decay, 0.0f);
@@ -92,11 +94,9 @@ KERNEL void adamw_rows(__global float *packed,  /* (N,C) new parameters */
     if (begin == end)
         return;
     __global float *new = packed + (size_t)order[begin] * C;
-    for (int i = FIRST; i < C; i += STRIDE)
-        store(load(p + row + i, C - i, 0), new + i, C - i);
+    copy_row(new, p + row, C);
     if (state[STATE_HALTED] == 0)
         update(new, m + row, v + row, g + (size_t)order[begin] * C, control, state, 0, C, C, -0.0f);
     for (int k = begin + 1; k < end; k++)
-        for (int i = FIRST; i < C; i += STRIDE)
-            store(load(new + i, C - i, 0), packed + (size_t)order[k] * C + i, C - i);
+        copy_row(packed + (size_t)order[k] * C, new, C);
 }

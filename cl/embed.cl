@@ -77,12 +77,8 @@ KERNEL void embed_unpack(__global float *wte,     /* (V,C) */
                          const __global int *order, const __global int *start, int C)
 {
     int v = get_group_id(0);
-    if (start[v] == start[v + 1])
-        return;
-    wte += (size_t)v * C;
-    x += (size_t)order[start[v]] * C;
-    for (int i = FIRST; i < C; i += STRIDE)
-        store(load(x + i, C - i, 0), wte + i, C - i);
+    if (start[v] < start[v + 1])
+        copy_row(wte + (size_t)v * C, x + (size_t)order[start[v]] * C, C);
 }
 
 /* One work-group per position, 0 .. Tmax-1; positions from T on were not used. */

@@ -83,12 +83,13 @@
 #define LINE 16 /* floats in a cache line, on most processors */
 #define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
 /* Intel's compiler would compute many work-items at once, whose tiles no processor has registers for. */
-#define ONE_BY_ONE
-#ifdef __has_attribute
-#if __has_attribute(intel_vec_len_hint)
-#undef ONE_BY_ONE
-#define ONE_BY_ONE __attribute__((intel_vec_len_hint(1)))
+#ifndef __has_attribute
+#define __has_attribute(x) 0
 #endif
+#if __has_attribute(intel_vec_len_hint)
+#define ONE_BY_ONE __attribute__((intel_vec_len_hint(1)))
+#else
+#define ONE_BY_ONE
 #endif
 /* Asks for a cache line and goes on.  OpenCL's prefetch() does nothing in PoCL; compilers for CPUs have their own. */
 #if VEC > 1

@@ -36,9 +36,7 @@ WIDEST_VECTORS static void update(float *restrict p, float *restrict m, float *r
     }
 }
 
-static float *memory_at(const struct task *t, int access) { return tensor_memory(t->access[access].tensor); }
-
-static int32_t *words_at(const struct task *t, int access) { return tensor_memory(t->access[access].tensor); }
+static void *memory_at(const struct task *t, int access) { return tensor_memory(t->access[access].tensor); }
 
 static struct adamw read_control(const float *control, const float *state, float more)
 {
@@ -77,7 +75,7 @@ void adamw_on_host(void *context, const struct task *task, uint32_t number)
         return;
     struct adamw a = read_control(control, state, in_parts ? 0.0f : -0.0f);
     if (in_parts) {
-        update_absent(p, m, v, g, n, words_at(task, 6), (size_t)task->args[8].i, (size_t)task->args[10].i, &a);
+        update_absent(p, m, v, g, n, memory_at(task, 6), (size_t)task->args[8].i, (size_t)task->args[10].i, &a);
         return;
     }
     update(p, m, v, g, n_decay, &a);
@@ -90,23 +88,27 @@ void adamw_rows_on_host(void *context, const struct task *task, uint32_t number)
     (void)context, (void)number;
     float *packed = memory_at(task, 0), *p = memory_at(task, 1), *m = memory_at(task, 2), *v = memory_at(task, 3);
     const float *g = memory_at(task, 4), *control = memory_at(task, 5), *state = memory_at(task, 6);
-    const int32_t *order = words_at(task, 7), *start = words_at(task, 8);
+    const int32_t *order = memory_at(task, 7), *start = memory_at(task, 8);
     size_t row = (size_t)task->args[9].i, words = count_elements(task->access[1].tensor) / row;
     struct adamw a = read_control(control, state, -0.0f);
-    for (size_t w = 0; w < words; w++)
-        for (int32_t k = start[w]; k < start[w + 1]; k++) {
-            size_t at = (size_t)order[k] * row, first = (size_t)order[start[w]] * row;
-            memcpy(packed + at, k == start[w] ? p + w * row : packed + first, row * sizeof *p);
-            if (k == start[w] && state[STATE_HALTED] == 0)
-                update(packed + at, m + w * row, v + w * row, g + at, row, &a);
-        }
+    for (size_t w = 0; w < words; w++) {
+        int32_t begin = start[w], end = start[w + 1];
+        if (begin == end)
+            continue;
+        float *new = packed + (size_t)order[begin] * row;
+        memcpy(new, p + w * row, row * sizeof *p);
+        if (state[STATE_HALTED] == 0)
+            update(new, m + w * row, v + w * row, g + (size_t)order[begin] * row, row, &a);
+        for (int32_t k = begin + 1; k < end; k++)
+            memcpy(packed + (size_t)order[k] * row, new, row * sizeof *p);
+    }
 }
 
 void unpack_on_host(void *context, const struct task *task, uint32_t number)
 {
     (void)context, (void)number;
     float *p = memory_at(task, 0), *packed = memory_at(task, 1);
-    const int32_t *order = words_at(task, 2), *start = words_at(task, 3);
+    const int32_t *order = memory_at(task, 2), *start = memory_at(task, 3);
     size_t row = (size_t)task->args[4].i, words = count_elements(task->access[0].tensor) / row;
     for (size_t w = 0; w < words; w++)
         if (start[w] < start[w + 1])

@@ -376,7 +376,7 @@ static const char *why_now(const struct planner *p, bool makes_room)
         return "the step runs as predicted";
     if (w->snapshot.file)
         return "a snapshot stores state where its update runs";
-    if (w->gather || (w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS)))
+    if (w->gather || swaps_state(w))
         return "another pass moves state too";
     return makes_room ? "state on both sides would take room that other passes make" : NULL;
 }
@@ -461,12 +461,13 @@ double plan_period(struct step *s, const struct costs *c, const struct wishes *w
 {
     struct planner p = new_planner(s, c, w);
     struct limits *had = p.list->timed ? find_plans_that_fit(&p) : NULL;
-    if (is_given(w))
+    bool given = is_given(w);
+    if (given)
         read_given(&p);
     free_planner(&p, had);
     for (int of = 0; of < OVERLAPS; of++)
         period[of] = p.plan[of].period;
-    return p.plan[is_given(w) ? GIVEN : w->overlap].period;
+    return p.plan[given ? GIVEN : w->overlap].period;
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)

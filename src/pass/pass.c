@@ -1,5 +1,6 @@
 /* pass.c - the table of passes, and running them in its order. */
 #include "pass.h"
+#include "../base/table.h"
 
 #include <math.h>
 
@@ -137,7 +138,7 @@ void print_reports(FILE *out, const struct pass_report *reports, size_t n)
     }
 }
 
-json_t *milliseconds(double seconds) { return isfinite(seconds) ? json_real(1e3 * seconds) : json_null(); }
+json_t *milliseconds(double seconds) { return number_json(1e3 * seconds); }
 
 json_t *reports_json(const struct pass_report *reports, size_t n)
 {

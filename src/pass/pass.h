@@ -87,6 +87,7 @@ json_t *milliseconds(double seconds);                              /* null where
  * copies there wait for no others and hold none up; the last one where the link allows no more. */
 struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
 
+bool swaps_state(const struct wishes *w); /* parameters or the optimizer's, not activations alone */
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_recompute_auto, run_gather, run_swap;
 /* Seconds of a step with --overlap as wished, and as each other (all on the device: without); INFINITY: it does not

@@ -15,6 +15,11 @@
 
 #include <math.h>
 
+bool swaps_state(const struct wishes *w)
+{
+    return w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
+}
+
 bool wants_swap(const struct wishes *w) { return w->swap != SWAP_OFF; }
 
 struct swapper {

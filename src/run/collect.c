@@ -172,8 +172,7 @@ static void wait_queue(struct step *s, struct queue *q, uint64_t until)
 }
 
 /* Compute lanes come first: waiting for a host task instead would let the core stand still that computes while it
- * waits.
- */
+ * waits. */
 static void wait_kind(struct step *s, uint32_t number, bool compute)
 {
     for (int i = 0; i < s->n_queues; i++)

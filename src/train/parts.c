@@ -17,7 +17,7 @@ static const char *find_hindrance(const struct trainer *t, const struct wishes *
         return "a batch has as many tokens as there are words";
     if (w->snapshot.file)
         return "a snapshot stores what one update leaves";
-    if (w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS))
+    if (swaps_state(w))
         return "another pass moves state too";
     return NULL;
 }

@@ -6,8 +6,6 @@
 #include "../base/table.h"
 #include "train.h"
 
-#include <math.h>
-
 struct progress {
     struct trainer *trainer;
     FILE *log;
@@ -23,8 +21,6 @@ struct progress {
 };
 
 /* ---- the log --------------------------------------------------------------------------------------------------- */
-
-static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static void write_log(struct progress *p, json_t *line)
 {
@@ -156,9 +152,9 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
     p->total_ms += p->counted++ ? ms : 0;
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
     print_step_line(p, number, r, ms);
-    write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_or_null(r->loss),
-                           "norm", number_or_null(r->norm), "lr", number_or_null(r->lr), "ms", number_or_null(ms),
-                           "tokens_per_s", number_or_null(tokens_per_s)));
+    write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss), "norm",
+                           number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms), "tokens_per_s",
+                           number_json(tokens_per_s)));
 }
 
 void show_evaluation(struct progress *p, uint32_t number, double loss)
@@ -168,7 +164,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
     printf("step %*u/%u  %svalidation loss %s%s\n", p->width, number, p->steps, bold, format_number(text, loss, 4),
            off);
     fflush(stdout);
-    write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_or_null(loss)));
+    write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */
 }
 
