@@ -42,9 +42,9 @@
  * for the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can
  * load no more than two vectors in that cycle, so the loads must be well below the fma()s: 10 for 24 in a tile of 6 x 4
  * vectors, 8 for 12 in one of 6 x 2.  What does cost is to fetch A and B from afar, for nothing is computed while they
- * are packed: hence wide spans and high bands.  And while tiles are computed, the next block of A is asked for, a few
- * cache lines per tile: it arrives in the meantime.  Unpacked, A in form TN would give ROWS floats of each cache line
- * of 16, and every line from another page.  For a narrow C packing A does not pay even there: block is 0.
+ * are packed: hence wide spans and high bands.  And while tiles are computed, lines of C and of the next block of A are
+ * asked for, a few per tile: they arrive in the meantime.  Unpacked, A in form TN would give ROWS floats of each cache
+ * line of 16, and every line from another page.  For a narrow C packing A does not pay even there: block is 0.
  *
  * Build options.  VEC (see common.cl); COLS: vectors per tile row, an even number; ROWS: rows per tile, at least 4.
  * WIDTH = VEC*COLS must be a multiple of 4.  ROWS*COLS + COLS + 1 vector registers are needed: there are 32 with
@@ -91,11 +91,14 @@
 #else
 #define ONE_BY_ONE
 #endif
-/* Asks for a cache line and goes on.  OpenCL's prefetch() does nothing in PoCL; compilers for CPUs have their own. */
+/* Asks for a cache line, perhaps to be written, and goes on.  OpenCL's prefetch() does nothing in PoCL; compilers for
+ * CPUs have their own. */
 #if VEC > 1
 #define FETCH(at) __builtin_prefetch(at)
+#define FETCH_TO_WRITE(at) __builtin_prefetch(at, 1)
 #else
 #define FETCH(at) ((void)0)
+#define FETCH_TO_WRITE(at) ((void)0)
 #endif
 
 enum { START_ZERO, START_OLD, START_BIAS };
@@ -192,6 +195,9 @@ static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struc
         packed[i] = strip + i;
         row[i] = a.at + min(i, rows - 1) * a.row;
     }
+    foreach (i, ROWS) /* what is stored at last; where C was loaded, what the next tile loads */
+        foreach (j, columns)
+            FETCH_TO_WRITE(c + min(i, rows - 1) * c_row + j * VEC + (start.row ? WIDTH : 0));
     if (strip)
         ADD_PRODUCTS(acc, columns, packed, ROWS, panel, depth)
     else if (a.col == 1)

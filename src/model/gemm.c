@@ -25,10 +25,10 @@ struct blocking { /* as in gemm.cl */
 };
 
 /* How long a product takes when it is cut so, in fma()s of a vector: to pack a float takes as long as four.  The
- * quarter of a round stands for cores that are disturbed, or slower than others. */
+ * tenth of a round stands for cores that are disturbed, or slower than others. */
 static double time_of_cut(const struct device *d, size_t groups, size_t band, size_t span)
 {
-    double rounds = (double)ceil_div(groups, d->units) + 0.25;
+    double rounds = (double)ceil_div(groups, d->units) + 0.1;
     return rounds * ((double)(band * span) / d->vector + 4 * (double)(band + span));
 }
 
