@@ -43,6 +43,12 @@ before=$(cksum <"$saved")
 result $? 'options that say more about one that is off are named, and allowed'
 "$YARD" plan --model tiny --swap auto --swap-what optimizer >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ]
 result $? 'and not named when it is on'
+"$YARD" plan --model tiny --after swap >"$TMP/out" 2>"$TMP/err" && grep -q -- '--after swap: no option asks' "$TMP/err"
+result $? '--after names a pass that nobody asks for'
+"$YARD" plan --model tiny --memory --swap auto >"$TMP/out" 2>"$TMP/err" && grep -q 'held without --swap' "$TMP/err"
+result $? '--memory says that it leaves --swap out'
+"$YARD" plan --model tiny --snapshot off --snapshot-every 2 >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ]
+result $? 'a file may be named off'
 unharmed() { # nothing of the mistakes above changed it or left anything beside it
     [ "$(cksum <"$saved")" = "$before" ] && [ "$(ls -A "$TMP/saved" | tr '\n' ' ')" = 'model.safetensors step-2 ' ]
     result $? "the saved model is as it was after $1"

@@ -434,7 +434,7 @@ static void test_a_train_list_is_told_of_recompute(void **state)
     struct forecast f = try_step(t->train, t->costs);
     assert_non_null(f.why_not);
     assert_non_null(strstr(f.why_not->sentence, "task "));
-    assert_non_null(strstr(f.why_not->sentence, "use --recompute full, a smaller --micro-batch"));
+    assert_non_null(strstr(f.why_not->sentence, "use --recompute full, --swap auto, a smaller --micro-batch"));
     free_forecast(&f);
     free_trainer(t);
 }

@@ -82,6 +82,8 @@ int plan_memory(const struct settings *s)
         {"budget", "budget_mib", CELL_FIXED, 9, 1},       {"fits", "fits", CELL_TEXT, 4, 0}};
     static const char *const recompute[] = {"off", "selective", "full"};
     struct table *t = new_table(columns, COUNT(columns));
+    if (strcmp(s->swap, "off") != 0)
+        warn("--memory shows what is held without --swap: with it, see `yard plan --swap %s`", s->swap);
     struct strategy shape = {.settings = *s};
     shape.settings.device_memory = shape.settings.host_memory = NO_LIMIT;
     build(&shape);

@@ -403,10 +403,13 @@ static void decide_later(struct planner *p, struct plan *plan, bool makes_room)
     p->now = "state on both sides does not fit";
 }
 
-/* When the rule chooses, as the beginning of a sentence; "" for plans that are no rule's. */
-static char *describe_when(const struct planner *p)
+/* When the rule chooses or where the plan lies, as the beginning of a sentence; "" for others. */
+static char *describe_origin(const struct planner *p, const struct plan *plan)
 {
     const struct online *online = p->list->online;
+    const char *path = p->wishes->overlap_plan;
+    if (path)
+        return format_string("%s %s: ", plan == &p->plan[GIVEN] ? "read from" : "written to", path);
     if (online)
         return copy_string(online->at_random ? "drawn at random in every step; the rule expects: "
                                              : "chosen in every step, expected: ");
@@ -418,12 +421,13 @@ static char *carry_out(struct planner *p, const struct plan *plan, size_t on_cpu
     struct edit *e = open_edit(p->list->step);
     size_t n = move_updates(p->list, e, plan->on_cpu, plan->order, plan->alone);
     commit(e);
-    size_t beside = report_updates(p, fields, &n);
-    char *when = describe_when(p);
-    char *text = format_string("%s%zu of %zu updates on the CPU, on %d of its cores; %zu of %zu tasks there run beside "
-                               "a later backward or update\n    %s",
-                               when, on_cpu, p->n, p->list->lanes, beside, n, times);
-    free(when);
+    size_t n_beside = report_updates(p, fields, &n);
+    char *origin = describe_origin(p, plan), *beside = NULL;
+    if (p->list->timed)
+        beside = format_string("; %zu of %zu tasks there run beside a later backward or update", n_beside, n);
+    char *text = format_string("%s%zu of %zu updates on the CPU, on %d of its cores%s\n    %s", origin, on_cpu, p->n,
+                               p->list->lanes, beside ? beside : "", times);
+    free(origin), free(beside);
     return text;
 }
 

@@ -113,8 +113,11 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
                 now.period = w->whole[OVERLAP_ALL_DEVICE];
             run_pass(p, s, c, w, &now, &reports[(*n)++]);
         }
-        if (after && strcmp(p->name, after) == 0)
+        if (after && strcmp(p->name, after) == 0) {
+            if (!p->wanted(w))
+                warn("--after %s: no option asks for this pass", after);
             break;
+        }
     }
     if (*n)
         free_forecast(&now);

@@ -163,7 +163,8 @@ static const char *advise(const struct device *d, const struct step *s, const st
     if (!task)
         return "a smaller model";
     if (strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
-        return "--recompute full, a smaller --micro-batch or --seq-len";
+        return d->is_host ? "--recompute full, a smaller --micro-batch or --seq-len"
+                          : "--recompute full, --swap auto, a smaller --micro-batch or --seq-len";
     return "a smaller --micro-batch or --seq-len";
 }
 

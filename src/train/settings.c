@@ -329,8 +329,10 @@ static void warn_of_idle(void)
 {
     for (size_t i = 0; i < COUNT(details); i++) {
         const char *detail = details[i].detail, *of = details[i].of, *word = details[i].word;
-        char *text = option_text(find_option(&table, of));
-        bool on = word ? strcmp(text, word) == 0 : *text && strcmp(text, "off") != 0 && strcmp(text, "0") != 0;
+        const struct option *option = find_option(&table, of);
+        char *text = option_text(option);
+        bool off = option->type != OPT_OUTPUT && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0);
+        bool on = word ? strcmp(text, word) == 0 : *text && !off;
         if (was_given(detail) && !on && !s.broadcast)
             warn("--%s has no effect without --%s%s%s", detail, of, word ? " " : "", word ? word : "");
         free(text);
