@@ -9,8 +9,6 @@
 #include "../train/train.h"
 #include "cmd.h"
 
-#include <errno.h>
-
 enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12, MAX_KINDS = 128 };
 
 struct bench {
@@ -290,19 +288,11 @@ static json_t *bench_train(struct bench *b)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-FILE *bench_text(const struct settings *s)
-{
-    FILE *text = s->json ? fopen("/dev/null", "w") : stdout;
-    if (!text)
-        fail(EXIT_IO, "cannot open /dev/null: %s", strerror(errno));
-    return text;
-}
-
 static void open_bench(struct bench *b, struct settings *s)
 {
     struct machine_options o = machine_options_of(s);
     b->settings = s;
-    b->text = bench_text(s);
+    b->text = text_beside_json(s->json);
     b->gemms = new_table(gemm_columns, COUNT(gemm_columns));
     b->config = config_of(s);
     check_config(&b->config);

@@ -141,7 +141,7 @@ int bench_broadcast(struct settings *s)
 {
     static const int64_t senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
-    FILE *text = bench_text(s);
+    FILE *text = text_beside_json(s->json);
     int beside = strcmp(s->main_queue, "compute") == 0;
     double best = NAN;
     execution.watchdog_seconds = 0;

@@ -10,9 +10,8 @@ command_function cmd_devices, cmd_train, cmd_sample, cmd_check, cmd_plan, cmd_tr
     cmd_view, cmd_ckpt;
 
 struct settings;
-int bench_broadcast(struct settings *s);    /* bench --broadcast: bench_broadcast.c */
-FILE *bench_text(const struct settings *s); /* where a bench writes what people read; with --json nowhere */
-int plan_memory(const struct settings *s);  /* plan --memory: plan_memory.c */
+int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
+int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
 
 /* ---- words.c: commands of several words, as `yard trace summary FILE` ------------------------------------------- */
 
