@@ -24,11 +24,11 @@ struct blocking { /* as in gemm.cl */
     int band, span, depth, block;
 };
 
-/* How long a product takes when it is cut so, in fma()s of a vector: to pack a float takes as long as four.  The
- * tenth of a round stands for cores that are disturbed, or slower than others. */
+/* How long a product takes when it is cut so, in fma()s of a vector: to pack a float takes as long as four.  A part of
+ * a round stands for cores that are disturbed, or slower than others: the more there are, the likelier. */
 static double time_of_cut(const struct device *d, size_t groups, size_t band, size_t span)
 {
-    double rounds = (double)ceil_div(groups, d->units) + 0.1;
+    double rounds = (double)ceil_div(groups, d->units) + MIN(0.05 * d->units, 0.25);
     return rounds * ((double)(band * span) / d->vector + 4 * (double)(band + span));
 }
 
