@@ -75,10 +75,14 @@ result $? 'other options make other entries'
 
 # ---- its size -------------------------------------------------------------------------------------------------------
 
-truncate -s 65M "$YARD_CACHE/old" && touch -d '2001-01-01' "$YARD_CACHE/old" && rm "$YARD_CACHE/$whole" # holes: no space
+old=$YARD_CACHE/0123456789abcdef.program foreign=$YARD_CACHE/thesis.pdf
+truncate -s 65M "$old" "$foreign" && touch -d '2001-01-01' "$old" "$foreign" && rm "$YARD_CACHE/$whole" # holes: no space
 same 'a cache that is too big'
-[ ! -e "$YARD_CACHE/old" ] && [ -s "$YARD_CACHE/$whole" ] && [ -s "$YARD_CACHE/$other" ]
+[ ! -e "$old" ] && [ -s "$YARD_CACHE/$whole" ] && [ -s "$YARD_CACHE/$other" ]
 result $? 'loses its oldest entries, and only them'
+[ -s "$foreign" ]
+result $? 'and no file of the user'"'s"
+rm -f "$foreign"
 
 # ---- folders that cannot be used ------------------------------------------------------------------------------------
 

@@ -874,6 +874,7 @@ static void test_audit_follows_choices(void **state)
 static void test_rules_look_at_the_running_step(void **state)
 {
     (void)state;
+    need_own_products();
     struct state unused[2];
     struct choices_made made =
         train_choosing("--model tiny --seq-len 16 --gemm own -d 0:0 --clip 0 --overlap local", true, -1, unused);
@@ -971,6 +972,7 @@ static void test_what_cannot_be_planned(void **state)
 static void test_bench_makes_a_plan(void **state)
 {
     (void)state;
+    need_own_products();
     struct ran ran = run_yard("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap slack");
     assert_int_equal(ran.code, EXIT_OK);
     json_t *bench = json_load_file(ran.stdout_path, 0, NULL), *train = json_object_get(bench, "train");

@@ -195,7 +195,14 @@ static void write_entry(int folder, const struct program_key *key, const unsigne
         unlinkat(folder, temporary, 0);
 }
 
-/* The bytes of all files in the folder, and the name of the one that was not used for longest. */
+/* Also one that is being written.  The folder may hold anything else: it is the user's. */
+static bool is_entry(const char *name)
+{
+    static const char behind_key[] = ".program";
+    return strspn(name, "0123456789abcdef") == 16 && strncmp(name + 16, behind_key, strlen(behind_key)) == 0;
+}
+
+/* The bytes of all entries in the folder, and the name of the one that was not used for longest. */
 static off_t survey(DIR *folder, char oldest[256])
 {
     off_t total = 0;
@@ -204,7 +211,8 @@ static off_t survey(DIR *folder, char oldest[256])
     oldest[0] = '\0';
     rewinddir(folder);
     for (struct dirent *e; (e = readdir(folder));) {
-        if (fstatat(dirfd(folder), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
+        if (!is_entry(e->d_name) || fstatat(dirfd(folder), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(s.st_mode))
             continue;
         total += s.st_size;
         if (!oldest[0] || s.st_mtime < least) {
