@@ -7,6 +7,8 @@
 #     a command that fails                          the page must show the sentence
 #     blocks between ```                            not looked at: pictures, what is typed into gdb, sample text
 #     <!-- test: COMMAND -->                        what the text tells the student to change by hand
+#     --png build/NAME.png                          of a simulated step: the page's picture, byte for byte, unless none
+#                                                   is (another zlib packs otherwise)
 #
 # Long runs are cut short.  Outputs are compared on a CPU with PoCL, where they come from; elsewhere the commands are
 # only run.
@@ -84,6 +86,14 @@ shorten() { # fewer steps, no long evaluation
     esac
 }
 
+picture() { # the one that a command has drawn, beside the page's
+    name=$(echo "$1" | sed -n 's|.*--png build/\([^ ]*\).*|\1|p')
+    [ -f "tutorials/pictures/$name" ] && [ "$name" != predicted.png ] || return # that one shows a paced run too
+    list=$TMP/unlike
+    cmp -s "build/$name" "tutorials/pictures/$name" && list=$TMP/alike
+    echo "$name is another picture" >>"$list"
+}
+
 run_commands() { # of the page in $TMP/page: exact output to $TMP/exact, other output to $TMP/loose
     : >"$TMP/exact" && : >"$TMP/loose" && : >"$TMP/wrong"
     sed -n 's/^run //p' "$TMP/page" | while read -r command; do
@@ -95,6 +105,7 @@ run_commands() { # of the page in $TMP/page: exact output to $TMP/exact, other o
         eval "$command" >"$TMP/out" 2>&1 </dev/null
         code=$?
         cat "$TMP/out" >>"$out"
+        picture "$command"
         said=$(sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20) # a failure that the page shows
         [ $code -eq 0 ] || { [ -n "$said" ] && grep -qF "$said" "$TMP/page"; } ||
             echo "exit code $code: $command: $said" >>"$TMP/wrong"
@@ -128,6 +139,8 @@ for page in README.md tutorials/*.md; do
     compare
     result "$page"
 done
+[ -s "$TMP/alike" ] && cat "$TMP/unlike" >"$TMP/wrong" 2>/dev/null || : >"$TMP/wrong"
+result 'pictures'
 [ $same = yes ] || echo "ok $((number + 1)) - what they print # SKIP -d 0:0 is not PoCL's CPU with two cores or more"
 echo "1..$number"
 [ "$failed" -eq 0 ] && [ "$number" -gt 0 ]

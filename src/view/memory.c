@@ -5,14 +5,14 @@
 
 /* ---- amounts --------------------------------------------------------------------------------------------------- */
 
-/* Is it a lane of the device's own work, or if it does none, of the first kind that does?  Copies may run far ahead or
- * behind of it. */
+/* Does the lane say how far the list is on the device?  Its compute lane does: copies may run far ahead or behind of
+ * it.  The host has none, and what it holds comes and goes with copies of all devices and with its own tasks. */
 static bool is_main(const struct trace *t, uint32_t lane, uint32_t device)
 {
-    uint32_t first = 0;
-    while (first < lane && (t->lanes[first].device_index != device || !t->bars[first].n))
-        first++;
-    return t->lanes[lane].device_index == device && t->lanes[lane].kind == t->lanes[first].kind;
+    uint32_t own = 0;
+    while (own < t->header.n_lanes && (t->lanes[own].device_index != device || t->lanes[own].kind != LANE_COMPUTE))
+        own++;
+    return own < t->header.n_lanes ? lane == own : t->lanes[lane].kind != LANE_COMPUTE;
 }
 
 /* What a device held as of `clock`: at the task that started last.  NULL: not known. */
