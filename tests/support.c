@@ -82,6 +82,12 @@ void set_number(const char *name, int value)
 
 void contexts_apart(bool apart) { set_number("YARD_SEPARATE_CONTEXTS", apart); }
 
+void contexts_joined(void)
+{
+    contexts_apart(false);
+    unsetenv("YARD_SEPARATE_CONTEXTS");
+}
+
 void need_own_products(void)
 {
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});

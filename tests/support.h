@@ -27,6 +27,7 @@ void need_own_products(void);
 void set_number(const char *name, int value);
 /* Give devices opened from now on contexts of their own, as GPUs have; false: again as the environment says. */
 void contexts_apart(bool apart);
+void contexts_joined(void); /* whatever the environment says; contexts_apart(false) ends it */
 /* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
 struct machine *open_shaped(const char *devices, int vector, int work_group);
 

@@ -437,6 +437,7 @@ static void test_gathers_wait_for_nothing_else(void **state)
 static void test_moves_hide_behind_the_next_layer(void **state)
 {
     (void)state;
+    contexts_joined();
     struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x2"), LIST_TRAIN, false, true);
     int moved = 0, went_on = 0, added = 0;
     for (size_t i = 0; i < t->train->n; i++) {
@@ -448,13 +449,14 @@ static void test_moves_hide_behind_the_next_layer(void **state)
     }
     assert_true(moved == 2 && added == 2);
     free_trainer(t);
+    contexts_apart(false);
 }
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static struct state train(const char *words)
 {
-    char *all = format_string("--model tiny --data LICENSE --layers 4 --seq-len 16 %s", words);
+    char *all = format_string("--model tiny --gemm own --data LICENSE --layers 4 --seq-len 16 %s", words);
     struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
     init_random(t->model, 1337);
     char *wrong = verify(t->train, t->values);
@@ -714,6 +716,7 @@ static void test_layers_are_gathered_ahead(void **state)
 static void test_a_wrong_shard_is_found(void **state)
 {
     (void)state;
+    contexts_joined(); /* so that a gather copies from a shard itself */
     struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
     char *wrong = verify(t->train, t->values);
     assert_null(wrong);
@@ -736,6 +739,7 @@ static void test_a_wrong_shard_is_found(void **state)
         }
     assert_true(found > 3);
     free_trainer(t);
+    contexts_apart(false);
 }
 
 /* No broadcast is left, no replica persists, and what the update writes are shards. */
