@@ -152,7 +152,7 @@ done
 for one in $drivers; do
     golden $one with $one
     case $one in
-    rusticl) without='test_train|test_pace|test_audit' ;; # these take our own products, and minutes
+    rusticl) without='test_train|test_pace|test_audit|test_follow|test_kills' ;; # our own products, or minutes
     *) without=none ;;
     esac
     suite $one "$without" with $one

@@ -43,7 +43,7 @@ before=$(cksum <"$saved")
 result $? 'options that say more about one that is off are named, and allowed'
 "$YARD" plan --model tiny --swap auto --swap-what optimizer >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ]
 result $? 'and not named when it is on'
-"$YARD" plan --model tiny --after swap >"$TMP/out" 2>"$TMP/err" && grep -q -- '--after swap: no option asks' "$TMP/err"
+"$YARD" plan --model tiny --after swap >"$TMP/out" 2>"$TMP/err" && grep -q -- '--after swap: this pass is not wanted' "$TMP/err"
 result $? '--after names a pass that nobody asks for'
 "$YARD" plan --model tiny --memory --swap auto >"$TMP/out" 2>"$TMP/err" && grep -q 'held without --swap' "$TMP/err"
 result $? '--memory says that it leaves --swap out'
@@ -303,6 +303,11 @@ printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line' train --config "$TMP/resume.conf"
 refuse 2 'yard ckpt needs a word' ckpt
 refuse 4 'is no folder; expected a checkpoint' ckpt ls "$saved"
+refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
+refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
+refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2
+[ ! -s "$TMP/out" ]
+result $? 'bench refuses before it measures'
 refuse 2 'takes CKPT OUT, 2 paths, but 1 was given' ckpt reshard "$TMP/saved"
 refuse 2 'expected dp=A,pp=B,tp=C' ckpt reshard "$TMP/saved" "$TMP/x" --mesh dp=x
 for option in --save --init --resume --config --data --val-data --pace; do

@@ -680,6 +680,8 @@ static void check_parts(int N, int words, int V, int C, float halted, bool on_ho
            A(v.ours, n), A(grad, N * C), A(control, 16), A(state, 4), A(order, N + 1), A(start, V + 1), I(C));
     EITHER(on_host, unpack_on_host, "embed.cl", "embed_unpack", V, A(p.ours, n), A(packed, (N + 1) * C),
            A(order, N + 1), A(start, V + 1), I(C));
+    for (int i = 0; i < N; i++) /* repeated words have their new row at each position */
+        assert_memory_equal(packed + i * C, p.ours + tokens[i] * C, (size_t)C * sizeof *packed);
     ref_adamw(p.expected, m.expected, v.expected, whole, control, state, n, n);
     if (device->correct_divide || on_host)
         same_bits("parts p", &p), same_bits("parts m", &m), same_bits("parts v", &v);

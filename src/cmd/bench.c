@@ -214,11 +214,17 @@ static json_t *kinds_json(struct kinds *k, FILE *text)
     return classes;
 }
 
+static uint32_t timed_steps(const struct bench *b)
+{
+    return was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
+}
+
 /* Whole steps, each beside the FMA probe; the first steps, which compile kernels, are left out. */
 static json_t *bench_training(struct bench *b, struct trainer *t)
 {
-    double ms[TRAIN_STEPS], share[TRAIN_STEPS], flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    uint32_t n = (uint32_t)MIN(was_given("steps") ? b->settings->steps : TRAIN_STEPS, (int64_t)TRAIN_STEPS);
+    uint32_t n = timed_steps(b);
+    double *ms = allocate(n, sizeof *ms), *share = allocate(n, sizeof *share);
+    double flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
     int cores_alike = t->machine->device[0].is_share ? 1 : t->machine->n_devices; /* the probe runs on one device */
     for (uint32_t i = 1; i <= WARM_UP; i++)
         run_step(t, i);
@@ -234,18 +240,20 @@ static json_t *bench_training(struct bench *b, struct trainer *t)
     double step = trace_median(ms, n), of_peak = trace_median(share, n), tokens = tokens_per_step(t) / step * 1e3;
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s = %.1f %% of peak\n",
             step, n, tokens, flops / step * 1e-6, 100 * of_peak);
+    free(ms), free(share);
     return json_pack("{s:s, s:f, s:f, s:f}", "model", b->settings->preset, "ms_per_step", step, "tokens_per_s", tokens,
                      "share_of_peak", of_peak);
 }
 
-/* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs. */
-static void bench_issue(struct trainer *t, json_t *train, FILE *text)
+/* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs.  `before` steps
+ * have run. */
+static void bench_issue(struct trainer *t, json_t *train, FILE *text, uint32_t before)
 {
     double us[TRAIN_STEPS];
     for (uint32_t i = 0; i < TRAIN_STEPS; i++) {
         drain(t->train);
         uint64_t start = now_ns();
-        run_step(t, 1000 + i);
+        run_step(t, before + 1 + i);
         us[i] = (double)(now_ns() - start) * 1e-3;
     }
     drain(t->train);
@@ -267,7 +275,7 @@ static json_t *bench_train(struct bench *b)
     json_object_set_new(train, "passes", reports_json(t->passes, t->n_passes));
     print_reports(b->text, t->passes, t->n_passes);
     if (!execution.serial)
-        bench_issue(t, train, b->text);
+        bench_issue(t, train, b->text, WARM_UP + timed_steps(b));
     free_trainer(t);
     b->settings->time_tasks = true;
     b->settings->view = view; /* of this one only: the rates before are those of a run that nobody watches */
@@ -279,6 +287,7 @@ static json_t *bench_train(struct bench *b)
         run_step(t, i);
     drain(t->train);
     execution.observe = NULL;
+    fprintf(b->text, "tasks of %u more steps, each timed by itself:\n", kinds.steps);
     json_object_set_new(train, "ms_per_task", kinds_json(&kinds, b->text));
     free_trainer(t);
     if (b->settings->costs)
@@ -297,8 +306,8 @@ static void open_bench(struct bench *b, struct settings *s)
     b->config = config_of(s);
     check_config(&b->config);
     b->machine = open_machine(&o);
-    struct mesh mesh = mesh_for(s, b->machine->n_devices); /* refused now, not when training begins */
-    free_mesh(&mesh);
+    free_trainer(
+        new_trainer(s, LIST_TRAIN, s->data != NULL, true)); /* what is refused is so now, not behind products */
     execution.watchdog_seconds = 0;
 }
 

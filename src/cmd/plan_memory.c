@@ -60,6 +60,7 @@ static void try_strategy(struct table *t, const struct settings *s, const char *
     struct strategy strategy = {*s, s->device_memory, s->host_memory, NULL};
     strategy.settings.recompute = recompute;
     strategy.settings.swap = "off";
+    strategy.settings.after = NULL;
     strategy.settings.zero = zero;
     strategy.settings.device_memory = strategy.settings.host_memory = NO_LIMIT;
     strategy.settings.simulate = strategy.settings.verify = false;
@@ -82,9 +83,10 @@ int plan_memory(const struct settings *s)
         {"budget", "budget_mib", CELL_FIXED, 9, 1},       {"fits", "fits", CELL_TEXT, 4, 0}};
     static const char *const recompute[] = {"off", "selective", "full"};
     struct table *t = new_table(columns, COUNT(columns));
-    if (strcmp(s->swap, "off") != 0)
-        warn("--memory shows what is held without --swap: with it, see `yard plan --swap %s`", s->swap);
+    if (s->after || strcmp(s->swap, "off") != 0)
+        warn("--memory shows what is held without --%s: leave --memory out to see it", s->after ? "after" : "swap");
     struct strategy shape = {.settings = *s};
+    shape.settings.after = NULL;
     shape.settings.device_memory = shape.settings.host_memory = NO_LIMIT;
     build(&shape);
     int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : (int)s->zero;

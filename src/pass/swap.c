@@ -224,14 +224,16 @@ _Noreturn static void refuse(struct swapper *w, const char *option)
     char most[32], budget[32];
     restore_budgets(w);
     fail(EXIT_USAGE,
-         "%s: device %s: task %s%s does not fit: %s are held there, the budget is %s; the "
+         "%s: device %s: task %s%s does not fit: %s are needed there, the budget is %s; the "
          "smallest that works is %zu bytes (%s): a larger %s, or %s",
-         option, m->device[d].id, t->name, layer_and_micro((char[64]){0}, t), format_bytes(most, (double)f.high[d]),
-         format_bytes(budget, (double)w->budget[d]), smallest, format_bytes((char[32]){0}, (double)smallest),
+         option, m->device[d].id, t->name, layer_and_micro((char[64]){0}, t),
+         format_bytes(most, (double)w->plan.need[d]), format_bytes(budget, (double)w->budget[d]), smallest,
+         format_bytes((char[32]){0}, (double)smallest),
          m->device[d].by_hand   ? "memory="
          : m->device[d].is_host ? "--host-mem"
                                 : "--device-mem",
-         m->device[d].by_hand ? "smaller tensors" : "a smaller --micro-batch or --seq-len");
+         m->device[d].by_hand ? "smaller tensors"
+                              : "more classes in --swap-what, a smaller --micro-batch or --seq-len");
 }
 
 /* ---- the planner's choice ---------------------------------------------------------------------------------------- */

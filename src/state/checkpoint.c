@@ -191,6 +191,8 @@ struct checkpoint *open_checkpoint(const char *path)
     if (c)
         return c;
     char *folder = find_newest(path, &code);
+    if (!folder && access(path, F_OK) != 0)
+        fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
     if (!folder && !is_folder(path))
         fail(EXIT_IO,
              "%s is no folder; expected a checkpoint, the folder of several that --save wrote, or a file that "

@@ -161,7 +161,7 @@ static const char *advise(const struct device *d, const struct step *s, const st
     if (d->by_hand)
         return "smaller tensors";
     if (!task)
-        return "a smaller model";
+        return d->is_host ? "a smaller model" : "--swap auto --swap-what optimizer,parameters, a smaller model";
     if (strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
         return d->is_host ? "--recompute full, a smaller --micro-batch or --seq-len"
                           : "--recompute full, --swap auto, a smaller --micro-batch or --seq-len";

@@ -57,7 +57,8 @@ static const struct option options[] = {
     {"batch", 0, OPT_INT, &s.batch, NULL, "N", 1, 1e6, TRAINING, BUILD_ALL, "sequences per step, over all devices"},
     {"micro-batch", 0, OPT_INT, &s.micro_batch, NULL, "N", 0, 1e6, TRAINING, BUILD_ALL,
      "sequences a device takes at a time (0: its whole share); gradients are accumulated"},
-    {"steps", 0, OPT_INT, &s.steps, "500", "N", 1, 1e9, TRAINING, CMD_TRAIN | CMD_BENCH, "training steps"},
+    {"steps", 0, OPT_INT, &s.steps, "500", "N", 1, 1e9, TRAINING, CMD_TRAIN | CMD_BENCH,
+     "training steps; bench times 12 without it"},
     {"stop-after", 0, OPT_INT, &s.stop_after, NULL, "N", 0, 1e9, TRAINING, CMD_TRAIN,
      "save and stop after step N; the schedule is still meant for --steps (0: off)"},
     {"lr", 0, OPT_FLOAT, &s.lr, "1e-3", "X", 0, 1e3, TRAINING, CMD_TRAIN | CMD_CHECK, "learning rate"},
@@ -370,7 +371,7 @@ static void derive(enum command command)
               "--list that has them");
     REFUSE_IF(s.profile && s.hardware, "--profile and --hardware both say how long tasks take: leave one out");
     REFUSE_IF((s.what_if || s.profile) && !s.simulate && !s.print_list && strcmp(s.overlap, "off") == 0,
-              "--profile and --what-if serve the prediction: add --simulate");
+              "--profile and --what-if serve the prediction: add --%s", command == CMD_PLAN ? "simulate" : "overlap");
     REFUSE_IF(s.overlap_seed >= 0 && strcmp(s.overlap, "local") != 0 && strcmp(s.overlap, "slack") != 0,
               "--overlap-seed: only --overlap local and slack choose while training runs: add one of them");
     REFUSE_IF(s.serial && (s.pace || s.delay_seed >= 0),

@@ -224,6 +224,9 @@ static struct dataset *open_data(const struct settings *s, int vocab)
                              .seq_len = (int)s->seq_len,
                              .tokenizer = known ? &tokenizer : NULL,
                              .vocab = vocab};
+    if (known && tokenizer.kind != TOKENS_IDS && was_given("tokens") && o.chars != (tokenizer.kind == TOKENS_CHARS))
+        fail(EXIT_USAGE, "--tokens %s: %s was trained on %s, and knows no others: leave --tokens out", s->tokens,
+             s->source.path, o.chars ? "bytes" : "chars");
     struct dataset *d = open_dataset(&o);
     free_tokenizer(&tokenizer);
     return d;
