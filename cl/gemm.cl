@@ -29,6 +29,8 @@
  *          +-------+  +-------+-------+            4. go on with the next k0.  In between, a tile is stored and loaded
  *              A      |       |       |               again; that is exact, so the chain is not broken.
  *
+ * A band is several blocks high, and every k0 is a multiple of depth.
+ *
  *     lies in        what                                16-wide     8-wide      is read again for
  *     registers      a tile of C                         6 x 64      6 x 16      each k
  *     L1 cache       a strip, and of the panel passing   9 KB        9 + 24 KB   each panel of the span
