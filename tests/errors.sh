@@ -303,6 +303,7 @@ printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line' train --config "$TMP/resume.conf"
 refuse 2 'yard ckpt needs a word' ckpt
 refuse 4 'is no folder; expected a checkpoint' ckpt ls "$saved"
+refuse 2 'use a smaller model, or a larger --device-mem' sample --from "$TMP/saved" --device-mem 4K
 refuse 4 'nowhere: No such file or directory' train --resume "$TMP/nowhere"
 refuse 2 'was trained on bytes, and knows no others' train --steps 1 --init "$TMP/saved" --tokens chars
 refuse 2 'multiple of 2 micro-batches' bench --model tiny --grad-groups 2

@@ -156,12 +156,15 @@ static const struct task *first_user(const struct tensor *t)
 }
 
 /* What would need fewer bytes; task: that needs them, or NULL. */
-static const char *advise(const struct device *d, const struct step *s, const struct task *task)
+static const char *advise(const struct arena *a, const struct step *s, const struct task *task)
 {
+    const struct device *d = a->device;
     if (d->by_hand)
         return "smaller tensors";
     if (!task)
-        return d->is_host ? "a smaller model" : "--swap auto --swap-what optimizer,parameters, a smaller model";
+        return d->is_host || strcmp(a->steps[0]->name, "train") != 0
+                   ? "a smaller model"
+                   : "--swap auto --swap-what optimizer,parameters, a smaller model";
     if (strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
         return d->is_host ? "--recompute full, a smaller --micro-batch or --seq-len"
                           : "--recompute full, --swap auto, a smaller --micro-batch or --seq-len";
@@ -184,7 +187,7 @@ static struct problem *over_budget(const struct arena *a, const struct tensor *t
         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
         "larger %s",
         a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes), need, have,
-        advise(a->device, t->step, task), larger);
+        advise(a, t->step, task), larger);
     free(where);
     return p;
 }
