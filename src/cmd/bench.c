@@ -306,8 +306,8 @@ static void open_bench(struct bench *b, struct settings *s)
     b->config = config_of(s);
     check_config(&b->config);
     b->machine = open_machine(&o);
-    free_trainer(
-        new_trainer(s, LIST_TRAIN, s->data != NULL, true)); /* what is refused is so now, not behind products */
+    /* What training would refuse is refused now, and not behind the products. */
+    free_trainer(new_trainer(s, LIST_TRAIN, s->data != NULL, true));
     execution.watchdog_seconds = 0;
 }
 

@@ -55,15 +55,22 @@ static void add_rows(struct table *t, const struct strategy *s)
     }
 }
 
+/* As asked for, but with all the memory that it takes, and nothing that only looks at it. */
+static struct strategy without_limits(const struct settings *s)
+{
+    struct strategy all = {*s, s->device_memory, s->host_memory, NULL};
+    all.settings.swap = "off";
+    all.settings.after = NULL;
+    all.settings.device_memory = all.settings.host_memory = NO_LIMIT;
+    all.settings.simulate = all.settings.verify = false;
+    return all;
+}
+
 static void try_strategy(struct table *t, const struct settings *s, const char *recompute, int zero)
 {
-    struct strategy strategy = {*s, s->device_memory, s->host_memory, NULL};
+    struct strategy strategy = without_limits(s);
     strategy.settings.recompute = recompute;
-    strategy.settings.swap = "off";
-    strategy.settings.after = NULL;
     strategy.settings.zero = zero;
-    strategy.settings.device_memory = strategy.settings.host_memory = NO_LIMIT;
-    strategy.settings.simulate = strategy.settings.verify = false;
     struct problem *impossible = attempt(build, &strategy);
     if (impossible)
         note("recompute %s, ZeRO %d: %s", recompute, zero, impossible->sentence);
@@ -85,9 +92,7 @@ int plan_memory(const struct settings *s)
     struct table *t = new_table(columns, COUNT(columns));
     if (s->after || strcmp(s->swap, "off") != 0)
         warn("--memory shows what is held without --%s: leave --memory out to see it", s->after ? "after" : "swap");
-    struct strategy shape = {.settings = *s};
-    shape.settings.after = NULL;
-    shape.settings.device_memory = shape.settings.host_memory = NO_LIMIT;
+    struct strategy shape = without_limits(s);
     build(&shape);
     int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : (int)s->zero;
     free_trainer(shape.trainer);

@@ -21,6 +21,7 @@ struct header {
     uint64_t key, bytes, checksum;
 };
 static const char magic[8] = "YARDPRG1";
+#define BEHIND_KEY ".program"             /* in an entry's name */
 static const off_t MOST_BYTES = 64 << 20; /* of all entries together; a device and its options take about 1 MiB */
 
 /* ---- the key --------------------------------------------------------------------------------------------------- */
@@ -129,7 +130,7 @@ static unsigned char *read_entry(int fd, const struct program_key *key, size_t *
 
 static void entry_name(char out[64], const struct program_key *key)
 {
-    snprintf(out, 64, "%016llx.program", (unsigned long long)key->name);
+    snprintf(out, 64, "%016llx" BEHIND_KEY, (unsigned long long)key->name);
 }
 
 static unsigned char *find_entry(const struct program_key *key, size_t *bytes)
@@ -198,8 +199,7 @@ static void write_entry(int folder, const struct program_key *key, const unsigne
 /* Also one that is being written.  The folder may hold anything else: it is the user's. */
 static bool is_entry(const char *name)
 {
-    static const char behind_key[] = ".program";
-    return strspn(name, "0123456789abcdef") == 16 && strncmp(name + 16, behind_key, strlen(behind_key)) == 0;
+    return strspn(name, "0123456789abcdef") == 16 && strncmp(name + 16, BEHIND_KEY, strlen(BEHIND_KEY)) == 0;
 }
 
 /* The bytes of all entries in the folder, and the name of the one that was not used for longest. */

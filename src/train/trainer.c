@@ -50,7 +50,8 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
     return m;
 }
 
-struct mesh mesh_for(const struct settings *s, int devices)
+/* The mesh that the options ask of that many devices, or the end of the program; layers are not cut yet. */
+static struct mesh mesh_for(const struct settings *s, int devices)
 {
     struct mesh m = wanted_mesh(s, devices);
     int n = n_ranks(&m);

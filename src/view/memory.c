@@ -5,22 +5,25 @@
 
 /* ---- amounts --------------------------------------------------------------------------------------------------- */
 
-/* Does the lane say how far the list is on the device?  Its compute lane does: copies may run far ahead or behind of
- * it.  The host has none, and what it holds comes and goes with copies of all devices and with its own tasks. */
-static bool is_main(const struct trace *t, uint32_t lane, uint32_t device)
+/* The number of lanes: it has none. */
+static uint32_t compute_lane(const struct trace *t, uint32_t device)
 {
     uint32_t own = 0;
     while (own < t->header.n_lanes && (t->lanes[own].device_index != device || t->lanes[own].kind != LANE_COMPUTE))
         own++;
-    return own < t->header.n_lanes ? lane == own : t->lanes[lane].kind != LANE_COMPUTE;
+    return own;
 }
 
-/* What a device held as of `clock`: at the task that started last.  NULL: not known. */
+/* What a device held as of `clock`: at the task that started last.  A device's compute lane says how far its list is:
+ * copies may run far ahead or behind of it.  The host has none, and what it holds comes and goes with copies of all
+ * devices and with its own tasks.  NULL: not known. */
 static const struct trace_memory *memory_at(const struct track *k, uint32_t device, uint64_t clock)
 {
     const struct bar *latest = NULL;
-    for (uint32_t i = 0; i < k->trace->header.n_lanes; i++) {
-        size_t n = is_main(k->trace, i, device) ? first_bar_from(&k->trace->bars[i], clock) : 0;
+    uint32_t n_lanes = k->trace->header.n_lanes, own = compute_lane(k->trace, device);
+    for (uint32_t i = 0; i < n_lanes; i++) {
+        bool counts = own < n_lanes ? i == own : k->trace->lanes[i].kind != LANE_COMPUTE;
+        size_t n = counts ? first_bar_from(&k->trace->bars[i], clock) : 0;
         const struct bar *bar = n ? &k->trace->bars[i].bar[n - 1] : NULL;
         if (bar && (!latest || bar->start > latest->start))
             latest = bar;
