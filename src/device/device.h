@@ -76,11 +76,19 @@ struct link {
 
 struct device;
 struct host_thread; /* run/hostlane.c */
+/* What a lane is for: tasks of two purposes on one lane would wait for each other. */
+enum purpose {
+    FOR_ALL,     /* the model's own tasks: standard lanes */
+    FOR_NOTHING, /* a lane of a step file that no task of the file is on: the first who asks gets it */
+    FOR_OFFLOAD,
+    FOR_SWAP,
+};
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */
     enum lane_kind kind;
     int nth;           /* 0: the first of its kind on the device */
+    enum purpose purpose;
     struct lane *more; /* the next one of its kind there, or NULL */
     double gap;        /* described machines: s from one task's end to the next one's start */
     struct device *device;
@@ -155,6 +163,9 @@ struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
 int count_lanes(const struct device *d, enum lane_kind kind);
 /* The same, and it is made where there is none yet: before the lists are finished that use it. */
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
+/* The device's lane of a kind for that purpose alone, made where there is none; the last one where the link takes no
+ * more (queues= of a step file). */
+struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, enum purpose purpose);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the
  * driver's exp and log do. */
 unsigned vector_width(const struct machine *m);

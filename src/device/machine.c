@@ -306,6 +306,22 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
     return lane;
 }
 
+struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, enum purpose purpose)
+{
+    const struct link *link = d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
+    struct lane *lane = NULL, *last = NULL;
+    int next = 0;
+    for (struct lane *l = d->lane[kind]; l; l = l->more) {
+        lane = l->purpose == purpose || (!lane && l->purpose == FOR_NOTHING) ? l : lane;
+        last = l, next = MAX(next, l->nth + 1);
+    }
+    if (!lane && link && link->queues && count_lanes(d, kind) >= link->queues)
+        return last;
+    lane = lane ? lane : open_lane(m, d, kind, next);
+    lane->purpose = purpose;
+    return lane;
+}
+
 static void open_host(struct machine *m, size_t budget)
 {
     struct device *h = m->host = name_device(m, m->n_devices, "host", host_memory());

@@ -3,12 +3,12 @@
 
 /* ---- uses and gaps ----------------------------------------------------------------------------------------------- */
 
-struct uses *find_uses(struct task *const *task, int n, size_t tensors)
+struct gap_uses *find_gap_uses(struct task *const *task, int n, size_t tensors)
 {
-    struct uses *all = allocate(tensors, sizeof *all);
+    struct gap_uses *all = allocate(tensors, sizeof *all);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < task[i]->n_access; k++) {
-            struct uses *u = &all[task[i]->access[k].tensor->root->id];
+            struct gap_uses *u = &all[task[i]->access[k].tensor->root->id];
             if (!u->n || u->use[u->n - 1].task != i)
                 APPEND(u->use, u->n, u->cap)->task = i;
             u->use[u->n - 1].mode |= task[i]->access[k].mode;
@@ -16,7 +16,7 @@ struct uses *find_uses(struct task *const *task, int n, size_t tensors)
     return all;
 }
 
-void free_uses(struct uses *uses, size_t tensors)
+void free_gap_uses(struct gap_uses *uses, size_t tensors)
 {
     for (size_t i = 0; i < tensors; i++)
         free(uses[i].use);
@@ -32,14 +32,14 @@ bool same_block(const struct task *a, const struct task *b)
 
 static bool may_leave(const struct survey *v, const struct tensor *x, unsigned classes)
 {
-    const struct uses *u = &v->uses[x->id];
+    const struct gap_uses *u = &v->uses[x->id];
     bool may = x->root == x && !x->apart && !x->device->is_host && classes >> x->class & 1 && u->n > 0;
     for (size_t i = 0; may && i < u->n; i++)
         may = !is_conditional(v->task[u->use[i].task]);
     return may;
 }
 
-bool is_written_between(const struct survey *v, const struct tensor *x, int from, int to)
+bool is_rewritten_between(const struct survey *v, const struct tensor *x, int from, int to)
 {
     bool written = false;
     for (size_t i = 0; (size_t)x->id < v->tensors && i < v->uses[x->id].n; i++) {
@@ -57,8 +57,8 @@ static bool may_repeat(const struct survey *v, const struct task *t, const struc
     for (int i = 0; may && i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor->root;
         bool reads = t->access[i].mode & ACCESS_READ, writes = t->access[i].mode & ACCESS_WRITE;
-        may =
-            !(writes && x->persistent) && !(x != made && reads && is_written_between(v, x, (int)t->index - 1, behind));
+        may = !(writes && x->persistent) &&
+              !(x != made && reads && is_rewritten_between(v, x, (int)t->index - 1, behind));
     }
     return may;
 }
@@ -79,7 +79,7 @@ bool may_remake(const struct survey *v, const struct tensor *x, int behind)
 bool is_of_one_layer(const struct survey *v, const struct candidate *c)
 {
     const struct task *maker = v->task[c->maker], *reader = v->task[MIN(v->gaps[c->first].behind, v->n - 1)];
-    const struct uses *u = &v->uses[c->tensor->id];
+    const struct gap_uses *u = &v->uses[c->tensor->id];
     bool is = maker->layer >= 0 && reader->role == ROLE_BACKWARD;
     for (size_t i = 0; i < u->n; i++) {
         const struct task *t = v->task[u->use[i].task];
@@ -107,7 +107,7 @@ static bool is_apart(const struct survey *v, int before, int behind)
 
 static void find_gaps_of(struct survey *v, struct tensor *x)
 {
-    const struct uses *u = &v->uses[x->id];
+    const struct gap_uses *u = &v->uses[x->id];
     size_t first = v->n_gaps;
     for (size_t i = 0; i <= u->n; i++) {
         int before = i > 0 ? u->use[i - 1].task : -1, behind = i < u->n ? u->use[i].task : v->n;
@@ -174,7 +174,7 @@ struct survey *look_for_gaps(struct step *s, const struct costs *c, const struct
     *v = (struct survey){.step = s, .costs = c, .n = (int)s->n, .tensors = s->pool->n};
     v->task = allocate(s->n, sizeof *v->task);
     memcpy(v->task, s->task, s->n * sizeof *v->task);
-    v->uses = find_uses(v->task, v->n, v->tensors);
+    v->uses = find_gap_uses(v->task, v->n, v->tensors);
     note_times(v, f);
     note_devices(v, f);
     for (size_t i = 0; i < v->tensors; i++)
@@ -189,7 +189,7 @@ void free_survey(struct survey *v)
 {
     for (int d = 0; d < v->step->pool->machine->n_devices; d++)
         free(v->held[d]);
-    free_uses(v->uses, v->tensors);
+    free_gap_uses(v->uses, v->tensors);
     free(v->task), free(v->gaps), free(v->candidates), free(v->start), free(v->end);
     free(v->held), free(v->to_host), free(v->from_host);
     free(v);

@@ -25,7 +25,7 @@
 
 /* ---- gaps.c ------------------------------------------------------------------------------------------------------ */
 
-struct uses { /* of a root, in list order; a task counts once */
+struct gap_uses { /* of a root, in list order; a task counts once */
     struct use {
         int task; /* its position */
         enum access_mode mode;
@@ -51,7 +51,7 @@ struct survey {
     struct task **task; /* as they were */
     int n;
     size_t tensors; /* in the pool, before any edit */
-    struct uses *uses;
+    struct gap_uses *uses;
     struct gap *gaps;
     struct candidate *candidates;
     size_t n_gaps, n_candidates, cap_gaps, cap_candidates;
@@ -64,10 +64,10 @@ struct survey {
 struct survey *look_for_gaps(struct step *s, const struct costs *c, const struct forecast *f, unsigned classes);
 void free_survey(struct survey *v);
 /* By root, of so many tensors. */
-struct uses *find_uses(struct task *const *task, int n, size_t tensors);
-void free_uses(struct uses *uses, size_t tensors);
+struct gap_uses *find_gap_uses(struct task *const *task, int n, size_t tensors);
+void free_gap_uses(struct gap_uses *uses, size_t tensors);
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
-bool is_written_between(const struct survey *v, const struct tensor *x, int from, int to);
+bool is_rewritten_between(const struct survey *v, const struct tensor *x, int from, int to);
 /* Everything that wrote it, before `behind`, can be repeated, and nothing writes it from there on. */
 bool may_remake(const struct survey *v, const struct tensor *x, int behind);
 /* Made by a layer's forward for its backward, and touched by nothing else. */
@@ -111,7 +111,7 @@ struct line {
     struct task **task;
     int n;
     size_t tensors;
-    struct uses *uses;        /* by places */
+    struct gap_uses *uses;    /* by places */
     double *start;            /* when each task starts, roughly: later by what is made again before it */
     struct stretch *out, *in; /* first made first; first needed first */
     size_t n_stretches;
@@ -153,7 +153,7 @@ struct swap_plan new_plan(const struct survey *v);
 void copy_plan(const struct survey *v, struct swap_plan *to, const struct swap_plan *from);
 struct swap_plan copy_of_plan(const struct survey *v, const struct swap_plan *p);
 void free_plan(struct swap_plan *p);
-bool is_better(const struct swap_plan *a, const struct swap_plan *b);
+bool is_better_plan(const struct swap_plan *a, const struct swap_plan *b);
 /* A fate that the candidate may have: the one wished for, or else another than KEEP. */
 enum fate allowed_fate(const struct planner *p, size_t candidate, enum fate wish);
 /* Fits, and is as short as when all is kept. */

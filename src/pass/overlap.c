@@ -52,7 +52,7 @@ static bool better(double a, double b) { return a < b * (1 - 1e-9) || (isfinite(
 static bool try_bytes(const struct planner *p, struct plan *plan, bool alone)
 {
     struct forecast f = try_updates(p->list, p->costs, plan->on_cpu, plan->order, alone);
-    bool fits = !f.why_not;
+    bool fits = !f.why_not && f.excess == 0;
     plan->alone = alone;
     plan->period = fits ? f.period : INFINITY;
     plan->barrier = fits ? f.alone : INFINITY;

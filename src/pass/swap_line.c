@@ -23,7 +23,7 @@ static void provide(struct remaking *r, struct tensor *x, int reader)
     if ((size_t)x->id >= v->tensors || r->twin[x->id] || x->persistent)
         return;
     size_t g = r->gap_of[x->id];
-    const struct uses *u = &v->uses[x->id];
+    const struct gap_uses *u = &v->uses[x->id];
     bool gone = g != NO_GAP && v->gaps[g].before < reader, over = u->use[u->n - 1].task < reader;
     if (gone || (over && may_remake(v, x, reader)))
         remake(r, x, reader);
@@ -49,7 +49,7 @@ static void repeat_task(struct remaking *r, const struct task *t, int reader)
 
 static void remake(struct remaking *r, struct tensor *x, int reader)
 {
-    const struct uses *u = &r->v->uses[x->id];
+    const struct gap_uses *u = &r->v->uses[x->id];
     for (size_t i = 0; i < u->n && u->use[i].task < reader; i++)
         if (u->use[i].mode & ACCESS_WRITE)
             repeat_task(r, r->v->task[u->use[i].task], reader);
@@ -107,7 +107,7 @@ ORDER(by_end, struct stretch, BY(a->end, b->end, COMPARE(a->gap, b->gap)))
 static struct stretch stretch_of(const struct line *l, const struct survey *v, size_t gap, const int *at)
 {
     struct tensor *x = v->gaps[gap].tensor;
-    const struct uses *u = &l->uses[x->id];
+    const struct gap_uses *u = &l->uses[x->id];
     int before = v->gaps[gap].before;
     struct stretch s = {.gap = gap, .begin = -1, .end = l->n, .device = x->device};
     if (before >= 0)
@@ -125,7 +125,7 @@ static void note_copied(struct line *l, const struct survey *v)
     for (size_t k = 0; k < l->n_stretches; k++) {
         const struct gap *g = &v->gaps[l->out[k].gap], *before = last[g->tensor->id];
         l->out[k].copied =
-            g->before >= 0 && (!before || is_written_between(v, g->tensor, before->behind - 1, g->before + 1));
+            g->before >= 0 && (!before || is_rewritten_between(v, g->tensor, before->behind - 1, g->before + 1));
         last[g->tensor->id] = g;
     }
     free(last);
@@ -149,7 +149,7 @@ static void note_remade(struct line *l, const struct remaking *r)
         const struct tensor *x = r->v->gaps[g].tensor;
         if (r->gap_of[x->id] != g)
             continue;
-        const struct uses *u = &l->uses[r->twin[x->id]->id];
+        const struct gap_uses *u = &l->uses[r->twin[x->id]->id];
         struct deed *d = &l->deeds[g];
         d->in = l->task[u->use[0].task], d->reader = r->v->task[r->v->gaps[g].behind];
         for (size_t i = 0; i < u->n; i++)
@@ -167,7 +167,7 @@ static void walk_line(struct line *l, const struct remaking *r, const struct swa
         l->task[l->n++] = t;
     }
     l->tensors = s->pool->n;
-    l->uses = find_uses(l->task, l->n, l->tensors);
+    l->uses = find_gap_uses(l->task, l->n, l->tensors);
     list_stretches(l, r->v, p, at);
     free(at);
 }
@@ -192,7 +192,7 @@ struct line open_line(const struct survey *v, struct edit *e, const struct swap_
 
 void free_line(struct line *l)
 {
-    free_uses(l->uses, l->tensors);
+    free_gap_uses(l->uses, l->tensors);
     free(l->task), free(l->start), free(l->out), free(l->in), free(l->deeds);
 }
 

@@ -63,7 +63,7 @@ struct swap_plan copy_of_plan(const struct survey *v, const struct swap_plan *p)
 
 static bool is_less(double a, double b) { return a < b - 1e-9 * fabs(b); }
 
-bool is_better(const struct swap_plan *a, const struct swap_plan *b)
+bool is_better_plan(const struct swap_plan *a, const struct swap_plan *b)
 {
     if (a->excess != b->excess)
         return a->excess < b->excess;
@@ -137,7 +137,7 @@ static void try_ways(struct planner *p, struct swap_plan *plan, size_t from, siz
     for (size_t i = from; i < to && !is_perfect(p, plan); i++) {
         copy_plan(p->survey, &other, plan);
         try_within(p, &other, &ways[i], fmin(plan->excess, most));
-        if (is_better(&other, plan))
+        if (is_better_plan(&other, plan))
             copy_plan(p->survey, plan, &other);
     }
     free_plan(&other);
@@ -183,7 +183,7 @@ static bool shift_all(struct planner *p, struct swap_plan *plan, const struct li
         if (spot->out < s->begin || spot->in > s->end || spot->out >= spot->in)
             continue;
         try_within(p, &other, NULL, plan->excess);
-        if (is_better(&other, plan))
+        if (is_better_plan(&other, plan))
             copy_plan(v, plan, &other), better = true;
     }
     free_plan(&other);
@@ -238,7 +238,7 @@ bool lead_more(struct planner *p, struct swap_plan *plan)
     free_forecast(&f);
     free_line(&l);
     try_within(p, &other, NULL, INFINITY);
-    bool better = is_better(&other, plan);
+    bool better = is_better_plan(&other, plan);
     if (better)
         copy_plan(v, plan, &other);
     free_plan(&other);

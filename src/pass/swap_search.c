@@ -109,7 +109,7 @@ static bool is_over(const struct search *s) { return s->p->work > s->p->most || 
 static void consider(struct search *s, struct swap_plan plan)
 {
     try_fates(s->p, &plan, s->best.excess);
-    if (is_better(&plan, &s->best))
+    if (is_better_plan(&plan, &s->best))
         copy_plan(s->p->survey, &s->best, &plan);
     free_plan(&plan);
 }
@@ -212,7 +212,7 @@ static void improve(struct search *s)
         if (differs && is_near(&other, &s->best, 0.3 * pow((double)idle / (double)most_idle, 3)))
             copy_plan(p->survey, &now, &other);
         free_plan(&other);
-        if (is_better(&now, &s->best))
+        if (is_better_plan(&now, &s->best))
             copy_plan(p->survey, &s->best, &now), idle = 0;
     }
     free_plan(&now);
@@ -272,7 +272,7 @@ static void search_from(struct search *s, struct swap_plan *plan)
         improve(s);
         p->most = p->work + work / 2;
         polish(p, &s->best);
-        if (is_better(&s->best, plan))
+        if (is_better_plan(&s->best, plan))
             copy_plan(p->survey, plan, &s->best);
     }
 }

@@ -34,7 +34,7 @@ int64_t *bytes_along(const struct survey *v, const struct line *l, const struct 
     int64_t *held = allocate((size_t)l->n + 1, sizeof *held);
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *x = p->tensors[i];
-        const struct uses *u = &l->uses[i];
+        const struct gap_uses *u = &l->uses[i];
         bool always = x->persistent || (x->apart == APART_ALWAYS && u->n);
         if (x->root == x && x->device == d && (always || u->n))
             hold_between(held, always ? 0 : u->use[0].task, always ? l->n : u->use[u->n - 1].task + 1,

@@ -125,8 +125,9 @@ struct span { /* of a task in the steady step: seconds from that step's start, w
 };
 /* What would come of a list, placed, ordered and simulated by itself. */
 struct forecast {
-    struct problem *why_not; /* NULL: it fits and can be run */
-    double period;           /* seconds per step; NAN where it does not fit, or nobody knows how long its tasks take */
+    struct problem *why_not; /* NULL: it can be placed, and simulated */
+    double excess;           /* bytes that it needs beyond the devices' budgets, summed; 0: it fits */
+    double period;           /* seconds per step; NAN where it was not simulated, or nobody knows its tasks' times */
     double alone;            /* of one step from its start to its last end: the period with a barrier between steps */
     struct span *span;       /* by position; NULL where there is no period */
     size_t n, n_devices;     /* tasks; devices with the host */

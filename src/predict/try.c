@@ -1,7 +1,7 @@
 /* try.c - what would come of a list: a planner's question, which costs milliseconds and changes nothing.
  *
- * A draft of the list is placed, ordered and simulated.  It has tasks of its own, but the list's tensors, so these get
- * back what place() wrote into them.
+ * A draft of the list is placed, ordered and simulated, whatever the budgets: it says by how much they are exceeded. It
+ * has tasks of its own, but the list's tensors, so these get back what place() wrote into them.
  */
 #include "predict.h"
 
@@ -41,8 +41,11 @@ static void note_memory(struct forecast *f, struct step *draft)
     f->high = allocate(f->n_devices, sizeof *f->high);
     f->at = allocate(f->n_devices, sizeof *f->at);
     f->need = allocate(f->n_devices, sizeof *f->need);
-    for (size_t d = 0; d < f->n_devices; d++)
+    for (size_t d = 0; d < f->n_devices; d++) {
+        size_t budget = draft->pool->machine->device[d].budget;
         f->need[d] = draft->pool->machine->device[d].placed;
+        f->excess += f->need[d] > budget ? (double)(f->need[d] - budget) : 0;
+    }
     f->level = draft->level, f->n_levels = draft->n_levels;
     draft->level = NULL;
     for (size_t i = 0; i < f->n_levels; i++) {
@@ -80,8 +83,12 @@ static struct forecast try_draft(const struct step *s, const struct costs *c, co
     struct simulation *sim = NULL;
     struct step *draft = draft_of(s, &f.task);
     struct spot *spots = save_spots(s->pool);
+    struct machine *m = s->pool->machine;
+    struct limits *had = lift_limits(m, m->n_devices + 1);
     f.n = draft->n;
     f.why_not = place(s->pool, &draft, 1, true);
+    restore_limits(m, had, m->n_devices + 1);
+    free(had);
     note_memory(&f, draft);
     if (!f.why_not && (!eyes->goes_on || eyes->goes_on(eyes->context, &f)) && has_times(draft, c)) {
         depend(draft, true);

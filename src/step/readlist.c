@@ -364,6 +364,10 @@ struct step *read_list(const char *path)
     }
     if (r.step->n == 0)
         fail(EXIT_USAGE, "%s: there is no task in it", path);
+    for (int i = 0; i < r.machine->n_lanes; i++)
+        r.machine->lane[i]->purpose = FOR_NOTHING;
+    for (size_t i = 0; i < r.step->n; i++)
+        r.step->task[i]->lane->purpose = FOR_ALL;
     json_decref(r.devices), json_decref(r.tensors);
     free(text);
     return r.step;

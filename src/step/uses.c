@@ -1,0 +1,73 @@
+/* uses.c - who touches a tensor, and when (see uses.h): all uses in one array, those of a tensor side by side. */
+#include "uses.h"
+
+struct uses {
+    struct task **task;
+    size_t n_tensors;  /* that it knows */
+    size_t *first, *n; /* by root: where its uses begin, and how many there are */
+    struct use *use;
+};
+
+struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p)
+{
+    struct uses *u = allocate(1, sizeof *u);
+    *u = (struct uses){.task = copy_bytes(task, n * sizeof(struct task *)), .n_tensors = p->n};
+    u->first = allocate(p->n + 1, sizeof *u->first);
+    u->n = allocate(p->n + 1, sizeof *u->n);
+    for (size_t i = 0; i < n; i++) /* room for each access */
+        for (int k = 0; k < task[i]->n_access; k++)
+            u->first[task[i]->access[k].tensor->root->id + 1]++;
+    for (size_t id = 0; id < p->n; id++)
+        u->first[id + 1] += u->first[id];
+    u->use = allocate(u->first[p->n] + 1, sizeof *u->use);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < task[i]->n_access; k++) {
+            size_t id = (size_t)task[i]->access[k].tensor->root->id;
+            struct use *of = &u->use[u->first[id]];
+            if (!u->n[id] || of[u->n[id] - 1].at != (int)i)
+                of[u->n[id]++] = (struct use){.at = (int)i};
+            of[u->n[id] - 1].mode |= task[i]->access[k].mode;
+        }
+    return u;
+}
+
+void free_uses(struct uses *u)
+{
+    free(u->task), free(u->first), free(u->n), free(u->use);
+    free(u);
+}
+
+const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n)
+{
+    size_t id = (size_t)x->root->id;
+    *n = id < u->n_tensors ? u->n[id] : 0;
+    return *n ? &u->use[u->first[id]] : NULL;
+}
+
+bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to)
+{
+    size_t n;
+    const struct use *use = uses_of(u, x, &n);
+    bool written = false;
+    for (size_t i = 0; i < n; i++)
+        written |= use[i].at > from && use[i].at < to && (use[i].mode & ACCESS_WRITE);
+    return written;
+}
+
+int last_before(const struct uses *u, const struct tensor *x, enum access_mode mode, int at)
+{
+    size_t n;
+    const struct use *use = uses_of(u, x, &n);
+    while (n > 0 && (use[n - 1].at >= at || !touches_bytes(u->task[use[n - 1].at], x, mode)))
+        n--;
+    return n > 0 ? use[n - 1].at : NOWHERE;
+}
+
+int first_behind(const struct uses *u, const struct tensor *x, enum access_mode mode, int at)
+{
+    size_t n, i = 0;
+    const struct use *use = uses_of(u, x, &n);
+    while (i < n && (use[i].at <= at || !touches_bytes(u->task[use[i].at], x, mode)))
+        i++;
+    return i < n ? use[i].at : NOWHERE;
+}

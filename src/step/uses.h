@@ -1,0 +1,32 @@
+/* uses.h - who touches a tensor, and when: the one index that passes and planners ask.
+ *
+ *     position      0      1      2      3      4
+ *     task        embed   fwd    fwd    bwd    bwd
+ *     x           writes  reads                reads        uses_of(x) = {0, write}, {1, read}, {4, read}
+ *                               '--- a gap ---'
+ *
+ * Uses are of roots: a task that touches a view uses all of the tensor that the view is a part of.  Positions are those
+ * of the array that the index was made of; it knows nothing of later changes, and tensors made since have no uses.
+ */
+#ifndef USES_H
+#define USES_H
+
+#include "step.h"
+
+enum { NOWHERE = -1 };
+struct use {
+    int at;                /* position of the task; each task once, in list order */
+    enum access_mode mode; /* of all that it touches of the tensor */
+};
+struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p);
+void free_uses(struct uses *u);
+
+/* Of x's root; *n: how many. */
+const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n);
+/* Is some of x's root written by a task at from < position < to? */
+bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to);
+/* The last task before `at`, the first one behind it, that reads, or writes, bytes of x itself; NOWHERE. */
+int last_before(const struct uses *u, const struct tensor *x, enum access_mode mode, int at);
+int first_behind(const struct uses *u, const struct tensor *x, enum access_mode mode, int at);
+
+#endif
