@@ -79,7 +79,6 @@ void choose_locally(const struct timing *t, bool by_slack, bool *on_cpu);
 
 /* ---- overlap_list.c ---------------------------------------------------------------------------------------------- */
 
-enum { NOWHERE = -1 };
 struct offloads { /* the updates of a list that can run on the CPU */
     struct step *step;
     struct timing timing;
