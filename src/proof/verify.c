@@ -259,11 +259,9 @@ static char *verify_accesses(const struct step *s)
     return wrong;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------------------------- */
 
-/* A task sees the memory of its lane's device alone, and copies go between.  A choice is looked at before the task is
- * issued, by the host. */
-static char *verify_devices(const struct step *s)
+char *verify_devices(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)
         for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy; k++) {
@@ -275,6 +273,8 @@ static char *verify_devices(const struct step *s)
         }
     return NULL;
 }
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 ORDER_POINTERS(by_place, struct tensor,
                BY(a->device->index, b->device->index, BY(a->slab, b->slab, COMPARE(a->address, b->address))))
@@ -341,8 +341,6 @@ static char *verify_memory(const struct step *s)
 char *verify(const struct step *s, const struct values *expected)
 {
     char *wrong = expected ? compare_values(expected, s) : NULL;
-    if (!wrong)
-        wrong = verify_devices(s);
     if (!wrong)
         wrong = verify_accesses(s);
     return wrong ? wrong : verify_memory(s);
