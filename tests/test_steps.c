@@ -347,7 +347,7 @@ static void test_the_shipped_lists(void **state)
         struct values *values = number_values(s);
         must(place(s->pool, &s, 1, true));
         depend(s, true);
-        char *wrong = verify(s, values);
+        char *devices = verify_devices(s), *wrong = devices ? devices : verify(s, values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
         struct simulation *sim = must_simulate(s, NULL);
@@ -519,6 +519,32 @@ static void test_a_step_waits_for_all_compute_lanes(void **state)
                                            "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
     expect_number("third start", sim->moments[2 * 2].start, 10);
     end_simulation(sim);
+}
+
+/* What lies on another device is copied; a word by which the host chooses is not. */
+static void test_verify_sees_a_task_that_reads_another_device(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tasks, *wrong;
+    } lists[] = {{"task f a.compute 1 writes=x\ntask g b.compute 1 reads=x\n",
+                  "task 1 g of device b touches tensor x of device a: only a copy may"},
+                 {"task f b.upload 1 writes=x[0:4]\n",
+                  "task 0 f of device b touches tensor x[0:4] of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ntask g host.cpu 1 reads=x\n",
+                  "task 1 g of device host touches tensor x of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ncopy c y x\ntask g b.compute 1 reads=y\n", NULL},
+                 {"task f a.compute 1 writes=x\ncopy c h x\ntask g host.cpu 1 reads=h\n", NULL}};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *text =
+            format_string(TWO "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
+        struct step *s = read_text_list(text); /* order and bytes are right */
+        char *wrong = verify_devices(s);
+        if (!wrong != !lists[i].wrong || (wrong && strcmp(wrong, lists[i].wrong) != 0))
+            test_failed("%s: verify says %s\n", lists[i].tasks, wrong ? wrong : "nothing");
+        free(wrong), free(text);
+        free_list(s);
+    }
 }
 
 /* In step 5 the reader runs and the writer does not, though both run in step 1. */
@@ -741,6 +767,29 @@ static void place_list(void *text)
 }
 
 /* To the byte: a list on paper has no guards. */
+/* What is refused is not offered, and what is offered is taken. */
+static void test_roles_that_are_offered_are_taken(void **state)
+{
+    (void)state;
+    char offer[256] = "expected a role: forward";
+    for (int k = ROLE_FORWARD; k < ROLES; k++) {
+        char *text = format_string(START "task t gpu.compute 1 role=%s\n", role_name[k]);
+        if (k < ROLES_BY_HAND) {
+            struct step *s = read_text_list(text);
+            assert_int_equal(s->task[0]->role, k);
+            free_list(s);
+            if (k > ROLE_FORWARD)
+                snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
+                         k + 1 < ROLES_BY_HAND ? ", " : " or ", role_name[k]);
+        } else {
+            char *says = format_string("line 6: '%s': %s; without role= none", role_name[k], offer);
+            expect_refusal(read_mistake, text, EXIT_USAGE, says);
+            free(says);
+        }
+        free(text);
+    }
+}
+
 static void test_memory_is_what_is_written(void **state)
 {
     (void)state;
@@ -777,6 +826,7 @@ int main(void)
         cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
         cmocka_unit_test(test_a_gate_that_is_skipped_hides_no_other),
         cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
+        cmocka_unit_test(test_verify_sees_a_task_that_reads_another_device),
         cmocka_unit_test(test_verify_sees_a_read_before_the_write),
         cmocka_unit_test(test_the_host_issues_in_list_order),
         cmocka_unit_test(test_bytes_are_held_from_the_start),
@@ -787,6 +837,7 @@ int main(void)
         cmocka_unit_test(test_what_nobody_touches_is_written),
         cmocka_unit_test(test_names_are_made_their_own),
         cmocka_unit_test(test_mistakes_name_line_and_word),
+        cmocka_unit_test(test_roles_that_are_offered_are_taken),
         cmocka_unit_test(test_memory_is_what_is_written),
     };
     return cmocka_run_group_tests_name("steps", tests, NULL, NULL);

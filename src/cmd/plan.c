@@ -24,7 +24,7 @@ static int prove(const struct plan *p)
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else if (p->n == 1)
-        fprintf(stderr, "verify: %zu tasks: consistent with their order as it is written, every conflict is ordered\n",
+        fprintf(stderr, "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n",
                 p->list[0]->n);
     else
         fprintf(stderr,

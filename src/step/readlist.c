@@ -237,6 +237,19 @@ static void tensor_line(struct reading *r)
     t->persistent = flag_option(&r->line, "keep") || c == MEM_PARAMETERS || c == MEM_OPTIMIZER;
 }
 
+static enum role read_role(const struct reading *r, const char *word)
+{
+    char *words = copy_string("");
+    for (int k = ROLE_OTHER + 1; k < ROLES_BY_HAND; k++) {
+        if (strcmp(role_name[k], word) == 0) {
+            free(words);
+            return (enum role)k;
+        }
+        append_text(&words, "%s%s", k == ROLE_OTHER + 1 ? "" : k + 1 == ROLES_BY_HAND ? " or " : ", ", role_name[k]);
+    }
+    fail_word(&r->line, word, "a role: %s; without role= none", words);
+}
+
 static void read_stamp(struct reading *r, struct task *t)
 {
     const char *role = word_option(&r->line, "role");
@@ -244,13 +257,7 @@ static void read_stamp(struct reading *r, struct task *t)
     t->micro = number_option(&r->line, "micro", 0, MOST_NUMBER, -1);
     t->when.every = (uint32_t)number_option(&r->line, "every", 1, MOST_EVERY, 1);
     t->when.rest = (uint32_t)number_option(&r->line, "rest", 0, (int)t->when.every - 1, 0);
-    for (int k = ROLE_OTHER + 1; role && k < ROLES_BY_HAND; k++)
-        if (strcmp(role_name[k], role) == 0)
-            t->role = (enum role)k;
-    if (role && t->role == ROLE_OTHER)
-        fail_word(&r->line, role,
-                  "a role: forward, backward, reduce, norm, update, broadcast, send, feed, report, offload, swap or "
-                  "snapshot; without role= none");
+    t->role = role ? read_role(r, role) : ROLE_OTHER;
 }
 
 static void task_line(struct reading *r)
