@@ -22,8 +22,8 @@ char *compare_values(const struct values *expected, const struct step *s);
  * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
  * all is well, else the first violation as a sentence (the caller frees it). */
 char *verify(const struct step *s, const struct values *expected);
-/* The same of where tasks run: each sees the memory of its lane's device alone, and copies go between.  (A choice is
- * looked at by the host, before the task is issued.) */
+/* The same of where tasks run: each sees the memory of its lane's device alone.  Copies go between, and who chooses
+ * comes behind what it reads and does not look at it. */
 char *verify_devices(const struct step *s);
 
 #endif

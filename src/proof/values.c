@@ -68,10 +68,9 @@ static uint64_t read_value(struct strip *strips, const struct tensor *t)
 }
 
 /* A choice holds for its own iteration, but for the task that makes the next one. */
-static bool is_written(struct strip *strips, const struct access *a, int iteration)
+static bool is_written(struct strip *strips, const struct task *reader, const struct tensor *t, int iteration)
 {
-    const struct tensor *t = a->tensor;
-    bool kept = t->root->persistent && !(t->choice && a->mode == ACCESS_READ);
+    bool kept = t->root->persistent && (!t->choice || chooses(reader));
     size_t n;
     struct cell *c = cells_between(strips, t, 0, t->bytes, &n);
     for (size_t i = 0; i < n; i++)
@@ -169,7 +168,7 @@ static void interpret(struct values *v, const struct step *s, struct strip *stri
         return;
     struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
     for (int k = 0; k < t->n_access && !v->wrong; k++)
-        if ((t->access[k].mode & ACCESS_READ) && !is_written(strips, &t->access[k], iteration))
+        if ((t->access[k].mode & ACCESS_READ) && !is_written(strips, t, t->access[k].tensor, iteration))
             v->wrong = format_string("task %d %s reads tensor %s before anything is written to it", i, t->name,
                                      t->access[k].tensor->name);
     if (t->copy)

@@ -264,10 +264,10 @@ static char *verify_accesses(const struct step *s)
 char *verify_devices(const struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy; k++) {
+        for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy && !chooses(s->task[i]); k++) {
             const struct tensor *x = s->task[i]->access[k].tensor;
             const struct device *d = s->task[i]->lane->device;
-            if (x->device != d && !x->choice)
+            if (x->device != d)
                 return format_string("task %zu %s of device %s touches tensor %s of device %s: only a copy may", i,
                                      s->task[i]->name, d->id, x->name, x->device->id);
         }

@@ -4,7 +4,7 @@
  *     lane DEVICE.KIND[N] [gap=TIME]                          further lanes, from 1; gap: between two of its tasks
  *     link A[,B...] up|down RATE [LATENCY] [queues=N] [queue=RATE]
  *     disk RATE [LATENCY]
- *     tensor NAME DEVICE BYTES CLASS [keep]
+ *     tensor NAME DEVICE BYTES CLASS [keep] [choice]
  *     task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] [writes=...]
  *     copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K] [reads=A[b:e],...]
  *
@@ -235,6 +235,7 @@ static void tensor_line(struct reading *r)
         fail_word(&r->line, class, "parameters, gradients, optimizer, activations or work");
     struct tensor *t = new_bytes_tensor(r->pool, d, (enum memory_class)c, name, bytes);
     t->persistent = flag_option(&r->line, "keep") || c == MEM_PARAMETERS || c == MEM_OPTIMIZER;
+    t->choice = flag_option(&r->line, "choice");
 }
 
 static enum role read_role(const struct reading *r, const char *word)
@@ -312,7 +313,7 @@ static const struct {
     {"lane", lane_line, "lane DEVICE.KIND[N] [gap=TIME]"},
     {"link", link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
     {"disk", disk_line, "disk RATE [LATENCY]"},
-    {"tensor", tensor_line, "tensor NAME DEVICE BYTES CLASS [keep]"},
+    {"tensor", tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [choice]"},
     {"task", task_line,
      "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
      "[writes=...]"},
