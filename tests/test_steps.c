@@ -358,6 +358,35 @@ static void test_the_shipped_lists(void **state)
     }
 }
 
+/* What is placed is within the budget to the byte, or refused. */
+static void expect_within(struct step *s, size_t budget, size_t enough)
+{
+    struct device *d = &s->pool->machine->device[0];
+    d->budget = budget;
+    struct problem *wrong = place(s->pool, &s, 1, true);
+    if (wrong ? budget >= enough : d->placed > budget)
+        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed,
+                    wrong ? wrong->sentence : "accepted");
+    free(wrong);
+}
+
+static void test_no_byte_above_the_budget(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *path = format_string("data/steps/%s.txt", lists[i]);
+        struct step *s = read_list(path);
+        must(place(s->pool, &s, 1, true));
+        size_t enough = s->pool->machine->device[0].placed;
+        for (size_t less = 0; less < 3; less++)
+            expect_within(s, enough - less, enough);
+        expect_within(s, enough / 2, enough);
+        free_list(s);
+        free(path);
+    }
+}
+
 /* ---- clipping ---------------------------------------------------------------------------------------------------- */
 
 #define TWO_LAYERS                                                                                                     \
@@ -820,6 +849,7 @@ int main(void)
         cmocka_unit_test(test_a_pattern_longer_than_a_step),
         cmocka_unit_test(test_one_step_alike_is_not_enough),
         cmocka_unit_test(test_steps_are_run_until_they_repeat),
+        cmocka_unit_test(test_no_byte_above_the_budget),
         cmocka_unit_test(test_updates_wait_for_the_last_backward),
         cmocka_unit_test(test_gradients_may_not_follow_from_updates),
         cmocka_unit_test(test_who_reads_the_norm_is_not_gated),
