@@ -28,8 +28,11 @@ struct proof {
     char *wrong;
 };
 
-/* The first byte of a root's slab: no slab is larger. */
-static size_t slab_begin(const struct tensor *root) { return (size_t)root->slab * NO_LIMIT; }
+/* In its device's strip: no slab is larger than that. */
+static size_t first_byte(const struct tensor *t)
+{
+    return (size_t)t->root->slab * NO_LIMIT + t->root->address + t->offset;
+}
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
@@ -107,8 +110,8 @@ static void touch_cell(struct proof *p, int node, const struct access *a, bool w
 static void touch_bytes(struct proof *p, int node, const struct access *a, bool writing)
 {
     const struct tensor *x = a->tensor;
-    size_t begin = slab_begin(x->root) + x->root->address + x->offset, n;
-    struct cell *c = cells_of(&p->strips[x->device->index], begin, begin + x->bytes, &n);
+    size_t n;
+    struct cell *c = cells_of(&p->strips[x->device->index], first_byte(x), first_byte(x) + x->bytes, &n);
     for (size_t i = 0; i < n; i++)
         touch_cell(p, node, a, writing, &c[i]);
 }
@@ -276,65 +279,52 @@ char *verify_devices(const struct step *s)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-ORDER_POINTERS(by_place, struct tensor,
-               BY(a->device->index, b->device->index, BY(a->slab, b->slab, COMPARE(a->address, b->address))))
-
-/* The roots that have an address, by that; *n of them.  The caller frees them. */
-static struct tensor **placed_roots(const struct pool *p, size_t *n)
+/* What is kept from step to step must be out of the way of all else, also where the list does not touch it, and every
+ * tensor within its slab, once slabs have been made. */
+static char *verify_root(const struct step *s, struct strip *strip, const struct tensor *t)
 {
-    struct tensor **roots = allocate(p->n, sizeof *roots);
-    *n = 0;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->slab >= 0)
-            roots[(*n)++] = p->tensors[i];
-    SORT(roots, *n, by_place);
-    return roots;
-}
-
-static size_t end_of(const struct tensor *t) { return t ? t->address + t->bytes : 0; }
-static const struct tensor *further(const struct tensor *a, const struct tensor *b)
-{
-    return end_of(a) > end_of(b) ? a : b;
-}
-
-struct reach {                                            /* of the roots so far */
-    const struct tensor *last, *furthest, *furthest_kept; /* the latter two in its slab */
-    size_t held;                                          /* on its device, up to what is furthest in each slab */
-};
-
-/* What is kept from step to step must be out of the way of all else, also where the list does not touch it; every
- * tensor within its slab, once slabs have been made; and all that a device holds within its budget. */
-static char *verify_root(const struct step *s, struct reach *r, const struct tensor *t)
-{
-    const struct device *d = t->device;
-    if (!r->last || d != r->last->device)
-        *r = (struct reach){0};
-    else if (t->slab != r->last->slab)
-        r->furthest = r->furthest_kept = NULL;
-    const struct tensor *other = t->persistent ? r->furthest : r->furthest_kept;
-    r->held += MAX(end_of(t), end_of(r->furthest)) - end_of(r->furthest);
-    if (end_of(other) > t->address)
-        return format_string("tensors %s and %s share bytes, and one is kept from step to step", t->name, other->name);
-    if (s->ready && (t->slab >= (int)d->n_slabs || end_of(t) > d->slabs[t->slab].bytes))
-        return format_string("tensor %s ends behind its slab on device %s", t->name, d->id);
-    if (r->held > d->budget)
-        return format_string("device %s holds %zu bytes with tensor %s, its budget is %zu", d->id, r->held, t->name,
-                             d->budget);
-    r->last = t;
-    r->furthest = further(t, r->furthest);
-    r->furthest_kept = t->persistent ? further(t, r->furthest_kept) : r->furthest_kept;
+    size_t n;
+    struct cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
+    if (s->ready && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
+        return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
+    for (size_t i = 0; i < n; i++) {
+        if (c[i].writer != NEVER)
+            return format_string("tensor %s shares bytes with %s, which is kept from step to step", t->name,
+                                 s->pool->tensors[c[i].writer]->name);
+        c[i].writer = t->persistent ? t->id : NEVER;
+        c[i].reader = t->id;
+    }
     return NULL;
+}
+
+/* The slabs within the budget, as far as tensors reach in them. */
+static char *verify_budget(const struct device *d, const struct strip *strip)
+{
+    size_t sum = 0;
+    for (size_t i = 0, reach = 0; i < strip->n; i++) {
+        const struct cell *c = &strip->cell[i];
+        reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
+        if (i + 1 == strip->n || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
+            sum += reach, reach = 0;
+    }
+    return sum > d->budget ? format_string("device %s holds %zu bytes, its budget is %zu", d->id, sum, d->budget)
+                           : NULL;
 }
 
 static char *verify_memory(const struct step *s)
 {
-    size_t n;
-    struct tensor **roots = placed_roots(s->pool, &n);
-    struct reach reach = {0};
+    const struct pool *p = s->pool;
+    size_t n = (size_t)p->machine->n_devices + 1;
+    struct strip *strips = allocate(n, sizeof *strips);
     char *wrong = NULL;
-    for (size_t i = 0; i < n && !wrong; i++)
-        wrong = verify_root(s, &reach, roots[i]);
-    free(roots);
+    for (size_t i = 0; i < 2 * p->n && !wrong; i++) { /* first all that is kept */
+        const struct tensor *t = p->tensors[i % p->n];
+        if (t->root == t && t->slab >= 0 && t->persistent == (i < p->n))
+            wrong = verify_root(s, &strips[t->device->index], t);
+    }
+    for (size_t d = 0; d < n && !wrong; d++)
+        wrong = verify_budget(&p->machine->device[d], &strips[d]);
+    free_strips(strips, n);
     return wrong;
 }
 
