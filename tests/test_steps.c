@@ -550,6 +550,28 @@ static void test_a_step_waits_for_all_compute_lanes(void **state)
     end_simulation(sim);
 }
 
+/* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
+static void test_verify_looks_at_memory(void **state)
+{
+    (void)state;
+    struct step *s = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
+                                    "task f gpu.compute 1 writes=y\n");
+    struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
+    assert_true(p->slab == 0 && y->slab == 1 && p->address == y->address);
+    s->pool->machine->device[0].budget = 15;
+    char *wrong = verify(s, NULL);
+    assert_string_equal(wrong, "device gpu holds 16 bytes, its budget is 15");
+    free(wrong);
+    y->slab = 0, y->address = 7;
+    wrong = verify(s, NULL);
+    assert_string_equal(wrong, "tensor y shares bytes with p, which is kept from step to step");
+    free(wrong);
+    y->address = 8;
+    s->pool->machine->device[0].budget = 16;
+    assert_null(verify(s, NULL));
+    free_list(s);
+}
+
 /* What lies on another device is copied; a word by which the host chooses is not. */
 static void test_verify_sees_a_task_that_reads_another_device(void **state)
 {
@@ -856,6 +878,7 @@ int main(void)
         cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
         cmocka_unit_test(test_a_gate_that_is_skipped_hides_no_other),
         cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
+        cmocka_unit_test(test_verify_looks_at_memory),
         cmocka_unit_test(test_verify_sees_a_task_that_reads_another_device),
         cmocka_unit_test(test_verify_sees_a_read_before_the_write),
         cmocka_unit_test(test_the_host_issues_in_list_order),
