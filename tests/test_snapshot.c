@@ -251,6 +251,27 @@ static void test_random_lists(void **state)
     }
 }
 
+/* Wherever an update stands: a copy of each tensor that it writes, in every slot. */
+static void test_all_that_an_update_writes_is_stored(void **state)
+{
+    (void)state;
+    enum { UPDATES = 16, SLOTS = 2 };
+    char *text = copy_string("device gpu memory=1G\ndisk 1e9\n");
+    for (int i = 0; i < UPDATES; i++)
+        append_text(&text, "tensor w%d gpu 4096 parameters\ntensor m%d gpu 8192 optimizer\n", i, i);
+    for (int i = 0; i < UPDATES; i++)
+        append_text(&text, "task u gpu.compute 1 role=update reads=w%d,m%d writes=w%d,m%d\n", i, i, i, i);
+    char *words = format_string("--list %s --clip 0 --snapshot x --snapshot-slots %d",
+                                write_file("updates.txt", text, strlen(text)), SLOTS);
+    json_t *all = plan(words), *task;
+    size_t i, copies = 0;
+    json_array_foreach(json_object_get(json_array_get(json_object_get(all, "lists"), 0), "tasks"), i, task) copies +=
+        strcmp(json_string_value(json_object_get(task, "task")), "snapshot") == 0;
+    assert_int_equal(copies, 2 * UPDATES * SLOTS);
+    json_decref(all);
+    free(text), free(words);
+}
+
 /* A disk so slow that no pattern shows: what would spare all drops, and a step that takes no less than its tasks. */
 static void expect_slow(const char *rate, int slots, const char *expected)
 {
@@ -335,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_the_critical_path_has_no_snapshots),
         cmocka_unit_test(test_a_disk_that_nobody_described),
         cmocka_unit_test(test_random_lists),
+        cmocka_unit_test(test_all_that_an_update_writes_is_stored),
         cmocka_unit_test(test_slow_disks),
         cmocka_unit_test(test_every_mesh_stores_once),
         cmocka_unit_test(test_refused),
