@@ -90,7 +90,7 @@ refuse 2 "'extra'" devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
 refuse 2 '--data README.md brings its own vocabulary' plan --vocab 99 --data README.md
 refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
-train 2 'the newest commit holds the only slot' --snapshot build/x --snapshot-wait --snapshot-slots 1
+train 2 'snapshot-wait' --snapshot build/x --snapshot-wait
 refuse 4 'nowhere.txt' plan --list nowhere.txt
 refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
 refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \

@@ -343,7 +343,6 @@ struct wishes wishes_of(const struct settings *s)
     return (struct wishes){.snapshot = {.file = s->snapshot,
                                         .every = (int)s->snapshot_every,
                                         .slots = (int)s->snapshot_slots,
-                                        .wait = s->snapshot_wait,
                                         .iterations = (int)s->iterations},
                            .broadcast = {.queues = (int)s->queues,
                                          .slices = (int)s->slices,
