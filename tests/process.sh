@@ -75,6 +75,29 @@ kill -INT "$child"
 ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && only_whole "$TMP/evaluation"
 result $? 'during an evaluation the model is saved at once; a second signal ends the run'
 
+# A driver that hangs, with its locks held: PoCL's basic device in some versions, anywhere in it.
+basic() { POCL_DEVICES=basic timeout 200 "$YARD" $train --steps 3 -d 0:0 "$@" >"$TMP/out" 2>"$TMP/err" </dev/null; }
+hangs=0 seen=0
+for try in 1 2 3; do
+    basic --watchdog 0.3
+    code=$?
+    [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || hangs=$((hangs + 1))
+    [ "$code" -eq 1 ] && grep -q 'the frontier is$' "$TMP/err" && grep -q ' has not ended$' "$TMP/err" &&
+        grep -q '5 times --watchdog: the run is given up' "$TMP/err" && seen=$((seen + 1))
+done
+if [ "$hangs" -eq 0 ]; then
+    result 0 'the watchdog ends a run whose driver hangs # SKIP no driver here hangs'
+else
+    [ "$seen" -eq "$hangs" ]
+    result $? 'the watchdog ends a run whose driver hangs'
+    POCL_DEVICES=basic timeout 200 "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
+    child=$!
+    wait_for "grep -q 'the frontier is' $TMP/err"
+    kill -INT "$child" # timeout hands it on
+    ended 130 'the step is given up'
+    result $? 'one signal ends a run whose driver hangs'
+fi
+
 start sample --from "$TMP/INT" --count 1000000
 wait_for "[ -s $TMP/out ]"
 kill -TERM "$child"

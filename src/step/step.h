@@ -253,7 +253,8 @@ struct issued { /* a run that has not been collected */
 struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
     size_t cap;
-    uint64_t given, collected; /* how many in all */
+    _Atomic uint64_t given, collected; /* how many in all */
+    _Atomic uint64_t ended;            /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
 struct level { /* from this position on, until its next level, a device holds so many bytes */
