@@ -90,6 +90,7 @@ if [ "$hangs" -eq 0 ]; then
 else
     [ "$seen" -eq "$hangs" ]
     result $? 'the watchdog ends a run whose driver hangs'
+    : >"$TMP/err"
     POCL_DEVICES=basic timeout 200 "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
     wait_for "grep -q 'the frontier is' $TMP/err"
@@ -153,6 +154,20 @@ mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first
     [ "$(ls -A "$TMP/strays" | tr '\n' ' ')" = \
         "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
 result $? 'what a killed run left behind is removed, and nothing else'
+
+# ---- what is somebody else's -----------------------------------------------------------------------------------------
+
+"$YARD" $train --steps 2 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err"
+echo notes >"$TMP/anew/step-2/mine.txt"
+mkdir "$TMP/anew/step-2/plots"
+"$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
+    grep -q "the rest is in $TMP/anew/step-2.kept now" "$TMP/err" && grep -qx notes "$TMP/anew/step-2.kept/mine.txt" &&
+    echo notes >"$TMP/anew/step-3/mine.txt" && # where a new checkpoint takes its place
+    "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
+    grep -qx notes "$TMP/anew/step-3.kept/mine.txt" &&
+    [ "$(ls -A "$TMP/anew" "$TMP/anew/step-2.kept" | tr '\n' ' ')" = \
+        "$TMP/anew: model.safetensors step-2.kept step-3 step-3.kept  $TMP/anew/step-2.kept: mine.txt plots " ]
+result $? 'files of the user in an old checkpoint stay, and that is said'
 
 echo "1..$number"
 [ "$failed" -eq 0 ]
