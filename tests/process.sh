@@ -76,7 +76,7 @@ ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && only_whole "$TMP/eval
 result $? 'during an evaluation the model is saved at once; a second signal ends the run'
 
 # A driver that hangs, with its locks held: PoCL's basic device in some versions, anywhere in it.
-basic() { POCL_DEVICES=basic timeout 200 "$YARD" $train --steps 3 -d 0:0 "$@" >"$TMP/out" 2>"$TMP/err" </dev/null; }
+basic() { POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 "$@" >"$TMP/out" 2>"$TMP/err" </dev/null; }
 hangs=0 seen=0
 for try in 1 2 3; do
     basic --watchdog 0.3
@@ -91,10 +91,10 @@ else
     [ "$seen" -eq "$hangs" ]
     result $? 'the watchdog ends a run whose driver hangs'
     : >"$TMP/err"
-    POCL_DEVICES=basic timeout 200 "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
+    POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
     wait_for "grep -q 'the frontier is' $TMP/err"
-    kill -INT "$child" # timeout hands it on
+    kill -INT "$child"
     ended 130 'the step is given up'
     result $? 'one signal ends a run whose driver hangs'
 fi
