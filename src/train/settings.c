@@ -156,8 +156,6 @@ static const struct option options[] = {
      "store iterations divisible by K"},
     {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
-    {"snapshot-wait", 0, OPT_FLAG, &s.snapshot_wait, NULL, NULL, 0, 0, PASSES, CMD_TRAIN | CMD_PLAN,
-     "drop no iteration: the update of a layer that was not stored yet waits until a slot is free"},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
@@ -322,7 +320,6 @@ static const struct {
                {"broadcast-main", "broadcast-queues", NULL},
                {"snapshot-every", "snapshot", NULL},
                {"snapshot-slots", "snapshot", NULL},
-               {"snapshot-wait", "snapshot", NULL},
                {"iterations", "snapshot", NULL},
                {"pace-scale", "pace", NULL}};
 
@@ -364,8 +361,6 @@ static void derive(enum command command)
               "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     REFUSE_IF(s.overlap_plan && strcmp(s.overlap, "plan") != 0,
               "--overlap-plan %s is the plan of --overlap plan: add that", s.overlap_plan);
-    REFUSE_IF(s.snapshot_wait && s.snapshot_slots == 1, "--snapshot-wait would wait for ever: the newest commit holds "
-                                                        "the only slot; let --snapshot-slots be 2 or more");
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
     REFUSE_IF(s.simulate && !s.profile && !s.hardware && !s.list,
               "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware data/hardware/..., or a "
