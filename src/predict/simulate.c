@@ -550,6 +550,20 @@ static void run_clock(struct clockwork *k)
 
 /* ---- what came out --------------------------------------------------------------------------------------------- */
 
+/* Within the last `pattern` periods, whichever iteration it is for; what is in flight counts up to now. */
+static void sum_busy(const struct clockwork *k)
+{
+    struct simulation *sim = k->sim;
+    double from = k->now - sim->pattern * sim->period;
+    for (int lane = 0; lane < k->n_lanes; lane++)
+        if (k->turn[lane].node != NONE)
+            sim->moments[k->turn[lane].node].end = k->now;
+    for (int node = 0; node < k->opened * k->n; node++) {
+        const struct moment *m = &sim->moments[node]; /* (none: 0 to 0) */
+        sim->busy[task_of(k, node)->lane->index] += fmax(m->end - fmax(m->start, from), 0) / sim->pattern;
+    }
+}
+
 static void sum_up(struct simulation *sim)
 {
     const struct step *s = sim->step;
@@ -558,7 +572,6 @@ static void sum_up(struct simulation *sim)
         int n = 0;
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {
             const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
-            sim->busy[s->task[i]->lane->index] += (m->end - m->start) / sim->pattern;
             sim->steady[i] += m->end - m->start;
             n += m->blocker != SKIPPED;
         }
@@ -626,6 +639,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     list_lanes(&k);
     hold_persistent(&k);
     run_clock(&k);
+    sum_busy(&k);
     free_clockwork(&k);
     sum_up(sim);
     return sim;
