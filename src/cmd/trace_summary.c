@@ -290,8 +290,9 @@ static void print_head(const struct summary *m)
     printf("         length %.3f ms: from its first task to its last; the next batch is prepared a step early\n",
            trace_length_ns(s) / 1e6);
     if (10 * m->n_approximate > t->n_records)
-        printf("\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
-               "have ended.  Tasks are shorter and lanes less busy than shown.\n");
+        printf(
+            "\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
+            "have ended.  Tasks are shorter and lanes less busy than shown.\n");
 }
 
 /* Lanes that did nothing are left out. */
@@ -347,10 +348,9 @@ static json_t *json_summary(const struct summary *m, const struct table *lanes, 
                                (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate", (json_int_t)m->n_approximate);
     if (!s->counted)
         return object;
-    json_t *measured =
-        json_pack("{s:I, s:I, s:f, s:f, s:f}", "first_step", (json_int_t)s->steps[s->first].step, "steps",
-                  (json_int_t)s->counted, "step_ms", trace_length_ns(s) / 1e6, "period_ms", m->period_ns / 1e6,
-                  "median_period_ms", trace_period_ns(s) / 1e6);
+    json_t *measured = json_pack("{s:I, s:I, s:f, s:f, s:f}", "first_step", (json_int_t)s->steps[s->first].step,
+                                 "steps", (json_int_t)s->counted, "step_ms", trace_length_ns(s) / 1e6, "period_ms",
+                                 m->period_ns / 1e6, "median_period_ms", trace_period_ns(s) / 1e6);
     json_object_update_new(object, measured);
     json_object_set_new(object, "lanes", table_json(lanes));
     json_object_set_new(object, "tasks", table_json(tasks));
