@@ -205,11 +205,10 @@ static void carry_out(struct swapper *w, struct pass_report *r)
     struct line l = follow_plan(w->survey, e, &w->plan);
     commit(e);
     restore_budgets(w);
-    struct forecast after = try_step(w->step, w->costs);
-    count_from_first(&after);
-    r->reason = describe(w, &after, l.deeds);
-    r->fields = fields_of(w, &after, l.deeds);
-    free_forecast(&after);
+    r->after = try_step(w->step, w->costs);
+    count_from_first(&r->after);
+    r->reason = describe(w, &r->after, l.deeds);
+    r->fields = fields_of(w, &r->after, l.deeds);
     free_line(&l);
 }
 

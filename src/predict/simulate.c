@@ -20,7 +20,13 @@
 
 #include <math.h>
 
-enum { LEAST_STEPS = 64, STORED_STEPS = 1024, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum {
+    LEAST_STEPS = 64,
+    STORED_STEPS = 1024,    /* with snapshots, whose pattern may be long, or there is none ... */
+    STORED_NODES = 1 << 21, /* ... but of a large list fewer */
+    MOST_STEPS = 20000,
+    MOST_NODES = 1 << 25
+};
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
@@ -430,7 +436,7 @@ static void find_slots(struct clockwork *k)
             k->first[s->task[i]->edges[e].from] |= !s->task[i]->edges[e].previous;
     }
     if (k->slots)
-        k->limit = MIN(MAX(k->limit, STORED_STEPS), MAX(8, MOST_NODES / k->n));
+        k->limit = MAX(k->limit, MIN(STORED_STEPS, STORED_NODES / k->n));
     k->decided = allocate((size_t)k->limit, sizeof *k->decided);
 }
 
