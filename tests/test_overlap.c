@@ -1009,7 +1009,13 @@ static void test_what_cannot_be_planned(void **state)
     assert_non_null(strstr(ran.err, "is the plan of --overlap plan"));
 }
 
-/* A plan needs times: bench takes them by a trial, as train does. */
+static void expect_share(const json_t *share)
+{
+    if (!json_is_null(share) && !(json_number_value(share) > 0 && json_number_value(share) <= 1))
+        test_failed("a share of the peak is %g\n", json_number_value(share));
+}
+
+/* A plan needs times: bench takes them by a trial, as train does.  Shares of the peak are shares, or not known. */
 static void test_bench_makes_a_plan(void **state)
 {
     (void)state;
@@ -1019,6 +1025,14 @@ static void test_bench_makes_a_plan(void **state)
     json_t *bench = json_load_file(ran.stdout_path, 0, NULL), *train = json_object_get(bench, "train");
     assert_true(json_number_value(json_object_get(train, "tokens_per_s")) > 0);
     assert_true(json_is_real(json_object_get(json_array_get(json_object_get(train, "passes"), 0), "slack_ms")));
+    size_t i;
+    json_t *product;
+    json_array_foreach(json_object_get(bench, "gemm"), i, product)
+        expect_share(json_object_get(product, "share_of_peak"));
+    assert_true(i > 0);
+    expect_share(json_object_get(train, "share_of_peak"));
+    expect_share(json_object_get(bench, "own_share_of_peak"));
+    assert_true(json_is_null(json_object_get(bench, "clblast_share_of_peak"))); /* not measured */
     json_decref(bench);
 }
 

@@ -278,6 +278,35 @@ static void test_slow_disks(void **state)
     expect_slow("1e3", 2, "dropped, some even with --snapshot-every 1000");
 }
 
+/* The times of this list never repeat, since slots are free at another moment of each step: no lane is busier than the
+ * period all the same. */
+static void test_no_lane_is_busier_than_the_period(void **state)
+{
+    (void)state;
+    json_t *p = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
+                     "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
+                     "--snapshot-slots 3");
+    json_t *simulation = json_object_get(p, "simulation"), *share;
+    const char *lane;
+    assert_true(json_is_false(json_object_get(simulation, "settled")));
+    json_object_foreach(json_object_get(simulation, "busy"), lane, share) if (json_number_value(share) > 1 + 1e-9)
+        test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    json_decref(p);
+}
+
+/* A list that does not settle is not simulated for ever: the larger it is, the fewer of its steps. */
+static void test_large_lists_are_stopped_sooner(void **state)
+{
+    (void)state;
+    json_t *p = plan("--layers 4 --heads 12 --channels 384 --seq-len 8 --batch 8 --micro-batch 4 --zero 3 --clip 1 "
+                     "--mesh dp=2,tp=4 --hardware data/hardware/server.txt --untied --snapshot x --snapshot-slots 4");
+    json_t *simulation = json_object_get(p, "simulation");
+    double pattern = number_of(simulation, "pattern"); /* the later half of the steps */
+    assert_true(json_is_false(json_object_get(simulation, "settled")));
+    assert_true(pattern > 32 && pattern < 512);
+    json_decref(p);
+}
+
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes that are stored of an iteration, in the first slot. */
@@ -338,6 +367,8 @@ int main(void)
         cmocka_unit_test(test_random_lists),
         cmocka_unit_test(test_all_that_an_update_writes_is_stored),
         cmocka_unit_test(test_slow_disks),
+        cmocka_unit_test(test_no_lane_is_busier_than_the_period),
+        cmocka_unit_test(test_large_lists_are_stopped_sooner),
         cmocka_unit_test(test_every_mesh_stores_once),
         cmocka_unit_test(test_refused),
     };

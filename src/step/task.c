@@ -104,6 +104,12 @@ void unlink_task(struct task *t)
 
 static struct task *append_task(struct step *s)
 {
+    if (s->n == MOST_TASKS)
+        fail(EXIT_USAGE,
+             "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
+             "what "
+             "it updates to all others), layers or micro-batches",
+             s->name, MOST_TASKS);
     struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
     t->index = s->n - 1;
     if (s->cursor) {
