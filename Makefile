@@ -40,7 +40,7 @@ endif
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-SCRIPTS  = $(filter-out tests/run.sh tests/report.sh tests/packages.sh tests/drivers.sh,$(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(filter-out tests/run.sh tests/report.sh tests/packages.sh tests/drivers.sh tests/distro.sh,$(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -79,7 +79,7 @@ $(BUILD)/flags: FORCE
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-build/packages: ; @$(PACKAGES) build && mkdir -p build && touch $@
+build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window tests && mkdir -p build && touch $@
 build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
@@ -108,6 +108,10 @@ $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/fuzzers.o $(SUPPORT): | build/
 DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate %/test_view %/test_plot,$(TESTS))
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
+
+RELEASE = trixie
+distro: ## the README's two commands in a bare Debian RELEASE= bookworm, trixie or sid: 10 minutes, as root, debootstrap
+	@tests/distro.sh $(RELEASE)
 
 N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
@@ -175,6 +179,6 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test kills drivers bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean help FORCE
+.PHONY: demo test distro kills drivers bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
