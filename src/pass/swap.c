@@ -555,6 +555,18 @@ static json_t *span_ms(const struct forecast *f, const struct task *t, bool end)
     return milliseconds(!known ? NAN : end ? f->span[t->index].end : f->span[t->index].start);
 }
 
+/* The steady step starts with its first task, which may run while the step before still does; but for those that
+ * prepare its batch, a step early. */
+static void count_from_first(struct forecast *f)
+{
+    double start = INFINITY;
+    for (size_t i = 0; f->span && i < f->n; i++)
+        if (f->task[i]->role != ROLE_FEED)
+            start = fmin(start, f->span[i].start);
+    for (size_t i = 0; f->span && i < f->n; i++)
+        f->span[i].start -= start, f->span[i].end -= start;
+}
+
 /* f: the list as it is now. */
 static void report(const struct swapper *w, const struct forecast *f, const char *declines, struct pass_report *r)
 {
@@ -628,8 +640,10 @@ static bool finish(struct swapper *w, struct edit *e, const char *declines, cons
         refuse(w, &f, must_fit);
     if (e)
         commit(e);
+    count_from_first(&f);
     report(w, &f, declines, r);
-    free_forecast(&f), free_forecast(&w->bare), free_uses(w->uses);
+    r->after = f;
+    free_forecast(&w->bare), free_uses(w->uses);
     free(w->gap), free(w->decision), free(w->first);
     return !declines;
 }
