@@ -442,32 +442,36 @@ static void evict(const struct swapper *w, unsigned char *choice, enum action wi
     free(here);
 }
 
-static void all_leave(const struct swapper *w, unsigned char *choice, enum action wish, bool within_layers)
+enum which { ALL, OF_LAYERS, CHEAP }; /* what a layer's forward has made for its backward; what recompute calls cheap */
+
+static void leave(const struct swapper *w, unsigned char *choice, enum action action, enum which which)
 {
-    for (size_t i = 1; i < w->admitted; i++)
-        if (!within_layers || kept_for(w->uses, w->first[i]->x) != NOWHERE)
-            choice[i] = (unsigned char)wish;
+    for (size_t i = 1; i < w->admitted; i++) {
+        const struct tensor *x = w->first[i]->x;
+        if (which == ALL || (kept_for(w->uses, x) != NOWHERE && (which == OF_LAYERS || x->cheap)))
+            choice[i] = (unsigned char)action;
+    }
 }
 
 /* Choices by rule, one behind the other; how many.  First is the best one with fewer classes, last what holds least. */
 static size_t list_starts(const struct swapper *w, const unsigned char *best, unsigned char *start)
 {
-    static const double spare[] = {0, 0.05, 0.15};
+    static const double spare[] = {0, 0.05, 0.1, 0.2, 0.3};
     size_t n = w->admitted, n_starts = 1;
     memcpy(start, best, n);
-    for (enum action wish = SWAP; wish <= (w->swap ? REMAKE : SWAP); wish++) {
+    for (enum action action = SWAP; action <= (w->swap ? REMAKE : SWAP); action++) {
         for (size_t i = 0; i < 4 * COUNT(spare); i++, n_starts++) {
             memcpy(start + n * n_starts, best, i & 2 ? n : 0);
-            evict(w, start + n * n_starts, wish, i & 1, spare[i / 4]);
+            evict(w, start + n * n_starts, action, i & 1, spare[i / 4]);
         }
-        all_leave(w, start + n * n_starts++, wish, true); /* Chen et al. 2016 */
-        all_leave(w, start + n * n_starts++, wish, false);
-        all_leave(w, start + n * n_starts, wish, false);
+        for (enum which which = ALL; which <= CHEAP; which++)
+            leave(w, start + n * n_starts++, action, which);
+        leave(w, start + n * n_starts, action, ALL);
         start[n * n_starts++] = LEAST;
     }
     return n_starts;
 }
-enum { MOST_STARTS = 1 + 2 * (12 + 3) };
+enum { MOST_STARTS = 1 + 2 * (20 + 4) };
 
 /* Classes are admitted one after another, each time with a search of its own that begins with what is best so far. */
 static struct score choose_actions(struct swapper *w, unsigned char *best)
@@ -654,7 +658,7 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
         return finish(w, NULL, "all fits", NULL, r);
     unsigned char *best = allocate(w->n, 1);
     if (choose_actions(w, best).excess > 0 && must_fit) {
-        all_leave(w, best, SWAP, false);
+        leave(w, best, SWAP, ALL);
         best[PLACEMENT] = LEAST;
     }
     struct edit *e = open_edit(w->step);

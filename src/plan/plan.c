@@ -123,7 +123,7 @@ static void try_groups(struct search *s)
 static void travel(struct search *s)
 {
     const struct question *q = s->q;
-    size_t most_idle = 3000 + 20 * q->n;
+    size_t most_idle = 12000 + 20 * q->n;
     unsigned char *now = copy_bytes(s->best, q->n), *next = allocate(q->n, 1);
     double excess = s->record.excess;
     for (size_t idle = 0; idle < most_idle && s->work < q->work && !is_perfect(s); idle++) {
@@ -147,8 +147,12 @@ static void travel(struct search *s)
 struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
     struct search s = {.q = q, .busy = {.what = q->what}, .best = best, .record = {INFINITY, INFINITY, INFINITY}};
-    for (size_t i = 0; i < n_starts && !is_perfect(&s); i++)
-        consider(&s, start + i * q->n, s.record.excess);
+    for (size_t i = 0, k; i < n_starts && !is_perfect(&s); i++) {
+        for (k = 0; memcmp(start + k * q->n, start + i * q->n, q->n) != 0;)
+            k++;
+        if (k == i) /* the first one like it */
+            consider(&s, start + i * q->n, s.record.excess);
+    }
     if (q->n > 0 && q->work > 0)
         try_groups(&s), travel(&s);
     end_busy(&s.busy);
