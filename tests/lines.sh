@@ -11,31 +11,32 @@ TMP=${TMP:-$(mktemp -d)}
 cat >"$TMP/budget" <<'END'
 options             104
 pass/broadcast      383
-pass/gaps           333
+pass/fetch           31
 pass/gather         239
 pass/overlap       1440
-pass/pass           209
-pass/recompute       44
+pass/pass           215
+pass/recompute      139
 pass/snapshot       237
-pass/swap          1355
-src               29177 10.8
+pass/swap           565
+src               28514 10.8
 src/base           1498
 src/cmd            2785
-src/device         1442
+src/device          1465
 src/file           1210
 src/main             68
 src/mesh            291
 src/model          2225
-src/pass           4240
-src/predict        1435
+src/pass            3248
+src/plan             162
+src/predict         1443
 src/proof           607
 src/run            1537
 src/state          2253
-src/step           2858
+src/step            2994
 src/trace          1221
 src/train          3501
 src/view           2006
-tests             19231
+tests              18853
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -494,16 +494,16 @@ static bool same_turn(const struct task *a, const struct task *b, bool by_layer)
     return a->role == b->role && a->micro == b->micro && (!by_layer || a->layer == b->layer);
 }
 
-/* From position i on, forward or back, the next task on d of another turn than t's; NOWHERE. */
-static int other_turn(const struct swapper *w, const struct device *d, const struct task *t, int i, int by,
-                      bool by_layer)
+/* The last task of the turn of task i on d, forward or back; *next: the first task behind it, or NOWHERE. */
+static int end_of_turn(const struct swapper *w, const struct device *d, int i, int by, bool by_layer, int *next)
 {
-    for (i += by; i >= 0 && i < (int)w->uses->n; i += by) {
-        const struct task *o = w->uses->task[i];
-        if (o->lane == d->lane[LANE_COMPUTE] && (by_layer ? o->layer : o->micro) >= 0 && !same_turn(o, t, by_layer))
-            return i;
-    }
-    return NOWHERE;
+    struct task **task = w->uses->task;
+    int end = i;
+    *next = NOWHERE;
+    for (int k = i + by; k >= 0 && k < (int)w->uses->n && *next == NOWHERE; k += by)
+        if (task[k]->lane == d->lane[LANE_COMPUTE] && (by_layer ? task[k]->layer : task[k]->micro) >= 0)
+            *(same_turn(task[k], task[i], by_layer) ? &end : next) = k;
+    return end;
 }
 
 /* What a forward has made leaves during the turn behind it, and comes back during the last backward before its reader's
@@ -512,18 +512,20 @@ static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
 {
     struct task **task = w->uses->task;
     bool state = g->x->persistent;
-    int made = (int)g->maker->index, next = other_turn(w, g->device, g->maker, made, 1, by_layer);
-    int behind = next == NOWHERE ? NOWHERE : other_turn(w, g->device, task[next], next, 1, by_layer);
-    g->out = state ? g->before : MAX(behind - 1, g->before), g->in = g->behind;
+    int made = (int)g->maker->index, next, before, back, beyond;
+    end_of_turn(w, g->device, made, 1, by_layer, &next);
+    g->out = g->before, g->in = g->behind;
+    if (!state && next != NOWHERE)
+        g->out = MAX(end_of_turn(w, g->device, next, 1, by_layer, &beyond), g->before);
     if (g->behind == (int)w->uses->n)
         return state;
-    int before = other_turn(w, g->device, task[g->behind], g->behind, -1, by_layer), back = before;
-    while (!state && back > made && task[back]->role != ROLE_BACKWARD)
-        back = other_turn(w, g->device, task[back], back, -1, by_layer);
+    end_of_turn(w, g->device, g->behind, -1, by_layer, &before);
+    for (back = before; !state && back > made && task[back]->role != ROLE_BACKWARD;)
+        end_of_turn(w, g->device, back, -1, by_layer, &back);
     back = back > made ? back : before;
     if (back > g->before)
-        g->in = MAX(other_turn(w, g->device, task[back], back, -1, by_layer), g->before) + 1;
-    bool kept = !state && (g->maker->role != ROLE_FORWARD || behind == NOWHERE || back < next);
+        g->in = MAX(end_of_turn(w, g->device, back, -1, by_layer, &beyond), g->before + 1);
+    bool kept = !state && (g->maker->role != ROLE_FORWARD || next == NOWHERE || back < next);
     return !kept && g->in > g->out;
 }
 
@@ -644,7 +646,7 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
         return finish(w, NULL, "all fits", NULL, r);
     unsigned char *best = allocate(w->n, 1);
     if (choose_actions(w, best).excess > 0 && must_fit) {
-        leave(w, best, SWAP, ALL);
+        leave(w, best, SWAP, w->swap ? ALL : OF_LAYERS);
         best[PLACEMENT] = LEAST;
     }
     struct edit *e = open_edit(w->step);
