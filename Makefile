@@ -40,7 +40,7 @@ endif
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-SCRIPTS  = $(filter-out tests/run.sh tests/report.sh tests/packages.sh tests/drivers.sh tests/distro.sh,$(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(filter-out $(addprefix tests/,run.sh report.sh packages.sh drivers.sh distro.sh periods.sh),$(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -117,6 +117,9 @@ N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
 	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
 
+periods: $(YARD) ## simulate some hundred plans: are steps as short as those written in tests/data/periods.txt?
+	@YARD=./$(YARD) tests/periods.sh
+
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char
 
@@ -179,6 +182,7 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test distro kills drivers bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean help FORCE
+.PHONY: demo test distro kills drivers periods bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean \
+        help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
