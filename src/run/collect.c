@@ -41,8 +41,11 @@ struct slot *open_slot(struct step *s, struct task *t, uint32_t number)
 {
     struct slot *slot = slot_of_run(s, t, t->issued++);
     struct queue *q = &s->queue[t->lane->index];
+    struct issued *r = queued_run(q, q->given);
     *slot = (struct slot){.number = number, .foreign = slot->foreign};
-    *queued_run(q, q->given++) = (struct issued){(uint32_t)t->index, number};
+    r->task = (uint32_t)t->index;
+    r->number = number;
+    q->given++; /* only now: the watchdog reads what is given */
     return slot;
 }
 

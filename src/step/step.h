@@ -250,7 +250,7 @@ struct slot {           /* one of them */
     bool skipped;                /* it has not run: decided late */
 };
 struct issued { /* a run that has not been collected */
-    uint32_t task, number;
+    _Atomic uint32_t task, number;
 };
 struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
