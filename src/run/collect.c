@@ -108,8 +108,7 @@ static void report_slot(struct step *s, const struct task *t, struct slot *slot,
 /* The run at the queue's head has ended: its times, and then its slot is free. */
 static void collect(struct step *s, struct queue *q)
 {
-    const struct issued r = *queued_run(q, q->collected);
-    struct task *t = s->task[r.task];
+    struct task *t = s->task[queued_run(q, q->collected)->task];
     struct slot *slot = slot_of_run(s, t, t->collected);
     clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(slot->done) < 0)
@@ -126,11 +125,9 @@ static void collect(struct step *s, struct queue *q)
 
 void collect_ended(struct step *s)
 {
-    for (int i = 0; i < s->n_queues; i++) {
-        struct queue *q = &s->queue[i];
+    for (struct queue *q = s->queue; q < s->queue + s->n_queues; q++)
         while (q->collected < q->given && has_ended(queued_slot(s, q, q->collected)))
             collect(s, q);
-    }
     report_stored(s);
 }
 
