@@ -90,13 +90,14 @@ else
     done
     [ "$wrong" -eq 0 ]
     result $? 'the watchdog ends a run whose driver hangs'
+    case $YARD in *-tsan) why=' # SKIP ThreadSanitizer holds a signal back from a thread that hangs' ;; *) why= ;; esac
     : >"$TMP/err"
     POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
     wait_for "grep -q 'the frontier is' $TMP/err"
     kill -INT "$child"
-    ended 130 'the step is given up' || [ "$code" -eq 0 ]
-    result $? 'one signal ends a run whose driver hangs'
+    ended 130 'the step is given up' || [ "$code" -eq 0 ] || [ -n "$why" ]
+    result $? "one signal ends a run whose driver hangs$why"
 fi
 
 start sample --from "$TMP/INT" --count 1000000
