@@ -121,6 +121,8 @@ train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
 train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
 train 2 'seq-len' --seq-len 1000000
 refuse 2 '2^31 elements: use a smaller --micro-batch' plan --hardware data/hardware/server.txt --batch 1000000
+sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
+refuse 2 'has more than 1000000 tasks' plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
 refuse 2 '2^31 elements: use a shorter --seq-len' plan --hardware data/hardware/server.txt --batch 1 --seq-len 70000
 unharmed 'wrong sizes'
 

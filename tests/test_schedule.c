@@ -521,6 +521,17 @@ static void test_verify_sees_a_shortened_lifetime(void **state)
     close_used(m);
 }
 
+static void test_verify_sees_the_end_of_a_slab(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    must(finish_steps(j.pool, &j.step, 1));
+    assert_null(verify(j.step, NULL));
+    j.p->address = j.p->device->slabs[0].bytes - j.p->bytes / 2;
+    expect_verdict(j.step, "tensor p ends behind its slab");
+    end_journey(&j);
+}
+
 static void test_verify_sees_a_read_of_nothing(void **state)
 {
     (void)state;
@@ -1223,6 +1234,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_canary_sees_writes_past_a_slab),
         cmocka_unit_test(test_verify_sees_a_dropped_edge),
         cmocka_unit_test(test_verify_sees_a_shortened_lifetime),
+        cmocka_unit_test(test_verify_sees_the_end_of_a_slab),
         cmocka_unit_test(test_verify_sees_a_read_of_nothing),
         cmocka_unit_test(test_audit_finds_what_is_not_declared),
         cmocka_unit_test(test_random_lists_are_ordered_and_placed),

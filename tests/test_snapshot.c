@@ -231,6 +231,27 @@ static void test_random_lists(void **state)
     }
 }
 
+/* Wherever an update stands: a copy of each tensor that it writes, in every slot. */
+static void test_all_that_an_update_writes_is_stored(void **state)
+{
+    (void)state;
+    enum { UPDATES = 16, SLOTS = 2 };
+    char *text = copy_string("device gpu memory=1G\ndisk 1e9\n");
+    for (int i = 0; i < UPDATES; i++)
+        append_text(&text, "tensor w%d gpu 4096 parameters\ntensor m%d gpu 8192 optimizer\n", i, i);
+    for (int i = 0; i < UPDATES; i++)
+        append_text(&text, "task u gpu.compute 1 role=update reads=w%d,m%d writes=w%d,m%d\n", i, i, i, i);
+    char *words = format_string("--list %s --clip 0 --snapshot x --snapshot-slots %d",
+                                write_file("updates.txt", text, strlen(text)), SLOTS);
+    json_t *all = plan(words), *task;
+    size_t i, copies = 0;
+    json_array_foreach(json_object_get(json_array_get(json_object_get(all, "lists"), 0), "tasks"), i, task) copies +=
+        strcmp(json_string_value(json_object_get(task, "task")), "snapshot") == 0;
+    assert_int_equal(copies, 2 * UPDATES * SLOTS);
+    json_decref(all);
+    free(text), free(words);
+}
+
 /* A disk so slow that no pattern shows: what would spare all drops, and a step that takes no less than its tasks. */
 static void expect_slow(const char *rate, int slots, const char *expected)
 {
@@ -255,6 +276,35 @@ static void test_slow_disks(void **state)
     expect_slow("999000", 2, "dropped, none with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
     expect_slow("33311e3", 4, "dropped, none with --snapshot-every 16"); /* 120.08 ms: 15 steps would fall behind */
     expect_slow("1e3", 2, "dropped, some even with --snapshot-every 1000");
+}
+
+/* The times of this list never repeat, since slots are free at another moment of each step: no lane is busier than the
+ * period all the same. */
+static void test_no_lane_is_busier_than_the_period(void **state)
+{
+    (void)state;
+    json_t *p = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
+                     "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
+                     "--snapshot-slots 3");
+    json_t *simulation = json_object_get(p, "simulation"), *share;
+    const char *lane;
+    assert_true(json_is_false(json_object_get(simulation, "settled")));
+    json_object_foreach(json_object_get(simulation, "busy"), lane, share) if (json_number_value(share) > 1 + 1e-9)
+        test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    json_decref(p);
+}
+
+/* A list that does not settle is not simulated for ever: the larger it is, the fewer of its steps. */
+static void test_large_lists_are_stopped_sooner(void **state)
+{
+    (void)state;
+    json_t *p = plan("--layers 4 --heads 12 --channels 384 --seq-len 8 --batch 8 --micro-batch 4 --zero 3 --clip 1 "
+                     "--mesh dp=2,tp=4 --hardware data/hardware/server.txt --untied --snapshot x --snapshot-slots 4");
+    json_t *simulation = json_object_get(p, "simulation");
+    double pattern = number_of(simulation, "pattern"); /* the later half of the steps */
+    assert_true(json_is_false(json_object_get(simulation, "settled")));
+    assert_true(pattern > 32 && pattern < 512);
+    json_decref(p);
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
@@ -315,7 +365,10 @@ int main(void)
         cmocka_unit_test(test_the_critical_path_has_no_snapshots),
         cmocka_unit_test(test_a_disk_that_nobody_described),
         cmocka_unit_test(test_random_lists),
+        cmocka_unit_test(test_all_that_an_update_writes_is_stored),
         cmocka_unit_test(test_slow_disks),
+        cmocka_unit_test(test_no_lane_is_busier_than_the_period),
+        cmocka_unit_test(test_large_lists_are_stopped_sooner),
         cmocka_unit_test(test_every_mesh_stores_once),
         cmocka_unit_test(test_refused),
     };

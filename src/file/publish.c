@@ -105,7 +105,8 @@ struct writer *open_writer(const char *path)
     struct writer *w = allocate(1, sizeof *w);
     w->path = behind_links(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
-    char *copy = copy_string(w->path), *slash = strrchr(w->path, '/');
+    char *copy = copy_string(w->path);
+    const char *slash = strrchr(w->path, '/');
     remove_strays(dirname(copy), slash ? slash + 1 : w->path, false);
     free(copy);
     w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};

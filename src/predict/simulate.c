@@ -20,7 +20,13 @@
 
 #include <math.h>
 
-enum { LEAST_STEPS = 64, STORED_STEPS = 1024, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum {
+    LEAST_STEPS = 64,
+    STORED_STEPS = 1024,    /* with snapshots, whose pattern may be long, or there is none ... */
+    STORED_NODES = 1 << 21, /* ... but of a large list fewer */
+    MOST_STEPS = 20000,
+    MOST_NODES = 1 << 25
+};
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
@@ -427,7 +433,7 @@ static void find_slots(struct clockwork *k)
             k->first[s->task[i]->edges[e].from] |= !s->task[i]->edges[e].previous;
     }
     if (k->slots)
-        k->limit = MIN(MAX(k->limit, STORED_STEPS), MAX(8, MOST_NODES / k->n));
+        k->limit = MAX(k->limit, MIN(STORED_STEPS, STORED_NODES / k->n));
     k->decided = allocate((size_t)k->limit, sizeof *k->decided);
 }
 
@@ -544,6 +550,20 @@ static void run_clock(struct clockwork *k)
 
 /* ---- what came out --------------------------------------------------------------------------------------------- */
 
+/* Within the last `pattern` periods, whichever iteration it is for; what is in flight counts up to now. */
+static void sum_busy(const struct clockwork *k)
+{
+    struct simulation *sim = k->sim;
+    double from = k->now - sim->pattern * sim->period;
+    for (int lane = 0; lane < k->n_lanes; lane++)
+        if (k->turn[lane].node != NONE)
+            sim->moments[k->turn[lane].node].end = k->now;
+    for (int node = 0; node < k->opened * k->n; node++) {
+        const struct moment *m = &sim->moments[node]; /* (none: 0 to 0) */
+        sim->busy[task_of(k, node)->lane->index] += fmax(m->end - fmax(m->start, from), 0) / sim->pattern;
+    }
+}
+
 static void sum_up(struct simulation *sim)
 {
     const struct step *s = sim->step;
@@ -552,7 +572,6 @@ static void sum_up(struct simulation *sim)
         int n = 0;
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {
             const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
-            sim->busy[s->task[i]->lane->index] += (m->end - m->start) / sim->pattern;
             sim->steady[i] += m->end - m->start;
             n += m->blocker != SKIPPED;
         }
@@ -620,6 +639,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     list_lanes(&k);
     hold_persistent(&k);
     run_clock(&k);
+    sum_busy(&k);
     free_clockwork(&k);
     sum_up(sim);
     return sim;

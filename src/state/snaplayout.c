@@ -25,7 +25,8 @@
 #include "snap.h"
 
 enum { VERSION = 1, ENDIAN = 0x01020304 };
-static const char super_magic[8] = "YARDSNAP", commit_magic[8] = "YARDCMIT";
+static const char super_magic[8] = {'Y', 'A', 'R', 'D', 'S', 'N', 'A', 'P'};
+static const char commit_magic[8] = {'Y', 'A', 'R', 'D', 'C', 'M', 'I', 'T'};
 
 struct super_page {
     char magic[8];

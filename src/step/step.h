@@ -45,6 +45,7 @@ struct tensor {
     bool persistent;     /* keeps its value from step to step (and its address in all lists) */
     enum apart apart;    /* from those that get its bytes before and behind it, so that nothing waits for bytes */
     struct tensor *root; /* itself, unless it is a view */
+    struct tensor *view; /* of a root its views, a chain, the last one first: of a view the next */
     size_t offset;       /* of a view: bytes from the root's start */
     /* Of a root that persists: before the first iteration it holds what `alike` does from byte `alike_begin` on; that
      * is itself, unless it is a replica or a part of one. */
@@ -230,6 +231,7 @@ struct task {
 };
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
+bool chooses(const struct task *t);               /* does it make a choice? */
 /* The choice that a task reads, which needs some of it; and does it find what it needs?  To be asked when what it waits
  * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
 int choice_bits(const struct task *t);
@@ -263,8 +265,9 @@ struct level { /* from this position on, until its next level, a device holds so
 };
 struct pace; /* run/pace.c */
 typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
-struct late;    /* run/late.c */
-struct choices; /* pass/overlap_online.c */
+enum { MOST_TASKS = 1000000 }; /* of a list: gpt2 on 128 devices has 915,049, which take 1.4 GB; one more is refused */
+struct late;                   /* run/late.c */
+struct choices;                /* pass/overlap_online.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;

@@ -201,8 +201,9 @@ static const struct option options[] = {
     {"print-list", 0, OPT_FLAG, &s.print_list, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
      "the train list as a step file, which is simulated to the same times; needs --profile, --hardware or --list"},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
-     "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
-     "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)"},
+     "prove that every read sees the right value (of --list: the one that its order gives), that every conflict is "
+     "ordered whatever the timing, that tasks touch their own device's memory, and that it is within the budgets, "
+     "provided that tasks touch what they declare (train --serial --audit checks that)"},
 
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, NULL, 0, 0, PREDICTING, CMD_PLAN,
      "predict the step on a virtual clock; needs --profile or --hardware"},
