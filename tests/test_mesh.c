@@ -776,8 +776,7 @@ static void test_only_shards_are_kept(void **state)
 static void test_estimated_work_space(void **state)
 {
     (void)state;
-    static const char words[] =
-        "--gemm clblast --layers 1 --heads 4 --channels 512 --seq-len 1024 --batch 2";
+    static const char words[] = "--gemm clblast --layers 1 --heads 4 --channels 512 --seq-len 1024 --batch 2";
     struct settings *s = settings_of(words);
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
     s->hardware = "data/hardware/server.txt";

@@ -246,17 +246,11 @@ static void remove_folder_written(void *folder)
 /* Could we have written a file of that name into a folder: of a checkpoint or an export, or a temporary of one? */
 static bool is_ours(const char *name)
 {
-    static const char *const files[] = {"manifest.json",
-                                        "config.json",
-                                        "model.safetensors",
-                                        "rank-[0-9]*.safetensors",
-                                        "manifest.json" TEMPORARY "[0-9]*",
-                                        "config.json" TEMPORARY "[0-9]*",
-                                        "*.safetensors" TEMPORARY "[0-9]*"};
+    static const char *const files[] = {"manifest.json", "config.json", "model.safetensors", "rank-[0-9]*.safetensors",
+                                        "*" TEMPORARY "[0-9]*"};
     bool ours = false;
-    for (size_t i = 0; i < COUNT(files); i++) {
+    for (size_t i = 0; i < COUNT(files); i++)
         ours |= fnmatch(files[i], name, 0) == 0;
-    }
     return ours;
 }
 

@@ -181,12 +181,6 @@ static void *watchdog_main(void *unused)
     return NULL;
 }
 
-static bool start_detached(void *(*run)(void *))
-{
-    pthread_t thread;
-    return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
-}
-
 void watch(struct step *s)
 {
     pthread_mutex_lock(&slots_lock);
@@ -195,6 +189,8 @@ void watch(struct step *s)
     patience = execution.watchdog_seconds;
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&slots_lock);
-    if (s && !started && (execution.watchdog_seconds > 0 || interrupts_are_deferred()))
-        started = start_detached(asker_main) && start_detached(watchdog_main);
+    pthread_t asker, watchdog; /* they stay */
+    if (s && !started && (patience > 0 || interrupts_are_deferred()))
+        started = pthread_create(&asker, NULL, asker_main, NULL) == 0 &&
+                  pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0;
 }
