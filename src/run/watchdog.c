@@ -41,6 +41,7 @@ static uint64_t first_open(const struct step *s, const struct queue *q)
 static void *asker_main(void *unused)
 {
     (void)unused;
+    pthread_detach(pthread_self());
     for (;; pause_a_look()) {
         pthread_mutex_lock(&slots_lock);
         for (int i = 0; watched && i < watched->n_queues; i++)
@@ -164,6 +165,7 @@ static void *watchdog_main(void *unused)
 {
     (void)unused;
     struct look look = {0}, *l = &look;
+    pthread_detach(pthread_self());
     for (;; pause_a_look()) {
         l->silent = l->answered == answered ? l->silent + LOOK_SECONDS : 0;
         l->answered = answered;
@@ -189,7 +191,7 @@ void watch(struct step *s)
     patience = execution.watchdog_seconds;
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&slots_lock);
-    pthread_t asker, watchdog; /* they stay */
+    pthread_t asker, watchdog;
     if (s && !started && (patience > 0 || interrupts_are_deferred()))
         started = pthread_create(&asker, NULL, asker_main, NULL) == 0 &&
                   pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0;
