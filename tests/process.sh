@@ -162,12 +162,13 @@ result $? 'what a killed run left behind is removed, and nothing else'
 echo notes >"$TMP/anew/step-2/mine.txt"
 mkdir "$TMP/anew/step-2/plots"
 "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
-    grep -q "the rest is in $TMP/anew/step-2.kept now" "$TMP/err" && grep -qx notes "$TMP/anew/step-2.kept/mine.txt" &&
+    grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err" &&
+    grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt && mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest" &&
     echo notes >"$TMP/anew/step-3/mine.txt" && # where a new checkpoint takes its place
     "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
-    grep -qx notes "$TMP/anew/step-3.kept/mine.txt" &&
-    [ "$(ls -A "$TMP/anew" "$TMP/anew/step-2.kept" | tr '\n' ' ')" = \
-        "$TMP/anew: model.safetensors step-2.kept step-3 step-3.kept  $TMP/anew/step-2.kept: mine.txt plots " ]
+    grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt &&
+    [ "$(ls -A "$TMP/anew" "$TMP/anew/rest" | sed 's/kept-.*/kept/' | tr '\n' ' ')" = \
+        "$TMP/anew: model.safetensors rest step-3 step-3.kept  $TMP/anew/rest: mine.txt plots " ]
 result $? 'files of the user in an old checkpoint stay, and that is said'
 
 echo "1..$number"
