@@ -35,7 +35,7 @@ src/step           2858
 src/trace          1221
 src/train          3501
 src/view           2006
-tests             19231
+tests             19292
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

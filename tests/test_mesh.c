@@ -712,6 +712,28 @@ static void test_layers_are_gathered_ahead(void **state)
         assert_int_equal(most_at_a_time(ahead), ahead + 1);
 }
 
+/* Each micro-batch has windows of its own, of the same parameters, and gets no more than it reads. */
+static void test_what_is_gathered_is_read(void **state)
+{
+    (void)state;
+    struct trainer *t =
+        new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN, false, true);
+    size_t gathers = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *gather = t->train->task[i];
+        bool read = false;
+        if (strcmp(gather->name, "gather") != 0)
+            continue;
+        for (size_t k = i + 1; k < t->train->n && !read; k++)
+            read = touches_bytes(t->train->task[k], gather->access[0].tensor, ACCESS_READ);
+        if (!read)
+            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->root->name);
+        gathers++;
+    }
+    assert_true(gathers > 0);
+    free_trainer(t);
+}
+
 /* Two gathers of as many bytes change their sources: the proof must find it. */
 static void test_a_wrong_shard_is_found(void **state)
 {
@@ -805,6 +827,7 @@ int main(void)
         cmocka_unit_test(test_parts_cover_a_parameter_once),
         cmocka_unit_test(test_sums_are_in_rank_order),
         cmocka_unit_test(test_layers_are_gathered_ahead),
+        cmocka_unit_test(test_what_is_gathered_is_read),
         cmocka_unit_test(test_a_wrong_shard_is_found),
         cmocka_unit_test(test_only_shards_are_kept),
         cmocka_unit_test(test_the_norm_has_one_order),
