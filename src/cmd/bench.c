@@ -354,8 +354,6 @@ int cmd_bench(int argc, char **argv)
             "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
             b.peak / 1e9,
             d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
-    fprintf(b.text,
-            "A share is unknown (-) where nothing was timed, or the probe was slower than what it is the peak of.\n");
     if (s->json)
         print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",

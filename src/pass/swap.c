@@ -110,12 +110,12 @@ static json_t *move_json(const struct swapper *w, const struct forecast *f, size
 }
 
 /* The steady step starts with its first task, which may run while the step before still does; but for those that
- * prepare its batch, a step early. */
+ * prepare its batch, a step early, and those that skip this one. */
 static void count_from_first(struct forecast *f)
 {
-    double start = INFINITY;
+    double start = 0;
     for (size_t i = 0; f->span && i < f->n; i++)
-        if (f->task[i]->role != ROLE_FEED)
+        if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
             start = fmin(start, f->span[i].start);
     for (size_t i = 0; f->span && i < f->n; i++)
         f->span[i].start -= start, f->span[i].end -= start;
@@ -189,10 +189,13 @@ static char *describe(const struct swapper *w, const struct forecast *after, con
             format_bytes(bytes, w->plan.moved), m->n_devices == 1 ? "" : "s");
     for (int d = 0; d < m->n_devices; d++)
         fprintf(out, "%s %s", d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
+    double longer = fmax(after->period / w->bound, 1);
     if (!isnan(after->period))
-        fprintf(out, "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (%s)",
+        fprintf(out,
+                longer < 2 ? "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)"
+                           : "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (%.1f times)",
                 1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
-                format_ratio((char[32]){0}, fmax(after->period / w->bound, 1), 2));
+                longer < 2 ? 100 * (longer - 1) : longer);
     name_thrash(out, w, deeds);
     fclose(out);
     return text;
