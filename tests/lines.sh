@@ -9,33 +9,33 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options             105
+options             104
 pass/broadcast      383
 pass/gaps           333
 pass/gather         239
-pass/overlap       1439
-pass/pass           207
+pass/overlap       1440
+pass/pass           209
 pass/recompute       44
 pass/snapshot       237
-pass/swap          1346
-src               28903 10.8
-src/base           1487
-src/cmd            2751
-src/device         1412
-src/file           1181
+pass/swap          1355
+src               29177 10.8
+src/base           1498
+src/cmd            2785
+src/device         1442
+src/file           1210
 src/main             68
 src/mesh            291
-src/model          2185
-src/pass           4228
-src/predict        1413
-src/proof           542
-src/run            1500
-src/state          2260
-src/step           2867
-src/trace          1187
-src/train          3525
+src/model          2225
+src/pass           4240
+src/predict        1435
+src/proof           607
+src/run            1537
+src/state          2253
+src/step           2858
+src/trace          1221
+src/train          3501
 src/view           2006
-tests             18761
+tests             19231
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

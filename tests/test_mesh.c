@@ -122,7 +122,7 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("--batch 8 --grad-groups 3",
                    "wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3");
     expect_refused("--batch 4 --micro-batch 2 --grad-groups 3", "not 2: try --batch 3 --micro-batch 1");
-    expect_refused("-d 0:0x2 --grad-groups 2", "leave it out with dp=2");
+    expect_refused("-d 0:0x2 --grad-groups 2", "with dp=2 add --grad-groups 1");
     expect_refused("--hardware data/hardware/server.txt --mesh dp=2 --device-mem 40959",
                    "at least 40960 B are needed, the budget is 40959 B");
     expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");

@@ -695,6 +695,47 @@ static const char *const choosing[] = {
     "-d 0:0 --recompute full --swap layer --swap-what activations,gradients --clip 0",
     "-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0" /* in pieces */};
 
+/* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */
+static size_t expect_gradients_before(const struct step *s, const struct task *choice)
+{
+    const struct tensor *there = NULL;
+    size_t n = 0;
+    for (size_t i = choice->index; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (t->copy && t->access[1].tensor == choice->access[0].tensor)
+            there = t->access[0].tensor;
+        for (int k = 0; there && t->role == ROLE_UPDATE && touches_bytes(t, there, ACCESS_READ) && k < t->n_access; k++)
+            if (t->access[k].tensor->class == MEM_GRADIENTS) {
+                n++;
+                if (!touches_bytes(choice, t->access[k].tensor, ACCESS_READ))
+                    test_failed("task %zu %s does not wait for %s, which task %zu %s reads\n", choice->index,
+                                choice->name, t->access[k].tensor->name, i, t->name);
+            }
+    }
+    return n;
+}
+
+static void test_choices_are_made_when_gradients_are_there(void **state)
+{
+    (void)state;
+    static const char *const mesh[] = {"", "--mesh dp=2 --zero 2", "--mesh pp=2 --micro-batch 2"};
+    for (size_t i = 0; i < COUNT(mesh); i++) {
+        char *words = format_string("--model tiny --clip 0 --overlap local %s", mesh[i]);
+        struct settings *settings = settings_of(words);
+        settings->hardware = "data/hardware/server.txt";
+        struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
+        size_t choices = 0;
+        for (size_t k = 0; k < t->train->n; k++)
+            if (chooses(t->train->task[k])) {
+                assert_true(expect_gradients_before(t->train, t->train->task[k]) > 0);
+                choices++;
+            }
+        assert_true(choices > 0);
+        free_trainer(t);
+        free(words);
+    }
+}
+
 /* Every update draws its side anew in every step; every other mesh has contexts of its own. */
 static void test_no_bit_depends_on_choices(void **state)
 {
@@ -1009,6 +1050,7 @@ int main(void)
         cmocka_unit_test(test_updates_wait_for_nothing),
         cmocka_unit_test(test_pieces_come_in_order),
         cmocka_unit_test(test_bits_on_meshes),
+        cmocka_unit_test(test_choices_are_made_when_gradients_are_there),
         cmocka_unit_test(test_no_bit_depends_on_choices),
         cmocka_unit_test(test_no_bit_depends_on_parts),
         cmocka_unit_test(test_wrong_rows_are_noticed),

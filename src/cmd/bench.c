@@ -182,7 +182,8 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    const char *only = b->machine->device[0].short_loops ? "clblast" : b->settings->gemm;
+    const struct device *d = &b->machine->device[0];
+    const char *only = d->short_loops ? "clblast" : fits_clblast(d) ? b->settings->gemm : "own";
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(only, "clblast") != 0)

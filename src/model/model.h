@@ -213,6 +213,7 @@ struct gemm;
 void sum_products(struct build *b, const char *name, const struct gemm *g, int sections);
 
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
+bool fits_clblast(const struct device *d); /* can it take the work-groups of CLBlast's kernels? */
 
 /* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \

@@ -33,7 +33,6 @@ enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
 struct snapshot_wishes {
     const char *file;             /* NULL: the pass is off */
     int every, slots, iterations; /* store every so many; room in the file; how many are reported */
-    bool wait;                    /* for a slot, instead of dropping an iteration */
 };
 struct wishes { /* what the options ask of the passes */
     struct snapshot_wishes snapshot;

@@ -94,7 +94,6 @@ static struct lane *snapshot_lane(const struct storing *v, struct device *d)
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 {
     t->slot = slot;
-    t->slot_wait = v->wishes->wait;
     t->when.every = (uint32_t)v->wishes->every;
     return t;
 }

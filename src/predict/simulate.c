@@ -63,7 +63,6 @@ struct clockwork {
     bool *first;            /* by task: a task with a slot follows from it within the iteration */
     bool *decided;          /* by iteration */
     int taken, durable;     /* snapshots that got a slot; that are committed */
-    int waiting;            /* the iteration that waits for one, or NONE */
     int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
     int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
@@ -414,12 +413,10 @@ static void move_on(struct clockwork *k, int node)
 
 /* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
  * been updated, those of all slots but one leave it: slots are filled in turn, and the next one is free unless the
- * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored; or they
- * wait for the next commit.  No two iterations wait: the later one's updates wait for the earlier one's copies. */
+ * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored. */
 static void find_slots(struct clockwork *k)
 {
     const struct step *s = k->sim->step;
-    k->waiting = NONE;
     k->first = allocate(s->n, sizeof *k->first);
     k->commit = allocate(s->n, sizeof *k->commit);
     k->leaving = allocate(s->n, sizeof *k->leaving);
@@ -445,7 +442,7 @@ static void leave(struct clockwork *k, int node)
     k->left[iteration]--;
 }
 
-/* node: the update that was the first, or the commit that was waited for. */
+/* node: the update that was the first. */
 static void choose_slot(struct clockwork *k, int iteration, int node)
 {
     int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
@@ -453,8 +450,7 @@ static void choose_slot(struct clockwork *k, int iteration, int node)
     bool wanted = runs(commit, (uint32_t)iteration + 1);
     size_t n = 0;
     k->decided[iteration] = true;
-    k->waiting = wanted && !slot && commit->slot_wait ? iteration : NONE;
-    if (!wanted || k->waiting != NONE)
+    if (!wanted)
         return;
     for (int i = 0; i < k->n; i++) {
         int copy = iteration * k->n + i, of = task_of(k, copy)->slot;
@@ -480,8 +476,6 @@ static void note_snapshot(struct clockwork *k, int node)
     if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
         choose_slot(k, node / k->n, node);
     k->durable += task_of(k, node)->commits;
-    if (task_of(k, node)->commits && k->waiting != NONE)
-        choose_slot(k, k->waiting, node);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */

@@ -197,9 +197,8 @@ struct task {
     struct when when;
     int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (predict/simulate.c); 0: of none */
     bool commits; /* it ends a snapshot: what is stored counts */
-    bool slot_wait; /* its iteration waits for a slot instead of being dropped */
-    int needs;      /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
-    bool idle;      /* it is predicted not to find them, and to take no time */
+    int needs;    /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
+    bool idle;    /* it is predicted not to find them, and to take no time */
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
@@ -232,6 +231,7 @@ struct task {
 };
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
+bool chooses(const struct task *t);               /* does it make a choice? */
 /* The choice that a task reads, which needs some of it; and does it find what it needs?  To be asked when what it waits
  * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
 int choice_bits(const struct task *t);
@@ -255,7 +255,8 @@ struct issued { /* a run that has not been collected */
 struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
     size_t cap;
-    uint64_t given, collected; /* how many in all */
+    _Atomic uint64_t given, collected; /* how many in all */
+    _Atomic uint64_t ended;            /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
 struct level { /* from this position on, until its next level, a device holds so many bytes */

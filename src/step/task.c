@@ -169,6 +169,14 @@ uint32_t repeat_of(const struct step *s, uint32_t most)
 
 bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test || t->slot; }
 
+bool chooses(const struct task *t)
+{
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor->choice && (t->access[i].mode & ACCESS_WRITE) && !t->copy)
+            return true;
+    return false;
+}
+
 int choice_bits(const struct task *t)
 {
     int i = 0;

@@ -61,7 +61,6 @@ struct settings {
     bool broadcast; /* bench */
     const char *snapshot;
     int64_t snapshot_every, snapshot_slots, iterations;
-    bool snapshot_wait;
     const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     struct costs *costs; /* of a trial: not an option; the trainer frees them */
