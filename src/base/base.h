@@ -146,6 +146,8 @@ char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 /* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
 char *format_bytes(char out[32], double bytes);
+/* How much longer: "+ 7.4 %" of 1.074, "74.2 times" of 74.2, into `out`, which is returned. */
+char *format_ratio(char out[32], double ratio, int decimals);
 /* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
 char *format_seconds(char out[32], double seconds);
 /* Two texts, one behind the other, as long as the block around lives; cut to 63 characters. */

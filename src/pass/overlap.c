@@ -330,11 +330,8 @@ static char *describe_times(const struct planner *p)
         if (!isfinite(seconds))
             fprintf(f, "%s does not fit, ", shown[i].name);
         else
-            fprintf(f,
-                    !is_rule   ? "%s %.3f ms, "
-                    : more < 2 ? "%s %.3f ms (+ %.1f %%), "
-                               : "%s %.3f ms (%.1f times), ",
-                    shown[i].name, 1e3 * seconds, more < 2 ? 100 * (more - 1) : more);
+            fprintf(f, is_rule ? "%s %.3f ms (%s), " : "%s %.3f ms, ", shown[i].name, 1e3 * seconds,
+                    format_ratio((char[32]){0}, more, 1));
     }
     fprintf(f, "at least %.3f ms", 1e3 * least(p));
     fclose(f);

@@ -189,13 +189,10 @@ static char *describe(const struct swapper *w, const struct forecast *after, con
             format_bytes(bytes, w->plan.moved), m->n_devices == 1 ? "" : "s");
     for (int d = 0; d < m->n_devices; d++)
         fprintf(out, "%s %s", d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
-    double longer = fmax(after->period / w->bound, 1);
     if (!isnan(after->period))
-        fprintf(out,
-                longer < 2 ? "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)"
-                           : "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (%.1f times)",
+        fprintf(out, "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (%s)",
                 1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
-                longer < 2 ? 100 * (longer - 1) : longer);
+                format_ratio((char[32]){0}, fmax(after->period / w->bound, 1), 2));
     name_thrash(out, w, deeds);
     fclose(out);
     return text;
