@@ -803,14 +803,13 @@ static void test_estimated_work_space(void **state)
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
     s->hardware = "data/hardware/server.txt";
     struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
-    const struct task *task;
-    size_t asked = 0, estimated = uncounted_work(paper->train, &task);
+    size_t asked = 0, estimated = uncounted_work(paper->train);
     for (size_t i = 0; i < here->pool->n; i++)
         if (strcmp(here->pool->tensors[i]->name, "clblast.work") == 0)
             asked = MAX(asked, here->pool->tensors[i]->bytes);
     if (asked == 0 || estimated < asked || estimated > 2 * asked)
         test_failed("CLBlast takes %zu bytes, estimated %zu\n", asked, estimated);
-    assert_int_equal(uncounted_work(here->train, &task), 0); /* it is a tensor there */
+    assert_int_equal(uncounted_work(here->train), 0); /* it is a tensor there */
     free_trainer(here), free_trainer(paper);
 }
 

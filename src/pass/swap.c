@@ -110,12 +110,12 @@ static json_t *move_json(const struct swapper *w, const struct forecast *f, size
 }
 
 /* The steady step starts with its first task, which may run while the step before still does; but for those that
- * prepare its batch, a step early. */
+ * prepare its batch, a step early, and those that skip this one. */
 static void count_from_first(struct forecast *f)
 {
-    double start = INFINITY;
+    double start = 0;
     for (size_t i = 0; f->span && i < f->n; i++)
-        if (f->task[i]->role != ROLE_FEED)
+        if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
             start = fmin(start, f->span[i].start);
     for (size_t i = 0; f->span && i < f->n; i++)
         f->span[i].start -= start, f->span[i].end -= start;
