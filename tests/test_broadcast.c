@@ -329,6 +329,28 @@ static void test_lists_of_any_shape(void **state)
     }
 }
 
+/* Slices go in the iterations in which the whole would. */
+static void test_slices_go_when_the_whole_does(void **state)
+{
+    (void)state;
+    char *text = read_text("data/steps/broadcast.txt"), *rest = text, *seldom = copy_string("");
+    for (char *line; (line = strsep(&rest, "\n"));)
+        append_text(&seldom, "%s%s\n", line, strncmp(line, "copy ", 5) == 0 ? " every=2" : "");
+    struct ran ran = run_yard("plan --list %s --print-list --broadcast-queues 3 --broadcast-slices 4",
+                              write_file("seldom.txt", seldom, strlen(seldom)));
+    assert_int_equal(ran.code, EXIT_OK);
+    char *list = read_text(ran.stdout_path);
+    size_t copies = 0;
+    rest = list;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (strncmp(line, "copy ", 5) == 0) {
+            assert_non_null(strstr(line, " every=2"));
+            copies++;
+        }
+    assert_true(copies > 12);
+    free(text), free(seldom), free(list);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -362,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_deals),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_lists_of_any_shape),
+        cmocka_unit_test(test_slices_go_when_the_whole_does),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("broadcast", tests, NULL, NULL);

@@ -8,12 +8,17 @@
 /* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
-    if (wanted == GEMM_OWN && d->short_loops)
+    enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
+    enum gemm_engine engine = wanted != GEMM_AUTO ? wanted : d->one_item ? GEMM_OWN : GEMM_CLBLAST;
+    if (engine == GEMM_OWN && d->short_loops)
         fail(EXIT_USAGE,
              "device %s, %s, ends a kernel's loops after %d rounds, too few for --gemm own: use "
              "--gemm clblast or another driver",
              d->id, d->name, SHORT_LOOPS);
-    return wanted != GEMM_AUTO ? wanted : d->one_item ? GEMM_OWN : GEMM_CLBLAST;
+    if (engine == GEMM_CLBLAST && d->most_items && d->most_items < CLBLAST_ITEMS)
+        fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
+             d->id, d->name, d->most_items, CLBLAST_ITEMS);
+    return engine;
 }
 
 /* The longest loops go over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be

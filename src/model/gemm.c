@@ -138,12 +138,29 @@ static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait,
         issue_single(t, g, done);
 }
 
+/* A GPU copies A, B and C to whole tiles, of which these are the largest usual ones; small products are done in place.
+ */
+size_t uncounted_work(const struct step *s)
+{
+    enum { TILE = 128, DEPTH = 32, LEAST = 704 };
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct gemm *g = s->task[i]->context;
+        if (s->task[i]->issue != issue_clblast || s->task[i]->lane->queue || g->batch * g->heads > 1)
+            continue;
+        size_t m = round_up((size_t)g->m, TILE), n = round_up((size_t)g->n, TILE), k = round_up((size_t)g->k, DEPTH);
+        if (m * n * k >= (size_t)LEAST * LEAST * LEAST)
+            most = MAX(most, (m * n + m * k + k * n) * ELEMENT_BYTES);
+    }
+    return most;
+}
+
 static struct tensor *clblast_work(struct build *b, const struct gemm *g)
 {
     size_t bytes = 0;
     cl_command_queue queue = b->device->lane[LANE_COMPUTE]->queue;
     if (g->batch * g->heads > 1 || !queue)
-        return NULL; /* (a machine on paper has no queue) */
+        return NULL; /* (a machine on paper has no queue: see uncounted_work()) */
     CLBlastStatusCode code = CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
                                                         transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n,
                                                         (size_t)g->k, g->a.base, (size_t)g->a.ld, g->b.base,
