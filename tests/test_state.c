@@ -574,7 +574,6 @@ static const char *const meshes[] = {
     "-d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe",
     "-d 0:0x2 --mesh pp=2 --micro-batch 3 --pipeline interleaved --recompute selective",
     "-d 0:0x2 --mesh tp=2",
-    "-d 0:0x2 --mesh tp=2 --tp-exact --clip 0",
     "-d 0:0x4 --mesh dp=2,tp=2 --zero 0",
     "-d 0:0x4 --mesh dp=2,tp=2 --zero 1",
     "-d 0:0x4 --mesh dp=2,pp=2 --zero 2 --micro-batch 2",

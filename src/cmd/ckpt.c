@@ -240,7 +240,6 @@ static struct mesh wanted_mesh(const struct checkpoint *c)
     int64_t chunks = 0;
     must(parse_mesh(given.mesh, 1, &m));
     m.zero = option_given(&table, "zero") ? (int)given.zero : c->pieces->zero;
-    m.exact = m.tp > 1 && strcmp(recorded(c, "tp-exact"), "true") == 0;
     parse_int(recorded(c, "chunks"), &chunks);
     if (m.pp > 1 && strcmp(recorded(c, "pipeline"), "interleaved") == 0)
         m.chunks = chunks >= 1 && chunks <= MAX_CHUNKS ? (int)chunks : 2;

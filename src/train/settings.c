@@ -90,15 +90,11 @@ static const struct option options[] = {
     {"mesh", 0, OPT_TEXT, &s.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, DEVICES, BUILD_ALL,
      "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns and words "
      "for C tensor-parallel devices (default: dp = all devices)"},
-    {"tp-exact", 0, OPT_FLAG, &s.tp_exact, NULL, NULL, 0, 0, DEVICES, BUILD_ALL,
-     "tensor-parallel devices go on with each other's sums instead of adding up their own, which gives one device's "
-     "bits (with --clip 0 and --gemm own) but lets them wait for one another; head and embedding are not cut"},
     {"zero", 0, OPT_INT, &s.zero, "1", "0..3", 0, 3, DEVICES, BUILD_ALL,
      "what data-parallel devices share out instead of each keeping all: 1 the optimizer's state, 2 gradients too (with "
      "a single micro-batch), 3 parameters too, of which a layer's are gathered before use; the bits are the same"},
-    {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...|auto", 0, 0, DEVICES, BUILD_ALL,
-     "layers of each stage (default: as equal as can be); auto: so that stages take equally long, the head counted "
-     "too, and the speed of unlike devices"},
+    {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
+     "layers of each stage (default: as equal as can be)"},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b", "1f1b|gpipe|interleaved", 0, 0, DEVICES, BUILD_ALL,
      "order of micro-batches in a pipeline; interleaved: --chunks stages per device, and a multiple of B "
      "micro-batches"},

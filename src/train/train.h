@@ -49,7 +49,6 @@ struct settings {
     /* devices */
     const char *devices, *mesh, *stages, *pipeline, *gemm;
     int64_t zero, gather_ahead, chunks, grad_groups;
-    bool tp_exact;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
     bool oversubscribe;
