@@ -116,11 +116,12 @@ static cl_program build_program(struct device *d, const char *file)
     bool edited;
     char options[512], *path, *text = whole_source(file, &path, &edited);
     build_options(d, options);
-    struct program_key key = program_key(d, options, text);
-    cl_program program = load_program(d, &key, options);
+    uint64_t key = program_key(d, options, text);
+    cl_program program = load_program(d, key, options);
     if (!program) {
         program = compile(d, text, options, path);
-        keep_program(d, &key, program, edited);
+        if (!edited) /* what is being edited changes too often: the cache would only grow */
+            keep_program(d, key, program);
     }
     free(path), free(text);
     return program;
