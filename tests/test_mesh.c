@@ -87,7 +87,6 @@ static void test_impossible_meshes_are_refused(void **state)
     (void)state;
     expect_refused("--mesh dp=x", "expected dp=A,pp=B,tp=C");
     expect_refused("-d 0:0x2 --mesh dp=2,dp=2", "each once");
-    expect_refused("--chunks 3", "add --pipeline interleaved");
     expect_refused("--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them");
     expect_refused("--stages 1,1", "--mesh pp=N makes N of them");
     expect_refused("--mesh dp=0", "expected dp=A,pp=B,tp=C");
@@ -99,11 +98,12 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=128", "asks for 2147483648 devices");
     expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices");
     expect_refused("-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2");
-    expect_refused("-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
-                   "with 2 stages per device wants at least 4 layers, the model has 2: use pp=2 with --chunks 1");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 7 --pipeline interleaved --chunks 4", "use pp=2 with --chunks 3");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved --chunks 2",
-                   "use pp=1 without --pipeline interleaved");
+    expect_refused(
+        "-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
+        "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1 without --pipeline interleaved");
+    expect_refused("-d 0:0x3 --mesh pp=3 --layers 5 --pipeline interleaved",
+                   "wants at least 6 layers, the model has 5: use pp=2");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved", "use pp=1 without --pipeline interleaved");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
                    "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved --batch 12 --grad-groups 3",
@@ -142,7 +142,7 @@ static int most_in_flight(const struct turn *a, int n)
 /* Each action once, micro-batches of a stage ascending both ways, a backward behind its forward. */
 static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a)
 {
-    int next[2][4 * MAX_CHUNKS] = {{0}};
+    int next[2][16] = {{0}};
     for (int i = 0; i < 2 * m->chunks * micros; i++) {
         assert_int_equal(a[i].stage % m->pp, p);
         assert_int_equal(a[i].micro, next[a[i].backward][a[i].stage]++);

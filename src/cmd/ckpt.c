@@ -233,16 +233,14 @@ static const char *recorded(const struct checkpoint *c, const char *option)
     return text ? text : "";
 }
 
-/* As --mesh and --zero say, and otherwise as the training was; recorded stages and chunks are kept where they fit. */
+/* As --mesh and --zero say, and otherwise as the training was; recorded stages are kept where they fit. */
 static struct mesh wanted_mesh(const struct checkpoint *c)
 {
     struct mesh m;
-    int64_t chunks = 0;
     must(parse_mesh(given.mesh, 1, &m));
     m.zero = option_given(&table, "zero") ? (int)given.zero : c->pieces->zero;
-    parse_int(recorded(c, "chunks"), &chunks);
     if (m.pp > 1 && strcmp(recorded(c, "pipeline"), "interleaved") == 0)
-        m.chunks = chunks >= 1 && chunks <= MAX_CHUNKS ? (int)chunks : 2;
+        m.chunks = 2;
     if (n_stages(&m) > c->pieces->config.layers)
         m.chunks = 1;
     const char *stages = *recorded(c, "stages") ? recorded(c, "stages") : NULL;

@@ -143,7 +143,7 @@ struct machine {
 struct machine_options {
     const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
     size_t device_memory, host_memory; /* budgets in bytes; 0: what the device has */
-    bool profiling, oversubscribe;
+    bool profiling;
     bool separate;   /* a context for each device, as GPUs have: moves are staged through the host */
     unsigned vector; /* floats per vector in all kernels, at most what a device has; 0: what each has */
 };

@@ -257,9 +257,7 @@ static void check_core_budget(const struct machine *m)
         const struct device *d = &m->device[i];
         cl_uint have = (cl_uint)device_number(d->root, CL_DEVICE_MAX_COMPUTE_UNITS), asked = units_asked(m, d);
         if (asked > have)
-            fail(EXIT_USAGE,
-                 "-d asks for %u compute units of %s, which has %u: cut it with /n, share it with xN, or add "
-                 "--oversubscribe",
+            fail(EXIT_USAGE, "-d asks for %u compute units of %s, which has %u: cut it with /n or share it with xN",
                  asked, d->name, have);
     }
 }
@@ -323,8 +321,7 @@ struct machine *open_machine(const struct machine_options *options)
     m->separate = options->separate;
     m->vector = options->vector;
     select_devices(m, options->devices);
-    if (!options->oversubscribe)
-        check_core_budget(m);
+    check_core_budget(m);
     for (int i = 0; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
         if (!d->context)

@@ -74,15 +74,11 @@ static struct problem *read_stages(struct mesh *m, int layers, const char *text)
 /* Fewer stages per device would do, or fewer devices. */
 static struct problem *too_few_layers(const struct mesh *m, int layers)
 {
-    int pp = MIN(m->pp, layers);
-    char *chunks = m->chunks == 1 ? copy_string("")
-                   : pp == 1      ? copy_string(" without --pipeline interleaved")
-                                  : format_string(" with --chunks %d", layers / pp);
-    struct problem *p = new_problem(
-        EXIT_USAGE, "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d%s", m->pp,
-        m->chunks, m->chunks == 1 ? "" : "s", n_stages(m), layers, pp, chunks);
-    free(chunks);
-    return p;
+    int pp = MAX(layers / m->chunks, 1);
+    return new_problem(EXIT_USAGE,
+                       "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d%s",
+                       m->pp, m->chunks, m->chunks == 1 ? "" : "s", n_stages(m), layers, pp,
+                       pp == 1 && m->chunks > 1 ? " without --pipeline interleaved" : "");
 }
 
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages)

@@ -17,11 +17,11 @@
 
 #include "../step/step.h" /* defines: tensor, step, machine */
 
-enum { MAX_RANKS = 4096, MAX_CHUNKS = 16 };
+enum { MAX_RANKS = 4096 };
 struct mesh {
     int dp, pp, tp;
     int zero;         /* what data-parallel ranks share out: 1 optimizer state, 2 gradients too, 3 parameters too */
-    int chunks;       /* stages per device */
+    int chunks;       /* stages per device: 2 in an interleaved pipeline */
     int *first_layer; /* [n_stages + 1] of each stage, and the end */
 };
 extern const struct mesh one_rank; /* of a model of one layer */

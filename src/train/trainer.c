@@ -39,11 +39,9 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
     const bool interleaved = pipeline_of(s) == PIPELINE_INTERLEAVED;
-    if (s->chunks && is_asked(s, "chunks") && (m.pp == 1 || !interleaved))
-        fail(EXIT_USAGE, "--chunks is of interleaved pipelines: add --pipeline interleaved and --mesh pp=N");
     if (interleaved && is_asked(s, "pipeline") && m.pp == 1)
         fail(EXIT_USAGE, "--pipeline interleaved: there is one stage; --mesh pp=N makes N of them");
-    m.chunks = m.pp > 1 && interleaved ? (s->chunks ? (int)s->chunks : 2) : 1;
+    m.chunks = m.pp > 1 && interleaved ? 2 : 1;
     return m;
 }
 
@@ -143,8 +141,7 @@ static void set_rate(struct trainer *t)
                             .lr = s->lr,
                             .lr_min = s->lr_min,
                             .steps = s->steps,
-                            .warmup = s->warmup,
-                            .decay_share = s->decay_share};
+                            .warmup = s->warmup};
     check_rate(&t->rate);
 }
 
@@ -205,8 +202,7 @@ struct machine_options machine_options_of(const struct settings *s)
                                     .device_memory = s->device_memory,
                                     .host_memory = s->host_memory,
                                     .profiling = s->trace || s->view || s->pace || s->time_tasks,
-                                    .vector = (unsigned)s->vector,
-                                    .oversubscribe = s->oversubscribe};
+                                    .vector = (unsigned)s->vector};
 }
 
 struct config config_of(const struct settings *s)
