@@ -249,47 +249,48 @@ void parse_options(struct option_table *table, unsigned command, const char *com
 
 /* ---- config file ----------------------------------------------------------------------------------------------- */
 
-/* A '#' starts a comment at the start of a line or after a space, so that values may contain one. */
-static void cut_comment(char *line)
+bool next_setting(struct settings_text *t)
 {
-    for (char *c = line; *c; c++)
-        if (*c == '#' && (c == line || isspace((unsigned char)c[-1]))) {
-            *c = '\0';
-            return;
-        }
-}
-
-static void parse_config_line(struct option_table *table, unsigned command, const char *path, int number, char *line)
-{
-    cut_comment(line);
-    line = trim(line);
-    if (!*line)
-        return;
-    char *equals = strchr(line, '=');
-    if (!equals)
-        fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%s\"", path, number, line);
-    *equals = '\0';
-    char *name = trim(line), *value = trim(equals + 1);
-    const struct option *o = find_option(table, name), *nearest = o ? o : nearest_option(table, command, name);
-    if (!o)
-        fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s%s%s", path, number, name,
-             nearest ? "did you mean \"" : "the names are those of the command line, without dashes",
-             nearest ? nearest->name : "", nearest ? "\"?" : "");
-    if (!(o->commands & command)) /* one file may serve train, plan and sample */
-        return;
-    char *where = format_string("%s, line %d: %s", path, number, name);
-    char *kept = copy_string(value);
-    set_option(table, o, where, kept);
-    if (o->type < OPT_TEXT) /* texts point into it */
-        free(kept);
-    free(where);
+    for (char *line; (line = strsep(&t->rest, "\n"));) {
+        t->number++;
+        for (char *c = line; *c; c++)
+            if (*c == '#' && (c == line || isspace((unsigned char)c[-1]))) {
+                *c = '\0';
+                break;
+            }
+        t->name = trim(line);
+        if (!*t->name)
+            continue;
+        char *equals = strstr(t->name, " =");
+        equals = equals ? equals + 1 : strchr(t->name, '=');
+        if (!equals)
+            fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", t->path, t->number, t->name);
+        *equals = '\0';
+        t->value = trim(equals + 1);
+        trim(t->name);
+        return true;
+    }
+    return false;
 }
 
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text)
 {
-    int number = 1;
-    for (char *line; (line = strsep(&text, "\n")); number++)
-        parse_config_line(table, command, path, number, line);
+    struct settings_text lines = {.path = path, .rest = text};
+    while (next_setting(&lines)) {
+        const char *name = lines.name;
+        const struct option *o = find_option(table, name), *nearest = o ? o : nearest_option(table, command, name);
+        if (!o)
+            fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s%s%s", path, lines.number, name,
+                 nearest ? "did you mean \"" : "the names are those of the command line, without dashes",
+                 nearest ? nearest->name : "", nearest ? "\"?" : "");
+        if (!(o->commands & command)) /* one file may serve train, plan and sample */
+            continue;
+        char *where = format_string("%s, line %d: %s", path, lines.number, name), *kept = copy_string(lines.value);
+        set_option(table, o, where, kept);
+        if (o->type < OPT_TEXT) /* texts point into it */
+            free(kept);
+        free(where);
+    }
 }
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */

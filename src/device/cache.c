@@ -19,7 +19,7 @@ struct header {
     char magic[8];
     uint64_t key, bytes, checksum;
 };
-static const char magic[8] = "YARDPRG1";
+static const char magic[8] = {'Y', 'A', 'R', 'D', 'P', 'R', 'G', '1'};
 
 /* What the driver says of itself and of the device; and PoCL and Intel's runtime take compiler settings from the
  * environment, the order of whose variables is of no account. */
