@@ -108,6 +108,19 @@ static unsigned kernel_vector(const struct device *d, unsigned wanted)
     return wanted ? wanted : own;
 }
 
+static unsigned kernel_work_group(const struct device *d)
+{
+    const char *forced = getenv("YARD_WG");
+    unsigned most = 256 / d->vector, power = 1; /* common.cl: for what a work-group keeps in local memory */
+    int64_t wanted = d->one_item ? 1 : 128;
+    if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > most))
+        fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
+             d->vector, most);
+    while (power * 2 <= MIN((size_t)wanted, MIN(most, d->most_items)))
+        power *= 2;
+    return power;
+}
+
 static size_t host_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -117,7 +130,6 @@ static size_t host_memory(void)
 static void describe_device(struct device *d, unsigned vector)
 {
     size_t align = device_number(d->cl, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; /* given in bits */
-    const char *work_group = getenv("YARD_WG");
     device_text(d->cl, CL_DEVICE_NAME, d->name, sizeof d->name);
     d->is_cpu = device_number(d->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
     d->uses_ram = d->is_cpu || device_number(d->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
@@ -134,9 +146,8 @@ static void describe_device(struct device *d, unsigned vector)
     d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     d->one_item = d->is_cpu && own_vector_width(d->cl) > 1;
     d->vector = kernel_vector(d, vector);
-    size_t wanted = work_group ? (size_t)atoi(work_group) : d->one_item ? 1 : 128;
-    for (d->work_group = 1; 2 * d->work_group <= MIN(wanted, device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE));)
-        d->work_group *= 2;
+    d->most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    d->work_group = kernel_work_group(d);
     d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
     d->tile_rows = d->vector == 1 ? 4 : 6; /* gemm.cl says why */
     d->tile_vectors = d->vector == 16 || d->vector == 1 ? 4 : 2;

@@ -325,12 +325,13 @@ static char *describe_times(const struct planner *p)
         return copy_string("nobody knows how long tasks take");
     FILE *f = open_memstream(&text, &n);
     for (size_t i = 0; i < COUNT(shown); i++) {
-        double seconds = period_of(p, shown[i].of), more = seconds / period_of(p, OVERLAP_PLAN) - 1;
+        double seconds = period_of(p, shown[i].of), more = seconds / period_of(p, OVERLAP_PLAN);
         bool is_rule = shown[i].of == OVERLAP_LOCAL || shown[i].of == OVERLAP_SLACK;
         if (!isfinite(seconds))
             fprintf(f, "%s does not fit, ", shown[i].name);
         else
-            fprintf(f, is_rule ? "%s %.3f ms (+ %.1f %%), " : "%s %.3f ms, ", shown[i].name, 1e3 * seconds, 100 * more);
+            fprintf(f, is_rule ? "%s %.3f ms (%s), " : "%s %.3f ms, ", shown[i].name, 1e3 * seconds,
+                    format_ratio((char[32]){0}, more, 1));
     }
     fprintf(f, "at least %.3f ms", 1e3 * least(p));
     fclose(f);
