@@ -10,7 +10,7 @@
 
 static struct {
     bool json, plan;
-    const char *mesh, *format;
+    const char *mesh;
     int64_t zero;
 } given;
 
@@ -21,8 +21,6 @@ static const struct option options[] = {
     {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
      "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
     {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
-    {"format", 0, OPT_CHOICE, &given.format, NULL, "hf|llmc", 0, 0, "What", CKPT_EXPORT,
-     "hf: a folder in Hugging Face's form; llmc: a file of llm.c's (default: llmc where OUT ends in .bin)"},
     {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u, "one JSON object on stdout instead of tables"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
@@ -352,8 +350,7 @@ static int run_reshard(char **words)
 static int run_export(char **words)
 {
     size_t n = strlen(words[1]);
-    bool bin = n > 4 && strcmp(words[1] + n - 4, ".bin") == 0;
-    bool llmc = given.format ? strcmp(given.format, "llmc") == 0 : bin;
+    bool llmc = n > 4 && strcmp(words[1] + n - 4, ".bin") == 0;
     struct checkpoint *c = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc) {
@@ -390,7 +387,8 @@ static const struct word words[] = {
      "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
      "carried out: every byte is read once, hashed, and written once, through small windows.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Whole parameters, without Adam's state, from whatever mesh.\n"},
+     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of llm.c's\n"
+     "where OUT ends in .bin.\n"},
 };
 
 static const struct words ckpt_words = {
