@@ -387,7 +387,8 @@ static const struct word words[] = {
      "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
      "carried out: every byte is read once, hashed, and written once, through small windows.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of llm.c's\n"
+     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of "
+     "llm.c's\n"
      "where OUT ends in .bin.\n"},
 };
 
