@@ -542,7 +542,7 @@ complete=0 # every option of the interface that this version has, and no line to
 "$YARD" train --help >"$TMP/help" 2>"$TMP/err"
 for option in model layers heads channels seq-len init config data tokens order val-data val-share val-every val-batches \
     batch micro-batch steps stop-after lr schedule warmup beta1 beta2 weight-decay clip seed devices mesh device-mem \
-    host-mem gemm oversubscribe serial audit trace log save save-every; do
+    host-mem gemm serial audit trace log save save-every; do
     grep -q -E -- "--$option( |$)" "$TMP/help" || { complete=1 && echo "no --$option in the help" >>"$TMP/err"; }
 done
 [ "$(awk 'length > 100' "$TMP/help" | wc -l)" -eq 0 ] || complete=1

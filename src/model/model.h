@@ -207,10 +207,6 @@ int next_member(struct build *b); /* -1: no more; their tasks are now in an orde
  * whole.  A part's size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct build *b, const char *name, struct tensor *x);
 void all_gather(struct build *b, const char *name, struct tensor *x);
-struct gemm;
-/* C becomes the sum of all members' products, on each.  Their k's make up one, of so many sections, in each of which
- * the members' come in order. */
-void sum_products(struct build *b, const char *name, const struct gemm *g, int sections);
 
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 

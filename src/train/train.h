@@ -44,15 +44,13 @@ struct settings {
     int64_t val_every, val_batches;
     /* training */
     int64_t batch, micro_batch, steps, stop_after, warmup, seed;
-    double lr, lr_min, decay_share, beta1, beta2, eps, weight_decay, clip;
+    double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
     const char *schedule;
     /* devices */
     const char *devices, *mesh, *stages, *pipeline, *gemm;
-    int64_t zero, gather_ahead, chunks, grad_groups;
-    bool tp_exact;
+    int64_t zero, gather_ahead, grad_groups;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
-    bool oversubscribe;
     /* running and looking */
     bool serial, audit, json, print, memory, verify, simulate, print_list, view;
     const char *deal, *main_queue;
