@@ -6,8 +6,6 @@
  * by layer.  With clipping no update starts before the norm is known: gradients still go down under the backward, and
  * the updates run under the next forward.
  *
- * An update in parts has one mirror.  What only puts new rows of parameters in their place is done on both sides.
- *
  *     one layer, on the device:    backward ... norm  update                    | forward
  *                on the CPU:       backward  down     norm  update (cpu)  up    | forward
  *
@@ -159,7 +157,7 @@ static bool is_proved(const struct planner *p)
     const struct plan *best = &p->plan[OVERLAP_PLAN];
     double formula = formula_of(p, best);
     return !better(least(p), best->period) ||
-           (!p->list->gated && !p->list->in_parts && !better(formula, best->period) && !better(best->period, formula));
+           (!p->list->gated && !better(formula, best->period) && !better(best->period, formula));
 }
 
 /* All plans that the report shows, whichever is chosen. */
@@ -245,15 +243,6 @@ static json_t *choice(const struct planner *p, const bool *on_cpu, json_t *other
     return word;
 }
 
-/* Only plans with updates on the CPU, and no rule's, may have a tied embedding's in parts. */
-static double period_of(const struct planner *p, enum overlap of)
-{
-    const double *whole = p->wishes->whole, own = p->plan[of].period;
-    if (!whole)
-        return own;
-    return of == OVERLAP_PLAN || of == OVERLAP_ALL_CPU ? fmin(own, whole[of]) : whole[of];
-}
-
 static json_t *report(const struct planner *p, const struct plan *plan)
 {
     const struct plan *barrier = &p->plan[BEST_BARRIER];
@@ -265,10 +254,10 @@ static json_t *report(const struct planner *p, const struct plan *plan)
                      choice(p, plan->on_cpu, others), "others", others, "order", cpu_order_name[plan->order],
                      "period_ms", milliseconds(plan->period), "formula_ms", milliseconds(formula_of(p, plan)),
                      "barrier_ms", milliseconds(plan->barrier), "best_barrier", best, "bound_ms",
-                     milliseconds(least(p)), "all_device_ms", milliseconds(period_of(p, OVERLAP_ALL_DEVICE)),
-                     "all_cpu_ms", milliseconds(period_of(p, OVERLAP_ALL_CPU)), "serial_ms",
-                     milliseconds(serial + unknown), "local_ms", milliseconds(period_of(p, OVERLAP_LOCAL) + unknown),
-                     "slack_ms", milliseconds(period_of(p, OVERLAP_SLACK) + unknown));
+                     milliseconds(least(p)), "all_device_ms", milliseconds(p->plan[OVERLAP_ALL_DEVICE].period),
+                     "all_cpu_ms", milliseconds(p->plan[OVERLAP_ALL_CPU].period), "serial_ms",
+                     milliseconds(serial + unknown), "local_ms", milliseconds(p->plan[OVERLAP_LOCAL].period + unknown),
+                     "slack_ms", milliseconds(p->plan[OVERLAP_SLACK].period + unknown));
 }
 
 /* The first later backward or update of a device that runs while task i does, or NULL. */
@@ -325,7 +314,7 @@ static char *describe_times(const struct planner *p)
         return copy_string("nobody knows how long tasks take");
     FILE *f = open_memstream(&text, &n);
     for (size_t i = 0; i < COUNT(shown); i++) {
-        double seconds = period_of(p, shown[i].of), more = seconds / period_of(p, OVERLAP_PLAN) - 1;
+        double seconds = p->plan[shown[i].of].period, more = seconds / p->plan[OVERLAP_PLAN].period - 1;
         bool is_rule = shown[i].of == OVERLAP_LOCAL || shown[i].of == OVERLAP_SLACK;
         if (!isfinite(seconds))
             fprintf(f, "%s does not fit, ", shown[i].name);
@@ -461,19 +450,6 @@ static void free_planner(struct planner *p, struct limits *had)
     free_offloads(p->list);
 }
 
-double plan_period(struct step *s, const struct costs *c, const struct wishes *w, double period[OVERLAPS])
-{
-    struct planner p = new_planner(s, c, w);
-    struct limits *had = p.list->timed ? find_plans_that_fit(&p) : NULL;
-    bool given = is_given(w);
-    if (given)
-        read_given(&p);
-    free_planner(&p, had);
-    for (int of = 0; of < OVERLAPS; of++)
-        period[of] = p.plan[of].period;
-    return p.plan[given ? GIVEN : w->overlap].period;
-}
-
 bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
 {
     struct planner p = new_planner(s, c, w);
@@ -488,8 +464,6 @@ bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, 
     bool changes = on_cpu > 0 || (p.list->online && w->overlap_at_random);
     r->reason = changes ? carry_out(&p, plan, on_cpu, r->fields, times) : why_not(&p, times);
     free(times);
-    if (w->embedding)
-        append_text(&r->reason, "\n    the tied embedding's update is %s", w->embedding);
     free_planner(&p, had);
     return changes;
 }

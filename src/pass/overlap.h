@@ -18,10 +18,6 @@
  * seconds: a late update of layer i delays the next step by what it exceeds need_i.  With a barrier between steps
  * need_i is 0.  Layer 0 is released last and needed first, so every update has a release and a tail, and the best
  * choice is no simple rule.
- *
- * An update may be in parts that change the same parameters, as that of a tied embedding (../model/tied.c): one is
- * released early, the others late.  They go together.  The formula takes all of it for released early, so its bounds
- * hold, and the simulator judges.
  */
 #ifndef OVERLAP_H
 #define OVERLAP_H
@@ -41,7 +37,6 @@ struct offload { /* the updates of a layer, which go together: seconds and bytes
     struct transfer down, up;
     double device_bytes, host_bytes; /* that it holds there if it runs there */
     bool behind_updates;             /* of the device: those released earlier delay its gradients */
-    bool in_parts;                   /* tasks of it change the same parameters: the first one is released first */
     int layer;                       /* -1: none */
     char name[56];                   /* "layer 3"; of no layer "other param.0", by the parameters it updates */
     size_t first;                    /* position of its first task */
@@ -87,7 +82,6 @@ struct offloads { /* the updates of a list that can run on the CPU */
     bool timed;     /* it is known how long tasks take */
     bool gated;     /* some wait for more than their gradients */
     bool one_lane;  /* all are updated on one device, or first on it, in every step: then the formula's bounds hold */
-    bool in_parts;  /* one is; it is taken for one that is released with its first task: the bounds still hold */
     int layers;     /* of the whole list */
     int lanes;      /* of the host's CPU: one for each core that is left to it */
     const struct online *online; /* updates are offered to both sides, and take one in each step; NULL: decided here */
@@ -108,7 +102,7 @@ struct mover { /* moves one task after another */
     bool alone;
     size_t position;         /* of the task that moves, in the list as it was ... */
     struct task *task;       /* ... it, or a piece of it */
-    struct tensor **on_host; /* by tensor: its copy on the host, for reading; or the mirror that parts share */
+    struct tensor **on_host; /* by tensor: its copy on the host, for reading */
     struct task **copied;    /* by position: the last copy of what the task there makes; NULL: none yet */
     struct task *chosen;     /* online: gradients come down behind it; the last of them */
     size_t n;                /* tasks that have moved */
@@ -119,8 +113,7 @@ void move_task(struct mover *m, size_t position);
 /* A copy's own lane, so that it waits for nothing but its like; a list by hand has the lanes that it says. */
 enum copy_lanes { OVERLAP_LANE = 9, CHOICE_LANE, STATE_LANE };
 struct lane *copy_lane(const struct mover *m, struct device *d, enum lane_kind kind, enum copy_lanes nth);
-/* Those updates run on the CPU, in that order, what is released last of those in parts behind all; online: they are
- * expected to.  `alone`: their gradients on the device share with nothing either, which takes more bytes, but nothing
+/* Those updates run on the CPU, in that order; online: they are expected to.  `alone`: their gradients on the device share with nothing either, which takes more bytes, but nothing
  * waits until they have gone down.  Returns how many tasks that are. */
 size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu, enum cpu_order order, bool alone);
 /* What comes of that; the list is as it was. */
@@ -129,7 +122,7 @@ struct forecast try_updates(const struct offloads *o, const struct costs *c, con
 /* The last task before position i that writes x, or NOWHERE. */
 int find_maker(const struct step *s, size_t i, const struct tensor *x);
 bool is_on_device(const struct access *a, enum memory_class class);
-/* What the update changes; where it makes new rows of parameters, those that they are of. */
+/* What the update changes. */
 struct tensor *parameters_of(const struct task *t);
 
 /* ---- overlap_online.c: the rules where they belong, in the running step -------------------------------------------

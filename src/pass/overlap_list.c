@@ -94,12 +94,12 @@ static void read_task(const struct offloads *o, const double *clock, const struc
 {
     const struct step *s = o->step;
     const struct task *t = s->task[i];
-    bool counts = t->lane == s->task[u->first]->lane, late = u->in_parts && i > u->first;
+    bool counts = t->lane == s->task[u->first]->lane;
     u->gate = fmax(u->gate, clock[find_gate(s, i) + 1]);
     u->device += counts ? seconds_alone(c, t) : 0;
     for (int a = 0; a < t->n_access; a++) {
         const struct access *x = &t->access[a];
-        if (is_on_device(x, MEM_GRADIENTS) && !late) {
+        if (is_on_device(x, MEM_GRADIENTS)) {
             int maker = find_maker(s, i, x->tensor);
             u->release = fmax(u->release, clock[maker + 1]);
             for (int k = 0; k < maker; k++)
@@ -107,7 +107,7 @@ static void read_task(const struct offloads *o, const double *clock, const struc
         }
         if (is_on_device(x, MEM_PARAMETERS) && (x->mode & ACCESS_WRITE))
             u->need = fmin(u->need, clock[first_reader(o, x->tensor, i)]);
-        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && counts && !late) /* it is the same */
+        if (is_on_device(x, MEM_OPTIMIZER) && (x->mode & ACCESS_WRITE) && counts)
             u->device_bytes += (double)x->tensor->bytes;
     }
 }
@@ -194,11 +194,6 @@ struct offloads *find_offloads(struct step *s, const struct costs *c)
             o->update_at[i] = NOWHERE;
         else if (o->update_at[i] == (int)t->n)
             *APPEND(t->update, t->n, cap) = new_update(task, i);
-        else if (o->update_at[i] != NOWHERE) {
-            struct offload *u = &t->update[o->update_at[i]];
-            u->in_parts |= touches_bytes(s->task[u->first], parameters_of(task), ACCESS_BOTH);
-            o->in_parts |= u->in_parts;
-        }
     }
     for (size_t g = 0; g < t->n; g++)
         o->one_lane &= s->task[t->update[g].first]->lane == s->task[t->update[0].first]->lane;

@@ -81,14 +81,11 @@ static struct tensor *bring_once(struct mover *m, struct tensor *x)
 }
 
 /* The host's parameters of that update, or its state, of all bytes of them that it touches; `held` are those of the
- * access before, or NULL.  An update in parts has one mirror. */
+ * access before, or NULL. */
 static struct tensor *keep_both(const struct mover *m, struct tensor *x, struct tensor **held)
 {
     struct pool *p = m->step->pool;
-    struct tensor *shared = m->on_host[x->root->id];
     size_t begin = x->root->bytes, end = 0;
-    if (shared && share_bytes(x, shared->mirrors))
-        *held = shared;
     for (int i = 0; i < m->task->n_access; i++) {
         const struct tensor *part = m->task->access[i].tensor;
         if (part->root == x->root)
@@ -104,10 +101,6 @@ static struct tensor *host_side(struct mover *m, struct tensor *x, struct tensor
 {
     if (x->device->is_host)
         return x;
-    if (x->class == MEM_PARAMETERS && !x->root->persistent) {
-        struct tensor **here = &m->on_host[x->id];
-        return *here = *here ? *here : new_on_host(m, x);
-    }
     if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && m->list->online))
         return keep_both(m, x, held);
     if (x->class == MEM_GRADIENTS)
@@ -176,29 +169,12 @@ static void move_piece(struct mover *m, struct task *t)
     keep_order(m, mine, end);
 }
 
-/* What only puts new rows of parameters in their place, which is on both sides, is done on both. */
-static bool puts_rows(const struct task *t)
-{
-    const struct access *from = &t->access[1];
-    return t->n_access > 1 && from->mode == ACCESS_READ && from->tensor->class == MEM_PARAMETERS &&
-           !from->tensor->root->persistent;
-}
-
 /* One that is large moves in pieces: as many as there are lanes, and none above LARGEST. */
 void move_task(struct mover *m, size_t position)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 };
     struct task *t = m->step->task[m->position = position];
-    const struct offload *u = &m->list->timing.update[m->list->update_at[position]];
-    struct tensor *x = parameters_of(t);
     size_t bytes = t->access[0].tensor->bytes, n = 1;
-    if (puts_rows(t)) {
-        m->task = t;
-        add_on_host(m)->origin = t->origin;
-        return;
-    }
-    if (u->in_parts && position == u->first)
-        m->on_host[x->root->id] = mirror(m->edit, x, m->host);
     if (t->elementwise && bytes > SMALLEST)
         n = MAX((size_t)m->list->lanes, ceil_div(bytes, LARGEST));
     struct task **piece = allocate(n, sizeof *piece);
@@ -210,8 +186,6 @@ void move_task(struct mover *m, size_t position)
     free(piece);
 }
 
-static bool comes_late(const struct offload *u, size_t position) { return u->in_parts && position > u->first; }
-
 size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu, enum cpu_order order, bool alone)
 {
     struct step *s = o->step;
@@ -220,11 +194,10 @@ size_t move_updates(const struct offloads *o, struct edit *e, const bool *on_cpu
     m.on_host = allocate(s->pool->n, sizeof *m.on_host);
     m.copied = allocate(n, sizeof *m.copied);
     size_t jobs = o->online ? 0 : order_updates(&o->timing, on_cpu, order, job);
-    for (int late = 0; late < 2; late++)
-        for (size_t k = 0; k < jobs; k++)
-            for (size_t i = 0; i < n; i++)
-                if (o->update_at[i] == (int)job[k] && comes_late(&o->timing.update[job[k]], i) == late)
-                    move_task(&m, i);
+    for (size_t k = 0; k < jobs; k++)
+        for (size_t i = 0; i < n; i++)
+            if (o->update_at[i] == (int)job[k])
+                move_task(&m, i);
     if (o->online)
         o->online->offer(&m, on_cpu);
     free(m.on_host), free(m.copied);

@@ -109,8 +109,6 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
         if (p->wanted(w)) {
             if (*n == 0)
                 now = try_step(s, c);
-            if (*n == 0 && w->whole && isfinite(w->whole[OVERLAP_ALL_DEVICE]))
-                now.period = w->whole[OVERLAP_ALL_DEVICE];
             run_pass(p, s, c, w, &now, &reports[(*n)++]);
         }
         if (after && strcmp(p->name, after) == 0) {

@@ -44,9 +44,6 @@ struct wishes { /* what the options ask of the passes */
     bool overlap_once;        /* local and slack decide by what is predicted, before the step runs */
     bool overlap_at_random;   /* they decide by this seed, to show that no bit depends on it */
     uint64_t overlap_seed;
-    /* Is the update of a tied embedding in two parts, or why not; NULL: nobody asks. */
-    const char *embedding;
-    const double *whole; /* seconds of a step by enum overlap with that update whole; NULL: it is, or nobody knows */
     bool gather;         /* parameters lie in shards ... */
     int gather_ahead;    /* ... and are gathered so many layers before their use */
     enum swap swap;
@@ -90,9 +87,6 @@ struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, in
 bool swaps_state(const struct wishes *w); /* parameters or the optimizer's, not activations alone */
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_recompute_auto, run_gather, run_swap;
-/* Seconds of a step with --overlap as wished, and as each other (all on the device: without); INFINITY: it does not
- * fit, or nobody knows.  The list stays as it is. */
-double plan_period(struct step *s, const struct costs *c, const struct wishes *w, double period[OVERLAPS]);
 /* How often an online rule has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each

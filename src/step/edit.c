@@ -244,8 +244,7 @@ static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
         if (t->args[i].kind == ARG_ELEMENTS) {
             int64_t left = (int64_t)t->args[i].i - (int64_t)(begin / ELEMENT_BYTES);
             t->args[i].i = (int32_t)MIN(MAX(left, 0), (int64_t)n);
-        } else if (t->args[i].kind == ARG_FIRST)
-            t->args[i].i += (int32_t)(begin / ELEMENT_BYTES);
+        }
     if (t->file)
         t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
     t->first += begin;

@@ -106,7 +106,7 @@ struct access {
     struct tensor *tensor;
     enum access_mode mode;
 };
-enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FIRST, ARG_FLOAT, ARG_LOCAL };
+enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* of a kernel */
     enum arg_kind kind;
     struct access given; /* what add_kernel() is handed and moves into the task's access list */
@@ -121,8 +121,6 @@ struct arg { /* of a kernel */
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
 /* Of elementwise tasks: an int that counts elements from the task's first one on. */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
-/* ... and the number of that one, 0 unless the task is a piece. */
-#define FIRST_ELEMENT ((struct arg){.kind = ARG_FIRST})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)}) /* local memory */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})                          /* a buffer the kernel will not touch */

@@ -366,9 +366,6 @@ struct wishes wishes_of(const struct settings *s)
 static void rewrite_lists(struct trainer *t, struct wishes w)
 {
     w.gather &= t->mesh.dp > 1;
-    w.embedding = t->embedding;
-    bool alone = w.recompute == RECOMPUTE_OFF && w.swap == SWAP_OFF && !w.broadcast.queues;
-    w.whole = t->in_parts && t->costs && alone ? t->whole : NULL;
     struct step *others[] = {t->eval, t->sample};
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, t->settings->after, &t->n_passes);
@@ -391,10 +388,9 @@ static struct values *values_of(const struct trainer *t, const struct step *s)
 static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
 {
     enum gemm_engine engine = engine_of(t->settings);
-    struct wishes w = wishes_of(t->settings);
     size_t n = 0;
     if (lists & LIST_TRAIN)
-        choose_parts(t, engine, &w), build_train(t, engine), all[n++] = t->train;
+        build_train(t, engine), all[n++] = t->train;
     if (lists & LIST_EVAL)
         build_eval(t, engine), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
@@ -403,7 +399,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
         t->keep_logits->persistent = true;
     t->values = values_of(t, t->train);
     t->eval_values = values_of(t, t->eval), t->sample_values = values_of(t, t->sample);
-    rewrite_lists(t, w);
+    rewrite_lists(t, wishes_of(t->settings));
     return n;
 }
 
@@ -506,7 +502,7 @@ void free_trainer(struct trainer *t)
     if (t->data)
         close_dataset(t->data);
     free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
-    free(t->rank_total), free(t->embedding);
+    free(t->rank_total);
     free(t->sample_tokens);
     free(t);
 }
