@@ -85,7 +85,7 @@ static const struct {
     {"--overlap local", false, false, true},
     {"--overlap plan", false, true, false},
     {"--broadcast-queues 5 --broadcast-slices 9", true, false, false},
-    {"--overlap slack --broadcast-queues 2", true, false, true},
+    {"--overlap local --broadcast-queues 2", true, false, true},
     {"--overlap plan", false, false, true},
 };
 

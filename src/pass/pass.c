@@ -50,6 +50,19 @@ struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, in
     return open_lane(s->pool->machine, d, kind, nth);
 }
 
+_Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what)
+{
+    const struct machine *m = s->pool->machine;
+    struct forecast f = try_step(s, c);
+    char *text = copy_string(what);
+    for (int d = 0; d <= m->n_devices; d++)
+        if (f.need[d] > m->device[d].budget)
+            append_text(&text, "%s device %s needs %zu bytes, the budget is %zu", strcmp(text, what) ? ";" : ":",
+                        m->device[d].id, f.need[d], m->device[d].budget);
+    fail(EXIT_USAGE, "%s; raise %s", text,
+         m->host->by_hand || m->device[0].by_hand ? "memory=" : "--device-mem or --host-mem");
+}
+
 static const struct device *fullest(const struct machine *m, const struct forecast *f)
 {
     const struct device *best = m->device;

@@ -66,8 +66,8 @@ struct settings {
     const char *profile, *hardware, *what_if, *pace, *output;
     struct costs *costs; /* of a trial: not an option; the trainer frees them */
     double pace_scale;
-    int64_t delay_seed, overlap_seed; /* -1: no delays; choices by the rule */
-    bool time_tasks;                  /* queues carry times without a trace: not an option */
+    int64_t delay_seed; /* -1: no delays */
+    bool time_tasks;    /* queues carry times without a trace: not an option */
     const char *trace, *log, *save, *resume;
     bool overwrite;       /* what is there already, whatever it is */
     struct source source; /* what --resume, --init or --from name; path NULL: nothing */
