@@ -140,7 +140,6 @@ static void find_buckets(struct planner *p)
 
 struct mover {
     struct planner *p;
-    struct step *step;
     struct edit *edit;
     struct device *host;
     bool exclusive;
@@ -157,7 +156,7 @@ struct mover {
  * shares bytes with nothing, so that nothing waits for the update. */
 static struct tensor *bring_down(struct mover *m, struct tensor *x, int maker, enum purpose purpose)
 {
-    struct step *s = m->step;
+    struct step *s = m->p->step;
     char *name = format_string("host.%s", x->name);
     struct tensor *here = new_bytes_tensor(s->pool, m->host, x->class, name, x->bytes);
     free(name);
@@ -177,13 +176,13 @@ static struct tensor *bring_down(struct mover *m, struct tensor *x, int maker, e
 /* The part of the host's mirror that x is: it has all bytes of the root that updates which can move touch. */
 static struct tensor *mirrored(struct mover *m, const struct tensor *x)
 {
-    struct pool *p = m->step->pool;
+    struct pool *p = m->p->step->pool;
     struct tensor **mine = &m->on_host[x->root->id];
     size_t n, begin = x->root->bytes, end = 0;
     const struct use *use = uses_of(m->p->uses, x, &n);
     for (size_t i = 0; i < n && !*mine; i++)
-        for (int k = 0; m->p->bucket_of[use[i].at] != NOWHERE && k < m->step->task[use[i].at]->n_access; k++) {
-            const struct tensor *part = m->step->task[use[i].at]->access[k].tensor;
+        for (int k = 0; m->p->bucket_of[use[i].at] != NOWHERE && k < m->p->step->task[use[i].at]->n_access; k++) {
+            const struct tensor *part = m->p->step->task[use[i].at]->access[k].tensor;
             if (part->root == x->root)
                 begin = MIN(begin, part->offset), end = MAX(end, part->offset + part->bytes);
         }
@@ -196,9 +195,8 @@ static struct tensor *mirrored(struct mover *m, const struct tensor *x)
 /* What the host's update touches where the device's touched x. */
 static struct tensor *host_side(struct mover *m, const struct task *t, struct tensor *x)
 {
-    struct tensor **here = &m->on_host[x->id];
     int maker = last_before(m->p->uses, x, ACCESS_WRITE, (int)m->at);
-    const struct task *made = maker == NOWHERE ? NULL : m->step->task[maker];
+    const struct task *made = maker == NOWHERE ? NULL : m->p->step->task[maker];
     if (x->device->is_host)
         return x;
     if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && m->p->how))
@@ -207,9 +205,10 @@ static struct tensor *host_side(struct mover *m, const struct task *t, struct te
         return set_home(m->edit, x->root, m->host), x;
     if (x->class == MEM_GRADIENTS)
         return bring_down(m, x, m->maker == NOWHERE ? maker : m->maker, FOR_OFFLOAD);
-    if (!t->host_run)
-        return x; /* a list by hand moves nothing else */
-    if (!*here)   /* what many updates read, such as the norm, comes once; or it was uploaded from there */
+    if (!t->host_run) /* a list by hand moves nothing else */
+        return x;
+    struct tensor **here = &m->on_host[x->id];
+    if (!*here) /* what many updates read, such as the norm, comes once; or it was uploaded from there */
         *here = made && made->copy && made->access[1].tensor->device->is_host && made->access[0].tensor == x
                     ? made->access[1].tensor
                     : bring_down(m, x, maker, FOR_CONTROL);
@@ -235,21 +234,12 @@ static void keep_order(struct mover *m, struct task *update, struct task *end)
 /* The task, or a piece of it. */
 static void move_piece(struct mover *m, struct task *t)
 {
-    struct step *s = m->step;
+    struct step *s = m->p->step;
     struct tensor **there = allocate((size_t)t->n_access, sizeof(struct tensor *));
     for (int i = 0; i < t->n_access; i++)
         there[i] = host_side(m, t, t->access[i].tensor);
-    insert_before(m->edit, t);
     struct lane *lane = open_lane(s->pool->machine, m->host, LANE_CPU, m->pieces++ % m->p->cores);
-    struct task *mine = add_host(s, lane, t->name, t->host_run, NULL), *end = mine;
-    for (int i = 0; i < t->n_access; i++)
-        add_access(mine, there[i], t->access[i].mode);
-    mine->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
-    mine->n_args = t->n_args;
-    mine->seconds = t->host_seconds;
-    mine->flops = t->flops, mine->bytes = t->bytes;
-    mine->when = t->when;
-    insert_behind(m->edit, mine);
+    struct task *mine = repeat_on_host(m->edit, t, lane, there), *end = mine;
     s->stamp.role = ROLE_OFFLOAD;
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor;
@@ -258,7 +248,6 @@ static void move_piece(struct mover *m, struct task *t)
         end = add_copy(s, lane_for(s->pool->machine, x->device, LANE_UPLOAD, FOR_OFFLOAD), "overlap.up", x, there[i]);
         m->copied += (double)x->bytes;
     }
-    stand_in(m->edit, mine, t);
     keep_order(m, mine, end);
     free(there);
 }
@@ -267,8 +256,8 @@ static void move_piece(struct mover *m, struct task *t)
 static void move_update(struct mover *m, size_t at, enum side expected)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 };
-    struct task *t = m->step->task[m->at = at];
-    size_t bytes = t->access[0].tensor->bytes, n = 1, first = m->step->n;
+    struct task *t = m->p->step->task[m->at = at];
+    size_t bytes = t->access[0].tensor->bytes, n = 1, first = m->p->step->n;
     if (t->elementwise && bytes > SMALLEST)
         n = MAX((size_t)m->p->cores, ceil_div(bytes, LARGEST));
     struct task **piece = allocate(n, sizeof *piece);
@@ -280,7 +269,7 @@ static void move_update(struct mover *m, size_t at, enum side expected)
         move_piece(m, piece[i]);
     free(piece);
     if (m->p->how)
-        offer_both(m->edit, m->step, m->p->how, t, m->step->task[m->maker], first, expected);
+        offer_both(m->edit, m->p->step, m->p->how, t, m->p->step->task[m->maker], first, expected);
 }
 
 /* Carries a choice out. */
@@ -288,7 +277,7 @@ static double move_updates(void *pass, struct edit *e, const unsigned char *choi
 {
     struct planner *p = pass;
     size_t tasks = p->step->n;
-    struct mover m = {.p = p, .step = p->step, .edit = e, .host = p->step->pool->machine->host, .maker = NOWHERE};
+    struct mover m = {.p = p, .edit = e, .host = p->step->pool->machine->host, .maker = NOWHERE};
     m.exclusive = choice[p->n] == EXCLUSIVE;
     m.on_host = allocate(p->step->pool->n, sizeof *m.on_host);
     if (p->how)
@@ -359,22 +348,20 @@ static void measure(struct planner *p)
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
 
-static struct question question_of(struct planner *p, const struct decision *decision, double work)
+static struct question question_of(struct planner *p)
 {
     return (struct question){.step = p->step,
                              .costs = p->costs,
                              .what = "looking for the updates to give to the CPU",
-                             .decision = decision,
                              .n = p->n + 1,
                              .apply = move_updates,
                              .pass = p,
-                             .floor = p->least,
-                             .work = fmax(work, 0)};
+                             .floor = p->least};
 }
 
 static void try_plan(struct planner *p, struct plan *plan)
 {
-    struct question q = question_of(p, NULL, 0);
+    struct question q = question_of(p);
     plan->score = score_choice(&q, plan->choice);
     plan->tried = true;
     p->work += (double)p->step->n;
@@ -423,7 +410,9 @@ static void search(struct planner *p, enum overlap of, unsigned char sides, doub
     for (size_t b = 0; b < p->n; b++)
         decision[b] = (struct decision){sides, NO_GROUP};
     decision[p->n] = (struct decision){p->tight ? 2 : 1, NO_GROUP};
-    struct question q = question_of(p, decision, work);
+    struct question q = question_of(p);
+    q.decision = decision;
+    q.work = fmax(work, 0);
     p->plan[of].score = choose(&q, start.choice, 1, p->plan[of].choice);
 }
 
@@ -493,11 +482,6 @@ static json_t *report_updates(const struct forecast *f, size_t *n_beside)
     return list;
 }
 
-static void append_ms(char **text, const char *name, double seconds)
-{
-    append_text(text, isfinite(seconds) ? "%s %.3f ms, " : "%s does not fit, ", name, 1e3 * seconds);
-}
-
 /* Of the list as it now is; of the local rule also its regret, what it loses against the best plan. */
 static void report(const struct planner *p, enum overlap of, struct pass_report *r)
 {
@@ -524,12 +508,12 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
     free_forecast(&now);
     if (!p->timed)
         return;
-    append_ms(&r->reason, "\n    all on the device", period_of(p, OVERLAP_ALL_DEVICE));
-    append_ms(&r->reason, "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
-    append_ms(&r->reason, "local", local);
-    append_ms(&r->reason, "best plan", best);
-    append_text(&r->reason, "at least %.3f ms; local takes %.1f %% more than the best", 1e3 * p->least,
-                100 * (local / best - 1));
+    append_text(
+        &r->reason,
+        "\n    all on the device %.3f ms, all on the CPU %.3f ms, local %.3f ms (+ %.1f %%), best plan %.3f ms, at "
+        "least %.3f ms%s",
+        1e3 * period_of(p, OVERLAP_ALL_DEVICE), 1e3 * period_of(p, OVERLAP_ALL_CPU), 1e3 * local,
+        100 * (local / best - 1), 1e3 * best, 1e3 * p->least, p->tight ? "; inf: it does not fit" : "");
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
