@@ -362,24 +362,6 @@ static void test_plans_as_text(void **state)
 /* ---- training ------------------------------------------------------------------------------------------------------
  */
 
-static struct state train(const char *words, bool serial, int64_t delay_seed)
-{
-    struct settings *s = settings_of(words);
-    s->serial = serial, s->delay_seed = delay_seed;
-    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
-    init_random(t->model, 7);
-    char *wrong = verify(t->train, t->values);
-    if (wrong)
-        test_failed("%s: %s\n", words, wrong);
-    for (uint32_t number = 1; number <= 2; number++)
-        run_step(t, number);
-    assert_true(isfinite(step_result(t, 2)->loss));
-    drain(t->train);
-    struct state all = read_whole_state(t);
-    free_trainer(t);
-    return all;
-}
-
 /* Where the first such task stands; the list's end: nowhere. */
 static size_t find_role(const struct step *s, enum role role, int layer, int micro)
 {
@@ -436,27 +418,6 @@ static void test_pieces_come_in_order(void **state)
     free(list);
 }
 
-static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
-
-/* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
-static void test_bits_on_meshes(void **state)
-{
-    (void)state;
-    need_own_products();
-    static const char *const mesh[] = {"-d 0:0 --micro-batch 2", "-d 0:0x2 --mesh dp=2 --zero 0",
-                                       "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", "-d 0:0x2 --mesh pp=2 --micro-batch 2",
-                                       "-d 0:0x2 --mesh tp=2 --clip 0"};
-    const char *path = write_file("mixed.txt", mixed_plan, strlen(mixed_plan));
-    for (size_t i = 0; i < COUNT(mesh); i++) {
-        char *plain = format_string("--model tiny --seq-len 16 --gemm own %s", mesh[i]);
-        char *overlapped = format_string("%s --overlap plan --overlap-plan %s", plain, path);
-        struct state expected = train(plain, true, -1), ours = train(overlapped, false, (int64_t)i);
-        assert_int_equal(ours.n, expected.n);
-        expect_same_bits(mesh[i], ours.values, expected.values, expected.n);
-        free(expected.values), free(ours.values), free(plain), free(overlapped);
-    }
-}
-
 /* ---- choices in the running step ----------------------------------------------------------------------------------
  */
 
@@ -491,6 +452,38 @@ static struct choices_made train_choosing(const char *words, bool serial, int64_
     return made;
 }
 
+/* Frees ours. */
+static void expect_same_states(const char *what, struct state ours[2], const struct state expected[2])
+{
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(ours[k].n, expected[k].n);
+        expect_same_bits(what, ours[k].values, expected[k].values, expected[k].n);
+        free(ours[k].values);
+    }
+}
+
+static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
+
+/* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
+static void test_bits_on_meshes(void **state)
+{
+    (void)state;
+    need_own_products();
+    static const char *const mesh[] = {"-d 0:0 --micro-batch 2", "-d 0:0x2 --mesh dp=2 --zero 0",
+                                       "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", "-d 0:0x2 --mesh pp=2 --micro-batch 2",
+                                       "-d 0:0x2 --mesh tp=2 --clip 0"};
+    const char *path = write_file("mixed.txt", mixed_plan, strlen(mixed_plan));
+    for (size_t i = 0; i < COUNT(mesh); i++) {
+        char *plain = format_string("--model tiny --seq-len 16 --gemm own %s", mesh[i]);
+        char *overlapped = format_string("%s --overlap plan --overlap-plan %s", plain, path);
+        struct state expected[2], ours[2];
+        train_choosing(plain, true, -1, expected);
+        train_choosing(overlapped, false, (int64_t)i, ours);
+        expect_same_states(mesh[i], ours, expected);
+        free(expected[0].values), free(expected[1].values), free(plain), free(overlapped);
+    }
+}
+
 static const char *const choosing[] = {
     "-d 0:0 --micro-batch 2 --clip 0",
     "-d 0:0",
@@ -518,11 +511,7 @@ static void test_no_bit_depends_on_choices(void **state)
             struct choices_made made = train_choosing(words, seed % 5 == 4, (int64_t)seed, ours);
             if (!made.cpu || made.cpu == made.all || !made.moved)
                 test_failed("%s: %u of %u updates on the CPU, %u moved\n", words, made.cpu, made.all, made.moved);
-            for (int k = 0; k < 2; k++) {
-                assert_int_equal(ours[k].n, expected[k].n);
-                expect_same_bits(words, ours[k].values, expected[k].values, expected[k].n);
-                free(ours[k].values);
-            }
+            expect_same_states(words, ours, expected);
             free(words);
         }
         free(expected[0].values), free(expected[1].values), free(plain);
@@ -541,11 +530,8 @@ static void test_audit_follows_choices(void **state)
     train_choosing(small, true, -1, expected);
     struct choices_made made = train_choosing(audited, true, 1, ours);
     assert_true(made.cpu > 0 && made.cpu < made.all && made.moved > 0);
-    for (int k = 0; k < 2; k++) {
-        expect_same_bits(audited, ours[k].values, expected[k].values, expected[k].n);
-        free(ours[k].values), free(expected[k].values);
-    }
-    free(audited);
+    expect_same_states(audited, ours, expected);
+    free(expected[0].values), free(expected[1].values), free(audited);
 }
 
 /* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */

@@ -186,7 +186,7 @@ static void move_state(const struct offer *o, const struct task *hosts, struct t
     struct step *s = o->step;
     insert_before(o->edit, device);
     s->stamp.role = ROLE_OFFLOAD;
-    for (int i = 0; i < hosts->n_access; i++) {
+    for (int i = 0; i < device->n_access; i++) {
         struct tensor *there = device->access[i].tensor, *mirror = hosts->access[i].tensor->root;
         if (!mirror->mirrors)
             continue;

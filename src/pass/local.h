@@ -5,7 +5,8 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
-enum side { ON_CPU, ON_CPU_LATE /* there, behind all that are not late */, ON_DEVICE, SIDES };
+/* Late: behind all on the CPU that are not.  All updates on the CPU is a choice between the first two. */
+enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
 struct bucket {                /* the updates of a layer, or of parameters of no layer: all of them run on one side */
     char name[56];             /* "layer 3"; "other param.0", by the parameters */
     int layer;                 /* -1: none */

@@ -513,7 +513,8 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
         "\n    all on the device %.3f ms, all on the CPU %.3f ms, local %.3f ms (+ %.1f %%), best plan %.3f ms, at "
         "least %.3f ms%s",
         1e3 * period_of(p, OVERLAP_ALL_DEVICE), 1e3 * period_of(p, OVERLAP_ALL_CPU), 1e3 * local,
-        100 * (local / best - 1), 1e3 * best, 1e3 * p->least, p->tight ? "; inf: it does not fit" : "");
+        100 * (local / best - 1), 1e3 * best, 1e3 * p->least,
+        isfinite(period_of(p, OVERLAP_ALL_DEVICE) + period_of(p, OVERLAP_ALL_CPU)) ? "" : "; inf: does not fit");
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -547,10 +548,9 @@ static const char *why_now(struct planner *p, const struct wishes *w, struct loc
 {
     const char *why = !p->step->task[p->bucket[0].first]->host_run ? "nothing of a step file runs"
                       : w->paced                                   ? "the step runs as predicted"
-                      : w->snapshot.file                           ? "a snapshot stores state where its update runs"
-                      : w->gather || swaps_state(w)                ? "another pass moves state too"
-                      : makes_room ? "state on both sides would take room that other passes make"
-                                   : NULL;
+                      : w->snapshot.file || w->gather || swaps_state(w) || makes_room
+                          ? "another pass moves or stores state, or makes room"
+                          : NULL;
     struct plan both = p->plan[OVERLAP_LOCAL];
     if (why)
         return why;

@@ -350,7 +350,7 @@ struct wishes wishes_of(const struct settings *s)
                                          .at_random = strcmp(s->deal, "random") == 0,
                                          .seed = (uint64_t)s->seed,
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
-                           .overlap = (enum overlap)chosen("overlap", s->overlap),
+                           .overlap = overlap_named(s->overlap),
                            .overlap_plan = s->overlap_plan,
                            .paced = s->pace,
                            .draw = s->delay_seed >= 0,
