@@ -438,6 +438,7 @@ static void find_plans(struct planner *p)
 {
     bool held = p->n && (int)p->bucket[0].first > p->bucket[p->n - 1].released; /* by the norm */
     struct plan none = suffix(p, 0, ON_CPU, EXCLUSIVE);
+    p->work = 0, p->tight = false;
     try_plan(p, &none);
     p->plan[OVERLAP_PLAN] = p->plan[OVERLAP_ALL_DEVICE] = none;
     p->plan[OVERLAP_ALL_CPU].tried = false;
@@ -482,6 +483,11 @@ static json_t *report_updates(const struct forecast *f, size_t *n_beside)
     return list;
 }
 
+static void append_ms(char **text, const char *name, double seconds)
+{
+    append_text(text, isfinite(seconds) ? "%s %.3f ms, " : "%s does not fit, ", name, 1e3 * seconds);
+}
+
 /* Of the list as it now is; of the local rule also its regret, what it loses against the best plan. */
 static void report(const struct planner *p, enum overlap of, struct pass_report *r)
 {
@@ -508,13 +514,13 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
     free_forecast(&now);
     if (!p->timed)
         return;
-    append_text(
-        &r->reason,
-        "\n    all on the device %.3f ms, all on the CPU %.3f ms, local %.3f ms (+ %.1f %%), best plan %.3f ms, at "
-        "least %.3f ms%s",
-        1e3 * period_of(p, OVERLAP_ALL_DEVICE), 1e3 * period_of(p, OVERLAP_ALL_CPU), 1e3 * local,
-        100 * (local / best - 1), 1e3 * best, 1e3 * p->least,
-        isfinite(period_of(p, OVERLAP_ALL_DEVICE) + period_of(p, OVERLAP_ALL_CPU)) ? "" : "; inf: does not fit");
+    append_ms(&r->reason, "\n    all on the device", period_of(p, OVERLAP_ALL_DEVICE));
+    append_ms(&r->reason, "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
+    append_ms(&r->reason, "local", local);
+    append_ms(&r->reason, "best plan", best);
+    append_text(&r->reason, "at least %.3f ms", 1e3 * p->least);
+    if (isfinite(local) && isfinite(best))
+        append_text(&r->reason, "; local loses %.1f %%", 100 * (local / best - 1));
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
