@@ -5,17 +5,16 @@
 # a*b+c (where a fused operation is wanted the code says fma).
 #
 #     make V=1        shows the commands
-#     make WERROR=    lets a compiler newer than ours print warnings that we have not seen
+#     make WERROR=1   takes every warning for an error, as .ci/run does; a newer compiler warns of what ours does not
 
 # ---- flags ---------------------------------------------------------------------------------------------------------
 
 BUILD    = build
 YARD     = yard
-WERROR   = -Werror
 OPTIMISE = -O2 -g
 CPPFLAGS = -Isrc -D_GNU_SOURCE= -DCL_TARGET_OPENCL_VERSION=120
 CFLAGS   = -std=c11 $(OPTIMISE) -fno-omit-frame-pointer -ffp-contract=off -pthread
-WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(WERROR)
+WARNINGS = -Wall -Wextra -Wshadow -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
 LDLIBS   = $(OPENCL) -lclblast -lz -ljansson -lm -ldl
 OPENCL   = -lOpenCL
 
@@ -41,7 +40,7 @@ endif
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/test_*.c)))
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support*.c tests/reference.c))
-SCRIPTS  = $(filter-out tests/run.sh tests/report.sh tests/packages.sh tests/drivers.sh,$(sort $(wildcard tests/*.sh)))
+SCRIPTS  = $(filter-out $(addprefix tests/,run.sh report.sh packages.sh drivers.sh distro.sh periods.sh),$(sort $(wildcard tests/*.sh)))
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 C_FILES  = $(wildcard src/*.[ch] src/*/*.[ch] tests/*.[ch])
@@ -80,7 +79,7 @@ $(BUILD)/flags: FORCE
 
 # Packages are looked for once, and again after `make clean` or `make deps`.  Each stamp waits for the one before.
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' tests/packages.sh
-build/packages: ; @$(PACKAGES) build && mkdir -p build && touch $@
+build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window tests && mkdir -p build && touch $@
 build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
@@ -110,9 +109,16 @@ DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate 
 drivers: $(YARD) $(DRIVER_TESTS) ## run the tests on Intel's and Mesa's drivers too, fetched into build/, and in a GPU's shape
 	@YARD=./$(YARD) tests/drivers.sh $(DRIVER_TESTS)
 
+RELEASE = trixie
+distro: ## the README's two commands in a bare Debian RELEASE= bookworm, trixie or sid: 10 minutes, as root, debootstrap
+	@tests/distro.sh $(RELEASE)
+
 N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## kill training at N random moments and resume it: the bits must not know
 	@YARD=./$(YARD) KILLS=$(N) SEED=$(SEED) $(BUILD)/tests/test_kills
+
+periods: $(YARD) ## simulate some hundred plans: are steps as short as those written in tests/data/periods.txt?
+	@YARD=./$(YARD) tests/periods.sh
 
 bench: $(YARD) ## measure this machine: FMA peak, copies, GEMM, training
 	./$(YARD) bench --model char
@@ -136,7 +142,7 @@ fuzz: ## mutated files of all formats through the readers under ASan: a minute, 
 FUZZERS = safetensors manifest shard snapshot llmc profile
 fuzzers: ## libFuzzer (clang) on the readers of what is trusted least: a minute each, or SECONDS=, FUZZERS='manifest shard'
 	@clang --version >/dev/null 2>&1 || { echo "make fuzzers needs clang with libFuzzer: apt install clang"; exit 1; }
-	+@$(MAKE) --no-print-directory BUILD=build/fuzzers CC=clang WERROR= OPTIMISE='-O1 -g $(FUZZING)' \
+	+@$(MAKE) --no-print-directory BUILD=build/fuzzers CC=clang OPTIMISE='-O1 -g $(FUZZING)' \
 	    LDFLAGS='$(LDFLAGS) -fsanitize=fuzzer' build/fuzzers/tests/fuzzers
 	@for name in $(FUZZERS); do \
 	    ln -f build/fuzzers/tests/fuzzers build/fuzzers/$$name; mkdir -p build/fuzzers/corpus/$$name; \
@@ -176,6 +182,7 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test kills drivers bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean help FORCE
+.PHONY: demo test distro kills drivers periods bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean \
+        help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

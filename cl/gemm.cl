@@ -81,7 +81,6 @@
 #define COLS 4
 #endif
 #define WIDTH (VEC * COLS)
-#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that clang unrolls in one place only is no fault */
 #define LINE 16 /* floats in a cache line, on most processors */
 #define INLINE inline __attribute__((always_inline)) /* so that a constant argument is one for the compiler */
 /* Intel's compiler would compute many work-items at once, whose tiles no processor has registers for. */

@@ -66,6 +66,9 @@ chmod 666 "$YARD_CACHE/$whole" && mended 'an entry that others may write'
 cp -r cl "$TMP/cl"
 YARD_KERNELS="$TMP/cl" start "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
 result $? 'kernels of another folder'
+echo '#warning of ours' >>"$TMP/cl/gelu.cl"
+YARD_KERNELS="$TMP/cl" start "$TMP/now"
+result $? "what the driver's compiler warns of is not printed"
 sed 's/0.0713548163f/9.0f/' cl/gelu.cl >"$TMP/cl/gelu.cl" && ! cmp -s cl/gelu.cl "$TMP/cl/gelu.cl" &&
     YARD_KERNELS="$TMP/cl" start "$TMP/now" && ! cmp -s "$TMP/now" "$TMP/reference"
 result $? 'an edited kernel is compiled'

@@ -63,13 +63,16 @@ static inline void expect_refusal(void (*body)(void *), void *argument, int code
                     o.code, o.signal, o.text);
 }
 
-/* What body(argument) writes on stderr while that is a terminal.  It must return. */
+/* What body(argument) writes on stderr while that is a terminal.  It must return.  A bare system has no terminals. */
 static inline void run_on_terminal(void (*body)(void *), void *argument, char *text, size_t size)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY), before = dup(STDERR_FILENO);
-    assert_true(terminal >= 0 && before >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
-    int program = open(ptsname(terminal), O_RDWR | O_NOCTTY);
-    assert_true(program >= 0);
+    const char *name = grantpt(terminal) == 0 && unlockpt(terminal) == 0 ? ptsname(terminal) : NULL;
+    int program = name ? open(name, O_RDWR | O_NOCTTY) : -1;
+    if (program < 0) {
+        print_message("no pseudo-terminal can be had\n");
+        skip();
+    }
     dup2(program, STDERR_FILENO);
     body(argument);
     dup2(before, STDERR_FILENO);

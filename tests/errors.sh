@@ -90,7 +90,7 @@ refuse 2 "'extra'" devices extra
 refuse 2 '--audit runs every task alone: add --serial' train --audit
 refuse 2 '--data README.md brings its own vocabulary' plan --vocab 99 --data README.md
 refuse 2 'brings its own sizes' plan --vocab 99 --init tests/data/llmc-tiny.bin
-train 2 'the newest commit holds the only slot' --snapshot build/x --snapshot-wait --snapshot-slots 1
+train 2 'snapshot-wait' --snapshot build/x --snapshot-wait
 refuse 4 'nowhere.txt' plan --list nowhere.txt
 refuse 2 'brings machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
 refuse 2 'brings machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
@@ -121,6 +121,8 @@ train 2 'the nearest that works is 2' --batch 1 -d 0:0x2
 train 2 'billion parameters' --layers 1000 --channels 100000 --heads 1
 train 2 'seq-len' --seq-len 1000000
 refuse 2 '2^31 elements: use a smaller --micro-batch' plan --hardware data/hardware/server.txt --batch 1000000
+sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
+refuse 2 'has more than 1000000 tasks' plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
 refuse 2 '2^31 elements: use a shorter --seq-len' plan --hardware data/hardware/server.txt --batch 1 --seq-len 70000
 unharmed 'wrong sizes'
 
@@ -218,7 +220,15 @@ OCL_ICD_VENDORS=/nonexistent
 export OCL_ICD_VENDORS
 refuse 3 'no OpenCL driver is installed' devices
 train 3 'no OpenCL driver is installed'
+OCL_ICD_VENDORS=$TMP/vendors # one that is installed, and does not load
+mkdir "$TMP/vendors"
+echo libnothere.so >"$TMP/vendors/nothere.icd"
+refuse 3 "the OpenCL driver libnothere.so, of $TMP/vendors/nothere.icd, cannot be loaded: libnothere.so" devices
 unset OCL_ICD_VENDORS
+YARD_WG=1024
+export YARD_WG
+train 2 'YARD_WG=1024: with vectors of'
+unset YARD_WG
 if "$YARD" devices | grep -q 'Portable Computing Language'; then
     POCL_DEVICES= # PoCL then offers none
     export POCL_DEVICES
@@ -227,6 +237,13 @@ if "$YARD" devices | grep -q 'Portable Computing Language'; then
     grep -q '"devices":\[\]' "$TMP/out"
     result $? 'devices --json prints its empty list too'
     unset POCL_DEVICES
+    POCL_MAX_WORK_GROUP_SIZE=32 YARD_VEC=1
+    export POCL_MAX_WORK_GROUP_SIZE YARD_VEC
+    train 2 "takes work-groups of 32 work-items, and CLBlast's have 64: use --gemm own" --gemm clblast -d 0:0
+    "$YARD" plan --model tiny -d 0:0 >"$TMP/out" 2>"$TMP/err" &&
+        [ "$(grep -c 'too few for CLBlast: products are our own$' "$TMP/err")" -eq 1 ]
+    result $? 'where CLBlast does not fit, products are our own, and one line says so'
+    unset POCL_MAX_WORK_GROUP_SIZE YARD_VEC
     cache=${POCL_CACHE_DIR-}
     for POCL_CACHE_DIR in "$TMP/short.txt" "$TMP/short.txt/x"; do # not below a regular file, not even as root
         export POCL_CACHE_DIR

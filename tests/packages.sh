@@ -4,6 +4,7 @@
 #     tests/packages.sh build            what ./yard needs: a C compiler, four libraries, an OpenCL driver
 #     tests/packages.sh build tests      ... and cmocka, for `make test`
 #     tests/packages.sh window           SDL2, for the window of `yard view`; without it there are pictures
+#     tests/packages.sh name NEED...     only names what is missing: nobody needs it yet
 #     tests/packages.sh oclgrind         the kernel checker, for `make oclgrind`
 #
 # A library is there when a program that includes its header links against it, wherever it came from.  What is missing
@@ -68,6 +69,7 @@ what_is()
     opencl) echo "the OpenCL headers and loader" ;;
     driver) echo "an OpenCL driver (PoCL runs OpenCL on the CPU)" ;;
     sdl2) echo "SDL2, for the window of yard view" ;;
+    cmocka) echo "cmocka, for make test" ;;
     *) echo "$1" ;;
     esac
 }
@@ -86,9 +88,10 @@ names_in_column()
     done | tr ',\n' '  ' | sed 's/ *$//'
 }
 
-wanted=
+only_name=no wanted=
 for argument in "$@"; do
     case $argument in
+    name) only_name=yes ;;
     build) wanted="$wanted compiler opencl driver clblast zlib jansson" ;;
     window) wanted="$wanted sdl2" ;;
     tests) wanted="$wanted cmocka" ;;
@@ -98,6 +101,10 @@ for argument in "$@"; do
 done
 missing=$(list_missing)
 [ -z "$missing" ] && exit 0
+if [ "$only_name" = yes ]; then
+    for need in $missing; do echo "missing  $(what_is "$need"); make deps installs it"; done
+    exit 0
+fi
 
 echo "Trainyard needs what this system lacks:"
 for need in $missing; do echo "  - $(what_is "$need")"; done

@@ -75,6 +75,30 @@ kill -INT "$child"
 ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && only_whole "$TMP/evaluation"
 result $? 'during an evaluation the model is saved at once; a second signal ends the run'
 
+# A driver that hangs, with its locks held: PoCL's basic device in some versions, anywhere in it.
+basic() { POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 "$@" >"$TMP/out" 2>"$TMP/err" </dev/null; }
+basic --watchdog 3
+code=$?
+if [ "$code" -eq 0 ] || [ "$code" -eq 3 ]; then
+    result 0 'the watchdog ends a run whose driver hangs # SKIP no driver here hangs'
+else
+    given_up=0
+    for try in 1 2 3; do
+        basic --watchdog 0.3
+        [ $? -eq 1 ] && grep -q 'the frontier is$' "$TMP/err" && grep -q ' has not ended$' "$TMP/err" &&
+            grep -q '5 times --watchdog: the run is given up' "$TMP/err" && given_up=$((given_up + 1))
+    done
+    [ "$given_up" -eq 3 ]
+    result $? 'the watchdog ends a run whose driver hangs'
+    : >"$TMP/err"
+    POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
+    child=$!
+    wait_for "grep -q 'the frontier is' $TMP/err"
+    kill -INT "$child"
+    ended 130 'the step is given up'
+    result $? 'one signal ends a run whose driver hangs'
+fi
+
 start sample --from "$TMP/INT" --count 1000000
 wait_for "[ -s $TMP/out ]"
 kill -TERM "$child"
@@ -94,6 +118,15 @@ result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
 "$YARD" $train --steps 3 --trace "$TMP/trace" <&- >&- 2>&-
 [ $? -eq 0 ] && "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err"
 result $? 'with descriptors 0 to 2 closed, no progress gets into the trace'
+
+rm -f "$TMP/log"
+"$YARD" $train --steps 400 --save "$TMP/untraced" >"$TMP/out" 2>"$TMP/err"
+start $train --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
+wait_for "$trained"
+: >"$TMP/cut.trace"
+ended 0 'the trace was cut by another program' && [ "$(grep -c 'the trace was cut' "$TMP/err")" -eq 1 ] &&
+    cmp "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors" >"$TMP/out" 2>&1
+result $? 'training outlives a trace that somebody cuts'
 
 plan='plan --model tiny --hardware data/hardware/server.txt --print' # no driver, which may have files of its own to write
 (ulimit -f 4 && exec "$YARD" $plan) >"$TMP/out" 2>"$TMP/err"
@@ -121,6 +154,20 @@ mkdir -p "$TMP/strays/step-7.tmp-$child" "$TMP/strays/step-7.tmp-$$" # the first
     [ "$(ls -A "$TMP/strays" | tr '\n' ' ')" = \
         "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ " ]
 result $? 'what a killed run left behind is removed, and nothing else'
+
+# ---- what is somebody else's -----------------------------------------------------------------------------------------
+
+"$YARD" $train --steps 2 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err"
+echo notes >"$TMP/anew/step-2/mine.txt"
+mkdir "$TMP/anew/step-2/plots"
+"$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
+    grep -q "the rest is in $TMP/anew/step-2.kept now" "$TMP/err" && grep -qx notes "$TMP/anew/step-2.kept/mine.txt" &&
+    echo notes >"$TMP/anew/step-3/mine.txt" && # where a new checkpoint takes its place
+    "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
+    grep -qx notes "$TMP/anew/step-3.kept/mine.txt" &&
+    [ "$(ls -A "$TMP/anew" "$TMP/anew/step-2.kept" | tr '\n' ' ')" = \
+        "$TMP/anew: model.safetensors step-2.kept step-3 step-3.kept  $TMP/anew/step-2.kept: mine.txt plots " ]
+result $? 'files of the user in an old checkpoint stay, and that is said'
 
 echo "1..$number"
 [ "$failed" -eq 0 ]

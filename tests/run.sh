@@ -54,7 +54,10 @@ EOF
 
     if [ "$f" -eq 0 ]; then
         printf 'ok    %-28s %3d checks %4d s\n' "$name" "$p" "$seconds"
-        grep '# SKIP' "$log" | sed 's/.*# SKIP/      skipped:/'
+        awk '/# SKIP/ { said = $0
+                        sub(/.*ok [0-9]+ (- )?/, "", said) sub(/ # SKIP +/, ": ", said) sub(/ *# SKIP */, "", said)
+                        print "      skipped: " said (before ~ /ok [0-9]|^#|^1\.\./ ? "" : ": " before) }
+             { before = $0 }' "$log"
         rm -rf "$TMP"
     else
         printf 'FAIL  %-28s %3d failed %4d s   %s; %s ends with:\n' "$name" "$f" "$seconds" "$reason" "$log"

@@ -178,6 +178,15 @@ static void test_append_zeroes_each_new_element(void **state)
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
+static void test_format_ratio(void **state)
+{
+    (void)state;
+    char out[32];
+    assert_string_equal(format_ratio(out, 1, 2), "+ 0.00 %");
+    assert_string_equal(format_ratio(out, 1.0737, 1), "+ 7.4 %");
+    assert_string_equal(format_ratio(out, 74.195, 2), "74.2 times");
+}
+
 static void test_format_bytes(void **state)
 {
     (void)state;
@@ -674,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_append_zeroes_each_new_element),
         cmocka_unit_test(test_format_bytes),
+        cmocka_unit_test(test_format_ratio),
         cmocka_unit_test(test_format_number),
         cmocka_unit_test(test_format_seconds),
         cmocka_unit_test(test_parse_bytes),

@@ -4,6 +4,7 @@
 #include "child.h"
 
 #include <math.h>
+#include <sys/resource.h>
 
 enum { T = 16 }; /* windows of most tests */
 
@@ -581,6 +582,32 @@ static void test_impossible_rates(void **state)
     check_rate(&r);
 }
 
+/* 1 for the text and 2 for its tokens, and not as much again for a copy of these. */
+static void open_measured(void *options)
+{
+    struct rusage before, after;
+    struct stat file;
+    getrusage(RUSAGE_SELF, &before);
+    struct dataset *d = open_dataset(options);
+    getrusage(RUSAGE_SELF, &after);
+    stat(((struct data_options *)options)->data, &file);
+    double bytes = 1024 * (double)(after.ru_maxrss - before.ru_maxrss) / (double)file.st_size;
+    if (bytes > 4)
+        fail(EXIT_FAILED, "%.1f bytes for one of text", bytes);
+    close_dataset(d);
+}
+
+static void test_memory_of_a_large_text(void **state)
+{
+    (void)state;
+    const char *path = write_file("large.txt", "", 0);
+    assert_int_equal(truncate(path, 64 << 20), 0);
+    struct data_options o = options_for(path);
+    struct outcome ran = run_child(open_measured, &o);
+    if (ran.code != 0)
+        test_failed("%s", ran.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -603,6 +630,7 @@ int main(void)
         cmocka_unit_test(test_sort_positions),
         cmocka_unit_test(test_constant_rate),
         cmocka_unit_test(test_cosine_rate),
+        cmocka_unit_test(test_memory_of_a_large_text),
         cmocka_unit_test(test_linear_and_wsd_rates),
         cmocka_unit_test(test_short_runs_have_a_finite_rate),
         cmocka_unit_test(test_impossible_rates),

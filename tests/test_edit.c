@@ -186,6 +186,15 @@ static void test_undo_leaves_nothing(void **state)
     assert_ptr_equal(d.w->device, p->device);
     assert_ptr_equal(part->device, p->device);
     assert_int_equal(p->pool->n, n + 1);
+    for (size_t i = 0; i < p->pool->n; i++) { /* of every root the views that are left, and no others */
+        size_t views = 0, chain = 0;
+        const struct tensor *root = p->pool->tensors[i];
+        for (size_t k = 0; k < p->pool->n; k++)
+            views += p->pool->tensors[k]->root == root;
+        for (const struct tensor *one = root; one && root->root == root; one = one->view, chain++)
+            assert_ptr_equal(one->root, root);
+        assert_int_equal(chain, views);
+    }
     uint64_t last = d.i->origin;
     assert_int_equal(add_named(&d, "next")->origin, last + 1);
     end_paper(p);

@@ -495,6 +495,47 @@ static const char *const choosing[] = {
     "-d 0:0 --recompute full --swap layer --swap-what activations,gradients --clip 0",
     "-d 0:0 --layers 1 --channels 640 --seq-len 8 --batch 2 --clip 0" /* in pieces */};
 
+/* The gradients of the updates that a choice is about, which read the word's copy, are there when it is made. */
+static size_t expect_gradients_before(const struct step *s, const struct task *choice)
+{
+    const struct tensor *there = NULL;
+    size_t n = 0;
+    for (size_t i = choice->index; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        if (t->copy && t->access[1].tensor == choice->access[0].tensor)
+            there = t->access[0].tensor;
+        for (int k = 0; there && t->role == ROLE_UPDATE && touches_bytes(t, there, ACCESS_READ) && k < t->n_access; k++)
+            if (t->access[k].tensor->class == MEM_GRADIENTS) {
+                n++;
+                if (!touches_bytes(choice, t->access[k].tensor, ACCESS_READ))
+                    test_failed("task %zu %s does not wait for %s, which task %zu %s reads\n", choice->index,
+                                choice->name, t->access[k].tensor->name, i, t->name);
+            }
+    }
+    return n;
+}
+
+static void test_choices_are_made_when_gradients_are_there(void **state)
+{
+    (void)state;
+    static const char *const mesh[] = {"", "--mesh dp=2 --zero 2", "--mesh pp=2 --micro-batch 2"};
+    for (size_t i = 0; i < COUNT(mesh); i++) {
+        char *words = format_string("--model tiny --clip 0 --overlap local %s", mesh[i]);
+        struct settings *settings = settings_of(words);
+        settings->hardware = "data/hardware/server.txt";
+        struct trainer *t = new_trainer(settings, LIST_TRAIN, false, true);
+        size_t choices = 0;
+        for (size_t k = 0; k < t->train->n; k++)
+            if (chooses(t->train->task[k])) {
+                assert_true(expect_gradients_before(t->train, t->train->task[k]) > 0);
+                choices++;
+            }
+        assert_true(choices > 0);
+        free_trainer(t);
+        free(words);
+    }
+}
+
 /* Every update draws its side anew in every step; every other mesh has contexts of its own. */
 static void test_no_bit_depends_on_choices(void **state)
 {
@@ -608,7 +649,13 @@ static void test_what_cannot_be_planned(void **state)
     assert_non_null(strstr(ran.err, "is the plan of --overlap plan"));
 }
 
-/* A plan needs times: bench takes them by a trial, as train does. */
+static void expect_share(const json_t *share)
+{
+    if (!json_is_null(share) && !(json_number_value(share) > 0 && json_number_value(share) <= 1))
+        test_failed("a share of the peak is %g\n", json_number_value(share));
+}
+
+/* A plan needs times: bench takes them by a trial, as train does.  Shares of the peak are shares, or not known. */
 static void test_bench_makes_a_plan(void **state)
 {
     (void)state;
@@ -618,6 +665,14 @@ static void test_bench_makes_a_plan(void **state)
     json_t *bench = json_load_file(ran.stdout_path, 0, NULL), *train = json_object_get(bench, "train");
     assert_true(json_number_value(json_object_get(train, "tokens_per_s")) > 0);
     assert_true(json_is_real(json_object_get(json_array_get(json_object_get(train, "passes"), 0), "local_ms")));
+    size_t i;
+    json_t *product;
+    json_array_foreach(json_object_get(bench, "gemm"), i, product)
+        expect_share(json_object_get(product, "share_of_peak"));
+    assert_true(i > 0);
+    expect_share(json_object_get(train, "share_of_peak"));
+    expect_share(json_object_get(bench, "own_share_of_peak"));
+    assert_true(json_is_null(json_object_get(bench, "clblast_share_of_peak"))); /* not measured */
     json_decref(bench);
 }
 
@@ -633,6 +688,7 @@ int main(void)
         cmocka_unit_test(test_updates_wait_for_nothing),
         cmocka_unit_test(test_pieces_come_in_order),
         cmocka_unit_test(test_bits_on_meshes),
+        cmocka_unit_test(test_choices_are_made_when_gradients_are_there),
         cmocka_unit_test(test_no_bit_depends_on_choices),
         cmocka_unit_test(test_audit_follows_choices),
         cmocka_unit_test(test_rules_look_at_the_running_step),

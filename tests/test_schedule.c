@@ -521,6 +521,17 @@ static void test_verify_sees_a_shortened_lifetime(void **state)
     close_used(m);
 }
 
+static void test_verify_sees_the_end_of_a_slab(void **state)
+{
+    (void)state;
+    struct journey j = new_journey(no_work, NULL);
+    must(finish_steps(j.pool, &j.step, 1));
+    assert_null(verify(j.step, NULL));
+    j.p->address = j.p->device->slabs[0].bytes - j.p->bytes / 2;
+    expect_verdict(j.step, "tensor p ends behind its slab");
+    end_journey(&j);
+}
+
 static void test_verify_sees_a_read_of_nothing(void **state)
 {
     (void)state;
@@ -1146,6 +1157,20 @@ static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait
         pause();
 }
 
+/* One signal, which waits for the step in flight; --watchdog 0. */
+static void case_interrupted_hang(void)
+{
+    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct journey j = new_journey(wait_at_gate, &gate);
+    finish_steps(j.pool, &j.step, 1);
+    prepare_process();
+    defer_interrupts();
+    alarm(300);
+    execute(j.step, 1);
+    raise(SIGINT);
+    drain(j.step);
+}
+
 static void case_driver_hangs(void)
 {
     execution.watchdog_seconds = 0.3;
@@ -1168,6 +1193,13 @@ static void test_watchdog_gives_up(void **state)
     expect_case("driver-hangs", 1, "the driver has not come back", "5 times --watchdog: the run is given up", NULL);
 }
 
+static void test_one_signal_ends_a_hang(void **state)
+{
+    (void)state;
+    expect_case("interrupted-hang", EXIT_INTERRUPTED, "lane host cpu: task 0 make", "the step is given up",
+                "what was saved before is whole", NULL);
+}
+
 static const struct test_case cases[] = {
     {"over-budget", case_over_budget},
     {"over-host-budget", case_over_host_budget},
@@ -1183,6 +1215,7 @@ static const struct test_case cases[] = {
     {"failed-event-serial", case_failed_event_serial},
     {"hang", case_hang},
     {"hang-for-ever", case_hang_for_ever},
+    {"interrupted-hang", case_interrupted_hang},
     {"driver-hangs", case_driver_hangs},
 };
 
@@ -1201,6 +1234,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_canary_sees_writes_past_a_slab),
         cmocka_unit_test(test_verify_sees_a_dropped_edge),
         cmocka_unit_test(test_verify_sees_a_shortened_lifetime),
+        cmocka_unit_test(test_verify_sees_the_end_of_a_slab),
         cmocka_unit_test(test_verify_sees_a_read_of_nothing),
         cmocka_unit_test(test_audit_finds_what_is_not_declared),
         cmocka_unit_test(test_random_lists_are_ordered_and_placed),
@@ -1215,6 +1249,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_verify_sees_a_read_of_what_is_skipped),
         cmocka_unit_test(test_watchdog_speaks),
         cmocka_unit_test(test_watchdog_gives_up),
+        cmocka_unit_test(test_one_signal_ends_a_hang),
     };
     this_test = argv[0];
     if (argc > 1)

@@ -843,6 +843,52 @@ static void test_the_command_names_the_payload(void **state)
     free(x.bytes), free(s.payload);
 }
 
+/* A file that no run has committed to is not called damaged, nor is one that a run was killed over as it made it. */
+static void test_a_file_without_commits_is_not_damaged(void **state)
+{
+    (void)state;
+    struct snapshot s;
+    char path[1024];
+    snprintf(path, sizeof path, "%s", temp_path("without.snap"));
+    struct image x = make_image(path, &s);
+    memset(x.bytes + commit_at(&s, 0), 0, 2 * s.commit_bytes);
+    put_bytes(&x, 0, x.n);
+    for (int empty = 0; empty < 2; empty++) {
+        if (empty)
+            assert_int_equal(truncate(path, 0), 0);
+        struct ran r = run_yard("ckpt verify '%s'", path);
+        if (r.code != EXIT_FAILED || !strstr(r.out, "nothing was committed yet") || strstr(r.out, "damaged") ||
+            strstr(r.err, "damaged"))
+            test_failed("code %d: %s%s\n", r.code, r.out, r.err);
+        r = run_yard("train --resume '%s' --snapshot '%s'", path, path);
+        assert_int_equal(r.code, EXIT_FAILED);
+        assert_non_null(strstr(r.err, "nothing was committed yet"));
+    }
+    free(x.bytes), free(s.payload);
+}
+
+/* A terabyte of holes whose superblock names two thousand million payloads: memory is asked for what is there. */
+static void test_a_made_up_count_asks_for_no_memory(void **state)
+{
+    (void)state;
+    struct snapshot s;
+    char path[1024], page[SNAP_PAGE];
+    snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
+    struct image x = make_image(path, &s);
+    s.n = (size_t)1 << 31;
+    s.file_bytes = (uint64_t)1 << 40;
+    fill_superblock(&s, page);
+    memcpy(x.bytes, page, SNAP_PAGE), memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
+    put_bytes(&x, 0, x.n);
+    if (truncate(path, (off_t)s.file_bytes) != 0)
+        skip(); /* the file system has no files as large */
+    struct ran r = run_yard("ckpt verify '%s'", path);
+    assert_int_equal(r.code, EXIT_FAILED);
+    assert_non_null(strstr(r.out, "its numbers of slots, payloads or bytes are impossible"));
+    assert_int_equal(truncate(path, 0), 0);
+    free(x.bytes), free(s.payload);
+}
+
 /* The other words take it like the folder that has the same. */
 static void test_the_command_takes_it(void **state)
 {
@@ -969,6 +1015,8 @@ int main(void)
         cmocka_unit_test(test_what_was_found_stays),
         cmocka_unit_test(test_other_lengths_are_refused),
         cmocka_unit_test(test_the_command_names_the_payload),
+        cmocka_unit_test(test_a_file_without_commits_is_not_damaged),
+        cmocka_unit_test(test_a_made_up_count_asks_for_no_memory),
         cmocka_unit_test(test_the_command_takes_it),
         cmocka_unit_test(test_bandwidth),
         cmocka_unit_test(test_who_reads_notices_a_writer),

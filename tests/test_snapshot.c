@@ -70,7 +70,6 @@ static void test_the_shipped_list(void **state)
                    "1: 27 27, 2: 47 47, 7: 75 75, 10: 99 99, 13: 123 123 but not 3 4 5 6 8 9 11 12");
     expect_outcome(LIST "--iterations 6 --snapshot-every 3", "3: 43 43, 6: 67 67");
     expect_outcome(LIST "--iterations 2 --snapshot-every 3", "");
-    expect_outcome(LIST "--iterations 5 --snapshot-wait", "1: 27 27, 2: 47 47, 3: 69 69, 4: 91 91, 5: 113 113");
     expect_outcome(LIST "--iterations 3000 --snapshot-every 1000",
                    "1000: 8019 8019, 2000: 16019 16019, 3000: 24019 24019");
     assert_int_not_equal(access("build/never.snap", F_OK), 0);
@@ -185,37 +184,19 @@ static int free_slot(const struct slot_now *slot, int n, double now)
     return k < n ? k : -1;
 }
 
-/* The first moment from `now` on at which a slot is free: one at which something becomes durable. */
-static double when_free(const struct slot_now *slot, int n, double now)
-{
-    double best = now;
-    while (free_slot(slot, n, best) < 0) {
-        double next = INFINITY;
-        for (int k = 0; k < n; k++)
-            if (slot[k].durable > best + 1e-9)
-                next = fmin(next, slot[k].durable);
-        best = next;
-    }
-    return best;
-}
-
-/* With `wait`, copies begin when there is a slot, and a unit's next update waits for them. */
-static char *reckon(const struct scene *s, bool wait)
+static char *reckon(const struct scene *s)
 {
     char *stored = copy_string(""), *dropped = copy_string(""), *more;
     struct slot_now slot[8] = {{0}};
-    double disk = 0, now = 0, copied = 0;
+    double disk = 0, now = 0;
     for (int i = 1; i <= ITERATIONS; i++) {
         int found = -1;
-        double before = copied;
         now += s->forward;
         for (int u = UNITS - 1; u >= 0; u--) {
-            now = fmax(now + s->backward[u], before) + s->update;
-            if (u == UNITS - 1 && i % s->every == 0) {
-                copied = wait ? when_free(slot, s->slots, now) : now;
-                found = free_slot(slot, s->slots, copied);
-            }
-            disk = found < 0 ? disk : fmax(disk, fmax(now, copied)) + s->latency + (double)s->bytes[u] / s->rate;
+            now += s->backward[u] + s->update;
+            if (u == UNITS - 1 && i % s->every == 0)
+                found = free_slot(slot, s->slots, now);
+            disk = found < 0 ? disk : fmax(disk, now) + s->latency + (double)s->bytes[u] / s->rate;
         }
         if (found < 0 && i % s->every == 0) {
             more = format_string("%s %d", dropped, i);
@@ -240,15 +221,35 @@ static void test_random_lists(void **state)
     const char *many = getenv("SNAPSHOT_CASES");
     for (uint32_t seed = 0; seed < (many ? (uint32_t)atoi(many) : 60); seed++) {
         struct scene s = random_scene(seed);
-        bool wait = seed % 2 && s.slots > 1;
-        char *text = scene_text(&s), *expected = reckon(&s, wait);
+        char *text = scene_text(&s), *expected = reckon(&s);
         const char *path = write_file("scene.txt", text, strlen(text));
         char *words = format_string("--list %s --clip 0 --snapshot x --snapshot-slots %d --snapshot-every %d "
-                                    "--iterations %d%s",
-                                    path, s.slots, s.every, ITERATIONS, wait ? " --snapshot-wait" : "");
+                                    "--iterations %d",
+                                    path, s.slots, s.every, ITERATIONS);
         expect_outcome(words, expected);
         free(text), free(expected), free(words);
     }
+}
+
+/* Wherever an update stands: a copy of each tensor that it writes, in every slot. */
+static void test_all_that_an_update_writes_is_stored(void **state)
+{
+    (void)state;
+    enum { UPDATES = 16, SLOTS = 2 };
+    char *text = copy_string("device gpu memory=1G\ndisk 1e9\n");
+    for (int i = 0; i < UPDATES; i++)
+        append_text(&text, "tensor w%d gpu 4096 parameters\ntensor m%d gpu 8192 optimizer\n", i, i);
+    for (int i = 0; i < UPDATES; i++)
+        append_text(&text, "task u gpu.compute 1 role=update reads=w%d,m%d writes=w%d,m%d\n", i, i, i, i);
+    char *words = format_string("--list %s --clip 0 --snapshot x --snapshot-slots %d",
+                                write_file("updates.txt", text, strlen(text)), SLOTS);
+    json_t *all = plan(words), *task;
+    size_t i, copies = 0;
+    json_array_foreach(json_object_get(json_array_get(json_object_get(all, "lists"), 0), "tasks"), i, task) copies +=
+        strcmp(json_string_value(json_object_get(task, "task")), "snapshot") == 0;
+    assert_int_equal(copies, 2 * UPDATES * SLOTS);
+    json_decref(all);
+    free(text), free(words);
 }
 
 /* A disk so slow that no pattern shows: what would spare all drops, and a step that takes no less than its tasks. */
@@ -275,6 +276,35 @@ static void test_slow_disks(void **state)
     expect_slow("999000", 2, "dropped, none with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
     expect_slow("33311e3", 4, "dropped, none with --snapshot-every 16"); /* 120.08 ms: 15 steps would fall behind */
     expect_slow("1e3", 2, "dropped, some even with --snapshot-every 1000");
+}
+
+/* The times of this list never repeat, since slots are free at another moment of each step: no lane is busier than the
+ * period all the same. */
+static void test_no_lane_is_busier_than_the_period(void **state)
+{
+    (void)state;
+    json_t *p = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
+                     "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
+                     "--snapshot-slots 3");
+    json_t *simulation = json_object_get(p, "simulation"), *share;
+    const char *lane;
+    assert_true(json_is_false(json_object_get(simulation, "settled")));
+    json_object_foreach(json_object_get(simulation, "busy"), lane, share) if (json_number_value(share) > 1 + 1e-9)
+        test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
+    json_decref(p);
+}
+
+/* A list that does not settle is not simulated for ever: the larger it is, the fewer of its steps. */
+static void test_large_lists_are_stopped_sooner(void **state)
+{
+    (void)state;
+    json_t *p = plan("--layers 4 --heads 12 --channels 384 --seq-len 8 --batch 8 --micro-batch 4 --zero 3 --clip 1 "
+                     "--mesh dp=2,tp=4 --hardware data/hardware/server.txt --untied --snapshot x --snapshot-slots 4");
+    json_t *simulation = json_object_get(p, "simulation");
+    double pattern = number_of(simulation, "pattern"); /* the later half of the steps */
+    assert_true(json_is_false(json_object_get(simulation, "settled")));
+    assert_true(pattern > 32 && pattern < 512);
+    json_decref(p);
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
@@ -335,7 +365,10 @@ int main(void)
         cmocka_unit_test(test_the_critical_path_has_no_snapshots),
         cmocka_unit_test(test_a_disk_that_nobody_described),
         cmocka_unit_test(test_random_lists),
+        cmocka_unit_test(test_all_that_an_update_writes_is_stored),
         cmocka_unit_test(test_slow_disks),
+        cmocka_unit_test(test_no_lane_is_busier_than_the_period),
+        cmocka_unit_test(test_large_lists_are_stopped_sooner),
         cmocka_unit_test(test_every_mesh_stores_once),
         cmocka_unit_test(test_refused),
     };

@@ -257,7 +257,8 @@ static void write_text(const char *path, const char *text, size_t n)
 /* The manifest with the first `old` replaced, and a hash that fits. */
 static void change_manifest(const char *folder, const char *text, const char *old, const char *new)
 {
-    char *path = format_string("%s/" MANIFEST, folder), *at = strstr(text + 28, old);
+    char *path = format_string("%s/" MANIFEST, folder);
+    const char *at = strstr(text + 28, old);
     if (!at)
         test_failed("the manifest has no %s\n", old);
     char *body = format_string("%.*s%s%s", (int)(at - text) - 28, text + 28, new, at + strlen(old));

@@ -347,7 +347,7 @@ static void test_the_shipped_lists(void **state)
         struct values *values = number_values(s);
         must(place(s->pool, &s, 1, true));
         depend(s, true);
-        char *wrong = verify(s, values);
+        char *devices = verify_devices(s), *wrong = devices ? devices : verify(s, values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
         struct simulation *sim = must_simulate(s, NULL);
@@ -355,6 +355,35 @@ static void test_the_shipped_lists(void **state)
             test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
         free_values(values), free(path);
         end_simulation(sim);
+    }
+}
+
+/* What is placed is within the budget to the byte, or refused. */
+static void expect_within(struct step *s, size_t budget, size_t enough)
+{
+    struct device *d = &s->pool->machine->device[0];
+    d->budget = budget;
+    struct problem *wrong = place(s->pool, &s, 1, true);
+    if (wrong ? budget >= enough : d->placed > budget)
+        test_failed("%zu bytes are enough; of %zu, %zu are taken: %s\n", enough, budget, d->placed,
+                    wrong ? wrong->sentence : "accepted");
+    free(wrong);
+}
+
+static void test_no_byte_above_the_budget(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *path = format_string("data/steps/%s.txt", lists[i]);
+        struct step *s = read_list(path);
+        must(place(s->pool, &s, 1, true));
+        size_t enough = s->pool->machine->device[0].placed;
+        for (size_t less = 0; less < 3; less++)
+            expect_within(s, enough - less, enough);
+        expect_within(s, enough / 2, enough);
+        free_list(s);
+        free(path);
     }
 }
 
@@ -519,6 +548,54 @@ static void test_a_step_waits_for_all_compute_lanes(void **state)
                                            "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
     expect_number("third start", sim->moments[2 * 2].start, 10);
     end_simulation(sim);
+}
+
+/* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
+static void test_verify_looks_at_memory(void **state)
+{
+    (void)state;
+    struct step *s = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
+                                    "task f gpu.compute 1 writes=y\n");
+    struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
+    assert_true(p->slab == 0 && y->slab == 1 && p->address == y->address);
+    s->pool->machine->device[0].budget = 15;
+    char *wrong = verify(s, NULL);
+    assert_string_equal(wrong, "device gpu holds 16 bytes, its budget is 15");
+    free(wrong);
+    y->slab = 0, y->address = 7;
+    wrong = verify(s, NULL);
+    assert_string_equal(wrong, "tensor y shares bytes with p, which is kept from step to step");
+    free(wrong);
+    y->address = 8;
+    s->pool->machine->device[0].budget = 16;
+    assert_null(verify(s, NULL));
+    free_list(s);
+}
+
+/* What lies on another device is copied; a word by which the host chooses is not. */
+static void test_verify_sees_a_task_that_reads_another_device(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tasks, *wrong;
+    } lists[] = {{"task f a.compute 1 writes=x\ntask g b.compute 1 reads=x\n",
+                  "task 1 g of device b touches tensor x of device a: only a copy may"},
+                 {"task f b.upload 1 writes=x[0:4]\n",
+                  "task 0 f of device b touches tensor x[0:4] of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ntask g host.cpu 1 reads=x\n",
+                  "task 1 g of device host touches tensor x of device a: only a copy may"},
+                 {"task f a.compute 1 writes=x\ncopy c y x\ntask g b.compute 1 reads=y\n", NULL},
+                 {"task f a.compute 1 writes=x\ncopy c h x\ntask g host.cpu 1 reads=h\n", NULL}};
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        char *text =
+            format_string(TWO "tensor x a 8 work\ntensor y b 8 work\ntensor h host 8 work\n%s", lists[i].tasks);
+        struct step *s = read_text_list(text); /* order and bytes are right */
+        char *wrong = verify_devices(s);
+        if (!wrong != !lists[i].wrong || (wrong && strcmp(wrong, lists[i].wrong) != 0))
+            test_failed("%s: verify says %s\n", lists[i].tasks, wrong ? wrong : "nothing");
+        free(wrong), free(text);
+        free_list(s);
+    }
 }
 
 /* In step 5 the reader runs and the writer does not, though both run in step 1. */
@@ -741,6 +818,29 @@ static void place_list(void *text)
 }
 
 /* To the byte: a list on paper has no guards. */
+/* What is refused is not offered, and what is offered is taken. */
+static void test_roles_that_are_offered_are_taken(void **state)
+{
+    (void)state;
+    char offer[256] = "expected a role: forward";
+    for (int k = ROLE_FORWARD; k < ROLES; k++) {
+        char *text = format_string(START "task t gpu.compute 1 role=%s\n", role_name[k]);
+        if (k < ROLES_BY_HAND) {
+            struct step *s = read_text_list(text);
+            assert_int_equal(s->task[0]->role, k);
+            free_list(s);
+            if (k > ROLE_FORWARD)
+                snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
+                         k + 1 < ROLES_BY_HAND ? ", " : " or ", role_name[k]);
+        } else {
+            char *says = format_string("line 6: '%s': %s; without role= none", role_name[k], offer);
+            expect_refusal(read_mistake, text, EXIT_USAGE, says);
+            free(says);
+        }
+        free(text);
+    }
+}
+
 static void test_memory_is_what_is_written(void **state)
 {
     (void)state;
@@ -771,12 +871,15 @@ int main(void)
         cmocka_unit_test(test_a_pattern_longer_than_a_step),
         cmocka_unit_test(test_one_step_alike_is_not_enough),
         cmocka_unit_test(test_steps_are_run_until_they_repeat),
+        cmocka_unit_test(test_no_byte_above_the_budget),
         cmocka_unit_test(test_updates_wait_for_the_last_backward),
         cmocka_unit_test(test_gradients_may_not_follow_from_updates),
         cmocka_unit_test(test_who_reads_the_norm_is_not_gated),
         cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
         cmocka_unit_test(test_a_gate_that_is_skipped_hides_no_other),
         cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
+        cmocka_unit_test(test_verify_looks_at_memory),
+        cmocka_unit_test(test_verify_sees_a_task_that_reads_another_device),
         cmocka_unit_test(test_verify_sees_a_read_before_the_write),
         cmocka_unit_test(test_the_host_issues_in_list_order),
         cmocka_unit_test(test_bytes_are_held_from_the_start),
@@ -787,6 +890,7 @@ int main(void)
         cmocka_unit_test(test_what_nobody_touches_is_written),
         cmocka_unit_test(test_names_are_made_their_own),
         cmocka_unit_test(test_mistakes_name_line_and_word),
+        cmocka_unit_test(test_roles_that_are_offered_are_taken),
         cmocka_unit_test(test_memory_is_what_is_written),
     };
     return cmocka_run_group_tests_name("steps", tests, NULL, NULL);

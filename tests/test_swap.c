@@ -594,6 +594,32 @@ static void test_transfers_hide(void **state)
     json_decref(p);
 }
 
+/* A step starts with its first task.  Here that is long before the step before has ended. */
+static void test_times_count_from_the_first_task(void **state)
+{
+    (void)state;
+    static const char *const times[] = {"out_start_ms", "out_end_ms", "in_start_ms", "in_end_ms", "needed_ms"};
+    struct ran ran = run_yard("plan --layers 5 --heads 4 --channels 128 --seq-len 128 --batch 2 --micro-batch 1 "
+                              "--clip 0 --mesh pp=2 --hardware data/hardware/server.txt --swap microbatch --swap-what "
+                              "gradients,optimizer,parameters,activations --json");
+    assert_int_equal(ran.code, EXIT_OK);
+    json_t *plan = json_load_file(ran.stdout_path, 0, NULL), *move;
+    double least = INFINITY;
+    size_t i;
+    json_array_foreach(json_object_get(json_array_get(json_object_get(plan, "passes"), 0), "moves"), i, move)
+    {
+        for (size_t k = 0; k < COUNT(times); k++)
+            if (!json_is_null(json_object_get(move, times[k])))
+                least = fmin(least, number_of(move, times[k]));
+        if (!json_is_null(json_object_get(move, "in_end_ms")))
+            assert_true(number_of(move, "in_end_ms") <= number_of(move, "needed_ms") + 1e-9);
+    }
+    assert_true(i > 0);
+    if (least < 0)
+        test_failed("a time of %g ms\n", least);
+    json_decref(plan);
+}
+
 static void test_the_hosts_memory_counts(void **state)
 {
     (void)state;
@@ -894,6 +920,7 @@ int main(void)
         cmocka_unit_test(test_pipelines_are_near_the_bound),
         cmocka_unit_test(test_budgets_around_the_peak),
         cmocka_unit_test(test_transfers_hide),
+        cmocka_unit_test(test_times_count_from_the_first_task),
         cmocka_unit_test(test_the_hosts_memory_counts),
         cmocka_unit_test(test_periods_fall_with_the_budget),
         cmocka_unit_test(test_thrash_is_named),

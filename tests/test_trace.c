@@ -335,6 +335,44 @@ static void test_records_of_a_living_writer_are_whole(void **state)
     assert_true(seen > 0);
 }
 
+/* The writer goes on, whatever is taken from the file and when, and says so once; what was taken stays away. */
+static void write_while_cut(void *path)
+{
+    struct trace_writer *w = trace_create(path, &tables, 10000);
+    for (uint32_t i = 0; i < 4000; i++) {
+        if (i == 1000 || i == 2000)
+            assert_int_equal(truncate(path, i == 1000 ? 8192 : 0), 0);
+        trace_end(w, trace_begin(w, i + 1, LOAD, i), i, i + 1, 0);
+        trace_alive(w, 0);
+        assert_false(trace_asked(w)->pause);
+    }
+    trace_close(w);
+}
+
+static void cut_at_the_end(void *path)
+{
+    struct trace_writer *w = trace_create(path, &tables, 4);
+    assert_int_equal(truncate(path, 0), 0);
+    trace_close(w);
+}
+
+static void test_a_cut_file(void **state)
+{
+    (void)state;
+    void (*const ways[])(void *) = {write_while_cut, cut_at_the_end};
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        char *path = copy_string(temp_path("cut.trace"));
+        struct stat status;
+        struct outcome o = run_child(ways[i], path);
+        const char *said = strstr(o.text, "warning: the trace was cut");
+        if (o.code != 0 || !said || strstr(said + 1, "warning"))
+            test_failed("code %d, signal %d:\n%s\n", o.code, o.signal, o.text);
+        assert_int_equal(stat(path, &status), 0);
+        assert_int_equal(status.st_size, 0);
+        free(path);
+    }
+}
+
 static void create_at(void *path) { trace_close(trace_create(path, &tables, 4)); }
 
 static void test_only_plain_files_are_replaced(void **state)
@@ -418,8 +456,8 @@ static void test_damaged_headers_are_refused(void **state)
     DAMAGE(HEADER(head), uint64_t, UINT64_MAX);
     DAMAGE(HEADER(pace_scale), double, NAN);
     DAMAGE(HEADER(pace_scale), double, -1);
-    DAMAGE(
-        HEADER(list), struct { char c[24]; }, "123456789012345678901234");
+    char endless[24];
+    expect_damage(patched("damaged.trace", HEADER(list), memset(endless, 'x', sizeof endless), sizeof endless));
     uint64_t huge = UINT64_MAX, head = UINT64_MAX / 40 + 2; /* times 40 wraps to a small number */
     const char *path = patched("damaged.trace", HEADER(capacity), &huge, sizeof huge);
     int fd = open(path, O_WRONLY);
@@ -544,6 +582,70 @@ static void test_summary_of_the_example(void **state)
     near(number_at(named(json_object_get(s, "tasks"), "name", "fwd"), "gflops"), 18e6 / 155e3);
     near(number_at(named(json_object_get(s, "tasks"), "name", "load"), "gbytes_per_s"), 2);
     json_decref(s);
+}
+
+/* The disk still writes step 1 when step 4 is nearly done: the window is that of the steps all the same. */
+static void test_a_slow_disk_cuts_nothing(void **state)
+{
+    (void)state;
+    struct trace_lane with_disk[COUNT(lanes)];
+    memcpy(with_disk, lanes, sizeof lanes);
+    with_disk[3] = (struct trace_lane){"host disk", LANE_DISK, 1, 0, 0};
+    struct trace slow = tables;
+    struct when when[COUNT(example)];
+    size_t n = 0;
+    slow.lanes = with_disk;
+    for (size_t i = 0; i < COUNT(example); i++)
+        if (example[i].task != SIDE)
+            when[n++] = example[i];
+    when[n++] = (struct when){1, SIDE, 600, 915, 0};
+    json_t *s = json_of(COMMAND("summary", (char *)make("disk.trace", &slow, when, n), "--json"), 0);
+    near(number_at(s, "period_ms"), 0.110);
+    expect_lane(s, "0:0 compute", 50 + 60 + 45, 50 + 60 + 45);
+    expect_lane(s, "host disk", 315, 300); /* alone at 620-630 and 830-835 */
+    json_decref(s);
+}
+
+/* The lanes' numbers are means, so the period beside them is one: the last step is longer than the middle one. */
+static void test_no_lane_is_busier_than_the_period(void **state)
+{
+    (void)state;
+    struct when uneven[COUNT(example)];
+    memcpy(uneven, example, sizeof example);
+    for (size_t i = 0; i < COUNT(uneven); i++)
+        if (uneven[i].step == 4 && uneven[i].task == FWD1)
+            uneven[i].end = 1800;
+        else if (uneven[i].step == 4 && uneven[i].task == ADAMW)
+            uneven[i].start = 1800, uneven[i].end = 1830;
+    json_t *s = json_of(COMMAND("summary", (char *)make("uneven.trace", &tables, uneven, COUNT(uneven)), "--json"), 0);
+    near(number_at(s, "period_ms"), (1.830 - 0.600) / 3);
+    near(number_at(s, "median_period_ms"), 0.120);
+    size_t i;
+    json_t *lane;
+    json_array_foreach(json_object_get(s, "lanes"), i, lane)
+        near(number_at(lane, "busy_ms") + number_at(lane, "idle_ms"), number_at(s, "period_ms"));
+    json_decref(s);
+}
+
+/* Tasks that last from queue to sight overlap all over; the reader is told before the tables, if it is not one alone.
+ */
+static void test_approximate_times_are_called_so(void **state)
+{
+    (void)state;
+    for (size_t approximate = 0; approximate <= COUNT(example); approximate++) {
+        const char *path = temp_path("approximate.trace");
+        struct trace_writer *w = trace_create(path, &tables, COUNT(example));
+        for (size_t i = 0; i < COUNT(example); i++) {
+            uint64_t number = trace_begin(w, example[i].step, example[i].task, us(example[i].queued));
+            trace_end(w, number, us(example[i].start), us(example[i].end), i < approximate ? TRACE_APPROXIMATE : 0);
+        }
+        trace_close(w);
+        char *text = output_of(COMMAND("summary", (char *)path), 0),
+             *warning = strstr(text, "The driver tells few times");
+        assert_int_equal(warning != NULL, 10 * approximate > COUNT(example));
+        assert_true(!warning || warning < strstr(text, "lane  "));
+        free(text);
+    }
 }
 
 static void expect_part(const json_t *path, const char *name, double hops, double microseconds)
@@ -1000,6 +1102,7 @@ int main(void)
         cmocka_unit_test(test_file_of_a_killed_writer_opens),
         cmocka_unit_test(test_unfinished_step_is_not_whole),
         cmocka_unit_test(test_records_of_a_living_writer_are_whole),
+        cmocka_unit_test(test_a_cut_file),
         cmocka_unit_test(test_only_plain_files_are_replaced),
         cmocka_unit_test(test_cut_files_are_refused),
         cmocka_unit_test(test_damaged_headers_are_refused),
@@ -1007,6 +1110,9 @@ int main(void)
         cmocka_unit_test(test_random_damage_never_crashes),
         cmocka_unit_test(test_texts_cannot_reach_the_terminal),
         cmocka_unit_test(test_summary_of_the_example),
+        cmocka_unit_test(test_a_slow_disk_cuts_nothing),
+        cmocka_unit_test(test_approximate_times_are_called_so),
+        cmocka_unit_test(test_no_lane_is_busier_than_the_period),
         cmocka_unit_test(test_critical_path_of_the_example),
         cmocka_unit_test(test_critical_path_follows_lanes),
         cmocka_unit_test(test_hops_fill_the_period),

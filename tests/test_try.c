@@ -146,7 +146,15 @@ static void test_addresses_are_those_of_the_plain_algorithm(void **state)
 /* ---- verify() -----------------------------------------------------------------------------------------------------
  */
 
-/* before[b * 2n + a]: node b of two iterations starts behind the end of node a. */
+/* Tasks that write what persists run in every other iteration. */
+static void skip_some(struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->task[i]->when.every = s->task[i]->access[s->task[i]->n_access - 1].tensor->persistent ? 2 : 1;
+}
+
+/* before[b * 2n + a]: node b of two iterations starts behind the end of node a, and of no other where that is skipped.
+ */
 static bool *all_paths(const struct step *s)
 {
     size_t n = s->n, nodes = 2 * n;
@@ -154,13 +162,13 @@ static bool *all_paths(const struct step *s)
     for (size_t b = 0; b < nodes; b++)
         for (size_t a = b; a-- > 0;) {
             const struct task *t = s->task[b % n];
-            if (before[b * nodes + a])
+            bool direct = s->task[a % n]->lane == t->lane, skipped = is_conditional(s->task[a % n]);
+            if (before[b * nodes + a] && !skipped)
                 continue;
-            bool direct = s->task[a % n]->lane == t->lane;
             for (size_t e = 0; e < t->n_edges; e++)
                 direct |= t->edges[e].wait && t->edges[e].from == a % n && t->edges[e].previous == (a / n < b / n);
             for (size_t x = 0; direct && x < nodes; x++)
-                before[b * nodes + x] |= before[a * nodes + x] || x == a;
+                before[b * nodes + x] |= x == a || (before[a * nodes + x] && !skipped);
         }
     return before;
 }
@@ -192,11 +200,14 @@ static bool is_ordered(const struct step *s)
     return ordered;
 }
 
+/* What follows from a wait for a task that may be skipped, verify() leaves out for others. */
 static void expect_same_verdict(const struct step *s, size_t *wrong_lists)
 {
     char *wrong = verify(s, NULL);
-    bool ordered = is_ordered(s);
-    if ((wrong == NULL) != ordered)
+    bool ordered = is_ordered(s), cautious = false;
+    for (size_t i = 0; i < s->n; i++)
+        cautious |= is_conditional(s->task[i]);
+    if (wrong ? ordered && !cautious : !ordered)
         test_failed("all pairs are %sordered, and verify says: %s\n", ordered ? "" : "not ", wrong ? wrong : "nothing");
     *wrong_lists += !ordered;
     free(wrong);
@@ -207,9 +218,11 @@ static void test_verdicts_are_those_of_all_pairs(void **state)
 {
     (void)state;
     size_t dropped = 0, wrong = 0, moved = 0, wrong_moves = 0;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= 4; seed++) {
         struct paper p = new_paper(1, &slow_speeds);
         struct step *s = random_step(&p, seed, "first");
+        if (seed > 2)
+            skip_some(s);
         finish_paper(&p);
         for (size_t k = 0; k < s->n; k += 10)
             for (size_t e = 0; e < s->task[k]->n_edges; e++) {

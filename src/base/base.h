@@ -76,6 +76,7 @@ _Noreturn void check_failed(const char *file, int line, const char *condition, c
 void prepare_process(void);
 /* From here on the first of these signals makes interrupted() true, and only the second ends the program. */
 void defer_interrupts(void);
+bool interrupts_are_deferred(void);
 bool interrupted(void);
 /* When a process was started, in a unit of the system's own, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...
  * false: there is none.  Where the system has no /proc, born is 0 and the state 'R'. */
@@ -145,6 +146,8 @@ char *format_number(char out[32], double x, int places);
 char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
 /* "1.50 GiB", "12.3 KiB", "17 B" into `out` (at least 32 bytes), which is returned. */
 char *format_bytes(char out[32], double bytes);
+/* How much longer: "+ 7.4 %" of 1.074, "74.2 times" of 74.2, into `out`, which is returned. */
+char *format_ratio(char out[32], double ratio, int decimals);
 /* "1 h 02 min", "3 min 10 s", "12 s" into `out`, which is returned. */
 char *format_seconds(char out[32], double seconds);
 /* Two texts, one behind the other, as long as the block around lives; cut to 63 characters. */

@@ -40,6 +40,7 @@ static void handle_interrupt(int signal_number)
 }
 
 void defer_interrupts(void) { deferred = true; }
+bool interrupts_are_deferred(void) { return deferred; }
 bool interrupted(void) { return asked; }
 
 /* open() takes the lowest free descriptor: a closed one of the three would become somebody's file. */

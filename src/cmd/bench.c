@@ -2,12 +2,15 @@
  *
  * All in one run on the chosen device, since machines drift: the peak of independent FMAs, copy bandwidth, every matrix
  * product of the model in its form (packing included) by both engines, then training.  A product is timed as the same
- * task that a training step runs, alone in a list that is executed over and over.  A share is the median over pairs:
- * each timing is divided by the FMA rate of a moment right before it, so that neighbours on the machine slow both down.
+ * task that a training step runs, alone in a list that is executed over and over.  A share is the median over pairs of
+ * about equally long stretches, the FMA probe and then what is compared with it.  On CPUs it is one of CPU time, which
+ * other programs cannot lengthen.  Where it is above 1 all the same the probe was disturbed, and no share is known.
  */
 #include "../base/table.h"
 #include "../train/train.h"
 #include "cmd.h"
+
+#include <math.h>
 
 enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12, MAX_KINDS = 128 };
 
@@ -22,17 +25,39 @@ struct bench {
     double weighted[3][2]; /* per engine, over the projections: FLOPs, and FLOPs divided by the share of the peak */
 };
 
-/* The FMA rate now, over about `seconds`. */
-static double probe_peak(struct bench *b, double seconds)
-{
-    double rate = run_probe(b->probe, seconds);
-    b->peak = MAX(b->peak, rate);
-    return rate;
-}
-
 struct timing { /* medians */
-    double flops_per_s, share;
+    double seconds, share;
 };
+
+typedef void run_once(void *what, uint32_t number);
+
+/* n stretches behind a warm-up, which compiles kernels: each is one run, or as many as take as long as the probe. */
+static struct timing time_runs(struct bench *b, run_once *run, void *what, uint32_t n, bool fill, double flops)
+{
+    enum { LONGEST = 1 }; /* of the probe, in seconds */
+    const struct device *d = &b->machine->device[0];
+    double *seconds = allocate(n, sizeof *seconds), *share = allocate(n, sizeof *share), last = 0;
+    int alike = d->is_cpu || d->is_share ? 1 : b->machine->n_devices; /* the probe runs on one device */
+    uint32_t number = 0;
+    while (number < WARM_UP)
+        run(what, ++number);
+    for (uint32_t i = 0; i < n; i++) {
+        double begin = work_seconds(d), peak = run_probe(b->probe, fmin(last, LONGEST));
+        double from = work_seconds(d), probed = from - begin;
+        uint64_t start = now_ns(), runs = 0;
+        do
+            run(what, ++number), runs++;
+        while (fill && work_seconds(d) - from < probed);
+        seconds[i] = 1e-9 * (double)(now_ns() - start) / (double)runs;
+        last = work_seconds(d) - from;
+        share[i] = flops * (double)runs / last / alike / peak;
+        b->peak = fmax(b->peak, peak);
+    }
+    struct timing t = {trace_median(seconds, n), trace_median(share, n)};
+    t.share = t.share <= 1 ? t.share : NAN;
+    free(seconds), free(share);
+    return t;
+}
 
 /* ---- matrix products ------------------------------------------------------------------------------------------- */
 
@@ -97,21 +122,10 @@ static struct gemm describe_gemm(const struct bench *b, const struct shape *s, s
 
 static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k * s->batch; }
 
-/* Runs the list over and over, each time beside the FMA probe. */
-static struct timing time_list(struct bench *b, struct step *list, double flops)
+static void run_list(void *list, uint32_t number)
 {
-    double rate[REPEATS], share[REPEATS];
-    for (uint32_t i = 1; i <= WARM_UP + REPEATS; i++) {
-        double peak = probe_peak(b, 0);
-        uint64_t start = now_ns();
-        execute(list, i);
-        wait_iteration(list, i);
-        if (i > WARM_UP) {
-            rate[i - WARM_UP - 1] = flops / (1e-9 * (double)(now_ns() - start));
-            share[i - WARM_UP - 1] = rate[i - WARM_UP - 1] / peak;
-        }
-    }
-    return (struct timing){trace_median(rate, REPEATS), trace_median(share, REPEATS)};
+    execute(list, number);
+    wait_iteration(list, number);
 }
 
 /* The product as tasks of a list (one, or with CLBlast's bias filling two). */
@@ -129,7 +143,7 @@ static struct timing time_gemm(struct bench *b, const struct shape *s, enum gemm
                                   operand_tensor(pool, d, "c", most));
     gemm(&build, s->name, &g);
     must(finish_steps(pool, &list, 1));
-    struct timing timing = time_list(b, list, flops_of(s));
+    struct timing timing = time_runs(b, run_list, list, REPEATS, true, flops_of(s));
     end_build(&build);
     drain(list);
     free_step(list);
@@ -153,12 +167,12 @@ static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine 
 {
     static const char *const names[] = {[GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"};
     struct timing t = time_gemm(b, s, engine);
-    if (s->batch == 1) {
+    if (s->batch == 1 && !isnan(t.share)) {
         b->weighted[engine][0] += s->count * flops_of(s);
         b->weighted[engine][1] += s->count * flops_of(s) / t.share;
     }
     ROW(b->gemms, text_cell(names[engine]), text_cell(s->name), text_cell(gemm_form_name[s->form]), number_cell(s->m),
-        number_cell(s->n), number_cell(s->k), number_cell(s->batch), number_cell(t.flops_per_s / 1e9),
+        number_cell(s->n), number_cell(s->k), number_cell(s->batch), number_cell(flops_of(s) / t.seconds / 1e9),
         number_cell(t.share), text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
     print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
     fflush(b->text);
@@ -168,7 +182,8 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    const char *only = b->machine->device[0].short_loops ? "clblast" : b->settings->gemm;
+    const struct device *d = &b->machine->device[0];
+    const char *only = d->short_loops ? "clblast" : fits_clblast(d) ? b->settings->gemm : "own";
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(only, "clblast") != 0)
@@ -176,6 +191,12 @@ static void bench_gemms(struct bench *b)
         if (strcmp(only, "own") != 0)
             bench_gemm(b, &shapes[i], GEMM_CLBLAST);
     }
+}
+
+static const char *of_peak(char out[32], double share)
+{
+    snprintf(out, 32, isnan(share) ? "share of peak unknown" : "%.1f %% of peak", 100 * share);
+    return out;
 }
 
 /* ---- training -------------------------------------------------------------------------------------------------- */
@@ -219,30 +240,24 @@ static uint32_t timed_steps(const struct bench *b)
     return was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
 }
 
-/* Whole steps, each beside the FMA probe; the first steps, which compile kernels, are left out. */
+static void run_training(void *trainer, uint32_t number)
+{
+    struct trainer *t = trainer;
+    run_step(t, number);
+    drain(t->train);
+}
+
+/* Whole steps. */
 static json_t *bench_training(struct bench *b, struct trainer *t)
 {
     uint32_t n = timed_steps(b);
-    double *ms = allocate(n, sizeof *ms), *share = allocate(n, sizeof *share);
-    double flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    int cores_alike = t->machine->device[0].is_share ? 1 : t->machine->n_devices; /* the probe runs on one device */
-    for (uint32_t i = 1; i <= WARM_UP; i++)
-        run_step(t, i);
-    drain(t->train);
-    for (uint32_t i = 1; i <= n; i++) {
-        double peak = probe_peak(b, 0.1) * cores_alike;
-        uint64_t start = now_ns();
-        run_step(t, WARM_UP + i);
-        drain(t->train);
-        ms[i - 1] = (double)(now_ns() - start) * 1e-6;
-        share[i - 1] = flops / (ms[i - 1] * 1e-3) / peak;
-    }
-    double step = trace_median(ms, n), of_peak = trace_median(share, n), tokens = tokens_per_step(t) / step * 1e3;
-    fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s = %.1f %% of peak\n",
-            step, n, tokens, flops / step * 1e-6, 100 * of_peak);
-    free(ms), free(share);
-    return json_pack("{s:s, s:f, s:f, s:f}", "model", b->settings->preset, "ms_per_step", step, "tokens_per_s", tokens,
-                     "share_of_peak", of_peak);
+    double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
+    struct timing step = time_runs(b, run_training, t, n, false, flops);
+    fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
+            1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
+            of_peak((char[32]){0}, step.share));
+    return json_pack("{s:s, s:f, s:f, s:o}", "model", b->settings->preset, "ms_per_step", 1e3 * step.seconds,
+                     "tokens_per_s", tokens / step.seconds, "share_of_peak", number_json(step.share));
 }
 
 /* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs.  `before` steps
@@ -314,7 +329,7 @@ static void open_bench(struct bench *b, struct settings *s)
 static double share(const struct bench *b, enum gemm_engine engine)
 {
     const double *w = b->weighted[engine];
-    return w[1] > 0 ? w[0] / w[1] : 0;
+    return w[1] > 0 ? w[0] / w[1] : NAN;
 }
 
 int cmd_bench(int argc, char **argv)
@@ -326,25 +341,27 @@ int cmd_bench(int argc, char **argv)
     open_bench(&b, s);
     struct device *d = &b.machine->device[0];
     b.probe = open_probe(d);
-    b.peak = measure_fma_peak(d, 0.3);
+    b.peak = run_probe(b.probe, 0.3);
     double copy = measure_copy(d, 0.3);
     fprintf(b.text,
             "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
             "one step of model %s\n",
             d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, s->preset);
     bench_gemms(&b);
-    fprintf(b.text, "projections, weighted by FLOPs: own %.1f %% of peak", 100 * share(&b, GEMM_OWN));
-    if (b.weighted[GEMM_CLBLAST][1] > 0)
-        fprintf(b.text, ", CLBlast %.1f %%", 100 * share(&b, GEMM_CLBLAST));
-    fprintf(b.text, "\n");
+    fprintf(b.text, "projections, weighted by FLOPs: own %s, ", of_peak((char[32]){0}, share(&b, GEMM_OWN)));
+    fprintf(b.text, "CLBlast %s\n", of_peak((char[32]){0}, share(&b, GEMM_CLBLAST)));
     json_t *train = bench_train(&b);
     fprintf(b.text,
-            "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing\n",
-            b.peak / 1e9);
+            "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
+            b.peak / 1e9,
+            d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
+    fprintf(b.text,
+            "A share is unknown (-) where nothing was timed, or the probe was slower than what it is the peak of.\n");
     if (s->json)
-        print_json(json_pack("{s:s, s:f, s:f, s:o, s:f, s:f, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
+        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
-                             share(&b, GEMM_OWN), "clblast_share_of_peak", share(&b, GEMM_CLBLAST), "train", train));
+                             number_json(share(&b, GEMM_OWN)), "clblast_share_of_peak",
+                             number_json(share(&b, GEMM_CLBLAST)), "train", train));
     json_decref(train);
     free_table(b.gemms);
     close_probe(b.probe);

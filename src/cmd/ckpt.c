@@ -180,8 +180,8 @@ static int run_verify(char **words)
         print_json(json_pack("{s:o, s:I, s:I, s:b, s:O}", "checkpoint", text_json(path[0]), "step", (json_int_t)step,
                              "bytes", (json_int_t)bytes, "sound", json_array_size(damaged) == 0, "damaged", damaged));
     if (json_array_size(damaged))
-        fail(EXIT_FAILED, "%s is damaged: %zu problem%s", n == 1 ? path[0] : words[0], json_array_size(damaged),
-             json_array_size(damaged) == 1 ? "" : "s");
+        fail(EXIT_FAILED, "%s cannot be loaded as it is: %zu problem%s", n == 1 ? path[0] : words[0],
+             json_array_size(damaged), json_array_size(damaged) == 1 ? "" : "s");
     for (size_t i = 0; i < n; i++)
         free(path[i]);
     free(path);

@@ -10,8 +10,10 @@ command_function cmd_devices, cmd_train, cmd_sample, cmd_check, cmd_plan, cmd_tr
     cmd_view, cmd_ckpt;
 
 struct settings;
-int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
-int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
+struct step;
+int bench_broadcast(struct settings *s);            /* bench --broadcast: bench_broadcast.c */
+int plan_memory(const struct settings *s);          /* plan --memory: plan_memory.c */
+void note_uncounted_work(const struct step *train); /* of machines on paper: what the bytes of a plan leave out */
 
 /* ---- words.c: commands of several words, as `yard trace summary FILE` ------------------------------------------- */
 

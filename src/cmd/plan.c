@@ -18,12 +18,13 @@ static int prove(const struct plan *p)
 {
     char *wrong = NULL;
     for (size_t i = 0; i < p->n && !wrong; i++)
-        wrong = verify(p->list[i], p->values[i]);
+        if (!(wrong = verify_devices(p->list[i])))
+            wrong = verify(p->list[i], p->values[i]);
     fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
     else if (p->n == 1)
-        fprintf(stderr, "verify: %zu tasks: every read sees the right value, and every conflict is ordered\n",
+        fprintf(stderr, "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n",
                 p->list[0]->n);
     else
         fprintf(stderr,
@@ -90,9 +91,22 @@ static int show_plan(const struct plan *p)
     return p->settings->verify ? prove(p) : EXIT_OK;
 }
 
+void note_uncounted_work(const struct step *s)
+{
+    const struct task *task;
+    size_t bytes = uncounted_work(s, &task);
+    char size[32];
+    if (bytes)
+        note("CLBlast's work space is not in the bytes: in task %s a GPU holds up to %s more (an estimate, since only "
+             "the "
+             "GPU can tell)",
+             task->name, format_bytes(size, (double)bytes));
+}
+
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data != NULL, true);
+    note_uncounted_work(t->train);
     char *title = describe_shape(t);
     struct plan p = {.settings = o,
                      .list = {t->train, t->sample, t->eval},

@@ -18,7 +18,7 @@ struct summary {
     const char *path;
     struct trace *trace;
     struct trace_steps steps;
-    double window_ns; /* per step */
+    double period_ns; /* mean, over the window of the lanes */
     struct trace_use *use;
     struct row *rows, *parts; /* of all; of the critical path.  Longest total first */
     size_t n_rows, n_parts, n_approximate;
@@ -115,7 +115,7 @@ static struct summary summarise(const char *path, const char *list)
     m.steps = trace_steps_of(t, trace_list(t, path, list));
     m.use = allocate(t->header.n_lanes, sizeof *m.use);
     if (m.steps.counted) {
-        m.window_ns = (double)(m.steps.end - m.steps.start) / (double)m.steps.counted;
+        m.period_ns = (double)(m.steps.end - m.steps.start) / (double)m.steps.counted;
         trace_lane_use(t, &m.steps, m.use);
         measure_tasks(&m);
         measure_path(&m);
@@ -162,7 +162,7 @@ static struct table *lane_table(const struct summary *m)
         const struct trace_use *u = &m->use[i];
         double busy = per_step(m, u->busy_ns);
         ROW(t, text_cell(l->name), text_cell(m->trace->devices[l->device_index].name), number_cell(busy / 1e6),
-            number_cell(MAX(m->window_ns - busy, 0) / 1e6), number_cell(ratio(busy, m->window_ns)),
+            number_cell(MAX(m->period_ns - busy, 0) / 1e6), number_cell(ratio(busy, m->period_ns)),
             number_cell(ratio(u->overlapped_ns, u->busy_ns)));
     }
     return t;
@@ -285,9 +285,14 @@ static void print_head(const struct summary *m)
     printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", s->steps[0].step,
            s->steps[s->n - 1].step, s->steps[s->first].step, s->steps[s->first + s->counted - 1].step,
            s->n == 1 ? " (the only one, warm-up included)" : "");
-    printf("step     period %.3f ms: from one step's end to the next (median)\n", trace_period_ns(s) / 1e6);
+    printf("step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)\n", m->period_ns / 1e6,
+           trace_period_ns(s) / 1e6);
     printf("         length %.3f ms: from its first task to its last; the next batch is prepared a step early\n",
            trace_length_ns(s) / 1e6);
+    if (10 * m->n_approximate > t->n_records)
+        printf(
+            "\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
+            "have ended.  Tasks are shorter and lanes less busy than shown.\n");
 }
 
 /* Lanes that did nothing are left out. */
@@ -343,9 +348,9 @@ static json_t *json_summary(const struct summary *m, const struct table *lanes, 
                                (json_int_t)MIN(t->n_lost, INT64_MAX), "approximate", (json_int_t)m->n_approximate);
     if (!s->counted)
         return object;
-    json_t *measured =
-        json_pack("{s:I, s:I, s:f, s:f}", "first_step", (json_int_t)s->steps[s->first].step, "steps",
-                  (json_int_t)s->counted, "step_ms", trace_length_ns(s) / 1e6, "period_ms", trace_period_ns(s) / 1e6);
+    json_t *measured = json_pack("{s:I, s:I, s:f, s:f, s:f}", "first_step", (json_int_t)s->steps[s->first].step,
+                                 "steps", (json_int_t)s->counted, "step_ms", trace_length_ns(s) / 1e6, "period_ms",
+                                 m->period_ns / 1e6, "median_period_ms", trace_period_ns(s) / 1e6);
     json_object_update_new(object, measured);
     json_object_set_new(object, "lanes", table_json(lanes));
     json_object_set_new(object, "tasks", table_json(tasks));

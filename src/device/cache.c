@@ -20,7 +20,7 @@ struct header {
     char magic[8];
     uint64_t key, bytes, checksum;
 };
-static const char magic[8] = "YARDPRG1";
+static const char magic[8] = {'Y', 'A', 'R', 'D', 'P', 'R', 'G', '1'};
 #define BEHIND_KEY ".program"             /* in an entry's name */
 static const off_t MOST_BYTES = 64 << 20; /* of all entries together; a device and its options take about 1 MiB */
 

@@ -115,6 +115,7 @@ struct device {
     unsigned units;                   /* compute units (cores) */
     unsigned vector;                  /* floats per vector, VEC of the kernels: bits depend on it */
     unsigned work_group;              /* work-items per row: WG of the kernels, 1 on CPUs */
+    size_t most_items;                /* that a work-group may have; 0: not known, on paper */
     unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS of gemm.cl */
     bool correct_divide;              /* correctly rounded divide and square root */
     bool short_loops; /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */

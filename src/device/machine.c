@@ -110,15 +110,17 @@ static unsigned kernel_vector(const struct device *d, unsigned wanted)
     return wanted ? wanted : own;
 }
 
-static unsigned kernel_work_group(cl_device_id id, bool one_item)
+static unsigned kernel_work_group(const struct device *d)
 {
-    size_t most = device_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     const char *forced = getenv("YARD_WG");
-    size_t wanted = forced ? (size_t)atoi(forced) : one_item ? 1 : 128;
-    size_t power = 1;
-    while (power * 2 <= MIN(wanted, most))
+    unsigned most = 256 / d->vector, power = 1; /* common.cl: for what a work-group keeps in local memory */
+    int64_t wanted = d->one_item ? 1 : 128;
+    if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > most))
+        fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
+             d->vector, most);
+    while (power * 2 <= MIN((size_t)wanted, MIN(most, d->most_items)))
         power *= 2;
-    return (unsigned)power;
+    return power;
 }
 
 static size_t host_memory(void)
@@ -146,7 +148,8 @@ static void describe_device(struct device *d, unsigned vector)
     d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     d->one_item = d->is_cpu && own_vector_width(d->cl) > 1;
     d->vector = kernel_vector(d, vector);
-    d->work_group = kernel_work_group(d->cl, d->one_item);
+    d->most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    d->work_group = kernel_work_group(d);
     d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
     d->tile_rows = d->vector == 1 ? 4 : 6; /* gemm.cl says why */
     d->tile_vectors = d->vector == 16 || d->vector == 1 ? 4 : 2;

@@ -5,6 +5,8 @@
  */
 #include "device.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,8 +101,34 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
     return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PLATFORMS) : 0;
 }
 
+/* The loader tells apart neither no driver nor one that it could not load. */
+static void explain_unloaded(const char *folder)
+{
+    char library[512];
+    DIR *entries = opendir(folder);
+    for (const struct dirent *e; entries && (e = readdir(entries));) {
+        char *path = format_string("%s/%s", folder, e->d_name);
+        FILE *file = strstr(e->d_name, ".icd") ? fopen(path, "re") : NULL;
+        bool named = file && fscanf(file, "%511s", library) == 1;
+        if (named && !dlopen(library, RTLD_NOW | RTLD_LOCAL))
+            fail(EXIT_NO_DEVICE, "the OpenCL driver %s, of %s, cannot be loaded: %s", library, path, dlerror());
+        if (named)
+            fail(EXIT_NO_DEVICE,
+                 "the OpenCL driver %s, of %s, offers no platform: is there enough memory for it (ulimit -v)?", library,
+                 path);
+        if (file)
+            fclose(file);
+        free(path);
+    }
+    if (entries)
+        closedir(entries);
+}
+
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)
 {
+    const char *vendors = getenv("OCL_ICD_VENDORS");
+    if (n == 0)
+        explain_unloaded(vendors ? vendors : "/etc/OpenCL/vendors");
     if (n == 0)
         fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
     for (cl_uint i = 0; i < n; i++)

@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 
 #define TEMPORARY ".tmp-"
 #define BESIDE ".new"
+#define OLD ".old"
 
 char *behind_links(const char *path)
 {
@@ -103,7 +105,8 @@ struct writer *open_writer(const char *path)
     struct writer *w = allocate(1, sizeof *w);
     w->path = behind_links(path);
     w->temporary = format_string("%s" TEMPORARY "%ld", w->path, (long)getpid());
-    char *copy = copy_string(w->path), *slash = strrchr(w->path, '/');
+    char *copy = copy_string(w->path);
+    const char *slash = strrchr(w->path, '/');
     remove_strays(dirname(copy), slash ? slash + 1 : w->path, false);
     free(copy);
     w->cleanup = (struct cleanup){.run = remove_temporary, .argument = w};
@@ -240,7 +243,36 @@ static void remove_folder_written(void *folder)
     rmdir(f->temporary);
 }
 
-/* Files of a folder without folders, and it.  What a link leads to is somebody else's: only the link goes. */
+/* Could we have written a file of that name into a folder: of a checkpoint or an export, or a temporary of one? */
+static bool is_ours(const char *name)
+{
+    static const char *const files[] = {"manifest.json", "config.json", "model.safetensors", "rank-[0-9]*.safetensors"};
+    bool ours = false;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        char *temporary = format_string("%s" TEMPORARY "[0-9]*", files[i]);
+        ours |= fnmatch(files[i], name, 0) == 0 || fnmatch(temporary, name, 0) == 0;
+        free(temporary);
+    }
+    return ours;
+}
+
+/* What somebody else has put into a folder that goes stays beside, as `<folder>.kept`. */
+static void keep_rest(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = strstr(name, OLD TEMPORARY);
+    end = end ? end : strstr(name, TEMPORARY);
+    char *folder = end ? format_string("%.*s", (int)(end - path), path) : copy_string(path);
+    char *kept = format_string("%s.kept", folder);
+    for (int i = 2; access(kept, F_OK) == 0; i++) {
+        free(kept);
+        kept = format_string("%s.kept-%d", folder, i);
+    }
+    if (rename(path, kept) == 0)
+        warn("%s held more than yard had written there: the rest is in %s now", folder, kept);
+    free(folder), free(kept);
+}
+
+/* What we wrote into a folder, and it.  What a link leads to is somebody else's: only the link goes. */
 static void remove_files(const char *path)
 {
     struct stat status;
@@ -250,16 +282,17 @@ static void remove_files(const char *path)
     }
     DIR *entries = opendir(path);
     for (const struct dirent *e; entries && (e = readdir(entries));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+        if (is_ours(e->d_name))
             unlinkat(dirfd(entries), e->d_name, 0);
     if (entries)
         closedir(entries);
-    rmdir(path);
+    if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
+        keep_rest(path);
 }
 
 void remove_folder(const char *path)
 {
-    char *aside = format_string("%s.old" TEMPORARY "%ld", path, (long)getpid());
+    char *aside = format_string("%s" OLD TEMPORARY "%ld", path, (long)getpid());
     if (rename(path, aside) == 0)
         remove_files(aside);
     free(aside);

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #if defined __x86_64__ && defined __gnu_linux__ && defined __GNUC__ && !defined __clang__ &&                           \
-    !defined __SANITIZE_ADDRESS__
+    !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define WIDEST_VECTORS __attribute__((target_clones("avx2", "default"))) /* chosen when the program starts */
 #else
 #define WIDEST_VECTORS

@@ -138,12 +138,40 @@ static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait,
         issue_single(t, g, done);
 }
 
+/* On a GPU whose tiles are the largest usual ones.  Small products are done in place.  Else C, and what is transposed
+ * or ends within a tile, is copied to whole tiles. */
+static size_t estimate_work(const struct gemm *g)
+{
+    enum { TILE = 128, DEPTH = 32, LEAST = 704 };
+    size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
+    size_t tm = round_up(m, TILE), tn = round_up(n, TILE), tk = round_up(k, DEPTH), elements = tm * tn;
+    if (g->batch * g->heads > 1 || m * n * k < (size_t)LEAST * LEAST * LEAST)
+        return 0;
+    if (g->form != GEMM_TN || tm > m || tk > k)
+        elements += tm * tk;
+    if (g->form == GEMM_NT || tn > n || tk > k)
+        elements += tk * tn;
+    return elements * ELEMENT_BYTES;
+}
+
+size_t uncounted_work(const struct step *s, const struct task **most)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->task[i]->issue == issue_clblast && !s->task[i]->lane->queue) {
+            size_t work = estimate_work(s->task[i]->context);
+            *most = work > bytes ? s->task[i] : *most;
+            bytes = MAX(bytes, work);
+        }
+    return bytes;
+}
+
 static struct tensor *clblast_work(struct build *b, const struct gemm *g)
 {
     size_t bytes = 0;
     cl_command_queue queue = b->device->lane[LANE_COMPUTE]->queue;
     if (g->batch * g->heads > 1 || !queue)
-        return NULL; /* (a machine on paper has no queue) */
+        return NULL; /* (a machine on paper has no queue: see uncounted_work()) */
     CLBlastStatusCode code = CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
                                                         transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n,
                                                         (size_t)g->k, g->a.base, (size_t)g->a.ld, g->b.base,

@@ -209,6 +209,7 @@ struct gemm;
 void sum_products(struct build *b, const char *name, const struct gemm *g, int sections);
 
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
+bool fits_clblast(const struct device *d); /* can it take the work-groups of CLBlast's kernels? */
 
 /* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
@@ -294,6 +295,9 @@ struct gemm {
 };
 extern const char *const gemm_form_name[3];
 void gemm(struct build *b, const char *name, const struct gemm *g);
+/* On a machine on paper nobody can ask CLBlast how much work space it takes: about how much at most, and in which task;
+ * 0: none. */
+size_t uncounted_work(const struct step *s, const struct task **most);
 struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */

@@ -511,7 +511,7 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
         milliseconds(period_of(p, OVERLAP_ALL_DEVICE)), "all_cpu_ms", milliseconds(period_of(p, OVERLAP_ALL_CPU)),
         "serial_ms", milliseconds(p->serial + unknown), "local_ms", milliseconds(local), "updates", updates);
     free(letters);
-    free_forecast(&now);
+    r->after = now;
     if (!p->timed)
         return;
     append_ms(&r->reason, "\n    all on the device", period_of(p, OVERLAP_ALL_DEVICE));
@@ -520,7 +520,7 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
     append_ms(&r->reason, "best plan", best);
     append_text(&r->reason, "at least %.3f ms", 1e3 * p->least);
     if (isfinite(local) && isfinite(best))
-        append_text(&r->reason, "; local loses %.1f %%", 100 * (local / best - 1));
+        append_text(&r->reason, "; local: %s", format_ratio((char[32]){0}, local / best, 1));
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

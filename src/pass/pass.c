@@ -119,7 +119,8 @@ static void run_pass(const struct pass *p, struct step *s, const struct costs *c
     if (r->declined)
         return;
     struct forecast before = *now;
-    *now = try_step(s, c);
+    *now = r->after.n ? r->after : try_step(s, c);
+    r->after = (struct forecast){.n = 0};
     r->gain = describe_gain(s->pool->machine, &before, now);
     free_forecast(&before);
 }
@@ -151,7 +152,8 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
 void free_reports(struct pass_report *reports, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        free(reports[i].reason), free(reports[i].gain), json_decref(reports[i].fields);
+        free(reports[i].reason), free(reports[i].gain), json_decref(reports[i].fields),
+            free_forecast(&reports[i].after);
     free(reports);
 }
 

@@ -33,7 +33,6 @@ enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
 struct snapshot_wishes {
     const char *file;             /* NULL: the pass is off */
     int every, slots, iterations; /* store every so many; room in the file; how many are reported */
-    bool wait;                    /* for a slot, instead of dropping an iteration */
 };
 struct wishes { /* what the options ask of the passes */
     struct snapshot_wishes snapshot;
@@ -52,9 +51,10 @@ struct wishes { /* what the options ask of the passes */
 struct pass_report {
     const struct pass *pass;
     bool declined;
-    char *reason;   /* a sentence on what was done, or why not; set by the pass, freed with the report */
-    json_t *fields; /* what else `plan --json` shows of it; NULL: nothing */
-    char *gain;     /* what it comes to, for people; NULL: not known */
+    char *reason;          /* a sentence on what was done, or why not; set by the pass, freed with the report */
+    json_t *fields;        /* what else `plan --json` shows of it; NULL: nothing */
+    char *gain;            /* what it comes to, for people; NULL: not known */
+    struct forecast after; /* of the list as the pass leaves it, where it has tried that (n > 0) */
 };
 typedef bool pass_wanted(const struct wishes *w);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  Costs are NULL

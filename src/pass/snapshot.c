@@ -94,7 +94,6 @@ static struct lane *snapshot_lane(const struct storing *v, struct device *d)
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 {
     t->slot = slot;
-    t->slot_wait = v->wishes->wait;
     t->when.every = (uint32_t)v->wishes->every;
     return t;
 }
@@ -200,39 +199,41 @@ static int count_dropped(const struct storing *v)
     return n;
 }
 
-static double try_every(struct storing *v, int every)
+static struct forecast try_every(struct storing *v, int every)
 {
     for (size_t i = 0; i < v->step->n; i++)
         if (v->step->task[i]->slot)
             v->step->task[i]->when.every = (uint32_t)every;
-    struct forecast f = try_and_look(v->step, v->costs, note_outcomes, v);
-    double period = f.period;
-    free_forecast(&f);
-    return period;
+    return try_and_look(v->step, v->costs, note_outcomes, v);
 }
 
-/* Has it, or is the disk falling behind, so that it will? */
-static bool will_drop(const struct storing *v)
+/* Is an iteration dropped, or is the disk falling behind, so that one will be? */
+static bool drops(struct storing *v, int every)
 {
-    return count_dropped(v) || v->disk > v->wishes->every * v->period * (1 + 1e-6);
+    struct forecast f = try_every(v, every);
+    bool known = !isnan(f.period);
+    free_forecast(&f);
+    return known && (count_dropped(v) || v->disk > every * v->period * (1 + 1e-6));
 }
 
-/* The smallest K with which nothing is dropped; MOST_EVERY + 1: there is none. */
+/* The smallest K with which nothing is dropped; MOST_EVERY + 1: there is none.  Below the first one tried the disk
+ * falls behind, and the K as it is drops some. */
 static int find_every(const struct storing *v)
 {
     struct snapshot_wishes wishes = *v->wishes;
     struct storing other = *v;
+    double first = ceil(v->disk / (v->period * (1 + 1e-6)));
+    int was = v->wishes->every, *every = &wishes.every;
     other.wishes = &wishes;
     other.outcomes = NULL;
-    wishes.every = (int)fmin(fmax(v->disk / v->period, 1), MOST_EVERY + 1);
-    while (wishes.every <= MOST_EVERY && !isnan(try_every(&other, wishes.every)) && will_drop(&other))
-        wishes.every++;
+    *every = (int)fmin(fmax(first, 1), MOST_EVERY + 1);
+    while (*every <= MOST_EVERY && (*every == was || drops(&other, *every)))
+        ++*every;
     free(other.outcomes);
-    int found = wishes.every;
     for (size_t i = 0; i < v->step->n; i++) /* as it was */
         if (v->step->task[i]->slot)
-            v->step->task[i]->when.every = (uint32_t)v->wishes->every;
-    return found;
+            v->step->task[i]->when.every = (uint32_t)was;
+    return *every;
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
@@ -283,7 +284,7 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct wishes *w,
     store_all(&v, e);
     if (v.updates) {
         commit(e);
-        try_every(&v, v.wishes->every);
+        r->after = try_every(&v, v.wishes->every);
         report_outcomes(&v, commits, dropped);
         r->reason = describe(&v, json_array_size(dropped));
     } else {

@@ -109,6 +109,18 @@ static json_t *move_json(const struct swapper *w, const struct forecast *f, size
                      span_ms(f, d->ready, true), "needed_ms", span_ms(f, d->reader, false));
 }
 
+/* The steady step starts with its first task, which may run while the step before still does; but for those that
+ * prepare its batch, a step early. */
+static void count_from_first(struct forecast *f)
+{
+    double start = INFINITY;
+    for (size_t i = 0; f->span && i < f->n; i++)
+        if (f->task[i]->role != ROLE_FEED)
+            start = fmin(start, f->span[i].start);
+    for (size_t i = 0; f->span && i < f->n; i++)
+        f->span[i].start -= start, f->span[i].end -= start;
+}
+
 /* deeds NULL: nothing has moved. */
 static json_t *moves_json(const struct swapper *w, const struct forecast *f, const struct deed *deeds)
 {
@@ -178,9 +190,9 @@ static char *describe(const struct swapper *w, const struct forecast *after, con
     for (int d = 0; d < m->n_devices; d++)
         fprintf(out, "%s %s", d ? "," : "", format_bytes(bytes, (double)w->smallest[d]));
     if (!isnan(after->period))
-        fprintf(out, "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (+ %.2f %%)",
+        fprintf(out, "\n    stall %.3f ms; no step is shorter than %.3f ms in this budget (%s)",
                 1e3 * fmax(after->period - w->before.period, 0), 1e3 * w->bound,
-                100 * fmax(after->period / w->bound - 1, 0));
+                format_ratio((char[32]){0}, fmax(after->period / w->bound, 1), 2));
     name_thrash(out, w, deeds);
     fclose(out);
     return text;
@@ -193,10 +205,10 @@ static void carry_out(struct swapper *w, struct pass_report *r)
     struct line l = follow_plan(w->survey, e, &w->plan);
     commit(e);
     restore_budgets(w);
-    struct forecast after = try_step(w->step, w->costs);
-    r->reason = describe(w, &after, l.deeds);
-    r->fields = fields_of(w, &after, l.deeds);
-    free_forecast(&after);
+    r->after = try_step(w->step, w->costs);
+    count_from_first(&r->after);
+    r->reason = describe(w, &r->after, l.deeds);
+    r->fields = fields_of(w, &r->after, l.deeds);
     free_line(&l);
 }
 

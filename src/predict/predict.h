@@ -95,7 +95,7 @@ struct simulation {
     double *gaps;           /* [n] between the lane's turn and the task's start */
     size_t by_source[COST_SOURCES];
     double period; /* mean over the pattern: from one step's end to the next one's */
-    double *busy;  /* by lane: seconds per step, mean over the pattern */
+    double *busy;  /* by lane: seconds per step, over the time of the pattern */
     size_t *peak;  /* by device: bytes live at once, over time */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a

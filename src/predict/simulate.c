@@ -20,7 +20,13 @@
 
 #include <math.h>
 
-enum { LEAST_STEPS = 64, STORED_STEPS = 1024, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum {
+    LEAST_STEPS = 64,
+    STORED_STEPS = 1024,    /* with snapshots, whose pattern may be long, or there is none ... */
+    STORED_NODES = 1 << 21, /* ... but of a large list fewer */
+    MOST_STEPS = 20000,
+    MOST_NODES = 1 << 25
+};
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */
@@ -62,7 +68,6 @@ struct clockwork {
     bool *first;            /* by task: a task with a slot follows from it within the iteration */
     bool *decided;          /* by iteration */
     int taken, durable;     /* snapshots that got a slot; that are committed */
-    int waiting;            /* the iteration that waits for one, or NONE */
     int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
     int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
@@ -413,12 +418,10 @@ static void move_on(struct clockwork *k, int node)
 
 /* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
  * been updated, those of all slots but one leave it: slots are filled in turn, and the next one is free unless the
- * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored; or they
- * wait for the next commit.  No two iterations wait: the later one's updates wait for the earlier one's copies. */
+ * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored. */
 static void find_slots(struct clockwork *k)
 {
     const struct step *s = k->sim->step;
-    k->waiting = NONE;
     k->first = allocate(s->n, sizeof *k->first);
     k->commit = allocate(s->n, sizeof *k->commit);
     k->leaving = allocate(s->n, sizeof *k->leaving);
@@ -430,7 +433,7 @@ static void find_slots(struct clockwork *k)
             k->first[s->task[i]->edges[e].from] |= !s->task[i]->edges[e].previous;
     }
     if (k->slots)
-        k->limit = MIN(MAX(k->limit, STORED_STEPS), MAX(8, MOST_NODES / k->n));
+        k->limit = MAX(k->limit, MIN(STORED_STEPS, STORED_NODES / k->n));
     k->decided = allocate((size_t)k->limit, sizeof *k->decided);
 }
 
@@ -444,7 +447,7 @@ static void leave(struct clockwork *k, int node)
     k->left[iteration]--;
 }
 
-/* node: the update that was the first, or the commit that was waited for. */
+/* node: the update that was the first. */
 static void choose_slot(struct clockwork *k, int iteration, int node)
 {
     int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
@@ -452,8 +455,7 @@ static void choose_slot(struct clockwork *k, int iteration, int node)
     bool wanted = runs(commit, (uint32_t)iteration + 1);
     size_t n = 0;
     k->decided[iteration] = true;
-    k->waiting = wanted && !slot && commit->slot_wait ? iteration : NONE;
-    if (!wanted || k->waiting != NONE)
+    if (!wanted)
         return;
     for (int i = 0; i < k->n; i++) {
         int copy = iteration * k->n + i, of = task_of(k, copy)->slot;
@@ -479,8 +481,6 @@ static void note_snapshot(struct clockwork *k, int node)
     if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
         choose_slot(k, node / k->n, node);
     k->durable += task_of(k, node)->commits;
-    if (task_of(k, node)->commits && k->waiting != NONE)
-        choose_slot(k, k->waiting, node);
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
@@ -550,6 +550,20 @@ static void run_clock(struct clockwork *k)
 
 /* ---- what came out --------------------------------------------------------------------------------------------- */
 
+/* Within the last `pattern` periods, whichever iteration it is for; what is in flight counts up to now. */
+static void sum_busy(const struct clockwork *k)
+{
+    struct simulation *sim = k->sim;
+    double from = k->now - sim->pattern * sim->period;
+    for (int lane = 0; lane < k->n_lanes; lane++)
+        if (k->turn[lane].node != NONE)
+            sim->moments[k->turn[lane].node].end = k->now;
+    for (int node = 0; node < k->opened * k->n; node++) {
+        const struct moment *m = &sim->moments[node]; /* (none: 0 to 0) */
+        sim->busy[task_of(k, node)->lane->index] += fmax(m->end - fmax(m->start, from), 0) / sim->pattern;
+    }
+}
+
 static void sum_up(struct simulation *sim)
 {
     const struct step *s = sim->step;
@@ -558,7 +572,6 @@ static void sum_up(struct simulation *sim)
         int n = 0;
         for (int iteration = sim->first; iteration < sim->steps; iteration++) {
             const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
-            sim->busy[s->task[i]->lane->index] += (m->end - m->start) / sim->pattern;
             sim->steady[i] += m->end - m->start;
             n += m->blocker != SKIPPED;
         }
@@ -626,6 +639,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     list_lanes(&k);
     hold_persistent(&k);
     run_clock(&k);
+    sum_busy(&k);
     free_clockwork(&k);
     sum_up(sim);
     return sim;

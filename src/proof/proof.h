@@ -1,7 +1,7 @@
 /* proof.h - what can be known of a list without running it: the values that its tasks read, and that nothing races.
  *
  * Protocol: number_values() of the list as it was built; whatever rewrites, places and orders the list may follow; then
- * verify() of the finished list against those values.
+ * verify() of the finished list against those values, and verify_devices().
  */
 #ifndef PROOF_H
 #define PROOF_H
@@ -22,5 +22,8 @@ char *compare_values(const struct values *expected, const struct step *s);
  * device's budget; and, unless `expected` is NULL, every task reads the same values as in that list.  Returns NULL when
  * all is well, else the first violation as a sentence (the caller frees it). */
 char *verify(const struct step *s, const struct values *expected);
+/* The same of where tasks run: each sees the memory of its lane's device alone.  Copies go between, and who chooses
+ * comes behind what it reads and does not look at it. */
+char *verify_devices(const struct step *s);
 
 #endif

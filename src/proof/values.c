@@ -8,7 +8,7 @@
  * tasks of every origin have the same numbers: a stand-in has its original's, a repeat has it once more, and the pieces
  * of an elementwise task, which is numbered in runs of elements, have together the runs of the whole.
  */
-#include "../step/ranges.h"
+#include "cells.h"
 #include "proof.h"
 
 enum { ITERATIONS = 3 };
@@ -32,74 +32,73 @@ static uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(&(uint64_t[2]){a
 /* What a persistent tensor holds before the first iteration, wherever it lies: the same as its replicas. */
 static uint64_t initial_value(const struct tensor *t) { return mix(UINT64_MAX, (uint64_t)t->root->alike->id); }
 
-/* The segments of bytes [from, to) of the tensor, *n of them. */
-static struct segment *segments_of(struct space *spaces, const struct tensor *t, size_t from, size_t to, size_t *n)
+/* Bytes [from, to) of the tensor: each root is a strip. */
+static struct cell *cells_between(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
 {
-    return cut_range(&spaces[t->root->id], t->offset + from, t->offset + to, n);
+    return cells_of(&strips[t->root->id], t->offset + from, t->offset + to, n);
 }
 
 /* The same, to be read: what has never been written has its initial value. */
-static struct segment *read_segments(struct space *spaces, const struct tensor *t, size_t from, size_t to, size_t *n)
+static struct cell *read_cells(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
 {
-    struct segment *g = segments_of(spaces, t, from, to, n);
+    struct cell *c = cells_between(strips, t, from, to, n);
     for (size_t i = 0; i < *n; i++)
-        if (g[i].writer == NOBODY && !g[i].value) {
-            g[i].value = initial_value(t);
-            g[i].origin = -(int64_t)t->root->alike_begin;
+        if (c[i].iteration == NEVER && !c[i].value) {
+            c[i].value = initial_value(t);
+            c[i].origin = -(int64_t)t->root->alike_begin;
         }
-    return g;
+    return c;
 }
 
 /* A number for the bytes that an access reads: runs of (value, part of it). */
-static uint64_t read_value(struct space *spaces, const struct tensor *t)
+static uint64_t read_value(struct strip *strips, const struct tensor *t)
 {
     size_t n;
-    struct segment *g = read_segments(spaces, t, 0, t->bytes, &n);
+    struct cell *c = read_cells(strips, t, 0, t->bytes, &n);
     uint64_t value = 0;
     for (size_t i = 0; i < n;) {
         size_t k = i + 1;
-        while (k < n && g[k].value == g[i].value && g[k].origin == g[i].origin)
+        while (k < n && c[k].value == c[i].value && c[k].origin == c[i].origin)
             k++;
         value =
-            mix(value, mix(g[i].value, mix((uint64_t)((int64_t)g[i].begin - g[i].origin), g[k - 1].end - g[i].begin)));
+            mix(value, mix(c[i].value, mix((uint64_t)((int64_t)c[i].begin - c[i].origin), c[k - 1].end - c[i].begin)));
         i = k;
     }
     return value;
 }
 
 /* A choice holds for its own iteration, but for the task that makes the next one. */
-static bool is_written(struct space *spaces, const struct access *a, int iteration)
+static bool is_written(struct strip *strips, const struct task *reader, const struct tensor *t, int iteration)
 {
-    const struct tensor *t = a->tensor;
-    bool kept = t->root->persistent && !(t->choice && a->mode == ACCESS_READ);
+    bool kept = t->root->persistent && (!t->choice || chooses(reader));
     size_t n;
-    struct segment *g = segments_of(spaces, t, 0, t->bytes, &n);
+    struct cell *c = cells_between(strips, t, 0, t->bytes, &n);
     for (size_t i = 0; i < n; i++)
-        if (!kept && g[i].writer != iteration)
+        if (!kept && c[i].iteration != iteration)
             return false;
     return true;
 }
 
-/* Bytes [from, to) of the tensor become a value that begins at `origin` in its space. */
-static void write_value(struct space *spaces, const struct tensor *t, size_t from, size_t to, uint64_t value,
+/* Bytes [from, to) of the tensor become a value that begins at `origin` in its strip. */
+static void write_value(struct strip *strips, const struct tensor *t, size_t from, size_t to, uint64_t value,
                         int64_t origin, int iteration)
 {
     size_t n;
-    struct segment *g = segments_of(spaces, t, from, to, &n);
+    struct cell *c = cells_between(strips, t, from, to, &n);
     for (size_t i = 0; i < n; i++)
-        g[i].value = value, g[i].origin = origin, g[i].writer = iteration;
+        c[i].value = value, c[i].origin = origin, c[i].iteration = iteration;
 }
 
 /* The target gets the source's values, piece by piece. */
-static void copy_value(struct space *spaces, const struct tensor *to, const struct tensor *from, int iteration)
+static void copy_value(struct strip *strips, const struct tensor *to, const struct tensor *from, int iteration)
 {
     size_t n;
     int64_t shift = (int64_t)to->offset - (int64_t)from->offset;
-    struct segment *g = read_segments(spaces, from, 0, from->bytes, &n);
+    struct cell *c = read_cells(strips, from, 0, from->bytes, &n);
     for (size_t i = 0; i < n; i++) {
-        write_value(spaces, to, g[i].begin - from->offset, g[i].end - from->offset, g[i].value, g[i].origin + shift,
+        write_value(strips, to, c[i].begin - from->offset, c[i].end - from->offset, c[i].value, c[i].origin + shift,
                     iteration);
-        g = segments_of(spaces, from, 0, from->bytes, &n); /* (target and source may be one space) */
+        c = cells_between(strips, from, 0, from->bytes, &n); /* (target and source may be one strip) */
     }
 }
 
@@ -111,34 +110,34 @@ static bool by_element(const struct task *t, const struct access *a)
 }
 
 /* A number for the elements from byte `at` on, as far as all operands go on as they begin: *end moves there. */
-static uint64_t read_elements(struct space *spaces, const struct task *t, size_t at, size_t *end, uint64_t value)
+static uint64_t read_elements(struct strip *strips, const struct task *t, size_t at, size_t *end, uint64_t value)
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
         size_t n;
         if (!(t->access[i].mode & ACCESS_READ) || !by_element(t, &t->access[i]))
             continue;
-        struct segment *g = read_segments(spaces, x, at, *end, &n);
-        value = mix(value, mix(g->value, (uint64_t)((int64_t)x->offset - g->origin - (int64_t)t->first)));
-        *end = g->end - x->offset;
+        struct cell *c = read_cells(strips, x, at, *end, &n);
+        value = mix(value, mix(c->value, (uint64_t)((int64_t)x->offset - c->origin - (int64_t)t->first)));
+        *end = c->end - x->offset;
     }
     return value;
 }
 
 /* Of an elementwise task bytes [at, end), else all. */
-static void write_elements(struct space *spaces, const struct task *t, size_t at, size_t end, uint64_t value,
+static void write_elements(struct strip *strips, const struct task *t, size_t at, size_t end, uint64_t value,
                            int iteration)
 {
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
         if (t->access[i].mode & ACCESS_WRITE)
-            write_value(spaces, x, t->elementwise ? at : 0, t->elementwise ? end : x->bytes, mix(value, (uint64_t)i),
+            write_value(strips, x, t->elementwise ? at : 0, t->elementwise ? end : x->bytes, mix(value, (uint64_t)i),
                         (int64_t)x->offset - (int64_t)t->first, iteration);
     }
 }
 
 /* A task that is not elementwise is one run, of one byte. */
-static void interpret_task(struct values *v, struct space *spaces, const struct task *t, struct numbered run,
+static void interpret_task(struct values *v, struct strip *strips, const struct task *t, struct numbered run,
                            int iteration)
 {
     uint64_t common = run.identity;
@@ -147,53 +146,53 @@ static void interpret_task(struct values *v, struct space *spaces, const struct 
     for (int i = 0; i < t->n_access; i++) {
         const struct access *a = &t->access[i];
         if ((a->mode & ACCESS_READ) && !a->tensor->choice && !by_element(t, a))
-            common = mix(common, read_value(spaces, a->tensor));
+            common = mix(common, read_value(strips, a->tensor));
         run.is_silent &= !(a->mode & ACCESS_WRITE) || a->tensor->choice;
     }
     for (size_t at = 0, end; at < bytes; at = end) {
         end = bytes;
-        run.value = read_elements(spaces, t, at, &end, common);
+        run.value = read_elements(strips, t, at, &end, common);
         run.begin = t->first + at;
         run.end = t->first + end;
-        write_elements(spaces, t, at, end, run.value, iteration);
+        write_elements(strips, t, at, end, run.value, iteration);
         *APPEND(v->list, v->n, v->cap) = run;
     }
 }
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
-static void interpret(struct values *v, const struct step *s, struct space *spaces, int i, int iteration)
+static void interpret(struct values *v, const struct step *s, struct strip *strips, int i, int iteration)
 {
     const struct task *t = s->task[i];
     if (!runs(t, (uint32_t)iteration))
         return;
     struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
     for (int k = 0; k < t->n_access && !v->wrong; k++)
-        if ((t->access[k].mode & ACCESS_READ) && !is_written(spaces, &t->access[k], iteration))
+        if ((t->access[k].mode & ACCESS_READ) && !is_written(strips, t, t->access[k].tensor, iteration))
             v->wrong = format_string("task %d %s reads tensor %s before anything is written to it", i, t->name,
                                      t->access[k].tensor->name);
     if (t->copy)
-        copy_value(spaces, t->access[0].tensor, t->access[1].tensor, iteration);
+        copy_value(strips, t->access[0].tensor, t->access[1].tensor, iteration);
     else
-        interpret_task(v, spaces, t, task, iteration);
+        interpret_task(v, strips, t, task, iteration);
 }
 
 /* What is left in the tensors that persist: a list that loses a copy out of the step loses a result.  Byte by byte of
  * what replicas are replicas of, so that shards have together what a whole one had. */
-static void number_results(struct values *v, const struct step *s, struct space *spaces)
+static void number_results(struct values *v, const struct step *s, struct strip *strips)
 {
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *t = s->pool->tensors[i];
         size_t n, first = t->alike_begin;
         if (t->root != t || !t->persistent)
             continue;
-        struct segment *g = read_segments(spaces, t, 0, t->bytes, &n);
-        if (t->shard && g->writer == NOBODY) /* the list has replicas in its place */
+        struct cell *c = read_cells(strips, t, 0, t->bytes, &n);
+        if (t->shard && c->iteration == NEVER) /* the list has replicas in its place */
             continue;
         struct numbered result = {mix(initial_value(t), 1), .node = ITERATIONS * (int)s->n + t->id, .is_result = true};
         for (size_t k = 0; k < n; k++) {
-            result.value = mix(g[k].value, (uint64_t)(g[k].origin + (int64_t)first));
-            result.begin = first + g[k].begin, result.end = first + g[k].end;
+            result.value = mix(c[k].value, (uint64_t)(c[k].origin + (int64_t)first));
+            result.begin = first + c[k].begin, result.end = first + c[k].end;
             *APPEND(v->list, v->n, v->cap) = result;
         }
     }
@@ -220,16 +219,15 @@ static void join_runs(struct values *v)
 
 struct values *number_values(const struct step *s)
 {
-    size_t n_spaces;
     struct values *v = allocate(1, sizeof *v);
-    struct space *spaces = new_spaces(s->pool, false, &n_spaces);
+    struct strip *strips = allocate(s->pool->n, sizeof *strips);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)s->n; i++)
-            interpret(v, s, spaces, i, iteration);
-    number_results(v, s, spaces);
+            interpret(v, s, strips, i, iteration);
+    number_results(v, s, strips);
     SORT(v->list, v->n, by_identity);
     join_runs(v);
-    free_spaces(spaces, n_spaces);
+    free_strips(strips, s->pool->n);
     return v;
 }
 

@@ -5,36 +5,47 @@
  * unless the tensor persists.  (A lifetime cut short lets another tensor overwrite it: seen here.) Order: a read starts
  * behind the last write of its bytes, a write behind that and behind all reads since; from there, so are any two
  * accesses of which one writes.  "Behind" follows from lanes and waits, the way execute() waits and no more.  (A
- * dropped edge is seen here.) It shares the range tracker with depend(), but knows nothing of its edges but where they
- * are.
+ * dropped edge is seen here.) It knows nothing of depend() but where its edges are.
  */
-#include "../step/ranges.h"
+#include "cells.h"
 #include "proof.h"
 
 struct pair { /* of nodes: the second must start behind the end of the first */
     int first, second;
 };
+struct touch { /* of a cell; `before`: the one before it, so that cells which are cut share their past */
+    int node, before;
+    const struct tensor *root;
+};
 struct proof {
     const struct step *step;
-    uint32_t number; /* only tasks that run in that iteration; 0: all */
-    struct space *spaces;
-    struct readers readers;
+    uint32_t number;      /* only tasks that run in that iteration; 0: all */
+    struct strip *strips; /* by device: its slabs behind each other */
+    struct touch *touches;
+    size_t n_touches, cap_touches;
     struct pair *pairs;
     size_t n_pairs, cap_pairs;
     char *wrong;
 };
 
+/* In its device's strip: no slab is larger than that. */
+static size_t first_byte(const struct tensor *t)
+{
+    return (size_t)t->root->slab * NO_LIMIT + t->root->address + t->offset;
+}
+
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-static char *check_segment(const struct step *s, int node, const struct access *a, const struct segment *g)
+static char *check_cell(const struct step *s, int node, const struct access *a, const struct touch *writer)
 {
-    int n = (int)s->n, writer = g->writer;
+    int n = (int)s->n;
     const struct tensor *root = a->tensor->root;
     const char *reader = s->task[node % n]->name;
-    if (writer != NOBODY && g->owner != root)
+    if (writer && writer->root != root)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
-                             node % n, reader, a->tensor->name, g->owner->name, writer % n, s->task[writer % n]->name);
-    if (!root->persistent && (writer == NOBODY || writer / n != node / n))
+                             node % n, reader, a->tensor->name, writer->root->name, writer->node % n,
+                             s->task[writer->node % n]->name);
+    if (!root->persistent && (!writer || writer->node / n != node / n))
         return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
                              a->tensor->name);
     return NULL;
@@ -53,13 +64,16 @@ static char *describe_conflict(const struct step *s, int first, int second)
                          b->name, together ? "" : " of the next iteration");
 }
 
-/* A task may work in place, but not on the bytes of two tensors. */
-static void need_order(struct proof *p, int first, const struct tensor *root, int second, const struct tensor *other)
+/* Behind that touch and those before it.  A task may work in place, but not on the bytes of two tensors. */
+static void need_order(struct proof *p, int touch, int node, const struct tensor *root)
 {
-    if (first == second && root != other && !p->wrong)
-        p->wrong = describe_conflict(p->step, first, second);
-    if (first != NOBODY && first != second)
-        *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){first, second};
+    for (; touch != NEVER; touch = p->touches[touch].before) {
+        const struct touch *x = &p->touches[touch];
+        if (x->node == node && x->root != root && !p->wrong)
+            p->wrong = describe_conflict(p->step, node, node);
+        if (x->node != node)
+            *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){x->node, node};
+    }
 }
 
 /* Gated updates come behind all their gates: the last one of each lane that always runs, those behind it, and so those
@@ -77,32 +91,29 @@ static void need_gates(struct proof *p)
     free(gate), free(closed);
 }
 
-static void read_segment(struct proof *p, int node, const struct access *a, struct segment *g)
-{
-    if (!p->wrong && p->number)
-        p->wrong = check_segment(p->step, node, a, g);
-    need_order(p, g->writer, g->owner, node, a->tensor->root);
-    for (int r = g->may_write ? g->reader : NOBODY; r != NOBODY; r = p->readers.list[r].before)
-        if (p->readers.list[r].may_write)
-            need_order(p, p->readers.list[r].node, p->readers.list[r].root, node, a->tensor->root);
-    note_reader(&p->readers, g, node, a->tensor->root, false);
-}
-
-static void write_segment(struct proof *p, int node, const struct access *a, struct segment *g)
+/* A write that may be skipped does not hide who wrote before. */
+static void touch_cell(struct proof *p, int node, const struct access *a, bool writing, struct cell *c)
 {
     const struct tensor *root = a->tensor->root;
-    need_order(p, g->writer, g->owner, node, root);
-    for (int r = g->reader; r != NOBODY; r = p->readers.list[r].before)
-        need_order(p, p->readers.list[r].node, p->readers.list[r].root, node, root);
-    if (p->number == 0 &&
-        is_conditional(p->step->task[node % (int)p->step->n])) { /* it may not hide who wrote before */
-        note_reader(&p->readers, g, node, root, true);
-        return;
-    }
-    g->writer = node;
-    g->owner = root;
-    g->reader = NOBODY;
-    g->may_write = false;
+    bool hides = writing && (p->number || !is_conditional(p->step->task[node % (int)p->step->n]));
+    int *latest = writing ? &c->writer : &c->reader;
+    if (!writing && p->number && !p->wrong)
+        p->wrong = check_cell(p->step, node, a, c->writer == NEVER ? NULL : &p->touches[c->writer]);
+    need_order(p, c->writer, node, root);
+    if (writing)
+        need_order(p, c->reader, node, root);
+    *APPEND(p->touches, p->n_touches, p->cap_touches) = (struct touch){node, hides ? NEVER : *latest, root};
+    *latest = (int)p->n_touches - 1;
+    c->reader = hides ? NEVER : c->reader;
+}
+
+static void touch_bytes(struct proof *p, int node, const struct access *a, bool writing)
+{
+    const struct tensor *x = a->tensor;
+    size_t n;
+    struct cell *c = cells_of(&p->strips[x->device->index], first_byte(x), first_byte(x) + x->bytes, &n);
+    for (size_t i = 0; i < n; i++)
+        touch_cell(p, node, a, writing, &c[i]);
 }
 
 /* Two iterations, one behind the other. */
@@ -114,15 +125,9 @@ static void walk_bytes(struct proof *p)
         if (p->number && !runs(t, p->number))
             continue;
         for (int writing = 0; writing < 2; writing++)
-            for (int i = 0; i < t->n_access; i++) {
-                size_t begin, end, count;
-                if (!(t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ)))
-                    continue;
-                struct space *space = find_range(p->spaces, true, t->access[i].tensor, &begin, &end);
-                struct segment *g = cut_range(space, begin, end, &count);
-                for (size_t k = 0; k < count; k++)
-                    (writing ? write_segment : read_segment)(p, node, &t->access[i], &g[k]);
-            }
+            for (int i = 0; i < t->n_access; i++)
+                if (t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ))
+                    touch_bytes(p, node, &t->access[i], writing);
     }
 }
 
@@ -208,14 +213,14 @@ static void verify_order(struct proof *p)
 /* Of the tasks that run in that iteration. */
 static char *prove(const struct step *s, uint32_t number)
 {
-    size_t n_spaces;
-    struct proof p = {.step = s, .number = number, .spaces = new_spaces(s->pool, true, &n_spaces)};
+    size_t n = (size_t)s->pool->machine->n_devices + 1;
+    struct proof p = {.step = s, .number = number, .strips = allocate(n, sizeof *p.strips)};
     need_gates(&p);
     walk_bytes(&p);
     if (!p.wrong)
         verify_order(&p);
-    free_spaces(p.spaces, n_spaces);
-    free(p.readers.list), free(p.pairs);
+    free_strips(p.strips, n);
+    free(p.touches), free(p.pairs);
     return p.wrong;
 }
 
@@ -257,32 +262,51 @@ static char *verify_accesses(const struct step *s)
     return wrong;
 }
 
+/* ---- devices --------------------------------------------------------------------------------------------------- */
+
+char *verify_devices(const struct step *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (int k = 0; k < s->task[i]->n_access && !s->task[i]->copy && !chooses(s->task[i]); k++) {
+            const struct tensor *x = s->task[i]->access[k].tensor;
+            const struct device *d = s->task[i]->lane->device;
+            if (x->device != d)
+                return format_string("task %zu %s of device %s touches tensor %s of device %s: only a copy may", i,
+                                     s->task[i]->name, d->id, x->name, x->device->id);
+        }
+    return NULL;
+}
+
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-/* What is kept from step to step must be out of the list's way, also where the list does not touch it; and every tensor
- * within its slab, once slabs have been made. */
-static char *verify_tensor(const struct step *s, struct space *spaces, const struct tensor *t)
+/* What is kept from step to step must be out of the way of all else, also where the list does not touch it, and every
+ * tensor within its slab, once slabs have been made. */
+static char *verify_root(const struct step *s, struct strip *strip, const struct tensor *t)
 {
-    size_t begin, end, n;
-    struct space *space = find_range(spaces, true, t, &begin, &end);
-    struct segment *g = cut_range(space, begin, end, &n);
-    if (s->ready && (t->slab >= (int)t->device->n_slabs || end > t->device->slabs[t->slab].bytes))
+    size_t n;
+    struct cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
+    if (s->ready && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
-    for (size_t i = 0; i < n && (t->persistent || t->step == s); i++) {
-        if (g[i].owner)
+    for (size_t i = 0; i < n; i++) {
+        if (c[i].writer != NEVER)
             return format_string("tensor %s shares bytes with %s, which is kept from step to step", t->name,
-                                 g[i].owner->name);
-        g[i].owner = t->persistent ? t : NULL;
+                                 s->pool->tensors[c[i].writer]->name);
+        c[i].writer = t->persistent ? t->id : NEVER;
+        c[i].reader = t->id;
     }
     return NULL;
 }
 
 /* The slabs within the budget, as far as tensors reach in them. */
-static char *verify_budget(const struct device *d, const struct space *slabs)
+static char *verify_budget(const struct device *d, const struct strip *strip)
 {
     size_t sum = 0;
-    for (int i = 0; i < SLABS_PER_DEVICE; i++)
-        sum += slabs[i].n ? slabs[i].segments[slabs[i].n - 1].end : 0;
+    for (size_t i = 0, reach = 0; i < strip->n; i++) {
+        const struct cell *c = &strip->cell[i];
+        reach = c->reader == NEVER ? reach : c->end - c->begin / NO_LIMIT * NO_LIMIT;
+        if (i + 1 == strip->n || c[1].begin / NO_LIMIT > c->begin / NO_LIMIT)
+            sum += reach, reach = 0;
+    }
     return sum > d->budget ? format_string("device %s holds %zu bytes, its budget is %zu", d->id, sum, d->budget)
                            : NULL;
 }
@@ -290,17 +314,17 @@ static char *verify_budget(const struct device *d, const struct space *slabs)
 static char *verify_memory(const struct step *s)
 {
     const struct pool *p = s->pool;
-    size_t n_spaces;
-    struct space *spaces = new_spaces(p, true, &n_spaces);
+    size_t n = (size_t)p->machine->n_devices + 1;
+    struct strip *strips = allocate(n, sizeof *strips);
     char *wrong = NULL;
     for (size_t i = 0; i < 2 * p->n && !wrong; i++) { /* first all that is kept */
         const struct tensor *t = p->tensors[i % p->n];
         if (t->root == t && t->slab >= 0 && t->persistent == (i < p->n))
-            wrong = verify_tensor(s, spaces, t);
+            wrong = verify_root(s, &strips[t->device->index], t);
     }
-    for (int d = 0; d <= p->machine->n_devices && !wrong; d++)
-        wrong = verify_budget(&p->machine->device[d], &spaces[d * SLABS_PER_DEVICE]);
-    free_spaces(spaces, n_spaces);
+    for (size_t d = 0; d < n && !wrong; d++)
+        wrong = verify_budget(&p->machine->device[d], &strips[d]);
+    free_strips(strips, n);
     return wrong;
 }
 

@@ -10,8 +10,7 @@
  *
  * Nothing in the list waits for those host tasks, since a slot is free only when all that was written to it has ended.
  * So the disk's lane has only tasks that run, and no queue and no count of runs in flight (collect.c) knows of them:
- * however slow the disk is, training never waits for it.  Unless it is asked to (--snapshot-wait): then the choice
- * itself waits, with the copy's thread, and so does that layer's next update.
+ * however slow the disk is, training never waits for it.
  *
  * At most MOST_RUNS iterations are undecided: an iteration's updates wait for the copies of the one before.
  */
@@ -31,7 +30,7 @@ struct ended {
 struct late {
     slot_chooser *choose;
     void *context;
-    pthread_mutex_t choosing, lock; /* the first is held while a choice waits for the disk; the second guards: */
+    pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
     struct choice choice[MOST_RUNS];
     struct ended *ended;
     size_t n_ended, taken, cap_ended;
@@ -43,7 +42,6 @@ void start_late(struct step *s, slot_chooser *choose, void *context)
     l->choose = choose;
     l->context = context;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_mutex_init(&l->choosing, NULL);
 }
 
 void stop_late(struct step *s)
@@ -51,7 +49,6 @@ void stop_late(struct step *s)
     struct late *l = s->late;
     s->late = NULL;
     pthread_mutex_destroy(&l->lock);
-    pthread_mutex_destroy(&l->choosing);
     for (int i = 0; i < MOST_RUNS; i++)
         free(l->choice[i].parked);
     free(l->ended);
@@ -85,22 +82,16 @@ bool is_chosen(struct step *s, const struct task *t, uint32_t number)
     struct late *l = s->late;
     if (!l)
         return false;
-    pthread_mutex_lock(&l->choosing);
     pthread_mutex_lock(&l->lock);
     struct choice *c = choice_of(l, number);
-    bool decided = c->decided;
-    pthread_mutex_unlock(&l->lock);
-    int slot = decided ? 0 : l->choose(l->context, number);
-    pthread_mutex_lock(&l->lock);
-    if (!decided)
-        c->slot = slot;
+    if (!c->decided)
+        c->slot = l->choose(l->context, number);
     for (size_t i = 0; i < c->n; i++)
         settle_job(c, &c->parked[i]);
     c->n = 0;
     c->decided = true;
     bool yes = c->slot == t->slot;
     pthread_mutex_unlock(&l->lock);
-    pthread_mutex_unlock(&l->choosing);
     return yes;
 }
 

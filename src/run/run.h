@@ -138,13 +138,14 @@ bool take_ended(struct step *s, struct task **t, struct slot **slot);
 
 /* ---- watchdog.c, audit.c, blame.c ------------------------------------------------------------------------------ */
 
-/* The watchdog's lock: held while slots change. */
+/* Held while slots change, and by who asks the driver about them. */
 extern pthread_mutex_t slots_lock;
-/* Watch this list (a thread is started when execution.watchdog_seconds > 0): when no task ends for that long, print the
- * frontier; after five times as long, end the program with EXIT_FAILED.  NULL: nothing runs. */
+/* Watch this list: when no task ends for execution.watchdog_seconds, print the frontier; after five times as long, end
+ * the program with EXIT_FAILED.  Behind a signal that is deferred, end it with EXIT_INTERRUPTED some seconds after the
+ * last end.  NULL: nothing runs. */
 void watch(struct step *s);
 /* What is stuck: per lane the first task that has not ended and the edges it waits for. */
-void print_frontier(FILE *out, struct step *s);
+void print_frontier(FILE *out, const struct step *s);
 
 /* Checks what tasks declare, while nothing else runs: open, audit tasks in list order, close. */
 struct audit *open_audit(struct step *s);

@@ -1,19 +1,33 @@
 /* watchdog.c - a hang explains itself.
  *
- * A thread looks five times a second how many tasks have ended.  When none has for execution.watchdog_seconds, it
- * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  After five
- * times as long it ends the program.  Seconds are counted by the thread's own waking, so a stop in a debugger does not
- * trip it.
+ * Two threads look five times a second.  The asker asks the driver how many tasks have ended; where the driver hangs,
+ * it may hang in there too.  The watchdog asks nobody: it counts what was issued, what was collected and what the asker
+ * has seen, and takes no lock that anyone holds while it calls the driver.
+ *
+ * When no task has ended for execution.watchdog_seconds, it prints the frontier: on each lane the first task that has
+ * not ended, and the producers it waits for.  After five times as long it ends the program; and sooner when a signal
+ * has asked for the end, which waits for the step in flight: then the step is given up.  Seconds are counted by the
+ * thread's own waking, so a stop in a debugger does not trip it.
  */
 #include "run.h"
 
+#include <math.h>
 #include <time.h>
 
-static struct step *watched; /* guarded by slots_lock, as is the next */
-static double patience;
+static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER; /* held for moments, and by no caller of the driver */
+static struct step *watched;      /* guarded by that, and by slots_lock too where it changes */
+static _Atomic double patience;   /* execution.watchdog_seconds; 0: off */
+static _Atomic uint32_t answered; /* how often the asker came back */
 static bool started;
 #define LOOK_SECONDS 0.2
-enum { GIVE_UP = 5 }; /* times the patience */
+enum {
+    GIVE_UP = 5,     /* times the patience */
+    GIVE_UP_STEP = 5 /* seconds behind a signal; or twice what tasks were seen to take, where that is more */
+};
+
+static void pause_a_look(void) { nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * LOOK_SECONDS)}, NULL); }
+
+/* ---- the asker ------------------------------------------------------------------------------------------------- */
 
 /* Of the runs that the lane was given, the first that has not ended. */
 static uint64_t first_open(const struct step *s, const struct queue *q)
@@ -24,39 +38,58 @@ static uint64_t first_open(const struct step *s, const struct queue *q)
     return nth;
 }
 
-/* How many runs have ended so far, and how many have not. */
-static size_t count_ended(const struct step *s, size_t *unfinished)
+static void *asker_main(void *unused)
 {
-    size_t ended = 0;
-    *unfinished = 0;
-    for (int i = 0; i < s->n_queues; i++) {
-        const struct queue *q = &s->queue[i];
-        uint64_t nth = first_open(s, q);
-        ended += nth;
-        *unfinished += q->given - nth;
+    (void)unused;
+    for (;; pause_a_look()) {
+        pthread_mutex_lock(&slots_lock);
+        for (int i = 0; watched && i < watched->n_queues; i++)
+            watched->queue[i].ended = first_open(watched, &watched->queue[i]);
+        pthread_mutex_unlock(&slots_lock);
+        answered++;
     }
-    return ended;
+    return NULL;
+}
+
+/* ---- the frontier ---------------------------------------------------------------------------------------------- */
+
+static uint64_t first_unseen(const struct queue *q)
+{
+    uint64_t collected = q->collected, ended = q->ended;
+    return MAX(collected, ended);
+}
+
+/* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
+static const struct issued *find_open(const struct step *s, uint32_t task, uint32_t number)
+{
+    const struct queue *q = &s->queue[s->task[task]->lane->index];
+    for (uint64_t nth = q->given, first = first_unseen(q); nth > first; nth--) {
+        const struct issued *r = queued_run(q, nth - 1);
+        if (r->task == task && r->number <= number)
+            return r;
+    }
+    return NULL;
 }
 
 static void print_unmet(FILE *out, const struct step *s, const struct task *t, uint32_t number)
 {
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct edge *e = &t->edges[k];
-        const struct slot *slot = e->wait ? latest_run(s, s->task[e->from], number - e->previous) : NULL;
-        if (!slot || has_ended(slot))
+        const struct issued *r = e->wait ? find_open(s, e->from, number - e->previous) : NULL;
+        if (!r)
             continue;
         fprintf(out, "      waits for task %u %s on lane %s", e->from, s->task[e->from]->name,
                 s->task[e->from]->lane->name);
-        if (slot->number < number)
-            fprintf(out, " of step %u", slot->number);
+        if (r->number < number)
+            fprintf(out, " of step %u", r->number);
         fputc('\n', out);
     }
 }
 
 static void print_lane(FILE *out, const struct step *s, const struct queue *q)
 {
-    uint64_t nth = first_open(s, q);
-    if (nth == q->given)
+    uint64_t nth = first_unseen(q);
+    if (nth >= q->given)
         return;
     const struct issued *r = queued_run(q, nth);
     const struct task *t = s->task[r->task];
@@ -65,7 +98,7 @@ static void print_lane(FILE *out, const struct step *s, const struct queue *q)
     print_unmet(out, s, t, r->number);
 }
 
-void print_frontier(FILE *out, struct step *s)
+void print_frontier(FILE *out, const struct step *s)
 {
     fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", s->name);
     for (int i = 0; i < s->n_queues; i++)
@@ -73,70 +106,95 @@ void print_frontier(FILE *out, struct step *s)
     fprintf(out, "  run with --serial to step through the tasks one by one\n");
 }
 
-/* What the thread remembers from look to look. */
+/* ---- the watchdog ---------------------------------------------------------------------------------------------- */
+
+/* What it remembers from look to look. */
 struct look {
-    double patience;     /* execution.watchdog_seconds; 0: off */
-    size_t ended;        /* tasks that had ended */
+    uint64_t moved;      /* runs that were issued, and that had ended */
+    uint32_t answered;   /* by the asker */
     double quiet, spoke; /* seconds since one of them ended; and when it last said something */
+    double longest;      /* that it was quiet before */
+    double late;         /* seconds of `quiet` behind a signal */
+    double silent;       /* seconds since the asker came back */
 };
 
-/* Has no task of the watched list ended since the last look, although some are under way?  Called with the lock held.
- */
+/* Has no task of the watched list been issued or ended since the last look, although some are under way?  Called with
+ * `watching`. */
 static bool stands_still(struct look *l)
 {
-    size_t unfinished = 0, before = l->ended;
-    l->patience = patience;
-    l->ended = watched ? count_ended(watched, &unfinished) : 0;
-    return unfinished && l->ended == before;
+    uint64_t moved = 0, unfinished = 0;
+    for (int i = 0; watched && i < watched->n_queues; i++) {
+        uint64_t ended = first_unseen(&watched->queue[i]), given = watched->queue[i].given;
+        moved += given + ended;
+        unfinished += given - ended;
+    }
+    bool same = moved == l->moved;
+    l->moved = moved;
+    return unfinished && same;
 }
 
-static void speak(struct look *l, bool issuing)
+static void speak(struct look *l)
 {
-    if (issuing)
-        note("the driver has not come back from issuing a task for %.0f s", l->quiet);
-    else
-        print_frontier(stderr, watched);
+    if (l->silent >= 1)
+        note("the driver has not come back from a call for %.0f s", l->silent);
+    print_frontier(stderr, watched);
     l->spoke = l->quiet;
-    if (l->quiet > (GIVE_UP - 0.5) * l->patience)
+}
+
+static void lose_patience(struct look *l)
+{
+    double most = patience;
+    bool give_up = most > 0 && l->quiet > (GIVE_UP - 0.5) * most,
+         interrupted_long = l->late > fmax(GIVE_UP_STEP, 2 * l->longest);
+    if (give_up || interrupted_long || (most > 0 && l->quiet >= l->spoke + most))
+        speak(l);
+    if (interrupted_long)
+        fail(EXIT_INTERRUPTED,
+             "interrupted, but no task has ended for %.0f s: the step is given up, and what was trained since the last "
+             "save or snapshot is lost; what was saved before is whole",
+             l->late);
+    if (give_up)
         fail(EXIT_FAILED,
              "no task has ended for %.0f s, %d times --watchdog: the run is given up; what was saved before is whole.\n"
              "  If a task takes that long here, use a larger --watchdog; if the driver hangs, --serial or another -d",
              l->quiet, GIVE_UP);
 }
 
-/* Without the lock, the issuing thread is inside execute(), in a call that does not return. */
-static void look_once(struct look *l)
-{
-    bool got = pthread_mutex_trylock(&slots_lock) == 0;
-    if (got && !stands_still(l))
-        l->quiet = l->spoke = 0;
-    else
-        l->quiet += LOOK_SECONDS;
-    if (l->patience > 0 && l->quiet >= l->spoke + l->patience)
-        speak(l, !got);
-    if (got)
-        pthread_mutex_unlock(&slots_lock);
-}
-
 static void *watchdog_main(void *unused)
 {
     (void)unused;
-    struct look look = {.patience = execution.watchdog_seconds};
-    for (;;) {
-        nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * LOOK_SECONDS)}, NULL);
-        look_once(&look);
+    struct look look = {0}, *l = &look;
+    for (;; pause_a_look()) {
+        l->silent = l->answered == answered ? l->silent + LOOK_SECONDS : 0;
+        l->answered = answered;
+        pthread_mutex_lock(&watching);
+        if (stands_still(l)) {
+            l->quiet += LOOK_SECONDS;
+            l->late += interrupted() ? LOOK_SECONDS : 0;
+            lose_patience(l);
+        } else {
+            l->longest = fmax(l->longest, l->quiet);
+            l->quiet = l->spoke = l->late = 0;
+        }
+        pthread_mutex_unlock(&watching);
     }
     return NULL;
+}
+
+static bool start_detached(void *(*run)(void *))
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
 }
 
 void watch(struct step *s)
 {
     pthread_mutex_lock(&slots_lock);
+    pthread_mutex_lock(&watching);
     watched = s;
     patience = execution.watchdog_seconds;
+    pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&slots_lock);
-    if (s && !started && execution.watchdog_seconds > 0) {
-        pthread_t thread;
-        started = pthread_create(&thread, NULL, watchdog_main, NULL) == 0 && pthread_detach(thread) == 0;
-    }
+    if (s && !started && (execution.watchdog_seconds > 0 || interrupts_are_deferred()))
+        started = start_detached(asker_main) && start_detached(watchdog_main);
 }

@@ -277,6 +277,7 @@ static void read_files(const struct place *all_at, const json_t *all, struct che
 static void read_payloads(const struct place *at, const json_t *all, struct snapshot *s)
 {
     const json_t *payloads = need_list(at, all, "payloads", s->n, s->n);
+    s->payload = allocate(s->n, sizeof *s->payload);
     for (size_t i = 0; i < s->n; i++) {
         const json_t *bytes = json_array_get(payloads, i);
         if (!json_is_integer(bytes) || json_integer_value(bytes) < 1)

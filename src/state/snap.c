@@ -3,7 +3,7 @@
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
  *     snap_begin    a slot that neither the newest written commit, nor the newest durable one, nor an iteration under
- *                   way holds; none: this iteration is dropped, or waits for one (--snapshot-wait)
+ *                   way holds; none: this iteration is dropped, and nobody waits
  *     snap_write    a piece at a time: are its values finite, its hash, and a write to the slot
  *     snap_commit   the commit page, into the page that the newest commit is not on      [lasts through a kill]
  *                   fdatasync, of payloads and page at once                              [and through a power cut]
@@ -60,9 +60,7 @@ struct snap {
     persist_bytes *persist;
     struct writer *beside; /* the file has not its name yet, */
     int old;               /* which is this file's, locked; -1: none */
-    bool wait;
     pthread_mutex_t committing, lock;
-    pthread_cond_t freed; /* a slot, perhaps; or the file has failed */
     /* under the lock */
     struct held_slot slot[MAX_SLOTS + 1]; /* from 1 on */
     int written, durable;                 /* slots of the newest commits; 0: none */
@@ -289,16 +287,14 @@ static void open_file(void *opening)
 
 struct problem *open_snap(const char *path, const struct checkpoint *c, const struct snap_plan *plan, struct snap **out)
 {
-    CHECK(plan->slots > plan->wait && plan->slots <= MAX_SLOTS && plan->n, "%d slots of %zu payloads", plan->slots,
-          plan->n);
+    CHECK(plan->slots > 0 && plan->slots <= MAX_SLOTS && plan->n, "%d slots of %zu payloads", plan->slots, plan->n);
     struct snap *s = *out = allocate(1, sizeof *s);
     struct opening o = {.s = s, .plan = plan};
-    *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .wait = plan->wait, .page = -1};
+    *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .page = -1};
     s->path = s->file->path;
     s->fd = s->direct = s->old = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->committing, NULL);
-    pthread_cond_init(&s->freed, NULL);
     for (int k = 1; k <= plan->slots; k++) {
         s->slot[k].hashes = allocate(plan->n, sizeof *s->slot[k].hashes);
         s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
@@ -329,7 +325,6 @@ void close_snap(struct snap *s)
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->committing);
-    pthread_cond_destroy(&s->freed);
     free(s);
 }
 
@@ -341,7 +336,6 @@ static void give_up(struct snap *s, const char *what, const char *why)
     bool first = !s->failed;
     uint32_t newest = s->counts.newest;
     s->failed = true;
-    pthread_cond_broadcast(&s->freed);
     pthread_mutex_unlock(&s->lock);
     char *kept = newest ? format_string("iteration %u is its last", newest) : copy_string("it has none of this run");
     if (first)
@@ -374,10 +368,8 @@ static int free_slot(const struct snap *s)
 
 int snap_begin(struct snap *s, uint32_t iteration)
 {
-    int slot;
     pthread_mutex_lock(&s->lock);
-    while (!(slot = free_slot(s)) && s->wait && !s->failed)
-        pthread_cond_wait(&s->freed, &s->lock);
+    int slot = free_slot(s);
     if (slot) {
         s->slot[slot].taken = true;
         s->slot[slot].iteration = iteration;
@@ -441,7 +433,6 @@ void snap_drop(struct snap *s, int slot)
     pthread_mutex_lock(&s->lock);
     s->slot[slot].taken = false;
     s->counts.dropped++;
-    pthread_cond_broadcast(&s->freed);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -488,7 +479,6 @@ static void note_durable(struct snap *s, int slot, uint64_t begin)
 {
     pthread_mutex_lock(&s->lock);
     s->durable = slot;
-    pthread_cond_broadcast(&s->freed);
     s->counts.stored++;
     s->counts.newest = s->slot[slot].iteration;
     s->counts.ns += now_ns() - begin;

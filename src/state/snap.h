@@ -31,7 +31,6 @@ struct snap_plan {
     const struct mesh *mesh;
     int slots;
     int64_t batch; /* sequences of an iteration */
-    bool wait;     /* for a slot, of two or more, instead of dropping an iteration */
     bool replace;  /* also a model of other sizes */
     struct snap_payload *payload;
     size_t n;
@@ -102,8 +101,7 @@ void close_snap(struct snap *s); /* what was begun and not committed is dropped 
 
 /* From any thread. */
 
-/* A slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is dropped.  With
- * plan->wait, none is waited for, and whoever writes and commits does so on other threads. */
+/* A slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is dropped. */
 int snap_begin(struct snap *s, uint32_t iteration);
 /* Payload `payload` of that slot's iteration: hashed, written, and on its way to the disk.  Errors are remembered; once
  * more is allowed.  false: a value in it is not finite, and the iteration must be dropped. */

@@ -25,7 +25,8 @@
 #include "snap.h"
 
 enum { VERSION = 1, ENDIAN = 0x01020304 };
-static const char super_magic[8] = "YARDSNAP", commit_magic[8] = "YARDCMIT";
+static const char super_magic[8] = {'Y', 'A', 'R', 'D', 'S', 'N', 'A', 'P'};
+static const char commit_magic[8] = {'Y', 'A', 'R', 'D', 'C', 'M', 'I', 'T'};
 
 struct super_page {
     char magic[8];
@@ -132,8 +133,8 @@ const char *parse_superblock(struct snapshot *s, const char page[SNAP_PAGE], uin
         return "it is of another version, or another kind of machine";
     if (p.file_bytes != file_bytes)
         return "the file is not as long as it says";
-    if (p.slots < 1 || p.slots > MAX_SLOTS || p.payloads < 1 || p.payloads > file_bytes / 8 ||
-        p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST))
+    if (p.slots < 1 || p.slots > MAX_SLOTS || p.payloads < 1 ||
+        p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || p.payloads > p.manifest_bytes / 2)
         return "its numbers of slots, payloads or bytes are impossible";
     *s = (struct snapshot){.id = {p.id[0], p.id[1]},
                            .slots = (int)p.slots,

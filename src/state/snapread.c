@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 enum { WINDOW = 1 << 18 };
+#define NOTHING_COMMITTED "has no whole iteration: nothing was committed yet"
 
 #define NOTE_DAMAGE(s, ...) (void)(*APPEND((s)->damage, (s)->n_damage, (s)->cap_damage) = format_string(__VA_ARGS__))
 
@@ -41,8 +42,10 @@ static struct snapshot *read_superblocks(struct reader *r)
     char page[SNAP_PAGE];
     const char *wrong[2];
     struct snapshot found[2], *s = allocate(1, sizeof *s);
+    if (r->size == 0) /* a run that was killed just now had only made it */
+        fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, r->path);
     if (r->size < 2 * SNAP_PAGE)
-        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was never begun, or it was cut off", r->path,
+        fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", r->path,
              (unsigned long long)r->size);
     for (int k = 0; k < 2; k++) {
         read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
@@ -55,7 +58,6 @@ static struct snapshot *read_superblocks(struct reader *r)
     for (int k = 0; k < 2; k++)
         if (wrong[k])
             NOTE_DAMAGE(s, "%s: superblock %d is damaged: %s; superblock %d is used", r->path, k, wrong[k], 1 - k);
-    s->payload = allocate(s->n, sizeof *s->payload);
     return s;
 }
 
@@ -234,7 +236,7 @@ struct checkpoint *open_snapshot(const char *path)
     struct checkpoint *c = read_snapshot(path);
     const struct snapshot *s = c->snapshot;
     if (!s->newest.slot)
-        fail(EXIT_FAILED, "%s has no whole iteration%s%s%s", path, s->n_damage ? ": " : ": nothing was committed yet",
+        fail(EXIT_FAILED, "%s %s%s%s", path, s->n_damage ? "has no whole iteration: " : NOTHING_COMMITTED,
              s->n_damage ? s->damage[0] : "",
              is_in_use(path) ? "; a run is writing it: read it when that has ended, or once more" : "");
     return c;

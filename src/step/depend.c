@@ -12,13 +12,76 @@
  * A task that may be skipped (step.h: when) orders no others: what waits for it, or stands behind it on its lane, waits
  * for what it waits for by itself.
  */
-#include "ranges.h"
+#include "step.h"
+
+/* ---- who touched which bytes ----------------------------------------------------------------------------------- */
+
+/* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments; a
+ * touched range is cut out of it, so that every segment has one history: who wrote it, and who has read it since. */
+enum { NOBODY = -1, SLABS_PER_DEVICE = 256 };
+struct segment {
+    size_t begin, end;
+    int writer, reader; /* the latest of each, in `touches`, or NOBODY */
+};
+struct space {
+    struct segment *segments;
+    size_t n, cap;
+};
+struct touch { /* each points to the one before it, so that segments which are cut share their past */
+    int node, before;
+};
+
+static void insert_segment(struct space *s, size_t at, struct segment new)
+{
+    (void)APPEND(s->segments, s->n, s->cap);
+    memmove(&s->segments[at + 1], &s->segments[at], (s->n - 1 - at) * sizeof *s->segments);
+    s->segments[at] = new;
+}
+
+/* Cut segment `at` in two at byte `where`; both keep its history. */
+static void split(struct space *s, size_t at, size_t where)
+{
+    struct segment right = s->segments[at];
+    right.begin = where;
+    s->segments[at].end = where;
+    insert_segment(s, at + 1, right);
+}
+
+/* Cut the space so that [begin, end) is covered by whole segments; returns the first, *count of them. */
+static struct segment *cut_range(struct space *s, size_t begin, size_t end, size_t *count)
+{
+    size_t first;
+    FIND_FIRST(first, s->n, s->segments[first].end <= begin);
+    if (first < s->n && s->segments[first].begin < begin)
+        split(s, first++, begin);
+    size_t i = first;
+    for (size_t at = begin; at < end; i++) {
+        size_t next = i < s->n ? s->segments[i].begin : SIZE_MAX;
+        if (next > at) /* a gap: never touched before */
+            insert_segment(s, i, (struct segment){at, MIN(next, end), NOBODY, NOBODY});
+        else if (s->segments[i].end > end)
+            split(s, i, end);
+        at = s->segments[i].end;
+    }
+    *count = i - first;
+    return &s->segments[first];
+}
+
+static void free_spaces(struct space *spaces, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(spaces[i].segments);
+    free(spaces);
+}
+
+/* ---- edges ----------------------------------------------------------------------------------------------------- */
 
 struct walk {
     struct step *step;
     struct space *spaces[2]; /* of each kind of edge: tensors, and addresses */
     size_t n_spaces[2];
-    struct readers readers;
+    struct touch *touches;
+    size_t n_touches, cap_touches;
     int *consumer;      /* [2n] the last one to which an edge from this node was added */
     int n;              /* tasks */
     struct task **gate; /* gate.c */
@@ -29,36 +92,43 @@ struct walk {
 static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
 {
     struct step *s = w->step;
-    if (from == NOBODY || from == to || to < w->n || w->consumer[from] == to)
+    if (from == to || to < w->n || w->consumer[from] == to)
         return; /* the second copy shows every edge of the steady state */
     w->consumer[from] = to;
     *APPEND(s->edges, s->n_edges, s->cap_edges) =
         (struct edge){.from = (uint32_t)(from % w->n), .previous = from < w->n, .kind = kind};
 }
 
-/* A task that may be skipped does not hide who wrote before it: it stands beside the readers. */
-static void touch_segment(struct walk *w, struct segment *s, int node, enum access_mode mode, enum edge_kind kind)
+/* From a touch and those before it. */
+static void add_edges(struct walk *w, int touch, int to, enum edge_kind kind)
 {
-    bool writes = mode & ACCESS_WRITE;
-    add_edge(w, s->writer, node, kind);
-    for (int r = writes || s->may_write ? s->reader : NOBODY; r != NOBODY; r = w->readers.list[r].before)
-        if (writes || w->readers.list[r].may_write)
-            add_edge(w, w->readers.list[r].node, node, kind);
-    if (writes && !is_conditional(w->step->task[node % w->n])) {
-        s->writer = node;
-        s->reader = NOBODY;
-        s->may_write = false;
-    } else
-        note_reader(&w->readers, s, node, NULL, writes);
+    for (; touch != NOBODY; touch = w->touches[touch].before)
+        add_edge(w, w->touches[touch].node, to, kind);
 }
 
+/* A write that may be skipped does not hide who touched the bytes before it. */
+static void touch_segment(struct walk *w, struct segment *s, int node, bool writes, enum edge_kind kind)
+{
+    bool hides = writes && !is_conditional(w->step->task[node % w->n]);
+    int *latest = writes ? &s->writer : &s->reader;
+    add_edges(w, s->writer, node, kind);
+    if (writes)
+        add_edges(w, s->reader, node, kind);
+    *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NOBODY : *latest};
+    *latest = (int)w->n_touches - 1;
+    s->reader = hides ? NOBODY : s->reader;
+}
+
+/* Over addresses, the space is the root's slab. */
 static void touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
-    size_t begin, end, count;
-    struct space *space = find_range(w->spaces[kind], kind == EDGE_REUSE, a->tensor, &begin, &end);
-    struct segment *s = cut_range(space, begin, end, &count);
+    const struct tensor *root = a->tensor->root;
+    bool by_address = kind == EDGE_REUSE;
+    int space = by_address ? root->device->index * SLABS_PER_DEVICE + root->slab : root->id;
+    size_t begin = a->tensor->offset + (by_address ? root->address : 0), count;
+    struct segment *s = cut_range(&w->spaces[kind][space], begin, begin + a->tensor->bytes, &count);
     for (size_t i = 0; i < count; i++)
-        touch_segment(w, &s[i], node, a->mode, kind);
+        touch_segment(w, &s[i], node, a->mode & ACCESS_WRITE, kind);
 }
 
 /* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one.  One
@@ -122,8 +192,10 @@ static void find_edges(struct step *s, bool with_addresses)
 {
     struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
     int kinds = with_addresses ? 2 : 1;
+    w.n_spaces[EDGE_DATA] = s->pool->n;
+    w.n_spaces[EDGE_REUSE] = (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE;
     for (int kind = 0; kind < kinds; kind++)
-        w.spaces[kind] = new_spaces(s->pool, kind == EDGE_REUSE, &w.n_spaces[kind]);
+        w.spaces[kind] = allocate(w.n_spaces[kind], sizeof *w.spaces[kind]);
     begin_gates(&w);
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
@@ -140,7 +212,7 @@ static void find_edges(struct step *s, bool with_addresses)
     }
     for (int kind = 0; kind < kinds; kind++)
         free_spaces(w.spaces[kind], w.n_spaces[kind]);
-    free(w.readers.list), free(w.consumer), free(w.gate), free(w.lane_gated);
+    free(w.touches), free(w.consumer), free(w.gate), free(w.lane_gated);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */

@@ -159,19 +159,15 @@ void set_lane(struct edit *e, struct task *t, struct lane *lane)
 
 void set_home(struct edit *e, struct tensor *x, struct device *d)
 {
-    const struct pool *p = e->step->pool;
     CHECK(x->persistent && x->root == x, "tensor %s does not persist, or is a view", x->name);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->root == x)
-            CHANGE(e, p->tensors[i]->device, d);
+    for (struct tensor *part = x; part; part = part->view)
+        CHANGE(e, part->device, d);
 }
 
 void let_go(struct edit *e, struct tensor *x)
 {
-    const struct pool *p = e->step->pool;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->root == x)
-            CHANGE(e, p->tensors[i]->persistent, false);
+    for (struct tensor *part = x; part; part = part->view)
+        CHANGE(e, part->persistent, false);
 }
 
 void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->root->apart, APART_ALWAYS); }

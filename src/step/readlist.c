@@ -4,7 +4,7 @@
  *     lane DEVICE.KIND[N] [gap=TIME]                          further lanes, from 1; gap: between two of its tasks
  *     link A[,B...] up|down RATE [LATENCY] [queues=N] [queue=RATE]
  *     disk RATE [LATENCY]
- *     tensor NAME DEVICE BYTES CLASS [keep]
+ *     tensor NAME DEVICE BYTES CLASS [keep] [choice]
  *     task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K] [reads=A[b:e],...] [writes=...]
  *     copy NAME TO[b:e] FROM[b:e] [lane=LANE] [time=TIME] [layer=K] [micro=M] [role=ROLE] [every=K] [reads=A[b:e],...]
  *
@@ -235,6 +235,20 @@ static void tensor_line(struct reading *r)
         fail_word(&r->line, class, "parameters, gradients, optimizer, activations or work");
     struct tensor *t = new_bytes_tensor(r->pool, d, (enum memory_class)c, name, bytes);
     t->persistent = flag_option(&r->line, "keep") || c == MEM_PARAMETERS || c == MEM_OPTIMIZER;
+    t->choice = flag_option(&r->line, "choice");
+}
+
+static enum role read_role(const struct reading *r, const char *word)
+{
+    char *words = copy_string("");
+    for (int k = ROLE_OTHER + 1; k < ROLES_BY_HAND; k++) {
+        if (strcmp(role_name[k], word) == 0) {
+            free(words);
+            return (enum role)k;
+        }
+        append_text(&words, "%s%s", k == ROLE_OTHER + 1 ? "" : k + 1 == ROLES_BY_HAND ? " or " : ", ", role_name[k]);
+    }
+    fail_word(&r->line, word, "a role: %s; without role= none", words);
 }
 
 static void read_stamp(struct reading *r, struct task *t)
@@ -244,13 +258,7 @@ static void read_stamp(struct reading *r, struct task *t)
     t->micro = number_option(&r->line, "micro", 0, MOST_NUMBER, -1);
     t->when.every = (uint32_t)number_option(&r->line, "every", 1, MOST_EVERY, 1);
     t->when.rest = (uint32_t)number_option(&r->line, "rest", 0, (int)t->when.every - 1, 0);
-    for (int k = ROLE_OTHER + 1; role && k < ROLES_BY_HAND; k++)
-        if (strcmp(role_name[k], role) == 0)
-            t->role = (enum role)k;
-    if (role && t->role == ROLE_OTHER)
-        fail_word(&r->line, role,
-                  "a role: forward, backward, reduce, norm, update, broadcast, send, feed, report, offload, swap or "
-                  "snapshot; without role= none");
+    t->role = role ? read_role(r, role) : ROLE_OTHER;
 }
 
 static void task_line(struct reading *r)
@@ -305,7 +313,7 @@ static const struct {
     {"lane", lane_line, "lane DEVICE.KIND[N] [gap=TIME]"},
     {"link", link_line, "link DEVICE[,DEVICE...] up|down RATE [LATENCY] [queues=N] [queue=RATE]"},
     {"disk", disk_line, "disk RATE [LATENCY]"},
-    {"tensor", tensor_line, "tensor NAME DEVICE BYTES CLASS [keep]"},
+    {"tensor", tensor_line, "tensor NAME DEVICE BYTES CLASS [keep] [choice]"},
     {"task", task_line,
      "task NAME LANE TIME [layer=K] [micro=M] [role=ROLE] [cpu=TIME] [every=K [rest=R]] [reads=A[b:e],...] "
      "[writes=...]"},

@@ -45,6 +45,7 @@ struct tensor {
     bool persistent;     /* keeps its value from step to step (and its address in all lists) */
     enum apart apart;    /* from those that get its bytes before and behind it, so that nothing waits for bytes */
     struct tensor *root; /* itself, unless it is a view */
+    struct tensor *view; /* of a root its views, a chain, the last one first: of a view the next */
     size_t offset;       /* of a view: bytes from the root's start */
     /* Of a root that persists: before the first iteration it holds what `alike` does from byte `alike_begin` on; that
      * is itself, unless it is a replica or a part of one. */
@@ -194,8 +195,7 @@ struct task {
     struct when when;
     int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (predict/simulate.c); 0: of none */
     bool commits; /* it ends a snapshot: what is stored counts */
-    bool slot_wait; /* its iteration waits for a slot instead of being dropped */
-    int needs;      /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
+    int needs;    /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
@@ -228,6 +228,7 @@ struct task {
 };
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
+bool chooses(const struct task *t);               /* does it make a choice? */
 /* The choice that a task reads, which needs some of it; and does it find what it needs?  To be asked when what it waits
  * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
 int choice_bits(const struct task *t);
@@ -251,7 +252,8 @@ struct issued { /* a run that has not been collected */
 struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
     size_t cap;
-    uint64_t given, collected; /* how many in all */
+    _Atomic uint64_t given, collected; /* how many in all */
+    _Atomic uint64_t ended;            /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
 struct level { /* from this position on, until its next level, a device holds so many bytes */
@@ -260,7 +262,8 @@ struct level { /* from this position on, until its next level, a device holds so
 };
 struct pace; /* run/pace.c */
 typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
-struct late; /* run/late.c */
+enum { MOST_TASKS = 1000000 }; /* of a list: gpt2 on 128 devices has 915,049, which take 1.4 GB; one more is refused */
+struct late;                   /* run/late.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;

@@ -104,6 +104,12 @@ void unlink_task(struct task *t)
 
 static struct task *append_task(struct step *s)
 {
+    if (s->n == MOST_TASKS)
+        fail(EXIT_USAGE,
+             "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
+             "what "
+             "it updates to all others), layers or micro-batches",
+             s->name, MOST_TASKS);
     struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
     t->index = s->n - 1;
     if (s->cursor) {
@@ -162,6 +168,14 @@ uint32_t repeat_of(const struct step *s, uint32_t most)
 }
 
 bool is_conditional(const struct task *t) { return t->when.every > 1 || t->when.test || t->slot; }
+
+bool chooses(const struct task *t)
+{
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor->choice && (t->access[i].mode & ACCESS_WRITE) && !t->copy)
+            return true;
+    return false;
+}
 
 int choice_bits(const struct task *t)
 {

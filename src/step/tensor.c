@@ -14,6 +14,8 @@ void drop_tensors(struct pool *p, size_t n)
 {
     for (; p->n > n; p->n--) {
         struct tensor *last = p->tensors[p->n - 1];
+        if (last->root != last)
+            last->root->view = last->view;
         if (last->buffer)
             CL(clReleaseMemObject(last->buffer));
         free(last);
@@ -77,6 +79,8 @@ static struct tensor *add_view(struct pool *p, struct tensor *of, const char *na
     t->element = of->element;
     t->persistent = of->persistent;
     t->root = of->root;
+    t->view = t->root->view;
+    t->root->view = t;
     t->offset = of->offset + begin;
     t->bytes = bytes ? bytes : t->bytes;
     CHECK(t->offset + t->bytes <= of->root->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,

@@ -138,9 +138,10 @@ static void print_tensors(struct writing *w)
             continue;
         w->name[i] = own_name(taken, t->name);
         bool state = t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER, always = state && t->persistent;
-        fprintf(w->out, "tensor %s %s %zu %s%s\n", w->name[i], NAME(t->device->id), t->bytes,
+        fprintf(w->out, "tensor %s %s %zu %s%s%s\n", w->name[i], NAME(t->device->id), t->bytes,
                 memory_class_name[state && !always ? MEM_WORK : t->class], /* a file's parameters stay for good */
-                (t->persistent && !always) || t->apart ? " keep" : "");    /* (the nearest word to apart) */
+                (t->persistent && !always) || t->apart ? " keep" : "",     /* (the nearest word to apart) */
+                t->choice ? " choice" : "");
     }
     free(used);
     json_decref(taken);

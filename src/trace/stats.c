@@ -95,8 +95,8 @@ struct trace_steps trace_steps_of(const struct trace *t, uint32_t list)
     if (s.counted == 0)
         return s;
     for (size_t i = s.first; i < whole; i++)
-        s.end = MAX(s.end, s.steps[i].end);
-    s.start = follows(&s, s.first) ? s.steps[0].end : s.steps[s.first].start;
+        s.end = MAX(s.end, done_of(&s.steps[i]));
+    s.start = follows(&s, s.first) ? done_of(&s.steps[0]) : s.steps[s.first].start;
     s.start = MIN(s.start, s.end);
     return s;
 }

@@ -226,11 +226,12 @@ struct trace_steps {
     const struct trace_step *steps; /* the trace's */
     size_t n;
     size_t first, counted; /* those that count: steps[first .. first + counted) */
-    uint64_t start, end;   /* the window they fill: from the end of the step before, or the first start without one */
+    uint64_t start, end; /* the window they fill: from where the step before is done, or the first start without one */
 };
 struct trace_steps trace_steps_of(const struct trace *t, uint32_t list);
 bool trace_counts(const struct trace *t, const struct trace_steps *s, size_t record); /* is it of a counted step? */
-/* Medians, 0 without steps.  Period: from the end of step n - 1 to that of step n; without step n - 1, n's length. */
+/* Medians, 0 without steps.  Period: from where step n - 1 is done to where step n is; without step n - 1, n's length.
+ */
 double trace_period_ns(const struct trace_steps *s);
 double trace_length_ns(const struct trace_steps *s);
 double trace_median(double *values, size_t n); /* sorts them; 0 of none */

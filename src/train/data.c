@@ -123,9 +123,13 @@ static size_t load_texts(struct text *to, const struct sources *s)
     return 1;
 }
 
-/* Append and free `tokens`. */
+/* Append and free `tokens`; the first ones, mostly all there are, are taken without a copy. */
 static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
 {
+    if (!split->tokens) {
+        *split = (struct split){.tokens = tokens, .n = n};
+        return;
+    }
     split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
     memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
     split->n += n;

@@ -1,6 +1,9 @@
 /* peak.c - the limits of a device, measured: what everything else is a share of.  The kernels are in cl/bench.cl. */
 #include "train.h"
 
+#include <math.h>
+#include <time.h>
+
 static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t group)
 {
     cl_command_queue queue = d->lane[LANE_COMPUTE]->queue;
@@ -8,19 +11,6 @@ static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t gro
     CL(clEnqueueNDRangeKernel(queue, k, 1, NULL, &items, &group, 0, NULL, NULL));
     CL(clFinish(queue));
     return (double)(now_ns() - start) * 1e-9;
-}
-
-/* Best rate of several runs, for `seconds` in all: neighbours can only slow a run down. */
-static double best_rate(struct device *d, cl_kernel k, size_t items, size_t group, double work, double seconds)
-{
-    double best = 0, spent = 0;
-    run_kernel(d, k, items, group); /* compiles */
-    while (spent < seconds) {
-        double took = run_kernel(d, k, items, group);
-        best = MAX(best, work / took);
-        spent += took;
-    }
-    return best;
 }
 
 /* ---- the FMA probe --------------------------------------------------------------------------------------------- */
@@ -53,12 +43,20 @@ struct probe *open_probe(struct device *d)
     return p;
 }
 
+double work_seconds(const struct device *d)
+{
+    struct timespec t;
+    clock_gettime(d->is_cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC_RAW, &t);
+    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / (d->is_cpu ? d->units : 1);
+}
+
 double run_probe(struct probe *p, double seconds)
 {
-    double spent = 0, work = 0;
+    double begin = work_seconds(p->device), spent, work = 0;
     do {
-        spent += run_kernel(p->device, p->kernel, p->items, p->group);
+        run_kernel(p->device, p->kernel, p->items, p->group);
         work += p->work;
+        spent = work_seconds(p->device) - begin;
     } while (spent < seconds);
     return work / spent;
 }
@@ -73,11 +71,12 @@ void close_probe(struct probe *p)
 double measure_fma_peak(struct device *d, double seconds)
 {
     struct probe *p = open_probe(d);
-    double rate = best_rate(d, p->kernel, p->items, p->group, p->work, seconds);
+    double rate = run_probe(p, seconds);
     close_probe(p);
     return rate;
 }
 
+/* The best of several runs: neighbours can only slow one down. */
 double measure_copy(struct device *d, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
@@ -89,9 +88,12 @@ double measure_copy(struct device *d, double seconds)
     }
     CL(clSetKernelArg(k, 2, sizeof n, &n));
     size_t group = d->work_group, items = ceil_div((size_t)n, BLOCK) * group;
-    double rate = best_rate(d, k, items, group, 2.0 * n * sizeof(float), seconds);
+    double least = INFINITY;
+    run_kernel(d, k, items, group); /* compiles */
+    for (double spent = 0, took; spent < seconds; spent += took)
+        least = fmin(least, took = run_kernel(d, k, items, group));
     for (int i = 0; i < 2; i++)
         CL(clReleaseMemObject(buffer[i]));
     CL(clReleaseKernel(k));
-    return rate;
+    return 2.0 * n * sizeof(float) / least;
 }

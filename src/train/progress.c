@@ -202,44 +202,14 @@ struct snap_counts end_snapshots(struct progress *p)
 
 /* ---- behind the last step -------------------------------------------------------------------------------------- */
 
-enum { TRIES = 9 };
-
-/* FLOP/s of fused multiply-adds now: the middle of some tries, since one may fall into a moment that others took. */
-static double probe_device(struct device *d)
-{
-    double rate[TRIES];
-    struct probe *probe = open_probe(d);
-    for (int i = 0; i < TRIES; i++)
-        rate[i] = run_probe(probe, 0.03);
-    close_probe(probe);
-    return trace_median(rate, TRIES);
-}
-
-/* Of all devices together; logical devices are one, and measured once. */
-static double probe_devices(const struct trainer *t)
-{
-    double sum = 0;
-    for (int i = 0; i < t->machine->n_devices; i++) {
-        struct device *d = &t->machine->device[i];
-        bool measured = false;
-        for (int k = 0; k < i; k++)
-            measured |= t->machine->device[k].cl == d->cl;
-        sum += measured ? 0 : probe_device(d);
-    }
-    return sum;
-}
-
-/* The rate is compared with one of the same minute, since that of a machine with other users goes up and down. */
 void show_rate(const struct progress *p)
 {
     enum { LONG_MS = 10000 };
     if (p->total_ms < LONG_MS || execution.serial || p->trainer->train->wrapper)
         return;
-    double ms = p->total_ms / (p->counted - 1), rate = p->flops / ms * 1e3, peak = probe_devices(p->trainer);
+    double ms = p->total_ms / (p->counted - 1);
     printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1, ms,
-           tokens_per_step(p->trainer) / ms * 1e3, rate / 1e9);
-    printf("            = %.0f%% of %.4g GFLOP/s, the rate of fused multiply-adds, measured now (middle of %d)\n",
-           100 * rate / peak, peak / 1e9, TRIES);
+           tokens_per_step(p->trainer) / ms * 1e3, p->flops / ms * 1e-6);
 }
 
 void free_progress(struct progress *p)

@@ -153,8 +153,6 @@ static const struct option options[] = {
      "store iterations divisible by K"},
     {"snapshot-slots", 0, OPT_INT, &s.snapshot_slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
-    {"snapshot-wait", 0, OPT_FLAG, &s.snapshot_wait, NULL, NULL, 0, 0, PASSES, CMD_TRAIN | CMD_PLAN,
-     "drop no iteration: the update of a layer that was not stored yet waits until a slot is free"},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
@@ -201,8 +199,9 @@ static const struct option options[] = {
     {"print-list", 0, OPT_FLAG, &s.print_list, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
      "the train list as a step file, which is simulated to the same times; needs --profile, --hardware or --list"},
     {"verify", 0, OPT_FLAG, &s.verify, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
-     "prove that every read sees the right value, that every conflict is ordered whatever the timing, and that memory "
-     "is within the budgets, provided that tasks touch what they declare (train --serial --audit checks that)"},
+     "prove that every read sees the right value (of --list: the one that its order gives), that every conflict is "
+     "ordered whatever the timing, that tasks touch their own device's memory, and that it is within the budgets, "
+     "provided that tasks touch what they declare (train --serial --audit checks that)"},
 
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, NULL, 0, 0, PREDICTING, CMD_PLAN,
      "predict the step on a virtual clock; needs --profile or --hardware"},
@@ -319,7 +318,6 @@ static const struct {
                {"broadcast-main", "broadcast-queues", NULL},
                {"snapshot-every", "snapshot", NULL},
                {"snapshot-slots", "snapshot", NULL},
-               {"snapshot-wait", "snapshot", NULL},
                {"iterations", "snapshot", NULL},
                {"pace-scale", "pace", NULL}};
 
@@ -361,8 +359,6 @@ static void derive(enum command command)
               "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     REFUSE_IF(s.overlap_plan && strcmp(s.overlap, "plan") != 0,
               "--overlap-plan %s is the plan of --overlap plan: add that", s.overlap_plan);
-    REFUSE_IF(s.snapshot_wait && s.snapshot_slots == 1, "--snapshot-wait would wait for ever: the newest commit holds "
-                                                        "the only slot; let --snapshot-slots be 2 or more");
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
     REFUSE_IF(s.simulate && !s.profile && !s.hardware && !s.list,
               "--simulate needs times: --profile FILE (yard profile -o FILE) or --hardware data/hardware/..., or a "

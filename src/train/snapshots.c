@@ -211,7 +211,6 @@ void open_snapshots(struct trainer *t, uint32_t step)
                                  .mesh = &t->mesh,
                                  .slots = (int)o->snapshot_slots,
                                  .batch = t->batch,
-                                 .wait = o->snapshot_wait,
                                  .replace = o->overwrite};
     s->slot = allocate((size_t)s->plan.slots, sizeof *s->slot);
     s->reported = step;

@@ -61,7 +61,6 @@ struct settings {
     bool broadcast; /* bench */
     const char *snapshot;
     int64_t snapshot_every, snapshot_slots, iterations;
-    bool snapshot_wait;
     const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     struct costs *costs; /* of a trial: not an option; the trainer frees them */
@@ -260,7 +259,7 @@ void show_evaluation(struct progress *p, uint32_t number, double loss);
  */
 void show_commits(struct progress *p);
 struct snap_counts end_snapshots(struct progress *p);
-/* Behind a run of some length: its mean rate, and the share of what the devices can do. */
+/* Behind a run of some length: its mean rate. */
 void show_rate(const struct progress *p);
 void free_progress(struct progress *p);
 
@@ -274,13 +273,15 @@ void run_trial_for(struct settings *s);
 
 /* ---- peak.c ---------------------------------------------------------------------------------------------------- */
 
-/* Measured limits of a device: FLOP/s of independent FMAs, bytes/s read + written by a copy. */
-double measure_fma_peak(struct device *d, double seconds);
-double measure_copy(struct device *d, double seconds);
-/* For comparisons on a machine that others use too: mean FLOP/s of FMAs over `seconds` (at least one run of some
- * milliseconds), to be taken right beside what it is compared with. */
+/* How long the device has worked: a CPU's cores for this process, divided by their number, so that neither what other
+ * programs take counts nor what cores wait; else the clock. */
+double work_seconds(const struct device *d);
+/* Mean FLOP/s of independent FMAs over so many of them (one run of some milliseconds at least), to be taken right
+ * beside what it is compared with. */
 struct probe *open_probe(struct device *d);
 double run_probe(struct probe *p, double seconds);
 void close_probe(struct probe *p);
+double measure_fma_peak(struct device *d, double seconds); /* all three */
+double measure_copy(struct device *d, double seconds);     /* bytes/s, read + written, of the fastest of some copies */
 
 #endif

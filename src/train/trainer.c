@@ -133,8 +133,9 @@ static void check_micros(const struct trainer *t)
 {
     int groups = (int)t->settings->grad_groups, round = t->mesh.chunks > 1 ? t->mesh.pp : 1, together = round;
     if (groups > 1 && t->mesh.dp > 1)
-        fail(EXIT_USAGE, "--grad-groups %d stands for the groups of dp=%d on one device: leave it out with dp=%d",
-             groups, groups, t->mesh.dp);
+        fail(EXIT_USAGE,
+             "--grad-groups %d stands for the groups of dp=%d on one device: with dp=%d add --grad-groups 1", groups,
+             groups, t->mesh.dp);
     while (together % groups)
         together += round;
     int unit = t->mesh.dp * together, near = MAX((t->batch + unit / 2) / unit, 1) * unit;
@@ -343,7 +344,6 @@ struct wishes wishes_of(const struct settings *s)
     return (struct wishes){.snapshot = {.file = s->snapshot,
                                         .every = (int)s->snapshot_every,
                                         .slots = (int)s->snapshot_slots,
-                                        .wait = s->snapshot_wait,
                                         .iterations = (int)s->iterations},
                            .broadcast = {.queues = (int)s->queues,
                                          .slices = (int)s->slices,

@@ -1,0 +1,29 @@
+/* cells.h - what a proof knows of each byte.
+ *
+ * A strip of bytes is cut into cells: first it is one, and wherever an access begins or ends it gets a border for good,
+ * so that all bytes of a cell have one history.  depend() keeps ranges of its own, and nothing is shared with it but
+ * what the tensors say: a fault of one is seen by the other.
+ */
+#ifndef CELLS_H
+#define CELLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NEVER = -1 };
+struct cell {
+    size_t begin, end;
+    int writer, reader; /* verify.c: the latest of each, in a list of touches; or NEVER */
+    uint64_t value;     /* values.c: its number, where in the strip it begins, and the iteration it was written in */
+    int64_t origin;
+    int iteration;
+};
+struct strip {
+    struct cell *cell;
+    size_t n, cap;
+};
+/* The cells of bytes [begin, end), *n of them: valid until the strip is cut again. */
+struct cell *cells_of(struct strip *s, size_t begin, size_t end, size_t *n);
+void free_strips(struct strip *strips, size_t n);
+
+#endif

@@ -1,0 +1,50 @@
+#!/bin/sh
+# distro.sh RELEASE - the README's two commands on a bare Debian of another release: bookworm, trixie, forky, sid.
+#
+# What is committed is copied into a minimal root, where a newcomer installs make, and types `make demo` and `make test`.
+# Needs root and debootstrap; packages come from MIRROR, or else from the mirror that apt uses here.  The root is made
+# anew in ROOTS (build/distro) and stays for a look: 2 GB.  It sees /proc and /sys, but no /dev/pts, as in many
+# containers.  Mounts and processes are in namespaces of their own, and so end with this script, however it ends.
+set -u
+release=${1:?which release?} roots=${ROOTS:-build/distro}
+root=$roots/$release log=$roots/$release.log
+mirror=${MIRROR:-$(sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)*//p' /etc/apt/sources.list /etc/apt/sources.list.d/* \
+    2>/dev/null | grep -Eo -m 1 '^http[^ ]*/debian/?( |$)')}
+mirror=${mirror:-http://deb.debian.org/debian}
+
+[ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null ||
+    { echo "make distro needs root and debootstrap: apt-get install debootstrap" >&2; exit 1; }
+
+# The command in the root, as a newcomer's shell would run it.
+inside() {
+    unshare --mount --pid --fork --kill-child sh -c '
+        mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" &&
+            exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" sh -c "cd /root/trainyard && $1"' \
+        "$root" "$1"
+}
+
+# say NAME COMMAND: runs it into the log, prints a line; its exit code.
+say() {
+    start=$(date +%s)
+    echo "==== $1" >>"$log"
+    eval "$2" >>"$log" 2>&1 </dev/null
+    code=$?
+    seconds=$(($(date +%s) - start))
+    printf '%-9s %-14s %2d min %02d s   exit code %d   %s\n' "$release" "$1" $((seconds / 60)) $((seconds % 60)) $code \
+        "$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, ')"
+    return $code
+}
+
+rm -rf --one-file-system "$root"
+mkdir -p "$roots"
+: >"$log"
+say debootstrap 'debootstrap --variant=minbase "$release" "$root" ${mirror% } /usr/share/debootstrap/scripts/sid &&
+    mkdir -p "$root/root/trainyard" && git archive HEAD | tar -x -C "$root/root/trainyard"' &&
+    say 'install make' "inside 'apt-get install -y --no-install-recommends make'" || exit 1
+failed=0
+for command in 'make demo' 'make test'; do
+    say "$command" "inside '$command'" || failed=1
+done
+[ $failed -eq 0 ] || grep -A 12 -e '^FAIL' -e 'rror: ' "$log"
+echo "log: $log"
+exit $failed

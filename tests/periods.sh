@@ -1,0 +1,64 @@
+#!/bin/sh
+# periods.sh - does a step still take as long?  Simulates the cases of tests/data/periods.txt, each with --verify, and
+# compares their periods with those written there: at most 0.6 % longer in the mean, and none more than 4 %.
+#
+#     tests/periods.sh                    a row per case: name, period then and now in ms, by how much it is longer
+#     tests/periods.sh record >FILE       the table with the periods of this program
+#     TABLE=FILE tests/periods.sh         another table, such as some lines of it
+#
+# A line is NAME MS ARGUMENTS of `yard plan`; `!` behind MS: shown, and not judged.  Among the arguments
+#
+#     --list NAME         is data/steps/NAME.txt
+#     --list NAME@BYTES   is that, on devices with so much memory
+#     --list KIND#SEED    is a random list (lists.awk)
+#     TMP/                is an empty folder
+set -u
+LC_ALL=C
+export LC_ALL
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+table=${TABLE:-tests/data/periods.txt}
+mode=${1:-compare}
+
+write_list() { # its path is printed
+    case $1 in
+    *@*) sed "/^device/s/memory=[^ ]*/memory=${1#*@}/" "data/steps/${1%@*}.txt" >"$TMP/list.txt" ;;
+    *'#'*) awk -v kind="${1%#*}" -v seed="${1#*#}" -f tests/lists.awk >"$TMP/list.txt" ;;
+    *) cp "data/steps/$1.txt" "$TMP/list.txt" ;;
+    esac
+}
+
+period() { # ARGUMENTS: prints ms; "-" where there is none, and why to $TMP/err
+    list=$(echo "$*" | sed -n 's/.*--list \([^ ]*\).*/\1/p')
+    [ -z "$list" ] || write_list "$list"
+    rm -rf "$TMP/files" && mkdir "$TMP/files"
+    "$YARD" plan $(echo "$*" | sed "s|--list [^ ]*|--list $TMP/list.txt|; s|TMP/|$TMP/files/|g") \
+        --simulate --verify >"$TMP/out" 2>"$TMP/err" </dev/null || { echo -; return; }
+    sed -n 's/^simulated step: \([0-9.]*\) ms.*/\1/p' "$TMP/out"
+}
+
+run_cases() {
+    while read -r name old arguments; do
+        case $name in '#'* | '') [ "$mode" = compare ] || echo "$name $old $arguments" | sed 's/ *$//'; continue ;; esac
+        judged=
+        case $arguments in '! '*) judged='! ' arguments=${arguments#! } ;; esac
+        new=$(period $arguments)
+        if [ "$mode" = record ]; then
+            printf '%-20s %9s  %s\n' "$name" "$new" "$judged$arguments"
+        else
+            echo "$name $old $new $judged"
+            [ "$new" != - ] || sed 's/^/# /' "$TMP/err"
+        fi
+    done <$table
+}
+
+[ "$mode" = compare ] || { run_cases; exit; }
+run_cases | awk '
+    /^# / { print; next }
+    { n++; by = $3 == "-" ? 1000 : 100 * ($3 / $2 - 1); too_long = !$4 && by > 4
+      printf "%-20s %9s %9s %+8.2f %%%s\n", $1, $2, $3, by, too_long ? "  too long" : $4 ? "  (not judged)" : "" }
+    !$4 { judged++; sum += by; worst = by > worst ? by : worst; wrong += too_long }
+    END { mean = judged ? sum / judged : 1000
+          printf "%d cases, %d judged: %+.3f %% in the mean, at most +0.6; worst %+.2f %%, at most +4\n", n, judged,
+              mean, worst
+          exit wrong > 0 || mean > 0.6 }'
