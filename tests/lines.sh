@@ -13,27 +13,29 @@ options             104
 pass/broadcast      383
 pass/gaps           333
 pass/gather         239
-pass/overlap       1440
-pass/pass           209
+pass/local             229
+pass/overlap       530
+pass/pass           229
 pass/recompute       44
 pass/snapshot       237
 pass/swap          1355
-src               29177 10.8
+src               28656 10.8
 src/base           1498
 src/cmd            2785
-src/device         1442
+src/device         1467
 src/file           1210
 src/main             68
 src/mesh            291
-src/model          2225
-src/pass           4240
-src/predict        1435
+src/model          2097
+src/pass           3579
+src/plan               204
+src/predict        1443
 src/proof           607
-src/run            1537
+src/run            1535
 src/state          2253
-src/step           2858
+src/step           2953
 src/trace          1221
-src/train          3501
+src/train          3439
 src/view           2006
 tests             19292
 END

@@ -19,13 +19,13 @@ static size_t count_slices(const struct trainer *t)
     return n;
 }
 
-/* A plan that any rule could make: some letter for each unit, and some order. */
+/* A plan that any rule could make: some letter for each unit. */
 static const char *draw_plan(size_t seed)
 {
     static const char *const unit[] = {"other param.0", "layer 0", "layer 1", "layer 2", "other param.4"};
-    char text[256], *end = text + sprintf(text, "order %s\n", (const char *[]){"release", "need", "forward"}[seed % 3]);
+    char text[256], *end = text;
     for (uint32_t i = 0; i < COUNT(unit); i++)
-        end += sprintf(end, "%s %c\n", unit[i], random_uniform(seed, STREAM_TEST, i, 0) < 0.5 ? 'C' : 'D');
+        end += sprintf(end, "%s %c\n", unit[i], "CLDD"[(int)(4 * random_uniform(seed, STREAM_TEST, i, 0))]);
     return write_file("drawn.txt", text, strlen(text));
 }
 
@@ -85,7 +85,7 @@ static const struct {
     {"--overlap local", false, false, true},
     {"--overlap plan", false, true, false},
     {"--broadcast-queues 5 --broadcast-slices 9", true, false, false},
-    {"--overlap slack --broadcast-queues 2", true, false, true},
+    {"--overlap local --broadcast-queues 2", true, false, true},
     {"--overlap plan", false, false, true},
 };
 

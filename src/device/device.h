@@ -80,14 +80,16 @@ struct host_thread; /* run/hostlane.c */
 enum purpose {
     FOR_ALL,     /* the model's own tasks: standard lanes */
     FOR_NOTHING, /* a lane of a step file that no task of the file is on: the first who asks gets it */
-    FOR_OFFLOAD,
+    FOR_OFFLOAD, /* gradients down, parameters up */
+    FOR_CONTROL, /* words that say what runs, and the norm */
+    FOR_STATE,   /* of an optimizer that changes sides */
     FOR_SWAP,
 };
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */
     enum lane_kind kind;
-    int nth;           /* 0: the first of its kind on the device */
+    int nth; /* 0: the first of its kind on the device */
     enum purpose purpose;
     struct lane *more; /* the next one of its kind there, or NULL */
     double gap;        /* described machines: s from one task's end to the next one's start */

@@ -186,10 +186,6 @@ struct build {
     int member;              /* tensor-parallel coordinate of the rank whose tasks are being added */
     struct meeting *met;     /* of the members of a group so far, one after another; each as often */
     size_t n_met, cap_met, n_meetings /* of one member */, group_begin /* in the list */;
-    /* A tied embedding's update in two parts: the batch whose words say which one a row is of, NULL: it is whole; and
-     * the new rows of the second one. */
-    const struct batch *words;
-    struct tensor *packed;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
 /* The tasks that follow are of this rank and micro-batch (-1: of none). */
@@ -331,14 +327,6 @@ void send_gradient(struct build *b, struct tape *tape, const struct tape *before
 /* AdamW of a task on the host, of the kernel's accesses and args (adamw_host.c). */
 host_function adamw_on_host;
 double measure_adamw(size_t elements); /* seconds of one, alone on a core */
-/* AdamW on elements [begin, end) of a unit, which are called the kth; start, unless NULL: see adamw.cl. */
-void update_range(struct build *b, int unit, int k, struct shard s, struct tensor *gradient, struct tensor *start);
-/* tied.c: the update of a tied embedding in two parts (b->words), and the parameters that lie behind it in its unit.
- * The host's are of accesses and args as the kernels' are (adamw_host.c). */
-void update_rest(struct build *b); /* behind the head's backward */
-void update_rows(struct build *b); /* when the gradient is whole */
-void unpack_rows(struct build *b); /* where nothing behind waits for it */
-host_function adamw_rows_on_host, unpack_on_host;
 /* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
 void end_group(struct build *b, int unit, bool grouped);
 /* Behind the last group: a unit's gradient goes, in shards, to the data-parallel ranks that sum it; and is summed. */

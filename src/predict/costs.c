@@ -296,8 +296,8 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
 {
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
-    if (t->idle)
-        return 0;
+    if (t->seconds >= 0)
+        return t->seconds;
     if (has_speed(c, t) && !(c->measured && find_kind(c, t)))
         return speed_seconds(c, t);
     return c->measured ? profiled(c, t, source) : roofline(c, t);

@@ -109,14 +109,11 @@ static const struct option options[] = {
      "bit: for the same bits on unlike CPUs, take the same N there, and the same driver"},
     {"gather-ahead", 0, OPT_INT, &s.gather_ahead, "1", "N", 0, MAX_LAYERS, DEVICES, BUILD_ALL,
      "with --zero 3: parameters are gathered N layers before they are used, and so many more layers' are held"},
-    {"overlap", 0, OPT_CHOICE, &s.overlap, "off", "off|plan|local|slack|all-cpu|all-device", 0, 0, PASSES, BUILD_ALL,
+    {"overlap", 0, OPT_CHOICE, &s.overlap, "off", "off|plan|local|all-cpu|all-device", 0, 0, PASSES, BUILD_ALL,
      "run optimizer updates of some layers on the CPU while the device goes on. plan: those with which a step is "
-     "shortest; local: by what the CPU has still to do at the end of each layer's backward; slack: by how late they "
-     "would be"},
+     "shortest; local: by what the CPU has still to do at the end of each layer's backward"},
     {"overlap-plan", 0, OPT_TEXT, &s.overlap_plan, NULL, "FILE", 0, 0, PASSES, BUILD_ALL,
      "of --overlap plan: the plan as text, read when the file is there, else written"},
-    {"overlap-seed", 0, OPT_INT, &s.overlap_seed, "-1", "N", -1, 9e15, PASSES, BUILD_ALL,
-     "of --overlap local and slack: choose at random; the weights must not change (-1: by the rule)"},
 
     {"recompute", 0, OPT_CHOICE, &s.recompute, "off", "off|full|selective|auto", 0, 0, PASSES, BUILD_ALL,
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
@@ -152,7 +149,8 @@ static const struct option options[] = {
      "with --serial: run every task over three fillings of what it does not declare to read, and compare; proves, for "
      "the data of this run, that tasks touch what they declare and no more (slow)"},
     {"delay-seed", 0, OPT_INT, &s.delay_seed, "-1", "N", -1, 9e15, LOOKING, CMD_TRAIN,
-     "delay the end of tasks at random: the weights must not change (-1: no delays)"},
+     "delay the end of tasks at random, and with --overlap local draw where updates run: the weights must not change "
+     "(-1: neither)"},
     {"trace", 0, OPT_OUTPUT, &s.trace, NULL, "FILE", 0, 0, LOOKING, CMD_TRAIN | CMD_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
     {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL,
@@ -356,8 +354,6 @@ static void derive(enum command command)
     REFUSE_IF(s.profile && s.hardware, "--profile and --hardware both say how long tasks take: leave one out");
     REFUSE_IF((s.what_if || s.profile) && !s.simulate && !s.print_list && strcmp(s.overlap, "off") == 0,
               "--profile and --what-if serve the prediction: add --%s", command == CMD_PLAN ? "simulate" : "overlap");
-    REFUSE_IF(s.overlap_seed >= 0 && strcmp(s.overlap, "local") != 0 && strcmp(s.overlap, "slack") != 0,
-              "--overlap-seed: only --overlap local and slack choose while training runs: add one of them");
     REFUSE_IF(s.serial && (s.pace || s.delay_seed >= 0),
               "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
     REFUSE_IF(s.pace && s.delay_seed >= 0, "--pace and --delay-seed both decide when tasks end: leave one out");

@@ -312,11 +312,11 @@ struct wishes wishes_of(const struct settings *s)
                                          .at_random = strcmp(s->deal, "random") == 0,
                                          .seed = (uint64_t)s->seed,
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
-                           .overlap = (enum overlap)chosen("overlap", s->overlap),
+                           .overlap = overlap_named(s->overlap),
                            .overlap_plan = s->overlap_plan,
-                           .overlap_once = s->pace,
-                           .overlap_at_random = s->overlap_seed >= 0,
-                           .overlap_seed = (uint64_t)s->overlap_seed,
+                           .paced = s->pace,
+                           .draw = s->delay_seed >= 0,
+                           .draw_seed = (uint64_t)s->delay_seed,
                            .gather = s->zero == 3,
                            .gather_ahead = (int)s->gather_ahead,
                            .recompute = (enum recompute)chosen("recompute", s->recompute),
@@ -328,9 +328,6 @@ struct wishes wishes_of(const struct settings *s)
 static void rewrite_lists(struct trainer *t, struct wishes w)
 {
     w.gather &= t->mesh.dp > 1;
-    w.embedding = t->embedding;
-    bool alone = w.recompute == RECOMPUTE_OFF && w.swap == SWAP_OFF && !w.broadcast.queues;
-    w.whole = t->in_parts && t->costs && alone ? t->whole : NULL;
     struct step *others[] = {t->eval, t->sample};
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, t->settings->after, &t->n_passes);
@@ -353,10 +350,9 @@ static struct values *values_of(const struct trainer *t, const struct step *s)
 static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
 {
     enum gemm_engine engine = engine_of(t->settings);
-    struct wishes w = wishes_of(t->settings);
     size_t n = 0;
     if (lists & LIST_TRAIN)
-        choose_parts(t, engine, &w), build_train(t, engine), all[n++] = t->train;
+        build_train(t, engine), all[n++] = t->train;
     if (lists & LIST_EVAL)
         build_eval(t, engine), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
@@ -365,7 +361,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
         t->keep_logits->persistent = true;
     t->values = values_of(t, t->train);
     t->eval_values = values_of(t, t->eval), t->sample_values = values_of(t, t->sample);
-    rewrite_lists(t, w);
+    rewrite_lists(t, wishes_of(t->settings));
     return n;
 }
 
@@ -468,7 +464,7 @@ void free_trainer(struct trainer *t)
     if (t->data)
         close_dataset(t->data);
     free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
-    free(t->rank_total), free(t->embedding);
+    free(t->rank_total);
     free(t->sample_tokens);
     free(t);
 }
