@@ -84,11 +84,24 @@ json_t *milliseconds(double seconds);                              /* null where
  * copies there wait for no others and hold none up; the last one where the link allows no more. */
 struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
 
+/* recompute.c: of a list with those uses; swap asks too. */
+bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
+/* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
+bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
+/* Everything that wrote x, before task `reader`, can be repeated there with the same result. */
+bool may_remake(const struct uses *u, const struct tensor *x, int reader);
+/* The first reader in a layer's backward, if its forward has made x for that alone; NOWHERE: it has not. */
+int kept_for(const struct uses *u, const struct tensor *x);
+/* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
+ * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
+struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
+bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
+
 /* Ends the program (EXIT_USAGE) with budgets that work for the list as it is now, of all devices whose do not. */
 _Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what);
 bool swaps_state(const struct wishes *w); /* parameters or the optimizer's, not activations alone */
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
-pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_recompute_auto, run_gather, run_swap;
+pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each

@@ -60,21 +60,25 @@ static size_t draw(struct search *s, size_t n)
     return (size_t)((double)n * random_uniform(0, STREAM_PLAN, 0, s->draws++));
 }
 
+/* Of one decision, or of all of its group that have that option. */
+static void give_option(const struct question *q, unsigned char *choice, size_t i, unsigned char option, bool by_group)
+{
+    choice[i] = option;
+    for (size_t k = 0; k < q->n && by_group && q->decision[i].group != NO_GROUP; k++)
+        if (q->decision[k].group == q->decision[i].group && option < q->decision[k].options)
+            choice[k] = option;
+}
+
 /* Gives one decision another option, or all of its group that have it; or two decisions exchange theirs. */
 static void change(struct search *s, unsigned char *choice)
 {
     const struct decision *decision = s->q->decision;
     size_t i = draw(s, s->q->n), other = draw(s, s->q->n), kind = draw(s, 8);
     unsigned char mine = choice[i];
-    if (kind < 2 && choice[other] < decision[i].options && mine < decision[other].options) {
+    if (kind < 2 && choice[other] < decision[i].options && mine < decision[other].options)
         choice[i] = choice[other], choice[other] = mine;
-        return;
-    }
-    unsigned char option = (unsigned char)draw(s, decision[i].options);
-    choice[i] = option;
-    for (size_t k = 0; k < s->q->n && kind == 2 && decision[i].group != NO_GROUP; k++)
-        if (decision[k].group == decision[i].group && option < decision[k].options)
-            choice[k] = option;
+    else
+        give_option(s->q, choice, i, (unsigned char)draw(s, decision[i].options), kind == 2);
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
@@ -96,12 +100,30 @@ static bool is_perfect(const struct search *s)
     return s->record.excess == 0 && s->q->floor > 0 && !is_less(s->q->floor, s->record.period);
 }
 
+/* Begins with every option of every group in turn, once. */
+static void try_groups(struct search *s)
+{
+    const struct question *q = s->q;
+    unsigned char *next = allocate(q->n, 1);
+    for (size_t i = 0; i < q->n; i++)
+        for (unsigned char option = 0; option < q->decision[i].options; option++) {
+            bool first = true;
+            for (size_t k = 0; k < i; k++)
+                first &= q->decision[k].group == NO_GROUP || q->decision[k].group != q->decision[i].group;
+            memcpy(next, s->best, q->n);
+            give_option(q, next, i, option, true);
+            if (first && memcmp(next, s->best, q->n) != 0 && s->work < q->work && !is_perfect(s))
+                consider(s, next, s->record.excess);
+        }
+    free(next);
+}
+
 /* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
  * found. */
 static void travel(struct search *s)
 {
     const struct question *q = s->q;
-    size_t most_idle = 400 + 20 * q->n;
+    size_t most_idle = 12000 + 20 * q->n;
     unsigned char *now = copy_bytes(s->best, q->n), *next = allocate(q->n, 1);
     double excess = s->record.excess;
     for (size_t idle = 0; idle < most_idle && s->work < q->work && !is_perfect(s); idle++) {
@@ -125,10 +147,14 @@ static void travel(struct search *s)
 struct score choose(const struct question *q, const unsigned char *start, size_t n_starts, unsigned char *best)
 {
     struct search s = {.q = q, .busy = {.what = q->what}, .best = best, .record = {INFINITY, INFINITY, INFINITY}};
-    for (size_t i = 0; i < n_starts && !is_perfect(&s); i++)
-        consider(&s, start + i * q->n, s.record.excess);
+    for (size_t i = 0, k; i < n_starts && !is_perfect(&s); i++) {
+        for (k = 0; memcmp(start + k * q->n, start + i * q->n, q->n) != 0;)
+            k++;
+        if (k == i) /* the first one like it */
+            consider(&s, start + i * q->n, s.record.excess);
+    }
     if (q->n > 0 && q->work > 0)
-        travel(&s);
+        try_groups(&s), travel(&s);
     end_busy(&s.busy);
     return s.record;
 }

@@ -97,6 +97,15 @@ static void insert_at(struct edit *e, struct task *cursor, const struct task *li
     e->step->stamp = (struct stamp){like->layer, like->micro, like->role};
 }
 
+struct task **tasks_in_order(const struct edit *e, size_t *n)
+{
+    struct task **task = allocate(e->step->n + 1, sizeof *task);
+    *n = 0;
+    for (struct task *t = e->head.behind; t != &e->head; t = t->behind)
+        task[(*n)++] = t;
+    return task;
+}
+
 void insert_before(struct edit *e, struct task *t) { insert_at(e, t->before, t); }
 void insert_behind(struct edit *e, struct task *t) { insert_at(e, t, t); }
 
@@ -199,6 +208,16 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
         else if (x->root == old)
             CHANGE(e, t->access[i].tensor, same_part(e->step->pool, new, x));
     }
+}
+
+void switch_readers(struct edit *e, const struct uses *uses, const struct tensor *x, int from, const struct tensor *old,
+                    struct tensor *new)
+{
+    size_t n;
+    const struct use *use = uses_of(uses, x, &n);
+    for (size_t i = 0; i < n; i++)
+        if (use[i].at >= from)
+            repoint(e, uses->task[use[i].at], old, new);
 }
 
 /* ---- what is computed, and how often ---------------------------------------------------------------------------- */

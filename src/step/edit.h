@@ -14,7 +14,7 @@
 #ifndef EDIT_H
 #define EDIT_H
 
-#include "step.h"
+#include "uses.h"
 
 struct edit *open_edit(struct step *s);
 void commit(struct edit *e);
@@ -43,6 +43,11 @@ void set_alone(struct edit *e, struct tensor *x);
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d);
 /* t touches `new`, of the same size, where it touched `old` or a view of it. */
 void repoint(struct edit *e, struct task *t, const struct tensor *old, struct tensor *new);
+/* All that touch x in `uses`, from position `from` on, and by now `old` instead, touch `new`. */
+void switch_readers(struct edit *e, const struct uses *uses, const struct tensor *x, int from, const struct tensor *old,
+                    struct tensor *new);
+/* The tasks in their order as it is now; the caller frees the array. */
+struct task **tasks_in_order(const struct edit *e, size_t *n);
 
 /* Cuts an elementwise task into n pieces, or fewer where it is too small: pieces begin on the device's alignment.  They
  * take its place; piece[] gets them, their number is returned. */

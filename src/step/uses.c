@@ -1,19 +1,12 @@
 /* uses.c - who touches a tensor, and when (see uses.h): all uses in one array, those of a tensor side by side. */
 #include "uses.h"
 
-struct uses {
-    struct task **task;
-    size_t n_tensors;  /* that it knows */
-    size_t *first, *n; /* by root: where its uses begin, and how many there are */
-    struct use *use;
-};
-
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p)
 {
     struct uses *u = allocate(1, sizeof *u);
-    *u = (struct uses){.task = copy_bytes(task, n * sizeof(struct task *)), .n_tensors = p->n};
+    *u = (struct uses){.task = copy_bytes(task, n * sizeof(struct task *)), .n = n, .n_tensors = p->n};
     u->first = allocate(p->n + 1, sizeof *u->first);
-    u->n = allocate(p->n + 1, sizeof *u->n);
+    u->count = allocate(p->n + 1, sizeof *u->count);
     for (size_t i = 0; i < n; i++) /* room for each access */
         for (int k = 0; k < task[i]->n_access; k++)
             u->first[task[i]->access[k].tensor->root->id + 1]++;
@@ -24,23 +17,23 @@ struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p)
         for (int k = 0; k < task[i]->n_access; k++) {
             size_t id = (size_t)task[i]->access[k].tensor->root->id;
             struct use *of = &u->use[u->first[id]];
-            if (!u->n[id] || of[u->n[id] - 1].at != (int)i)
-                of[u->n[id]++] = (struct use){.at = (int)i};
-            of[u->n[id] - 1].mode |= task[i]->access[k].mode;
+            if (!u->count[id] || of[u->count[id] - 1].at != (int)i)
+                of[u->count[id]++] = (struct use){.at = (int)i};
+            of[u->count[id] - 1].mode |= task[i]->access[k].mode;
         }
     return u;
 }
 
 void free_uses(struct uses *u)
 {
-    free(u->task), free(u->first), free(u->n), free(u->use);
+    free(u->task), free(u->first), free(u->count), free(u->use);
     free(u);
 }
 
 const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n)
 {
     size_t id = (size_t)x->root->id;
-    *n = id < u->n_tensors ? u->n[id] : 0;
+    *n = id < u->n_tensors ? u->count[id] : 0;
     return *n ? &u->use[u->first[id]] : NULL;
 }
 
@@ -70,4 +63,36 @@ int first_behind(const struct uses *u, const struct tensor *x, enum access_mode 
     while (i < n && (use[i].at <= at || !touches_bytes(u->task[use[i].at], x, mode)))
         i++;
     return i < n ? use[i].at : NOWHERE;
+}
+
+bool is_whole_before(const struct uses *u, const struct tensor *x, int at)
+{
+    size_t n, bytes = 0;
+    const struct use *use = uses_of(u, x, &n);
+    for (size_t i = 0; i < n && use[i].at < at; i++)
+        for (int k = 0; k < u->task[use[i].at]->n_access; k++) {
+            const struct access *a = &u->task[use[i].at]->access[k];
+            bool first = a->tensor->root == x->root && last_before(u, a->tensor, ACCESS_WRITE, use[i].at) == NOWHERE;
+            bytes += first && (a->mode & ACCESS_WRITE) ? a->tensor->bytes : 0;
+        }
+    return bytes >= x->root->bytes;
+}
+
+int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d)
+{
+    int64_t *held = allocate(u->n + 1, sizeof *held);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tensor *x = p->tensors[i];
+        size_t n;
+        const struct use *use = uses_of(u, x, &n);
+        bool always = x->persistent || (x->apart == APART_ALWAYS && n > 0);
+        if (x->root != x || x->device != d || (!always && n == 0))
+            continue;
+        int64_t bytes = (int64_t)round_up(x->bytes, MAX(d->alignment, 1u));
+        held[always ? 0 : use[0].at] += bytes;
+        held[always ? (int)u->n : use[n - 1].at + 1] -= bytes;
+    }
+    for (size_t i = 1; i <= u->n; i++)
+        held[i] += held[i - 1];
+    return held;
 }

@@ -18,6 +18,12 @@ struct use {
     int at;                /* position of the task; each task once, in list order */
     enum access_mode mode; /* of all that it touches of the tensor */
 };
+struct uses {
+    struct task **task; /* as they were */
+    size_t n, n_tensors;
+    size_t *first, *count; /* by tensor: its uses are use[first] and so many behind it */
+    struct use *use;
+};
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p);
 void free_uses(struct uses *u);
 
@@ -25,8 +31,13 @@ void free_uses(struct uses *u);
 const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n);
 /* Is some of x's root written by a task at from < position < to? */
 bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to);
+/* Are all of its bytes written by tasks at positions before `at`?  Else nobody may copy it. */
+bool is_whole_before(const struct uses *u, const struct tensor *x, int at);
 /* The last task before `at`, the first one behind it, that reads, or writes, bytes of x itself; NOWHERE. */
 int last_before(const struct uses *u, const struct tensor *x, enum access_mode mode, int at);
 int first_behind(const struct uses *u, const struct tensor *x, enum access_mode mode, int at);
+/* [n + 1] bytes that the device holds at each position: of a tensor from its first use to its last, of one that
+ * persists always.  The caller frees it. */
+int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d);
 
 #endif
