@@ -17,12 +17,16 @@
  * that its reader does not wait.  Copies go one after another: made first leaves first, needed first comes first. Where
  * bytes are short, what leaves goes earlier and what comes back later.
  *
- *     auto          only where a device's budget is too small, and so that the step is as short as it can be: which
- * gaps are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules: whatever is
- * too much leaves, that with the furthest next use first (Belady 1966), or what is cheapest to have again.  Classes
- * (--swap-what) are admitted one after another, so that one more never makes a step longer. layer         layer k's
- * data leaves while the next layer's forward runs, and comes back while the backward before its own does (Rhu et al.
- * 2016) microbatch    the same for the data of a whole micro-batch
+ * auto          only where a device's budget is too small, and so that the step is as short as it can be: which gaps
+ *               are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules:
+ *               whatever is too much leaves, that with the furthest next use first (Belady 1966), or what is cheapest
+ *               to have again.  Classes (--swap-what) are admitted one after another, so that one more never makes a
+ *               step longer.
+ *
+ * layer         layer k's data leaves while the next layer's forward runs, and comes back while the backward before its
+ *               own does (Rhu et al. 2016)
+ *
+ * microbatch    the same for the data of a whole micro-batch
  *
  * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget.
  */
