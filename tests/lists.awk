@@ -1,4 +1,4 @@
-# lists.awk - random step files: awk -v kind=chain|training|overlap -v seed=N -f tests/lists.awk
+# lists.awk - random step files: awk -v kind=chain|training|overlap -v seed=N [-v layers=N] -f tests/lists.awk
 #
 #     chain      6 to 16 layers forward, then back; each backward needs what its forward made; not all of it fits
 #     training   layers with parameters, gradients, optimizer and activations, in 1 to 3 micro-batches, and their updates
@@ -21,7 +21,7 @@ function machine(bytes, rate, latency) {
 }
 
 function chain(    i, sum, most) {
-    n = whole(6, 16)
+    n = whole(6, 16); n = layers ? layers : n
     for (i = 0; i < n; i++) {
         bytes[i] = seed % 2 ? 64000 : whole(10000, 100000)
         sum += bytes[i]
@@ -37,7 +37,7 @@ function chain(    i, sum, most) {
 }
 
 function training(    i, m, micros, rate, text) {
-    n = whole(4, 8); micros = whole(1, 3); rate = draw(10, 60) * 1e6
+    n = whole(4, 8); n = layers ? layers : n; micros = whole(1, 3); rate = draw(10, 60) * 1e6
     for (i = 0; i < n; i++) {
         w[i] = whole(5000, 45000); o[i] = 2 * w[i]
         for (m = 0; m < micros; m++) {

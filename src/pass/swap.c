@@ -183,27 +183,12 @@ static void list_decisions(struct swapper *w)
 
 struct line { /* the list with what is made again, in which copies find their places */
     struct uses *uses;
-    double *start, *end;    /* of each task, roughly: later by what is made again before it */
+    struct span *span;      /* of each task, roughly: what is made again takes no time */
     struct gap **out, **in; /* gaps that are swapped: made first, first; needed first, first */
     size_t n;
 };
 ORDER_POINTERS(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a, b))))
 ORDER_POINTERS(by_end, struct gap, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a, b))))
-
-static void time_line(const struct swapper *w, struct line *l)
-{
-    l->start = allocate(l->uses->n + 1, sizeof *l->start), l->end = allocate(l->uses->n + 1, sizeof *l->end);
-    l->start[l->uses->n] = INFINITY;
-    for (size_t i = l->uses->n; i-- > 0;) {
-        size_t at = l->uses->task[i]->index;
-        struct span own = {(double)at, (double)at + 1};
-        if (at >= w->uses->n)
-            own = (struct span){l->start[i + 1], l->start[i + 1]};
-        else if (w->bare.span)
-            own = w->bare.span[at];
-        l->start[i] = own.start, l->end[i] = own.end;
-    }
-}
 
 /* Makes again what is to be, and lists what is swapped. */
 static struct line open_line(struct swapper *w, struct edit *e)
@@ -218,10 +203,14 @@ static struct line open_line(struct swapper *w, struct edit *e)
     struct tensor **twin = remake(e, w->step->pool, w->uses, from, false);
     struct task **task = tasks_in_order(e, &n);
     l.uses = find_uses(task, n, w->step->pool);
-    time_line(w, &l);
+    l.span = allocate(n + 1, sizeof *l.span);
     int *at = allocate(w->step->n, sizeof *at);
-    for (size_t i = 0; i < n; i++)
-        at[task[i]->index] = (int)i;
+    for (size_t i = n; i-- > 0;) {
+        size_t was = task[i]->index;
+        struct span own = {(double)was, (double)was + 1}, none = {l.span[i + 1].start, l.span[i + 1].start};
+        l.span[i] = was >= w->uses->n ? none : w->bare.span ? w->bare.span[was] : own;
+        at[was] = (int)i;
+    }
     for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
         int made = from[g->x->id];
         const struct use *use = uses_of(l.uses, g->x, &n_uses);
@@ -267,50 +256,47 @@ static bool computes(const struct line *l, int i, const struct device *d)
 /* Each until its copy has ended.  The last made finds room first: what has waited longest leaves earlier. */
 static void place_outs(struct line *l, const struct device *d, double lead, int64_t *held, int64_t most)
 {
-    int *wish = allocate(l->n + 1, sizeof *wish);
     double done = -INFINITY;
     for (size_t k = 0; k < l->n; k++) {
         struct gap *g = l->out[k];
-        wish[k] = g->begin;
         if (g->device != d || !g->copied)
             continue;
-        done = fmax(done, l->end[g->begin]) + lead * g->out_seconds;
-        for (int i = g->begin + 1; i < g->end && !(computes(l, i, d) && l->start[i] >= done * (1 - 1e-9)); i++)
-            wish[k] = computes(l, i, d) ? i : wish[k];
+        done = fmax(done, l->span[g->begin].end) + lead * g->out_seconds;
+        for (int i = g->begin + 1; i < g->end && !(computes(l, i, d) && l->span[i].start >= done * (1 - 1e-9)); i++)
+            g->out = computes(l, i, d) ? i : g->out;
     }
     for (size_t k = l->n; k-- > 0;) {
         struct gap *g = l->out[k];
-        int latest = MIN(wish[k], g->in - 1);
-        while (g->device == d && g->out < latest && held[g->out + 1] + g->bytes <= most)
+        int latest = MIN(g->out, g->in - 1);
+        if (g->device != d)
+            continue;
+        for (g->out = g->begin; g->out < latest && held[g->out + 1] + g->bytes <= most;)
             held[++g->out] += g->bytes;
     }
-    free(wish);
 }
 
 /* Each from when its copy must begin.  The first needed finds room first, and none comes before those. */
 static void place_ins(struct line *l, const struct device *d, double lead, int64_t *held, int64_t most)
 {
-    int *wish = allocate(l->n + 1, sizeof *wish), before = 0;
+    int before = 0, n = (int)l->uses->n;
     double next = INFINITY;
     for (size_t k = l->n; k-- > 0;) {
         struct gap *g = l->in[k];
-        if (g->device != d || g->end == (int)l->uses->n)
+        if (g->device != d || g->end == n)
             continue;
-        next = fmin(next, l->start[g->end]) - lead * g->in_seconds;
-        for (wish[k] = g->end; wish[k] > g->begin + 1; wish[k]--)
-            if (computes(l, wish[k], d) && l->start[wish[k]] <= next * (1 + 1e-9))
-                break;
+        next = fmin(next, l->span[g->end].start) - lead * g->in_seconds;
+        while (g->in > g->begin + 1 && !(computes(l, g->in, d) && l->span[g->in].start <= next * (1 + 1e-9)))
+            g->in--;
     }
     for (size_t k = 0; k < l->n; k++) {
         struct gap *g = l->in[k];
-        int soonest = MAX(MAX(wish[k], g->out + 1), before);
-        if (g->device != d || g->end == (int)l->uses->n)
+        int soonest = MAX(g->in, before);
+        if (g->device != d || g->end == n)
             continue;
-        while (g->in > soonest && held[g->in - 1] + g->bytes <= most)
+        for (g->in = g->end; g->in > soonest && held[g->in - 1] + g->bytes <= most;)
             held[--g->in] += g->bytes;
         before = g->in;
     }
-    free(wish);
 }
 
 static void place_copies(const struct swapper *w, struct line *l, const struct placement *p)
@@ -373,7 +359,7 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
         place_copies(w, &l, p);
     insert_copies(w, e, &l);
     free_uses(l.uses);
-    free(l.start), free(l.end), free(l.out), free(l.in);
+    free(l.span), free(l.out), free(l.in);
 }
 
 /* ---- auto -------------------------------------------------------------------------------------------------------- */
