@@ -18,8 +18,8 @@ pass/overlap        530
 pass/pass           235
 pass/recompute      139
 pass/snapshot       237
-pass/swap           576
-src               27133 10.8
+pass/swap           563
+src               27120 10.8
 src/base           1467
 src/cmd            2734
 src/device         1274
@@ -27,7 +27,7 @@ src/file           1154
 src/main             68
 src/mesh            245
 src/model          1956
-src/pass           2599
+src/pass           2586
 src/plan            226
 src/predict        1396
 src/proof           607
@@ -37,7 +37,7 @@ src/step           3005
 src/trace          1220
 src/train          3389
 src/view           2005
-tests             18541
+tests             18437
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
