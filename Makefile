@@ -156,7 +156,7 @@ FUZZING = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=unde
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
 tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it
 	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh \
-	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace' test \
+	    TESTS='build/tsan/tests/test_schedule build/tsan/tests/test_pace build/tsan/tests/test_snaprun' test \
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 

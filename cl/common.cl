@@ -100,13 +100,6 @@ static void store(vec v, __global float *p, int left)
         p[k] = lane[k];
 }
 
-/* to (C) = from (C), by the work-items of a group together. */
-static void copy_row(__global float *to, const __global float *from, int C)
-{
-    for (int i = FIRST; i < C; i += STRIDE)
-        store(load(from + i, C - i, 0), to + i, C - i);
-}
-
 /* Put before a loop that makes one chain of plain additions, where the order is a promise.  Intel's CPU compiler
  * vectorises such a loop and then adds in another order, unasked; chains of fma() it leaves alone. */
 #define IN_ORDER _Pragma("clang loop vectorize(disable)")

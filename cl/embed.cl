@@ -70,17 +70,6 @@ KERNEL void embed_backward_tokens(__global float *dwte,      /* (V,C), of words 
     }
 }
 
-/* The look-up the other way round: the rows of wte of words that the batch has become those of x, which has the same row
- * wherever a word stands.  One work-group per word. */
-KERNEL void embed_unpack(__global float *wte,     /* (V,C) */
-                         const __global float *x, /* (N,C) */
-                         const __global int *order, const __global int *start, int C)
-{
-    int v = get_group_id(0);
-    if (start[v] < start[v + 1])
-        copy_row(wte + (size_t)v * C, x + (size_t)order[start[v]] * C, C);
-}
-
 /* One work-group per position, 0 .. Tmax-1; positions from T on were not used. */
 KERNEL void embed_backward_positions(__global float *dwpe,     /* (Tmax,C) */
                                      const __global float *dx, /* (N,C) = (B,T,C) */

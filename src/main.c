@@ -32,7 +32,7 @@ static void print_commands(FILE *out)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
     fprintf(out, "\n`yard COMMAND --help` shows the options of a command, `yard --version` the version.\n\n"
                  "environment:\n"
-                 "  YARD_CACHE=FOLDER        keeps compiled kernels there, in at most 64 MiB; empty: nowhere\n"
+                 "  YARD_CACHE=FOLDER        keeps compiled kernels there; empty: nowhere\n"
                  "                           (default: $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard)\n"
                  "  YARD_KERNELS=FOLDER      takes the .cl files from there\n"
                  "  YARD_BUILD_OPTIONS=TEXT  more options for the OpenCL compiler\n");

@@ -76,17 +76,6 @@ entries >"$TMP/before"
 YARD_BUILD_OPTIONS='-D UNUSED' start "$TMP/now" && ! entries | cmp -s - "$TMP/before"
 result $? 'other options make other entries'
 
-# ---- its size -------------------------------------------------------------------------------------------------------
-
-old=$YARD_CACHE/0123456789abcdef.program foreign=$YARD_CACHE/thesis.pdf
-truncate -s 65M "$old" "$foreign" && touch -d '2001-01-01' "$old" "$foreign" && rm "$YARD_CACHE/$whole" # holes: no space
-same 'a cache that is too big'
-[ ! -e "$old" ] && [ -s "$YARD_CACHE/$whole" ] && [ -s "$YARD_CACHE/$other" ]
-result $? 'loses its oldest entries, and only them'
-[ -s "$foreign" ]
-result $? 'and no file of the user'"'s"
-rm -f "$foreign"
-
 # ---- folders that cannot be used ------------------------------------------------------------------------------------
 
 for bad in /dev/null "$TMP/reference" "$TMP/no/such/folder"; do

@@ -31,7 +31,7 @@ say() {
     code=$?
     seconds=$(($(date +%s) - start))
     printf '%-9s %-14s %2d min %02d s   exit code %d   %s\n' "$release" "$1" $((seconds / 60)) $((seconds % 60)) $code \
-        "$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, ')"
+        "$(grep -E '^[0-9]+ passed, ' "$log")"
     return $code
 }
 
@@ -45,6 +45,6 @@ failed=0
 for command in 'make demo' 'make test'; do
     say "$command" "inside '$command'" || failed=1
 done
-[ $failed -eq 0 ] || grep -A 12 -e '^FAIL' -e 'rror: ' "$log"
+[ $failed -eq 0 ] || grep -A 3 -e '^FAIL' -e '| not ok' -e 'rror: ' "$log"
 echo "log: $log"
 exit $failed

@@ -9,34 +9,35 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options             104
+options              94
 pass/broadcast      383
 pass/fetch           31
 pass/gather         239
-pass/overlap       1440
-pass/pass           215
+pass/local          229
+pass/overlap        530
+pass/pass           235
 pass/recompute      139
 pass/snapshot       237
-pass/swap           565
-src               28514 10.8
-src/base           1498
-src/cmd            2785
-src/device          1465
-src/file           1210
+pass/swap           563
+src               27120 10.8
+src/base           1467
+src/cmd            2734
+src/device         1274
+src/file           1154
 src/main             68
-src/mesh            291
-src/model          2225
-src/pass            3248
-src/plan             162
-src/predict         1443
+src/mesh            245
+src/model          1956
+src/pass           2586
+src/plan            226
+src/predict        1396
 src/proof           607
-src/run            1537
-src/state          2253
-src/step            2994
-src/trace          1221
-src/train          3501
-src/view           2006
-tests              18853
+src/run            1534
+src/state          2254
+src/step           3005
+src/trace          1220
+src/train          3389
+src/view           2005
+tests             18437
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -75,28 +75,29 @@ kill -INT "$child"
 ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && only_whole "$TMP/evaluation"
 result $? 'during an evaluation the model is saved at once; a second signal ends the run'
 
-# A driver that hangs, with its locks held: PoCL's basic device in some versions, anywhere in it.
+# A driver that hangs, with its locks held: PoCL's basic device in some versions, anywhere in it, and not in every run.
 basic() { POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 "$@" >"$TMP/out" 2>"$TMP/err" </dev/null; }
 basic --watchdog 3
 code=$?
 if [ "$code" -eq 0 ] || [ "$code" -eq 3 ]; then
     result 0 'the watchdog ends a run whose driver hangs # SKIP no driver here hangs'
 else
-    given_up=0
+    wrong=0
     for try in 1 2 3; do
-        basic --watchdog 0.3
+        basic --watchdog 0.3 && continue
         [ $? -eq 1 ] && grep -q 'the frontier is$' "$TMP/err" && grep -q ' has not ended$' "$TMP/err" &&
-            grep -q '5 times --watchdog: the run is given up' "$TMP/err" && given_up=$((given_up + 1))
+            grep -q '5 times --watchdog: the run is given up' "$TMP/err" || wrong=$((wrong + 1))
     done
-    [ "$given_up" -eq 3 ]
+    [ "$wrong" -eq 0 ]
     result $? 'the watchdog ends a run whose driver hangs'
+    case $YARD in *-tsan) why=' # SKIP ThreadSanitizer holds a signal back from a thread that hangs' ;; *) why= ;; esac
     : >"$TMP/err"
     POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
     wait_for "grep -q 'the frontier is' $TMP/err"
     kill -INT "$child"
-    ended 130 'the step is given up'
-    result $? 'one signal ends a run whose driver hangs'
+    ended 130 'the step is given up' || [ "$code" -eq 0 ] || [ -n "$why" ]
+    result $? "one signal ends a run whose driver hangs$why"
 fi
 
 start sample --from "$TMP/INT" --count 1000000
@@ -161,12 +162,13 @@ result $? 'what a killed run left behind is removed, and nothing else'
 echo notes >"$TMP/anew/step-2/mine.txt"
 mkdir "$TMP/anew/step-2/plots"
 "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
-    grep -q "the rest is in $TMP/anew/step-2.kept now" "$TMP/err" && grep -qx notes "$TMP/anew/step-2.kept/mine.txt" &&
+    grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err" &&
+    grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt && mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest" &&
     echo notes >"$TMP/anew/step-3/mine.txt" && # where a new checkpoint takes its place
     "$YARD" $train --steps 3 --save "$TMP/anew" >"$TMP/out" 2>"$TMP/err" &&
-    grep -qx notes "$TMP/anew/step-3.kept/mine.txt" &&
-    [ "$(ls -A "$TMP/anew" "$TMP/anew/step-2.kept" | tr '\n' ' ')" = \
-        "$TMP/anew: model.safetensors step-2.kept step-3 step-3.kept  $TMP/anew/step-2.kept: mine.txt plots " ]
+    grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt &&
+    [ "$(ls -A "$TMP/anew" "$TMP/anew/rest" | sed 's/kept-.*/kept/' | tr '\n' ' ')" = \
+        "$TMP/anew: model.safetensors rest step-3 step-3.kept  $TMP/anew/rest: mine.txt plots " ]
 result $? 'files of the user in an old checkpoint stay, and that is said'
 
 echo "1..$number"

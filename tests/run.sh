@@ -56,7 +56,7 @@ EOF
         printf 'ok    %-28s %3d checks %4d s\n' "$name" "$p" "$seconds"
         awk '/# SKIP/ { said = $0
                         sub(/.*ok [0-9]+ (- )?/, "", said) sub(/ # SKIP +/, ": ", said) sub(/ *# SKIP */, "", said)
-                        print "      skipped: " said (before ~ /ok [0-9]|^#|^1\.\./ ? "" : ": " before) }
+                        print "      skipped: " said (before ~ /ok [0-9]|^#|^1\.\.|^$/ ? "" : ": " before) }
              { before = $0 }' "$log"
         rm -rf "$TMP"
     else

@@ -23,9 +23,7 @@ struct mesh mesh_of(const struct config *c, int dp, int pp, int tp, int zero)
 static struct mesh random_mesh(struct draws *d, const struct config *c)
 {
     int tp = draw(d, 1, MIN(c->heads, 5)), pp = draw(d, 1, c->layers);
-    struct mesh m = mesh_of(c, draw(d, 1, 8), pp, tp, draw(d, 0, 3));
-    m.exact = tp > 1 && draw(d, 0, 3) == 0;
-    return m;
+    return mesh_of(c, draw(d, 1, 8), pp, tp, draw(d, 0, 3));
 }
 
 struct random_case random_case(uint32_t number)

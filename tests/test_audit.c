@@ -15,19 +15,7 @@
 
 enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 
-/* On one device, with a tied embedding's update in two parts. */
-static void take_parts(struct settings *s)
-{
-    static const char stays[] = "layer 0 D\nother param.0 D\nother param.2 D\n";
-    s->devices = "0:0";
-    s->mesh = NULL;
-    s->micro_batch = 4;
-    s->clip = 0;
-    s->overlap = "all-cpu";
-    s->overlap_plan = write_file("stays.txt", stays, sizeof stays - 1);
-}
-
-/* On two devices: data-parallel ones, or as `mesh` says; or "parts". */
+/* On two devices: data-parallel ones, or as `mesh` says. */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
     struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
@@ -38,8 +26,6 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->mesh = mesh;
     if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
         s->tokens = "chars";
-    if (mesh && strcmp(mesh, "parts") == 0)
-        take_parts(s);
     s->serial = true;
     s->watchdog = 0;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
@@ -75,7 +61,6 @@ static const struct exception {
 } exceptions[] = {
     {"report", ACCESS_READ, ACCESS_NONE, "what it makes is no tensor: the host's record of the step"},
     {"eval.report", ACCESS_READ, ACCESS_NONE, "what it makes is no tensor: the host's sum of losses"},
-    {"loss.check", ACCESS_READ, ACCESS_NONE, "control has the clip, but the norm of losses alone is 0"},
 };
 
 static bool is_listed(const struct task *t, enum access_mode is, enum access_mode said)
@@ -188,7 +173,7 @@ static void test_every_declaration_matters(void **state)
 {
     (void)state;
     struct tally n = {0};
-    static const char *const ways[][2] = {{"own", NULL}, {"clblast", NULL}, {"own", "tp=2"}, {"own", "parts"}};
+    static const char *const ways[][2] = {{"own", NULL}, {"clblast", NULL}, {"own", "tp=2"}};
     for (size_t way = 0; way < COUNT(ways); way++) {
         struct trainer *t = open_mesh(ways[way][0], ways[way][1]);
         struct step *lists[] = {t->train, t->eval, t->sample};
@@ -308,9 +293,8 @@ static bool is_excepted(const char *kernel)
 static void test_every_kernel_is_in_a_list(void **state)
 {
     (void)state;
-    struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast"), *cut = open_mesh("own", "tp=2"),
-                   *parts = open_mesh("own", "parts");
-    const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train, parts->train};
+    struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast"), *cut = open_mesh("own", "tp=2");
+    const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
     size_t n = 0, left_out = 0;
     for (const struct embedded_file *f = embedded_kernels; f->name; f++)
         for (const char *at = f->text; (at = strpbrk(at, "\n")); at++) {
@@ -329,7 +313,6 @@ static void test_every_kernel_is_in_a_list(void **state)
     free_trainer(own);
     free_trainer(clblast);
     free_trainer(cut);
-    free_trainer(parts);
 }
 
 /* ---- the case that was missed once ------------------------------------------------------------------------------ */

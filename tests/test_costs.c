@@ -151,7 +151,7 @@ static void expect_cost(const struct costs *c, const struct task *t, double ns, 
 
 static struct task paper_task(struct lane *lane, const char *name, double flops, size_t bytes)
 {
-    struct task t = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes};
+    struct task t = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes, .seconds = -1};
     snprintf(t.name, sizeof t.name, "%s", name);
     return t;
 }

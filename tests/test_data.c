@@ -513,7 +513,7 @@ static void assert_near(double a, double b)
 static void test_constant_rate(void **state)
 {
     (void)state;
-    struct rate r = {RATE_CONSTANT, 1e-3, 1e-4, 10, 0, 0.2};
+    struct rate r = {RATE_CONSTANT, 1e-3, 1e-4, 10, 0};
     for (int64_t step = 1; step <= 10; step++)
         assert_true(learning_rate(&r, step) == 1e-3); /* the very bits */
     r.warmup = 4;
@@ -526,7 +526,7 @@ static void test_constant_rate(void **state)
 static void test_cosine_rate(void **state)
 {
     (void)state;
-    struct rate r = {RATE_COSINE, 1e-3, 1e-4, 2000, 100, 0.2};
+    struct rate r = {RATE_COSINE, 1e-3, 1e-4, 2000, 100};
     for (int64_t it = 0; it < 100; it++)
         assert_near(learning_rate(&r, it + 1), 1e-3 * (double)(it + 1) / 101);
     assert_true(learning_rate(&r, 101) == 1e-3);
@@ -542,10 +542,10 @@ static void test_cosine_rate(void **state)
 static void test_linear_and_wsd_rates(void **state)
 {
     (void)state;
-    struct rate r = {RATE_LINEAR, 1, 0, 11, 0, 0.2};
+    struct rate r = {RATE_LINEAR, 1, 0, 11, 0};
     for (int64_t step = 1; step <= 11; step++)
         assert_near(learning_rate(&r, step) + 1, 1 + 1 - (double)(step - 1) / 10);
-    r = (struct rate){RATE_WSD, 1, 0.1, 100, 10, 0.2};
+    r = (struct rate){RATE_WSD, 1, 0.1, 100, 10};
     assert_near(learning_rate(&r, 10), 10.0 / 11);
     for (int64_t step = 11; step <= 80; step++)
         assert_true(learning_rate(&r, step) == 1);
@@ -559,12 +559,11 @@ static void test_short_runs_have_a_finite_rate(void **state)
     for (int schedule = RATE_COSINE; schedule <= RATE_WSD; schedule++)
         for (int64_t steps = 1; steps <= 4; steps++)
             for (int64_t warmup = 0; warmup < steps; warmup++)
-                for (double share = 0; share <= 1; share += 0.5)
-                    for (int64_t step = 1; step <= steps; step++) {
-                        struct rate r = {(enum rate_schedule)schedule, 1, 0.25, steps, warmup, share};
-                        double lr = learning_rate(&r, step);
-                        assert_true(lr >= 0.2 && lr <= 1);
-                    }
+                for (int64_t step = 1; step <= steps; step++) {
+                    struct rate r = {(enum rate_schedule)schedule, 1, 0.25, steps, warmup};
+                    double lr = learning_rate(&r, step);
+                    assert_true(lr >= 0.2 && lr <= 1);
+                }
 }
 
 static void check_it(void *rate) { check_rate(rate); }
@@ -572,7 +571,7 @@ static void check_it(void *rate) { check_rate(rate); }
 static void test_impossible_rates(void **state)
 {
     (void)state;
-    struct rate r = {RATE_COSINE, 1e-3, 1e-4, 100, 100, 0.2};
+    struct rate r = {RATE_COSINE, 1e-3, 1e-4, 100, 100};
     expect_refusal(check_it, &r, 2, "100 warm-up steps leave none of the 100 steps");
     r.warmup = 99;
     check_rate(&r);

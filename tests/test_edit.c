@@ -306,8 +306,8 @@ static void run_adam(struct adam *a, size_t pieces)
         t[i] = new_tensor(p, d, MEM_PARAMETERS, names[i], FLOAT32, SHAPE((int64_t)a->n[i]));
         t[i]->persistent = true;
     }
-    struct arg args[] = {INOUT(t[0]), INOUT(t[1]),       INOUT(t[2]),   IN(t[3]),  IN(t[4]), IN(t[5]),
-                         ELEMENTS(N), ELEMENTS(N_DECAY), FIRST_ELEMENT, NO_TENSOR, INT(1),   NO_TENSOR};
+    struct arg args[] = {INOUT(t[0]), INOUT(t[1]), INOUT(t[2]),       IN(t[3]), IN(t[4]),
+                         IN(t[5]),    ELEMENTS(N), ELEMENTS(N_DECAY), NO_TENSOR};
     struct task *task = add_kernel(s, d->lane[LANE_COMPUTE], "adamw", "adamw.cl", "adamw",
                                    (struct grid){1, {ceil_div(N, BLOCK) * d->work_group, 1, 1}, {d->work_group, 1, 1}},
                                    args, (int)COUNT(args));

@@ -40,7 +40,7 @@ static int close_machines(void **state)
 
 /* ---- running one kernel ----------------------------------------------------------------------------------------- */
 
-enum { GUARD_WORDS = 64, MOST_BUFFERS = 9 };
+enum { GUARD_WORDS = 64, MOST_BUFFERS = 8 };
 static const uint32_t guard_word = 0x5AFEC0DE;
 
 struct value { /* an argument: an array of the host with its elements, or a number */
@@ -101,7 +101,7 @@ static void run(const char *file, const char *kernel, size_t n_groups, const str
     struct buffers b = {.n = 0};
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
-        cl_mem mem = args[i].kind == ARRAY && args[i].host ? buffer_of(&b, &args[i]) : NULL;
+        cl_mem mem = args[i].kind == ARRAY ? buffer_of(&b, &args[i]) : NULL;
         const void *at = args[i].kind == ARRAY   ? (void *)&mem
                          : args[i].kind == WHOLE ? (void *)&args[i].i
                                                  : (void *)&args[i].f;
@@ -603,7 +603,7 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
     for (int step = 1; step <= 3; step++) {
         ref_control(control, 1e-3, 0.9, 0.999, 1e-8, 0.1, 1, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
-            A(state, 4), I(n), I(n_decay), I(0), (struct value){.kind = ARRAY}, I(1), A(&choice, 1));
+            A(state, 4), I(n), I(n_decay), A(&choice, 1));
         if (choice == CHOICE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
     }
@@ -622,84 +622,6 @@ static void test_adamw(void **state)
         check_adamw((int)n, (int)n * 2 / 3, 0, CHOICE_DEVICE);
         check_adamw((int)n, 0, 1, CHOICE_DEVICE);             /* halted: nothing moves */
         check_adamw((int)n, 0, 0, CHOICE_CPU | CHOICE_MOVED); /* nor when it is the host's */
-    }
-}
-
-/* The same work as a task of the host, of the same arguments. */
-static void run_on_host(host_function *function, const struct value *args, size_t n)
-{
-    struct slab slab[MOST_BUFFERS] = {{0}};
-    struct device host = {.is_host = true, .slabs = slab};
-    struct tensor tensor[MOST_BUFFERS] = {{0}};
-    struct access access[MOST_BUFFERS];
-    struct arg arg[2 * MOST_BUFFERS] = {{0}};
-    struct task t = {.access = access, .args = arg};
-    for (size_t i = 0; i < n; i++) {
-        arg[i].i = args[i].i;
-        if (args[i].kind != ARRAY)
-            continue;
-        struct tensor *x = &tensor[t.n_access];
-        *x = (struct tensor){.device = &host, .root = x, .slab = t.n_access, .bytes = args[i].n * ELEMENT_BYTES};
-        arg[i].i = t.n_access;
-        slab[host.n_slabs++].host = args[i].host;
-        access[t.n_access++].tensor = x;
-    }
-    function(NULL, &t, 1);
-}
-#define EITHER(on_host, function, file, kernel, groups, ...)                                                           \
-    ((on_host) ? run_on_host(function, (struct value[]){__VA_ARGS__}, COUNT(((struct value[]){__VA_ARGS__})))          \
-               : RUN(file, kernel, groups, __VA_ARGS__))
-
-/* The update of a tied embedding in two parts, the first of which is cut in two, gives the bits of one: N tokens, of
- * the first `words` of V words.  Some of m and of the gradients are -0, to which the look-up's 0 makes a difference. */
-static void check_parts(int N, int words, int V, int C, float halted, bool on_host)
-{
-    int n = V * C, first = n / 3, *tokens = random_tokens(N + 1, words, 7);
-    int *order = allocate((size_t)N + 1, sizeof *order), *start = allocate((size_t)V + 1, sizeof *start);
-    float *head = random_floats((size_t)n, 4), *whole = copy_floats(head, (size_t)n), control[16];
-    float *packed = random_floats((size_t)(N + 1) * (size_t)C, 5), *grad = copy_floats(packed, (size_t)(N * C));
-    float state[4] = {1, 0.37f, halted, 0};
-    int choice = CHOICE_DEVICE;
-    struct twins p = twins(n, 1), m = twins(n, 2), v = twins(n, 3);
-    ref_sort_tokens(order, start, tokens, N, V);
-    ref_control(control, 1e-3, 0.9, 0.999, 1e-8, 0.1, 1, 3);
-    for (int i = 0; i < n; i++) {
-        bool absent = start[i / C] == start[i / C + 1];
-        v.ours[i] = v.expected[i] = fabsf(v.ours[i]);
-        if (i % 3 == 0)
-            m.ours[i] = m.expected[i] = head[i] = device->short_loops ? 0.0f : -0.0f; /* (llvmpipe: see above) */
-        whole[i] = absent ? head[i] + 0.0f : 2 * head[i];
-    }
-    for (int i = 0; i < N * C; i++)
-        grad[i] = whole[tokens[i / C] * C + i % C];
-    for (int from = 0, to = first; from < n; from = to, to = n)
-        EITHER(on_host, adamw_on_host, "adamw.cl", "adamw", blocks_of(to - from), A(p.ours + from, to - from),
-               A(m.ours + from, to - from), A(v.ours + from, to - from), A(head + from, to - from), A(control, 16),
-               A(state, 4), I(to - from), I(to - from), I(from), A(start, V + 1), I(C), A(&choice, 1));
-    EITHER(on_host, adamw_rows_on_host, "adamw.cl", "adamw_rows", V, A(packed, (N + 1) * C), A(p.ours, n), A(m.ours, n),
-           A(v.ours, n), A(grad, N * C), A(control, 16), A(state, 4), A(order, N + 1), A(start, V + 1), I(C));
-    EITHER(on_host, unpack_on_host, "embed.cl", "embed_unpack", V, A(p.ours, n), A(packed, (N + 1) * C),
-           A(order, N + 1), A(start, V + 1), I(C));
-    for (int i = 0; i < N; i++) /* repeated words have their new row at each position */
-        assert_memory_equal(packed + i * C, p.ours + tokens[i] * C, (size_t)C * sizeof *packed);
-    ref_adamw(p.expected, m.expected, v.expected, whole, control, state, n, n);
-    if (device->correct_divide || on_host)
-        same_bits("parts p", &p), same_bits("parts m", &m), same_bits("parts v", &v);
-    else
-        close_by("parts p", &p, 1e-6), close_by("parts m", &m, 1e-6), close_by("parts v", &v, 1e-6);
-    free(tokens), free(order), free(start), free(head), free(whole), free(packed), free(grad);
-}
-
-static void test_adamw_in_parts(void **state)
-{
-    (void)state;
-    for_each_shape for (int on_host = 0; on_host < 2; on_host++)
-    {
-        check_parts(1, 1, 300, 20, 0, on_host); /* one word of 300 */
-        check_parts(30, 25, 40, 33, 0, on_host);
-        check_parts(30, 25, 40, 33, 1, on_host); /* halted */
-        check_parts(99, 5, 5, 7, 0, on_host);    /* all words */
-        check_parts(0, 1, 11, 64, 0, on_host);   /* none */
     }
 }
 
@@ -950,7 +872,6 @@ int main(void)
         cmocka_unit_test(test_norm_halts_on_what_is_not_finite),
         cmocka_unit_test(test_longest_loops),
         cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_adamw_in_parts),
         cmocka_unit_test(test_own_gemm_is_one_chain_per_element),
         cmocka_unit_test(test_own_gemm_at_tile_borders),
         cmocka_unit_test(test_causal_products),

@@ -87,9 +87,7 @@ static void test_impossible_meshes_are_refused(void **state)
     (void)state;
     expect_refused("--mesh dp=x", "expected dp=A,pp=B,tp=C");
     expect_refused("-d 0:0x2 --mesh dp=2,dp=2", "each once");
-    expect_refused("--chunks 3", "add --pipeline interleaved");
     expect_refused("--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them");
-    expect_refused("--tp-exact", "no layer is cut");
     expect_refused("--stages 1,1", "--mesh pp=N makes N of them");
     expect_refused("--mesh dp=0", "expected dp=A,pp=B,tp=C");
     expect_refused("--mesh ep=2", "expected dp=A,pp=B,tp=C");
@@ -100,11 +98,12 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=128", "asks for 2147483648 devices");
     expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices");
     expect_refused("-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2");
-    expect_refused("-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
-                   "with 2 stages per device wants at least 4 layers, the model has 2: use pp=2 with --chunks 1");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 7 --pipeline interleaved --chunks 4", "use pp=2 with --chunks 3");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved --chunks 2",
-                   "use pp=1 without --pipeline interleaved");
+    expect_refused(
+        "-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
+        "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1 without --pipeline interleaved");
+    expect_refused("-d 0:0x3 --mesh pp=3 --layers 5 --pipeline interleaved",
+                   "wants at least 6 layers, the model has 5: use pp=2");
+    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved", "use pp=1 without --pipeline interleaved");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
                    "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2");
     expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved --batch 12 --grad-groups 3",
@@ -112,7 +111,6 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1");
     expect_refused("-d 0:0x3 --mesh tp=3",
                    "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2");
-    expect_refused("-d 0:0x3 --mesh tp=3 --tp-exact", "tp=3 cuts the model by heads, of which it has 2: use tp=2");
     expect_refused("-d 0:0x17", "name fewer, or leave -d out and plan for more on paper");
     expect_refused("-d 0:0x0", "with n and N from 1 up");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers");
@@ -126,53 +124,6 @@ static void test_impossible_meshes_are_refused(void **state)
     expect_refused("--hardware data/hardware/server.txt --mesh dp=2 --device-mem 40959",
                    "at least 40960 B are needed, the budget is 40959 B");
     expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
-}
-
-/* ---- equal stages ------------------------------------------------------------------------------------------------ */
-
-static double slowest(const struct mesh *m, double head, const double *speed)
-{
-    double most = 0;
-    for (int s = 0; s < n_stages(m); s++) {
-        double layers = m->first_layer[s + 1] - m->first_layer[s] + (s == n_stages(m) - 1 ? head : 0);
-        most = fmax(most, layers / speed[s % m->pp]);
-    }
-    return most;
-}
-
-/* The best of all cuts into three. */
-static double least_of_all(struct mesh *m, int layers, double head, const double *speed)
-{
-    double least = INFINITY;
-    for (m->first_layer[1] = 1; m->first_layer[1] < layers - 1; m->first_layer[1]++)
-        for (m->first_layer[2] = m->first_layer[1] + 1; m->first_layer[2] < layers; m->first_layer[2]++)
-            least = fmin(least, slowest(m, head, speed));
-    return least;
-}
-
-static void test_stages_take_equally_long(void **state)
-{
-    (void)state;
-    static const double speeds[][3] = {{1, 1, 1}, {1, 2, 1}, {3, 1, 2}, {1, 1, 0.1}};
-    for (int layers = 3; layers <= 24; layers++)
-        for (int half_heads = 0; half_heads < 12; half_heads++)
-            for (size_t i = 0; i < COUNT(speeds); i++) {
-                struct mesh m = {.dp = 1, .pp = 3, .tp = 1, .chunks = 1};
-                must(cut_layers(&m, layers, NULL));
-                double head = half_heads / 2.0, least = least_of_all(&m, layers, head, speeds[i]);
-                balance_layers(&m, head, speeds[i]);
-                assert_true(m.first_layer[0] == 0 && m.first_layer[3] == layers);
-                assert_true(m.first_layer[1] > 0 && m.first_layer[2] > m.first_layer[1] && m.first_layer[2] < layers);
-                assert_true(slowest(&m, head, speeds[i]) < 1.000001 * least);
-                free_mesh(&m);
-            }
-    struct mesh m = {.dp = 2, .pp = 2, .tp = 2, .chunks = 1}; /* of a stage the slowest of four devices counts */
-    must(cut_layers(&m, 12, NULL));
-    balance_layers(&m, 0, (double[]){9, 9, 2, 9, 9, 4, 9, 9});
-    assert_int_equal(m.first_layer[1], 8);
-    free_mesh(&m);
-    struct ran r = run_yard("plan --model tiny --vocab 4096 --layers 6 -d 0:0x2 --mesh pp=2 --batch 2 --stages auto");
-    assert_non_null(strstr(r.err, "--stages auto: 5,1"));
 }
 
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
@@ -191,7 +142,7 @@ static int most_in_flight(const struct turn *a, int n)
 /* Each action once, micro-batches of a stage ascending both ways, a backward behind its forward. */
 static void expect_sound_order(const struct mesh *m, int p, int micros, const struct turn *a)
 {
-    int next[2][4 * MAX_CHUNKS] = {{0}};
+    int next[2][16] = {{0}};
     for (int i = 0; i < 2 * m->chunks * micros; i++) {
         assert_int_equal(a[i].stage % m->pp, p);
         assert_int_equal(a[i].micro, next[a[i].backward][a[i].stage]++);
@@ -510,13 +461,6 @@ static const char *const alike[][16] = {
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3 --gather-ahead 0"},
     {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3", "--batch 4 --heads 4 -d 0:0x3 --mesh tp=3 --serial",
      "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
-    {"--batch 4 --clip 0", "--batch 4 --clip 0 -d 0:0x2 --mesh tp=2 --tp-exact",
-     "--batch 4 --clip 0 -d 0:0x2 --mesh tp=2 --tp-exact --serial --audit --micro-batch 1 --recompute full",
-     "--batch 4 --clip 0 -d 0:0x4 --mesh pp=2,tp=2 --tp-exact --micro-batch 2 --delay-seed 5"},
-    {"--batch 6 --clip 0 --heads 4 --untied --grad-groups 2 --micro-batch 3",
-     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x3 --mesh tp=3 --tp-exact --grad-groups 2 --micro-batch 1",
-     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x6 --mesh dp=2,tp=3 --tp-exact --zero 2",
-     "--batch 6 --clip 0 --heads 4 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --tp-exact --micro-batch 1"},
     {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
      "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x4 --zero 3 --gather-ahead 2",
      "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
@@ -578,8 +522,8 @@ static void test_evaluation_and_sampling_are_close(void **state)
     enum { VOCAB = 256 };
     float one[VOCAB], many[VOCAB];
     double loss = look("--model tiny --heads 4 --untied", one, VOCAB);
-    static const char *const meshes[] = {"-d 0:0x2 --zero 3", "-d 0:0x3 --mesh tp=3", "-d 0:0x2 --mesh tp=2 --tp-exact",
-                                         "-d 0:0x8 --mesh dp=2,pp=2,tp=2", "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"};
+    static const char *const meshes[] = {"-d 0:0x2 --zero 3", "-d 0:0x3 --mesh tp=3", "-d 0:0x8 --mesh dp=2,pp=2,tp=2",
+                                         "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"};
     for (size_t i = 0; i < COUNT(meshes); i++) {
         char *words = format_string("--model tiny --heads 4 --untied %s", meshes[i]);
         assert_true(fabs(look(words, many, VOCAB) - loss) < 1e-5);
@@ -712,6 +656,28 @@ static void test_layers_are_gathered_ahead(void **state)
         assert_int_equal(most_at_a_time(ahead), ahead + 1);
 }
 
+/* Each micro-batch has windows of its own, of the same parameters, and gets no more than it reads. */
+static void test_what_is_gathered_is_read(void **state)
+{
+    (void)state;
+    struct trainer *t =
+        new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN, false, true);
+    size_t gathers = 0;
+    for (size_t i = 0; i < t->train->n; i++) {
+        const struct task *gather = t->train->task[i];
+        bool read = false;
+        if (strcmp(gather->name, "gather") != 0)
+            continue;
+        for (size_t k = i + 1; k < t->train->n && !read; k++)
+            read = touches_bytes(t->train->task[k], gather->access[0].tensor, ACCESS_READ);
+        if (!read)
+            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->root->name);
+        gathers++;
+    }
+    assert_true(gathers > 0);
+    free_trainer(t);
+}
+
 /* Two gathers of as many bytes change their sources: the proof must find it. */
 static void test_a_wrong_shard_is_found(void **state)
 {
@@ -781,14 +747,13 @@ static void test_estimated_work_space(void **state)
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
     s->hardware = "data/hardware/server.txt";
     struct trainer *paper = new_trainer(s, LIST_TRAIN, false, true);
-    const struct task *task;
-    size_t asked = 0, estimated = uncounted_work(paper->train, &task);
+    size_t asked = 0, estimated = uncounted_work(paper->train);
     for (size_t i = 0; i < here->pool->n; i++)
         if (strcmp(here->pool->tensors[i]->name, "clblast.work") == 0)
             asked = MAX(asked, here->pool->tensors[i]->bytes);
     if (asked == 0 || estimated < asked || estimated > 2 * asked)
         test_failed("CLBlast takes %zu bytes, estimated %zu\n", asked, estimated);
-    assert_int_equal(uncounted_work(here->train, &task), 0); /* it is a tensor there */
+    assert_int_equal(uncounted_work(here->train), 0); /* it is a tensor there */
     free_trainer(here), free_trainer(paper);
 }
 
@@ -805,11 +770,11 @@ int main(void)
         cmocka_unit_test(test_parts_cover_a_parameter_once),
         cmocka_unit_test(test_sums_are_in_rank_order),
         cmocka_unit_test(test_layers_are_gathered_ahead),
+        cmocka_unit_test(test_what_is_gathered_is_read),
         cmocka_unit_test(test_a_wrong_shard_is_found),
         cmocka_unit_test(test_only_shards_are_kept),
         cmocka_unit_test(test_the_norm_has_one_order),
         cmocka_unit_test(test_evaluation_and_sampling_are_close),
-        cmocka_unit_test(test_stages_take_equally_long),
         cmocka_unit_test(test_no_list_waits_longer),
         cmocka_unit_test(test_groups_share_their_parameters),
         cmocka_unit_test(test_no_device_gets_everything_at_once),

@@ -5,7 +5,7 @@
 #include "support_paper.h"
 
 #include "../src/file/file.h"
-#include "../src/pass/overlap.h"
+#include "../src/pass/pass.h"
 
 #include <math.h>
 
@@ -21,170 +21,6 @@ static size_t count_cases(size_t few)
 static double draw(uint64_t instance, uint32_t k, double low, double high)
 {
     return low + (high - low) * random_uniform(instance, STREAM_TEST, k, 0);
-}
-
-/* ---- the formula --------------------------------------------------------------------------------------------------
- */
-
-static struct transfer draw_transfer(uint64_t instance, uint32_t k, double most)
-{
-    double seconds = draw(instance, k, 0, most);
-    return (struct transfer){seconds, seconds};
-}
-
-/* Uniform layers where `instance` is even, else unlike ones, of which some are needed in any order and some have large
- * copies; gated in every other pair; tight rooms in some. */
-static struct timing draw_timing(uint64_t instance, struct offload *u)
-{
-    size_t n = 1 + (size_t)draw(instance, 0, 0, MOST);
-    struct timing t = {u, n, 0, INFINITY, INFINITY};
-    bool unlike = instance & 1, gated = instance & 2;
-    bool mixed = unlike && instance % 3 == 0, large = unlike && instance % 7 < 3;
-    double forward = 0, backward = 0, bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t k = unlike ? 10 * (uint32_t)i + 10 : 10;
-        double f = draw(instance, k, 0.5, 2), b = draw(instance, k + 1, 1, 4);
-        forward += f;
-        backward += b;
-        u[i] = (struct offload){.release = backward,
-                                .need = f,
-                                .device = draw(instance, k + 2, 0, 3),
-                                .down = draw_transfer(instance, k + 3, large ? 6 : 2),
-                                .host = draw(instance, k + 4, 0, 6),
-                                .up = draw_transfer(instance, k + 5, large ? 6 : 2),
-                                .device_bytes = floor(draw(instance, k + 6, 0, 9)),
-                                .host_bytes = floor(draw(instance, k + 7, 0, 9)),
-                                .behind_updates = !gated && i > 0};
-        bytes += u[i].device_bytes;
-    }
-    double need = forward;
-    t.fixed = forward + backward;
-    for (size_t i = 0; i < n; i++) {
-        need -= u[i].need;
-        u[i].need = mixed ? draw(instance, 10 * (uint32_t)i + 18, 0, forward) : fmax(need, 0);
-        u[i].release += forward;
-        u[i].gate = gated ? t.fixed : 0;
-    }
-    if (instance % 3 == 0)
-        t.device_room = floor(draw(instance, 1, 0, bytes));
-    if (instance % 5 == 0)
-        t.host_room = floor(draw(instance, 2, 0, 2 * bytes));
-    return t;
-}
-
-static bool fits(const struct timing *t, const bool *on_cpu)
-{
-    double device = 0, host = 0;
-    for (size_t i = 0; i < t->n; i++)
-        *(on_cpu[i] ? &host : &device) += on_cpu[i] ? t->update[i].host_bytes : t->update[i].device_bytes;
-    return device <= t->device_room && host <= t->host_room;
-}
-
-static void read_bits(bool *on_cpu, size_t n, size_t bits)
-{
-    for (size_t i = 0; i < n; i++)
-        on_cpu[i] = bits >> i & 1;
-}
-
-static double best_of_all(const struct timing *t, enum cpu_order order, bool barrier)
-{
-    double best = INFINITY, least = least_seconds(t);
-    bool on_cpu[MOST];
-    for (size_t bits = 0; bits < (size_t)1 << t->n; bits++) {
-        read_bits(on_cpu, t->n, bits);
-        double seconds = plan_seconds(t, on_cpu, order, barrier);
-        if (seconds < least - 1e-9 && !barrier)
-            test_failed("choice %zx takes %g, less than the bound %g\n", bits, seconds, least);
-        if (seconds < least_of_choice(t, on_cpu) - 1e-9 && !barrier)
-            test_failed("choice %zx takes %g, less than its bound %g\n", bits, seconds, least_of_choice(t, on_cpu));
-        if (fits(t, on_cpu))
-            best = fmin(best, seconds);
-    }
-    return best;
-}
-
-/* Behind a gate: with copies that take no time the best of all choices in the order of need; else no choice takes
- * less. */
-static void check_gate(const struct timing *t, bool barrier)
-{
-    struct offload u[MOST];
-    struct timing free_copies = *t;
-    bool on_cpu[MOST] = {0};
-    memcpy(u, t->update, t->n * sizeof *u);
-    free_copies.update = u;
-    for (size_t i = 0; i < t->n; i++) {
-        u[i].first = t->update[i].first = i;
-        u[i].release = u[i].gate, u[i].down = u[i].up = (struct transfer){0, 0};
-    }
-    double best = best_of_all(&free_copies, ORDER_FORWARD, barrier),
-           found = best_behind_gate(&free_copies, barrier, on_cpu);
-    if (!(found == best || fabs(found - best) < 1e-9))
-        test_failed("behind a gate: found %.12g, best of all %.12g\n", found, best);
-    if (isfinite(best))
-        assert_true(fabs(plan_seconds(&free_copies, on_cpu, ORDER_FORWARD, barrier) - best) < 1e-9);
-    found = best_behind_gate(t, barrier, on_cpu);
-    for (enum cpu_order order = ORDER_RELEASE; order < CPU_ORDERS; order++)
-        assert_true(best_of_all(t, order, barrier) > found - 1e-9 || !isfinite(found));
-    for (size_t i = 0; i < t->n && !barrier; i++) { /* one alone takes what its bound says */
-        read_bits(on_cpu, t->n, (size_t)1 << i);
-        assert_true(fabs(plan_seconds(t, on_cpu, ORDER_RELEASE, false) - least_of_choice(t, on_cpu)) < 1e-9);
-    }
-}
-
-/* What the CPU has still to do when the third comes: 9 s of the first and 10 s of the second.  And where there is no
- * room on the device, all goes to the CPU, as long as it takes. */
-static void test_local_rule(void **state)
-{
-    (void)state;
-    struct offload u[] = {
-        {.device = 1, .host = 10}, {.device = 10, .host = 10}, {.release = 1, .device = 19.5, .host = 1}};
-    struct timing t = {u, 3, 1, INFINITY, INFINITY};
-    bool on_cpu[3];
-    choose_locally(&t, false, on_cpu);
-    assert_true(on_cpu[0] && on_cpu[1] && on_cpu[2]);
-    u[2].device = 18.5;
-    choose_locally(&t, false, on_cpu);
-    assert_true(on_cpu[0] && on_cpu[1] && !on_cpu[2]);
-    u[2].device_bytes = 1, t.device_room = 0;
-    choose_locally(&t, false, on_cpu);
-    assert_true(on_cpu[2]);
-}
-
-static void test_best_choice(void **state)
-{
-    (void)state;
-    double to_bound = 0, of_local = 0, of_slack = 0, by_need = 0;
-    size_t n = 0, infeasible = 0, cases = count_cases(60);
-    for (uint64_t i = 0; i < cases; i++) {
-        struct offload u[MOST];
-        struct timing t = draw_timing(i, u);
-        bool on_cpu[MOST];
-        for (int barrier = 0; barrier < 2; barrier++) {
-            double best = best_of_all(&t, ORDER_RELEASE, barrier);
-            if (i & 2)
-                check_gate(&t, barrier);
-            bool found = isfinite(best_choice(&t, barrier, on_cpu));
-            assert_int_equal(found, isfinite(best));
-            if (found && (!fits(&t, on_cpu) || fabs(plan_seconds(&t, on_cpu, ORDER_RELEASE, barrier) - best) > 1e-9))
-                test_failed("instance %d, barrier %d: found %.12g, best of all %.12g\n", (int)i, barrier,
-                            plan_seconds(&t, on_cpu, ORDER_RELEASE, barrier), best);
-            if (!found || barrier) {
-                infeasible += !found && !barrier;
-                continue;
-            }
-            n++;
-            to_bound += best / least_seconds(&t) - 1;
-            by_need += 1 - fmin(best, best_of_all(&t, ORDER_NEED, false)) / best;
-            choose_locally(&t, false, on_cpu);
-            of_local += plan_seconds(&t, on_cpu, ORDER_RELEASE, false) / best - 1;
-            choose_locally(&t, true, on_cpu);
-            of_slack += plan_seconds(&t, on_cpu, ORDER_RELEASE, false) / best - 1;
-        }
-    }
-    printf("%zu instances, %zu do not fit: the best is %.2f %% above the bound, local %.2f %% and slack %.2f %% above "
-           "the best, order of need %.2f %% below\n",
-           cases, infeasible, 100 * to_bound / (double)n, 100 * of_local / (double)n, 100 * of_slack / (double)n,
-           100 * by_need / (double)n);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------
@@ -285,7 +121,7 @@ static double simulate_choice(const struct instance *x, size_t on_cpu, bool forw
 {
     struct step *s = read_choice(x, on_cpu, forward);
     struct forecast f = try_step(s, NULL);
-    double period = f.why_not ? INFINITY : f.period;
+    double period = f.why_not || f.excess > 0 ? INFINITY : f.period;
     free_forecast(&f);
     free_list(s);
     return period;
@@ -325,19 +161,18 @@ static double plan_instance(const struct instance *x, struct pass_report **repor
     double period = sim->period;
     expect_number("period_ms", number_in(&(*reports)[0], "period_ms"), 1e3 * period);
     assert_true(number_in(&(*reports)[0], "bound_ms") <= 1e3 * period * (1 + 1e-9));
-    if (x->device_memory == ENOUGH && x->host_memory == ENOUGH) /* else some wait for bytes */
-        expect_number("formula_ms", number_in(&(*reports)[0], "formula_ms"), 1e3 * period);
     free_simulation(sim);
     free_values(values);
     free_list(s);
     return period;
 }
 
-static void test_no_list_is_better(void **state)
+/* In the mean no plan takes 0.6 % more than the best list, and none 4 %. */
+static void test_plans_are_near_the_best_list(void **state)
 {
     (void)state;
-    size_t cases = count_cases(24), fit = 0, declined = 0, below = 0;
-    double gain = 0;
+    size_t cases = count_cases(24), fit = 0;
+    double above = 0, most = 0;
     for (uint64_t i = 0; i < cases; i++) {
         struct instance x = draw_instance(i, count_cases(0) ? 8 : 5);
         struct pass_report *reports;
@@ -345,71 +180,20 @@ static void test_no_list_is_better(void **state)
         bool forward = false;
         double best = best_list(&x, &choice, &forward);
         if (!isfinite(best))
-            continue; /* see test_no_room */
-        double ours = plan_instance(&x, &reports);
-        if (ours > best * (1 + 1e-9))
-            test_failed("instance %d: the plan %s takes %.12g s, the best of all lists (CPU %zx%s) %.12g\n", (int)i,
-                        json_string_value(json_object_get(reports[0].fields, "choice")), ours, choice,
-                        forward ? ", forward" : "", best);
+            continue; /* see test_budgets */
+        double more = plan_instance(&x, &reports) / best - 1;
+        if (more > 0.04)
+            test_failed("instance %d: the plan %s takes %.2f %% more than the best of all lists (CPU %zx%s)\n", (int)i,
+                        json_string_value(json_object_get(reports[0].fields, "choice")), 100 * more, choice,
+                        forward ? ", forward" : "");
         fit++;
-        declined += reports[0].declined;
-        below += ours < best * (1 - 1e-9);
-        gain += 1 - ours / best;
+        above += more;
+        most = fmax(most, more);
         free_reports(reports, 1);
     }
-    printf("%zu of %zu instances fit: never worse than the best list; %zu declined; better in %zu, by %.2f %% there\n",
-           fit, cases, declined, below, below ? 100 * gain / (double)below : 0);
-}
-
-/* ---- clipping ------------------------------------------------------------------------------------------------------
- */
-
-/* The CPU has as much to do as the forward, or less in every third; a copy takes up to half of an update there. */
-static struct instance draw_balanced(uint64_t i)
-{
-    struct instance x = {.layers = 12, .device_memory = ENOUGH, .host_memory = ENOUGH};
-    double forward = 0, host = 0, share = draw(i, 0, 0.05, 0.5), copies = draw(i, 1, 0.05, 0.5);
-    for (int l = 0; l < x.layers; l++) {
-        uint32_t k = i & 1 ? 10 * (uint32_t)l + 10 : 10;
-        forward += x.f[l] = (int)draw(i, k, 5000, 20000);
-        host += x.c[l] = (int)draw(i, k + 1, 5000, 20000);
-        x.b[l] = 2 * x.f[l];
-    }
-    for (int l = 0; l < x.layers; l++) {
-        x.c[l] = (int)(x.c[l] * forward / host * (i % 3 ? 1 : draw(i, 2, 0.5, 1)));
-        x.u[l] = (int)(share * x.c[l]);
-        x.bytes[l] = x.c[l];
-    }
-    x.up = x.down = 1e6 / copies;
-    return x;
-}
-
-/* Where the norm holds all updates, layers that are alike take 1 % more at most.  Of others the first ones may have
- * more to do than the forward before them: then the bound says that no plan does better. */
-static void test_clipping_costs_little(void **state)
-{
-    (void)state;
-    size_t cases = count_cases(8), above[2] = {0, 0};
-    double most[2] = {0, 0}, most_to_bound = 0;
-    for (uint64_t i = 0; i < cases; i++) {
-        struct pass_report *plain, *clipped;
-        struct instance x = draw_balanced(i);
-        double free = plan_instance(&x, &plain);
-        x.clip = 1;
-        double held = plan_instance(&x, &clipped), bound = number_in(&clipped[0], "bound_ms") / 1e3;
-        bool unlike = i & 1;
-        most[unlike] = fmax(most[unlike], held / free - 1);
-        above[unlike] += held > 1.01 * free;
-        if (held > 1.01 * free)
-            most_to_bound = fmax(most_to_bound, held / bound - 1);
-        if (held > 1.01 * free && (!unlike || held > 1.005 * bound))
-            test_failed("instance %d: %g s without clipping, %g with it, at least %g\n", (int)i, free, held, bound);
-        free_reports(plain, 1), free_reports(clipped, 1);
-    }
-    printf(
-        "clipping takes up to %.2f %% more with layers alike, %.2f %% with unlike ones; above 1 %%: %zu and %zu of %zu,"
-        " there up to %.2f %% above the bound\n",
-        100 * most[0], 100 * most[1], above[0], above[1], cases, 100 * most_to_bound);
+    printf("%zu of %zu instances fit: %.3f %% above the best list in the mean, %.2f %% at most\n", fit, cases,
+           100 * above / (double)fit, 100 * most);
+    assert_true(fit > cases / 2 && above / (double)fit <= 0.006);
 }
 
 /* ---- the example ---------------------------------------------------------------------------------------------------
@@ -443,15 +227,14 @@ static void test_the_example(void **state)
     expect_example("--clip 0 --overlap plan", "DCCC", 13.5);
     expect_example("--clip 0 --overlap all-cpu", "CCCC", 14.5);
     expect_example("--clip 0 --overlap local", "CCCC", 14.5);
-    expect_example("--clip 0 --overlap slack", "DCCC", 13.5);
     expect_example("--clip 0 --overlap all-device", "DDDD", 18);
     expect_example("--overlap plan", "DCCC", 14);
     json_t *pass = overlap_of_example("--clip 0 --overlap plan");
     static const struct {
         const char *key;
         double ms;
-    } expected[] = {{"bound_ms", 13.5}, {"all_device_ms", 18}, {"all_cpu_ms", 14.5}, {"serial_ms", 22},
-                    {"local_ms", 14.5}, {"slack_ms", 13.5},    {"barrier_ms", 13.5}};
+    } expected[] = {{"bound_ms", 12},  {"all_device_ms", 18}, {"all_cpu_ms", 14.5},
+                    {"serial_ms", 22}, {"local_ms", 14.5},    {"barrier_ms", 13.5}};
     for (size_t i = 0; i < COUNT(expected); i++)
         expect_number(expected[i].key, json_number_value(json_object_get(pass, expected[i].key)), expected[i].ms);
     json_t *updates = json_object_get(pass, "updates"), *first = json_array_get(updates, 0);
@@ -459,6 +242,35 @@ static void test_the_example(void **state)
     expect_number("start", json_number_value(json_object_get(first, "start_ms")), 6.5);
     assert_string_equal(json_string_value(json_object_get(first, "beside")), "backward");
     json_decref(pass);
+}
+
+/* When the third is released the CPU has 8 ms of the first and 10 ms of the second to do.  Ties go to the CPU, and so
+ * does what has no room on the device. */
+static void test_local_rule(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *third, *memory, *choice;
+    } cases[] = {{"18", "1G", "CCC"}, {"17.9", "1G", "DCC"}, {"17.9", "22", "CCC"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = format_string("device gpu memory=%s\n", cases[i].memory);
+        for (int l = 0; l < 3; l++)
+            append_text(&text, "tensor w%d gpu 4 parameters\ntensor g%d gpu 4 gradients\ntensor m%d gpu 8 optimizer\n",
+                        l, l, l);
+        for (int l = 2; l >= 0; l--)
+            append_text(&text,
+                        "task b gpu.compute 1ms layer=%d role=backward reads=w%d writes=g%d\n"
+                        "task u gpu.compute %sms cpu=10ms layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
+                        l, l, l, l ? "100" : cases[i].third, l, l, l, l, l, l);
+        struct ran ran = run_yard("plan --list %s --clip 0 --overlap local --simulate --json",
+                                  write_file("local.txt", text, strlen(text)));
+        assert_int_equal(ran.code, EXIT_OK);
+        json_t *plan = json_load_file(ran.stdout_path, 0, NULL);
+        json_t *pass = json_array_get(json_object_get(plan, "passes"), 0);
+        assert_string_equal(json_string_value(json_object_get(pass, "choice")), cases[i].choice);
+        json_decref(plan);
+        free(text);
+    }
 }
 
 /* In every second step only, on the host too: 3 and 4 ms in turn, which is no less than what is said to be the least.
@@ -539,34 +351,16 @@ static void test_plans_as_text(void **state)
     options = format_string("--clip 0 --overlap plan --overlap-plan %s", write_file("edited.txt", text, strlen(text)));
     expect_example(options, "CCCC", 14.5);
     free(text), free(options);
-    expect_refused("layer 0 D\nlayer 1 E\n", "line 2: 'E': expected D (on its device) or C (on the CPU)");
-    expect_refused("layer 4 D\n", "line 1: '4': expected a layer whose update can run on the CPU");
-    expect_refused("layer 0 D\nlayer 0 D\n", "line 2: '0': expected each of them once");
-    expect_refused("layer 0 D\nlayer 1 C\nlayer 3 C\n", "`layer 2 D` or `layer 2 C` is missing");
-    expect_refused("order late\n", "line 1: 'late': expected release, need or forward");
-    expect_refused("lair 0 D\n", "line 1: 'lair': expected order, layer or other");
+    expect_refused("layer 0 D\nlayer 1 E\n", "line 2: 'E': expected D, C or L");
+    expect_refused("layer 4 D\n", "line 1: 'layer': expected a line such as `layer 3 ");
+    expect_refused("layer 0 D\nlayer 0 D\n", "line 2: 'layer 0': expected each of them once");
+    expect_refused("layer 0 D\nlayer 1 C\nlayer 3 C\n",
+                   "a line `layer 2 C` is missing, or one with another of D, C or L");
+    expect_refused("lair 0 D\n", "line 1: 'lair': expected a line such as `layer 3 ");
 }
 
 /* ---- training ------------------------------------------------------------------------------------------------------
  */
-
-static struct state train(const char *words, bool serial, int64_t delay_seed)
-{
-    struct settings *s = settings_of(words);
-    s->serial = serial, s->delay_seed = delay_seed;
-    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
-    init_random(t->model, 7);
-    char *wrong = verify(t->train, t->values);
-    if (wrong)
-        test_failed("%s: %s\n", words, wrong);
-    for (uint32_t number = 1; number <= 2; number++)
-        run_step(t, number);
-    assert_true(isfinite(step_result(t, 2)->loss));
-    drain(t->train);
-    struct state all = read_whole_state(t);
-    free_trainer(t);
-    return all;
-}
 
 /* Where the first such task stands; the list's end: nowhere. */
 static size_t find_role(const struct step *s, enum role role, int layer, int micro)
@@ -614,7 +408,7 @@ static void test_pieces_come_in_order(void **state)
     assert_int_equal(ran.code, EXIT_OK);
     char *list = read_text(ran.stdout_path);
     unsigned long end = 0, n = 0, first;
-    for (const char *at = list; (at = strstr(at, "copy overlap.down host.grad.wte")); at++) {
+    for (const char *at = list; (at = strstr(at, "copy overlap.down host.grad.0")); at++) {
         assert_int_equal(sscanf(strstr(at, " grad.0["), " grad.0[%lu:", &first), 1);
         assert_int_equal(first, end);
         assert_int_equal(sscanf(strchr(strstr(at, " grad.0["), ':'), ":%lu", &end), 1);
@@ -624,27 +418,6 @@ static void test_pieces_come_in_order(void **state)
     free(list);
 }
 
-static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
-
-/* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
-static void test_bits_on_meshes(void **state)
-{
-    (void)state;
-    need_own_products();
-    static const char *const mesh[] = {"-d 0:0 --micro-batch 2", "-d 0:0x2 --mesh dp=2 --zero 0",
-                                       "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", "-d 0:0x2 --mesh pp=2 --micro-batch 2",
-                                       "-d 0:0x2 --mesh tp=2 --clip 0"};
-    const char *path = write_file("mixed.txt", mixed_plan, strlen(mixed_plan));
-    for (size_t i = 0; i < COUNT(mesh); i++) {
-        char *plain = format_string("--model tiny --seq-len 16 --gemm own %s", mesh[i]);
-        char *overlapped = format_string("%s --overlap plan --overlap-plan %s", plain, path);
-        struct state expected = train(plain, true, -1), ours = train(overlapped, false, (int64_t)i);
-        assert_int_equal(ours.n, expected.n);
-        expect_same_bits(mesh[i], ours.values, expected.values, expected.n);
-        free(expected.values), free(ours.values), free(plain), free(overlapped);
-    }
-}
-
 /* ---- choices in the running step ----------------------------------------------------------------------------------
  */
 
@@ -652,20 +425,15 @@ struct choices_made {
     unsigned cpu, all, moved;
 };
 
-static const char *given_plan; /* of which file, whatever --overlap says; NULL: of none */
-static bool untimed;           /* nobody knows how long tasks take: all-cpu has the embedding's update in two parts */
-
 /* The state behind the third step, which others follow, and behind the sixth. */
 static struct choices_made train_choosing(const char *words, bool serial, int64_t delay_seed, struct state at[2])
 {
     struct settings *s = settings_of(words);
     struct choices_made made = {0, 0, 0};
     s->serial = serial, s->delay_seed = delay_seed;
-    s->hardware = untimed ? NULL : "data/hardware/workstation.txt";
-    s->overlap_plan = given_plan;
+    s->hardware = "data/hardware/workstation.txt";
     struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
     init_random(t->model, 7);
-    assert_int_equal(t->in_parts, untimed && strstr(words, "all-cpu"));
     char *wrong = verify(t->train, t->values), *choices;
     if (wrong)
         test_failed("%s: %s\n", words, wrong);
@@ -682,6 +450,38 @@ static struct choices_made train_choosing(const char *words, bool serial, int64_
     free(choices);
     free_trainer(t);
     return made;
+}
+
+/* Frees ours. */
+static void expect_same_states(const char *what, struct state ours[2], const struct state expected[2])
+{
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(ours[k].n, expected[k].n);
+        expect_same_bits(what, ours[k].values, expected[k].values, expected[k].n);
+        free(ours[k].values);
+    }
+}
+
+static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
+
+/* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
+static void test_bits_on_meshes(void **state)
+{
+    (void)state;
+    need_own_products();
+    static const char *const mesh[] = {"-d 0:0 --micro-batch 2", "-d 0:0x2 --mesh dp=2 --zero 0",
+                                       "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", "-d 0:0x2 --mesh pp=2 --micro-batch 2",
+                                       "-d 0:0x2 --mesh tp=2 --clip 0"};
+    const char *path = write_file("mixed.txt", mixed_plan, strlen(mixed_plan));
+    for (size_t i = 0; i < COUNT(mesh); i++) {
+        char *plain = format_string("--model tiny --seq-len 16 --gemm own %s", mesh[i]);
+        char *overlapped = format_string("%s --overlap plan --overlap-plan %s", plain, path);
+        struct state expected[2], ours[2];
+        train_choosing(plain, true, -1, expected);
+        train_choosing(overlapped, false, (int64_t)i, ours);
+        expect_same_states(mesh[i], ours, expected);
+        free(expected[0].values), free(expected[1].values), free(plain), free(overlapped);
+    }
 }
 
 static const char *const choosing[] = {
@@ -748,149 +548,16 @@ static void test_no_bit_depends_on_choices(void **state)
         contexts_apart(i & 1);
         train_choosing(plain, true, -1, expected);
         for (size_t seed = i; seed < i + seeds; seed++) {
-            char *words = format_string("%s --overlap %s --overlap-seed %zu", plain, i & 1 ? "local" : "slack", seed);
-            struct choices_made made = train_choosing(words, seed % 5 == 4, seed % 5 == 4 ? -1 : (int64_t)seed, ours);
+            char *words = format_string("%s --overlap local", plain);
+            struct choices_made made = train_choosing(words, seed % 5 == 4, (int64_t)seed, ours);
             if (!made.cpu || made.cpu == made.all || !made.moved)
                 test_failed("%s: %u of %u updates on the CPU, %u moved\n", words, made.cpu, made.all, made.moved);
-            for (int k = 0; k < 2; k++) {
-                assert_int_equal(ours[k].n, expected[k].n);
-                expect_same_bits(words, ours[k].values, expected[k].values, expected[k].n);
-                free(ours[k].values);
-            }
+            expect_same_states(words, ours, expected);
             free(words);
         }
         free(expected[0].values), free(expected[1].values), free(plain);
     }
     contexts_apart(false);
-}
-
-/* ---- a tied embedding's update in two parts -----------------------------------------------------------------------
- */
-
-static const char embedding_stays[] = "layer 0 C\nlayer 1 D\nother param.0 D\nother param.3 C\n";
-
-/* The words of a batch are rows of one step, and of the rest in others; on the host, and on the device, where a plan
- * would not leave them in parts. */
-static void test_no_bit_depends_on_parts(void **state)
-{
-    (void)state;
-    need_own_products();
-    const char *plain = "-d 0:0 --model tiny --seq-len 16 --batch 2 --gemm own --clip 0";
-    const char *stays = write_file("stays.txt", embedding_stays, strlen(embedding_stays));
-    const char *options[] = {"", "--gemm own", "--recompute full --swap layer"};
-    untimed = true;
-    size_t seeds = count_cases(2);
-    struct state expected[2], ours[2];
-    train_choosing(plain, true, -1, expected);
-    for (size_t i = 0; i < COUNT(options); i++)
-        for (size_t seed = 0; seed < seeds; seed++) {
-            char *words = format_string("%s --overlap all-cpu %s", plain, options[i]);
-            contexts_apart(seed & 1);
-            given_plan = i == 1 ? stays : NULL;
-            train_choosing(words, seed % 5 == 4, seed % 5 == 4 ? -1 : (int64_t)seed, ours);
-            for (int k = 0; k < 2; k++) {
-                assert_int_equal(ours[k].n, expected[k].n);
-                expect_same_bits(words, ours[k].values, expected[k].values, expected[k].n);
-                free(ours[k].values);
-            }
-            free(words);
-        }
-    contexts_apart(false);
-    given_plan = NULL;
-    untimed = false;
-    const char *audited =
-        "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --clip 0 --overlap all-cpu --serial --audit";
-    free(train(audited, true, -1).values);
-    free(expected[0].values), free(expected[1].values);
-}
-
-static struct task *find_task(const struct step *s, const char *name, const char *tensor)
-{
-    for (size_t i = 0; i < s->n; i++)
-        for (int k = 0; k < s->task[i]->n_access; k++)
-            if (strcmp(s->task[i]->name, name) == 0 && strcmp(s->task[i]->access[k].tensor->name, tensor) == 0)
-                return s->task[i];
-    test_failed("no task %s with tensor %s\n", name, tensor);
-    return NULL;
-}
-
-static void expect_wrong(const struct trainer *t, const char *what)
-{
-    char *wrong = compare_values(t->values, t->train);
-    if (!wrong)
-        test_failed("nothing is wrong when %s\n", what);
-    free(wrong);
-}
-
-/* Access k of the task is to another tensor. */
-static void expect_noticed(const struct trainer *t, struct task *task, int k, const char *other)
-{
-    struct tensor *right = task->access[k].tensor;
-    for (size_t i = 0; i < t->pool->n; i++)
-        if (strcmp(t->pool->tensors[i]->name, other) == 0)
-            task->access[k].tensor = t->pool->tensors[i];
-    assert_true(task->access[k].tensor != right);
-    expect_wrong(t, task->name);
-    task->access[k].tensor = right;
-}
-
-/* Wrong lists of rows, rows that are lost on one side, and gradients that are not the head's alone. */
-static void test_wrong_rows_are_noticed(void **state)
-{
-    (void)state;
-    struct settings *s = settings_of("-d 0:0 --model tiny --seq-len 16 --batch 2 --clip 0 --overlap all-cpu");
-    struct trainer *t = new_trainer(s, LIST_TRAIN, true, true);
-    assert_true(t->in_parts);
-    assert_null(compare_values(t->values, t->train));
-    struct task *rest = find_task(t->train, "adamw", "wte.weight"),
-                *rows = find_task(t->train, "adamw", "host.packed.wte"),
-                *here = find_task(t->train, "tied.unpack", "host.packed.wte"),
-                *there = find_task(t->train, "tied.unpack", "packed.wte"),
-                *down = find_task(t->train, "overlap.down", "host.grad.wte.weight"),
-                *up = find_task(t->train, "overlap.up", "packed.wte"),
-                *sum = find_task(t->train, "tied.add", "grad.wte.lookup");
-    expect_noticed(t, rest, 6, "host.batch.order");
-    expect_noticed(t, rows, 7, "host.batch.start");
-    expect_noticed(t, here, 3, "host.batch.order");
-    expect_noticed(t, there, 1, "packed.grad");
-    expect_noticed(t, up, 1, "host.packed.grad");
-    here->copy = true; /* and nothing else: from what it reads to what it writes */
-    expect_wrong(t, "the host's rows do not become those of the step");
-    here->copy = false;
-    size_t i = down->index;
-    for (; i < sum->index; i++)
-        t->train->task[i] = t->train->task[i + 1];
-    t->train->task[i] = down;
-    expect_wrong(t, "the rest has the look-up's gradient too");
-    free_trainer(t);
-}
-
-static void expect_reason(const char *options, const char *reason, const char *step)
-{
-    struct ran ran =
-        run_yard("plan --model tiny --clip 0 --simulate --hardware data/hardware/workstation.txt %s", options);
-    if (ran.code != EXIT_OK || !strstr(ran.out, reason) || !strstr(ran.out, step))
-        test_failed("%s: exit code %d, no '%s' or '%s' in\n%s%s\n", options, ran.code, reason, step, ran.out, ran.err);
-}
-
-/* What cannot be in parts; and where they pay: not when the CPU has more to do than the backward takes, nor when the
- * embedding stays on the device, unless that has too little memory. */
-static void test_when_parts_pay(void **state)
-{
-    (void)state;
-    expect_reason("--overlap all-cpu --vocab 128", "is whole: a batch has as many tokens as there are words", "");
-    expect_reason("--overlap all-cpu --micro-batch 2", "is whole: each micro-batch has words of its own", "");
-    expect_reason("--overlap all-cpu --mesh dp=2 --hardware data/hardware/server.txt",
-                  "is whole: other devices have gradients of it too", "");
-    expect_reason("--overlap all-cpu --snapshot build/never", "is whole: a snapshot stores what one update leaves", "");
-    expect_reason("--overlap all-cpu --swap layer --swap-what optimizer", "is whole: another pass moves state too", "");
-    const char *in_parts = "embedding's update is in two parts: rows of no word";
-    expect_reason("--model gpt2 --overlap all-cpu", in_parts, "simulated step: 635.702 ms");
-    expect_reason("--model gpt2 --overlap all-cpu --batch 1", "is whole: in two parts a step would take 244.219 ms",
-                  "simulated step: 231.888 ms");
-    expect_reason("--model gpt2 --overlap plan", "is whole: in two parts a step would take 629.254 ms",
-                  "simulated step: 628.750 ms");
-    expect_reason("--model gpt2 --overlap plan --device-mem 7400M", in_parts, "simulated step: 630.833 ms");
 }
 
 /* An audit, too, runs the side that was chosen. */
@@ -899,16 +566,13 @@ static void test_audit_follows_choices(void **state)
     (void)state;
     need_own_products();
     const char *small = "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own";
-    char *audited = format_string("%s --overlap slack --overlap-seed 1 --serial --audit", small);
+    char *audited = format_string("%s --overlap local --serial --audit", small);
     struct state expected[2], ours[2];
     train_choosing(small, true, -1, expected);
-    struct choices_made made = train_choosing(audited, true, -1, ours);
+    struct choices_made made = train_choosing(audited, true, 1, ours);
     assert_true(made.cpu > 0 && made.cpu < made.all && made.moved > 0);
-    for (int k = 0; k < 2; k++) {
-        expect_same_bits(audited, ours[k].values, expected[k].values, expected[k].n);
-        free(ours[k].values), free(expected[k].values);
-    }
-    free(audited);
+    expect_same_states(audited, ours, expected);
+    free(expected[0].values), free(expected[1].values), free(audited);
 }
 
 /* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */
@@ -954,45 +618,21 @@ static void expect_list_read_back(const char *words, int clip, const char *has)
 static void test_choices_are_printed_and_read(void **state)
 {
     (void)state;
-    static const char *const mesh[] = {"", "", "--mesh dp=2", "--mesh pp=2 --micro-batch 6"};
+    static const char *const mesh[] = {"", "--mesh dp=2", "--mesh pp=2 --micro-batch 6"};
     for (size_t i = 0; i < COUNT(mesh) * 2; i++) {
-        char *words = format_string("--model nano --hardware data/hardware/server.txt --overlap %s %s",
-                                    (i + i / 2) & 1 ? "local" : "slack", mesh[i / 2]);
+        char *words = format_string("--model nano --hardware data/hardware/server.txt --overlap local %s", mesh[i / 2]);
         expect_list_read_back(words, i & 1, "task choose host.feed1");
         free(words);
     }
 }
 
-/* Parameters that live for a part of the step, as rows of an embedding in parts and gathered ones, do so when read. */
+/* Parameters that live for a part of the step, as gathered ones, do so when read. */
 static void test_short_lived_parameters_are_printed_and_read(void **state)
 {
     (void)state;
-    static const struct {
-        const char *words, *has;
-    } lists[] = {{"--overlap all-cpu --device-mem 968M", "task tied.unpack"},
-                 {"--mesh dp=2 --zero 3 --device-mem 850M", "copy gather"}};
-    for (size_t i = 0; i < COUNT(lists); i++) {
-        char *words = format_string("--model gpt2 --layers 4 --batch 4 --seq-len 128 --hardware "
-                                    "data/hardware/server.txt %s",
-                                    lists[i].words);
-        expect_list_read_back(words, 0, lists[i].has);
-        free(words);
-    }
-}
-
-/* What is not in parts is shown as it is without. */
-static void test_parts_are_compared_with_the_whole(void **state)
-{
-    (void)state;
-    const char *words =
-        "--model gpt2 --layers 4 --batch 4 --seq-len 128 --overlap all-cpu --hardware data/hardware/laptop.txt";
-    expect_reason(words, "all on the device 364.896 ms, all on the CPU 334.605 ms, local 404.805 ms",
-                  "a step takes 334.605 ms instead of 364.896 ms");
-    static const char plan[] = "other param.0 D\nother param.5 D\nlayer 0 D\nlayer 1 D\nlayer 2 D\nlayer 3 D\n";
-    const char *path = write_file("device.txt", plan, strlen(plan));
-    char *given = format_string("%s --overlap plan --overlap-plan %s", words, path);
-    expect_reason(given, "embedding's update is whole: in two parts a step would take", "simulated step: 364.896 ms");
-    free(given);
+    expect_list_read_back("--model gpt2 --layers 4 --batch 4 --seq-len 128 --mesh dp=2 --zero 3 --device-mem 850M "
+                          "--hardware data/hardware/server.txt",
+                          0, "copy gather");
 }
 
 static void test_what_cannot_be_planned(void **state)
@@ -1020,11 +660,11 @@ static void test_bench_makes_a_plan(void **state)
 {
     (void)state;
     need_own_products();
-    struct ran ran = run_yard("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap slack");
+    struct ran ran = run_yard("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap local");
     assert_int_equal(ran.code, EXIT_OK);
     json_t *bench = json_load_file(ran.stdout_path, 0, NULL), *train = json_object_get(bench, "train");
     assert_true(json_number_value(json_object_get(train, "tokens_per_s")) > 0);
-    assert_true(json_is_real(json_object_get(json_array_get(json_object_get(train, "passes"), 0), "slack_ms")));
+    assert_true(json_is_real(json_object_get(json_array_get(json_object_get(train, "passes"), 0), "local_ms")));
     size_t i;
     json_t *product;
     json_array_foreach(json_object_get(bench, "gemm"), i, product)
@@ -1039,10 +679,8 @@ static void test_bench_makes_a_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_choice),
+        cmocka_unit_test(test_plans_are_near_the_best_list),
         cmocka_unit_test(test_local_rule),
-        cmocka_unit_test(test_no_list_is_better),
-        cmocka_unit_test(test_clipping_costs_little),
         cmocka_unit_test(test_the_example),
         cmocka_unit_test(test_updates_of_some_steps),
         cmocka_unit_test(test_budgets),
@@ -1052,14 +690,10 @@ int main(void)
         cmocka_unit_test(test_bits_on_meshes),
         cmocka_unit_test(test_choices_are_made_when_gradients_are_there),
         cmocka_unit_test(test_no_bit_depends_on_choices),
-        cmocka_unit_test(test_no_bit_depends_on_parts),
-        cmocka_unit_test(test_wrong_rows_are_noticed),
-        cmocka_unit_test(test_when_parts_pay),
         cmocka_unit_test(test_audit_follows_choices),
         cmocka_unit_test(test_rules_look_at_the_running_step),
         cmocka_unit_test(test_choices_are_printed_and_read),
         cmocka_unit_test(test_short_lived_parameters_are_printed_and_read),
-        cmocka_unit_test(test_parts_are_compared_with_the_whole),
         cmocka_unit_test(test_what_cannot_be_planned),
         cmocka_unit_test(test_bench_makes_a_plan),
     };

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <signal.h>
 
-#define TINY "--model tiny --layers 1 --batch 4 --tokens bytes --oversubscribe "
+#define TINY "--model tiny --layers 1 --batch 4 --tokens bytes "
 
 /* ---- meshes and passes ---------------------------------------------------------------------------------------------
  */

@@ -550,6 +550,26 @@ static void test_a_step_waits_for_all_compute_lanes(void **state)
     end_simulation(sim);
 }
 
+/* b may be skipped, decided late: c waits for a by itself. */
+static void test_verify_sees_who_wrote_before_a_task_that_may_be_skipped(void **state)
+{
+    (void)state;
+    const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
+                           "task c gpu.compute 1 reads=x\n";
+    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    struct task *c = s->task[2];
+    s->task[1]->slot = 1;
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+    assert_null(verify(s, NULL));
+    for (size_t e = 0; e < c->n_edges; e++)
+        c->edges[e].wait &= c->edges[e].from != 0;
+    char *wrong = verify(s, NULL);
+    assert_string_equal(wrong, "task 0 a and task 2 c touch the same bytes and nothing orders them");
+    free(wrong);
+    free_list(s);
+}
+
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
 static void test_verify_looks_at_memory(void **state)
 {
@@ -878,6 +898,7 @@ int main(void)
         cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
         cmocka_unit_test(test_a_gate_that_is_skipped_hides_no_other),
         cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
+        cmocka_unit_test(test_verify_sees_who_wrote_before_a_task_that_may_be_skipped),
         cmocka_unit_test(test_verify_looks_at_memory),
         cmocka_unit_test(test_verify_sees_a_task_that_reads_another_device),
         cmocka_unit_test(test_verify_sees_a_read_before_the_write),

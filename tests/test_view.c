@@ -437,7 +437,7 @@ static void test_the_window_hands_keys_and_mouse_on(void **state)
 
     char *trace = trace_of_list("data/steps/chain.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    must(show_window(v, false));
+    must(show_window(v));
     assert_true(v->quit);
     assert_int_equal(v->anchor, 2);
     assert_int_equal(v->colour, BY_LAYER);

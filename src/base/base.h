@@ -264,6 +264,15 @@ bool wants_help(int argc, char **argv); /* is --help or -h among them? */
  * or an option that another command takes. */
 void parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                    char ***words, int *n_words);
+/* The next line `name = value` of a text that a person writes, which is cut up.  '#' at a line's start or behind white
+ * space begins a comment; the '=' is the first one behind white space, or else the first.  false: there is no more. */
+struct settings_text {
+    const char *path;
+    char *rest;
+    int number; /* of the line, from 1 */
+    char *name, *value;
+};
+bool next_setting(struct settings_text *t);
 /* Options from the text of a config file, which is cut up; errors name its path and line. */
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* One option from a text, which must outlive the table; errors begin with `where`: "--batch".  It counts as given. */

@@ -77,16 +77,6 @@ static void run_cleanups(const struct attempt *of)
         c->run(c->argument);
 }
 
-/* What was registered in an attempt that has succeeded belongs to the one around it. */
-static void hand_out(const struct attempt *a)
-{
-    pthread_mutex_lock(&cleanups_lock);
-    for (struct cleanup *c = cleanups; c; c = c->next)
-        if (c->attempt == a)
-            c->attempt = a->outer;
-    pthread_mutex_unlock(&cleanups_lock);
-}
-
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
 static struct problem *make_problem(enum exit_code code, const char *format, va_list arguments)
@@ -120,7 +110,11 @@ struct problem *attempt(void (*work)(void *), void *argument)
     attempting = &a;
     if (setjmp(a.back) == 0)
         work(argument);
-    hand_out(&a);
+    pthread_mutex_lock(&cleanups_lock);
+    for (struct cleanup *c = cleanups; c; c = c->next) /* of one that has succeeded they belong to the one around it */
+        if (c->attempt == &a)
+            c->attempt = a.outer;
+    pthread_mutex_unlock(&cleanups_lock);
     attempting = a.outer;
     return a.problem;
 }

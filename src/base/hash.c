@@ -25,8 +25,6 @@ static uint32_t load32(const unsigned char *p)
 
 static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
 
-static uint64_t merge(uint64_t hash, uint64_t lane) { return (hash ^ mix(0, lane)) * P1 + P4; }
-
 void hash_begin(struct hasher *h, uint64_t seed)
 {
     *h = (struct hasher){.seed = seed, .lane = {seed + P1 + P2, seed + P2, seed, seed - P1}};
@@ -67,9 +65,16 @@ void hash_add(struct hasher *h, const void *bytes, size_t n)
     memcpy(h->block, p, h->held);
 }
 
-/* The fewer than 32 bytes that are left. */
-static uint64_t hash_tail(uint64_t hash, const unsigned char *p, const unsigned char *end)
+uint64_t hash_end(const struct hasher *h)
 {
+    static const int turn[] = {1, 7, 12, 18};
+    uint64_t hash = h->total >= 32 ? 0 : h->seed + P5;
+    for (int i = 0; i < 4 && h->total >= 32; i++)
+        hash += rotate(h->lane[i], turn[i]);
+    for (int i = 0; i < 4 && h->total >= 32; i++)
+        hash = (hash ^ mix(0, h->lane[i])) * P1 + P4;
+    hash += h->total;
+    const unsigned char *p = h->block, *end = p + h->held; /* the fewer than 32 bytes that are left */
     for (; end - p >= 8; p += 8)
         hash = rotate(hash ^ mix(0, load64(p)), 27) * P1 + P4;
     if (end - p >= 4) {
@@ -78,27 +83,9 @@ static uint64_t hash_tail(uint64_t hash, const unsigned char *p, const unsigned 
     }
     for (; p < end; p++)
         hash = rotate(hash ^ *p * P5, 11) * P1;
-    return hash;
-}
-
-/* Spread every input bit over all output bits. */
-static uint64_t avalanche(uint64_t hash)
-{
-    hash = (hash ^ hash >> 33) * P2;
+    hash = (hash ^ hash >> 33) * P2; /* spread every input bit over all output bits */
     hash = (hash ^ hash >> 29) * P3;
     return hash ^ hash >> 32;
-}
-
-static uint64_t join_lanes(const uint64_t lane[4])
-{
-    uint64_t hash = rotate(lane[0], 1) + rotate(lane[1], 7) + rotate(lane[2], 12) + rotate(lane[3], 18);
-    return merge(merge(merge(merge(hash, lane[0]), lane[1]), lane[2]), lane[3]);
-}
-
-uint64_t hash_end(const struct hasher *h)
-{
-    uint64_t hash = h->total >= 32 ? join_lanes(h->lane) : h->seed + P5;
-    return avalanche(hash_tail(hash + h->total, h->block, h->block + h->held));
 }
 
 uint64_t hash_bytes(const void *bytes, size_t n, uint64_t seed)

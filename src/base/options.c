@@ -20,14 +20,6 @@ bool option_given(const struct option_table *table, const char *name)
     return table->given[find_option(table, name) - table->options];
 }
 
-static const struct option *find_letter(const struct option_table *table, char letter)
-{
-    for (size_t i = 0; i < table->n; i++)
-        if (letter && table->options[i].letter == letter)
-            return &table->options[i];
-    return NULL;
-}
-
 /* The option of this command whose name is nearest to what was typed, or NULL when none is near. */
 static const struct option *nearest_option(const struct option_table *table, unsigned command, const char *typed)
 {
@@ -56,15 +48,13 @@ int choice_number(const char *choices, const char *word)
     return -1;
 }
 
-static bool is_choice(const char *choices, const char *value) { return choice_number(choices, value) >= 0; }
-
-static bool in_range(const struct option *o, double value)
+/* Floats below the smallest are 0 on some devices, and all below 1e-45 are: then an eps divides by 0, and a clip is
+ * none. */
+static bool takes(const struct option *o, double value)
 {
-    return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
+    bool any = o->low == 0 && o->high == 0, tiny = value != 0 && fabs(value) < (double)FLT_MIN;
+    return (any || (value >= o->low && value <= o->high)) && !(o->type == OPT_FLOAT && tiny);
 }
-
-/* Smaller ones are 0 on some devices, and all below 1e-45 are: then an eps divides by 0, and a clip is none. */
-static bool holds_as_float(double value) { return value == 0 || fabs(value) >= (double)FLT_MIN; }
 
 /* What the option takes, as the middle of a sentence.  The caller frees it. */
 static char *expectation(const struct option *o)
@@ -92,12 +82,6 @@ static char *expectation(const struct option *o)
     return any ? copy_string(number) : format_string("%s from %.10g to %.10g%s", number, o->low, o->high, not_tiny);
 }
 
-static bool parse_flag(const char *text, bool *value)
-{
-    *value = strcmp(text, "true") == 0;
-    return *value || strcmp(text, "false") == 0;
-}
-
 /* Parse into the variable; false when the text is not such a value or out of range, and the variable is unchanged.
  * Texts are kept as pointers: they must outlive the table. */
 static bool store_value(const struct option *o, const char *text)
@@ -106,15 +90,16 @@ static bool store_value(const struct option *o, const char *text)
     double number;
     switch (o->type) {
     case OPT_FLAG:
-        return parse_flag(text, o->value);
+        *(bool *)o->value = strcmp(text, "true") == 0;
+        return *(bool *)o->value || strcmp(text, "false") == 0;
     case OPT_INT:
-        if (!parse_int(text, &whole) || !in_range(o, (double)whole))
+        if (!parse_int(text, &whole) || !takes(o, (double)whole))
             return false;
         *(int64_t *)o->value = whole;
         return true;
     case OPT_DOUBLE:
     case OPT_FLOAT:
-        if (!parse_double(text, &number) || !in_range(o, number) || (o->type == OPT_FLOAT && !holds_as_float(number)))
+        if (!parse_double(text, &number) || !takes(o, number))
             return false;
         *(double *)o->value = number;
         return true;
@@ -124,12 +109,11 @@ static bool store_value(const struct option *o, const char *text)
     case OPT_INPUT:
     case OPT_OUTPUT:
     case OPT_TEXT:
-        if (o->type == OPT_CHOICE ? !is_choice(o->argument, text) : o->type != OPT_TEXT && !*text)
+        if (o->type == OPT_CHOICE ? choice_number(o->argument, text) < 0 : o->type != OPT_TEXT && !*text)
             return false;
         *(const char **)o->value = text;
-        return true;
     }
-    return false;
+    return true;
 }
 
 /* `where` names the option as the user wrote it: "--batch", or "run.conf, line 3: batch". */
@@ -175,27 +159,21 @@ char *option_text(const struct option *o)
 
 /* ---- command line ---------------------------------------------------------------------------------------------- */
 
-static _Noreturn void unknown_option(const struct option_table *table, unsigned command, const char *command_name,
-                                     const char *written, const char *name)
-{
-    const struct option *nearest = nearest_option(table, command, name);
-    fail(EXIT_USAGE, "unknown option %s; %s%s%s'yard %s --help' lists all options", written,
-         nearest ? "did you mean --" : "", nearest ? nearest->name : "", nearest ? "?  " : "", command_name);
-}
-
 /* The option that the word names: "--batch", "--batch=8" or "-d". */
 static const struct option *option_of_word(const struct option_table *table, unsigned command, const char *command_name,
                                            const char *word)
 {
-    const struct option *o = NULL;
     char *name = copy_string(word[1] == '-' ? word + 2 : word + 1);
     name[strcspn(name, "=")] = '\0';
-    if (word[1] == '-')
-        o = find_option(table, name);
-    else if (strlen(name) == 1)
-        o = find_letter(table, name[0]);
-    if (!o)
-        unknown_option(table, command, command_name, word, name);
+    const struct option *o = word[1] == '-' ? find_option(table, name) : NULL;
+    for (size_t i = 0; i < table->n && word[1] != '-'; i++)
+        if (name[0] && !name[1] && table->options[i].letter == name[0])
+            o = &table->options[i];
+    if (!o) {
+        const struct option *nearest = nearest_option(table, command, name);
+        fail(EXIT_USAGE, "unknown option %s; %s%s%s'yard %s --help' lists all options", word,
+             nearest ? "did you mean --" : "", nearest ? nearest->name : "", nearest ? "?  " : "", command_name);
+    }
     if (!(o->commands & command))
         fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
              o->name, command_name, command_name);
@@ -249,47 +227,48 @@ void parse_options(struct option_table *table, unsigned command, const char *com
 
 /* ---- config file ----------------------------------------------------------------------------------------------- */
 
-/* A '#' starts a comment at the start of a line or after a space, so that values may contain one. */
-static void cut_comment(char *line)
+bool next_setting(struct settings_text *t)
 {
-    for (char *c = line; *c; c++)
-        if (*c == '#' && (c == line || isspace((unsigned char)c[-1]))) {
-            *c = '\0';
-            return;
-        }
-}
-
-static void parse_config_line(struct option_table *table, unsigned command, const char *path, int number, char *line)
-{
-    cut_comment(line);
-    line = trim(line);
-    if (!*line)
-        return;
-    char *equals = strchr(line, '=');
-    if (!equals)
-        fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%s\"", path, number, line);
-    *equals = '\0';
-    char *name = trim(line), *value = trim(equals + 1);
-    const struct option *o = find_option(table, name), *nearest = o ? o : nearest_option(table, command, name);
-    if (!o)
-        fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s%s%s", path, number, name,
-             nearest ? "did you mean \"" : "the names are those of the command line, without dashes",
-             nearest ? nearest->name : "", nearest ? "\"?" : "");
-    if (!(o->commands & command)) /* one file may serve train, plan and sample */
-        return;
-    char *where = format_string("%s, line %d: %s", path, number, name);
-    char *kept = copy_string(value);
-    set_option(table, o, where, kept);
-    if (o->type < OPT_TEXT) /* texts point into it */
-        free(kept);
-    free(where);
+    for (char *line; (line = strsep(&t->rest, "\n"));) {
+        t->number++;
+        for (char *c = line; *c; c++)
+            if (*c == '#' && (c == line || isspace((unsigned char)c[-1]))) {
+                *c = '\0';
+                break;
+            }
+        t->name = trim(line);
+        if (!*t->name)
+            continue;
+        char *equals = strstr(t->name, " =");
+        equals = equals ? equals + 1 : strchr(t->name, '=');
+        if (!equals)
+            fail(EXIT_USAGE, "%s, line %d: expected 'name = value', found \"%.60s\"", t->path, t->number, t->name);
+        *equals = '\0';
+        t->value = trim(equals + 1);
+        trim(t->name);
+        return true;
+    }
+    return false;
 }
 
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text)
 {
-    int number = 1;
-    for (char *line; (line = strsep(&text, "\n")); number++)
-        parse_config_line(table, command, path, number, line);
+    struct settings_text lines = {.path = path, .rest = text};
+    while (next_setting(&lines)) {
+        const char *name = lines.name;
+        const struct option *o = find_option(table, name), *nearest = o ? o : nearest_option(table, command, name);
+        if (!o)
+            fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s%s%s", path, lines.number, name,
+                 nearest ? "did you mean \"" : "the names are those of the command line, without dashes",
+                 nearest ? nearest->name : "", nearest ? "\"?" : "");
+        if (!(o->commands & command)) /* one file may serve train, plan and sample */
+            continue;
+        char *where = format_string("%s, line %d: %s", path, lines.number, name), *kept = copy_string(lines.value);
+        set_option(table, o, where, kept);
+        if (o->type < OPT_TEXT) /* texts point into it */
+            free(kept);
+        free(where);
+    }
 }
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */

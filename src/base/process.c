@@ -43,16 +43,6 @@ void defer_interrupts(void) { deferred = true; }
 bool interrupts_are_deferred(void) { return deferred; }
 bool interrupted(void) { return asked; }
 
-/* open() takes the lowest free descriptor: a closed one of the three would become somebody's file. */
-static void open_standard_descriptors(void)
-{
-    int fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO)
-        fd = open("/dev/null", O_RDWR);
-    if (fd >= 0)
-        close(fd);
-}
-
 void prepare_process(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -61,7 +51,12 @@ void prepare_process(void)
         if (numbers[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
             sigaction(numbers[i], &take, NULL);
     signal(SIGXFSZ, SIG_IGN); /* writing past a limit of the file's size fails like a full disk */
-    open_standard_descriptors();
+    /* open() takes the lowest free descriptor: a closed one of the three would become somebody's file. */
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* The fields of /proc/PID/stat behind the name, which is in brackets and may hold anything: 3 is the state, 22 the time

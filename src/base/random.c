@@ -10,20 +10,14 @@
 
 #include <math.h>
 
-static struct random4 philox_round(struct random4 x, const uint32_t key[2])
-{
-    uint64_t p0 = (uint64_t)0xD2511F53u * x.word[0];
-    uint64_t p1 = (uint64_t)0xCD9E8D57u * x.word[2];
-    return (struct random4){{(uint32_t)(p1 >> 32) ^ x.word[1] ^ key[0], (uint32_t)p1,
-                             (uint32_t)(p0 >> 32) ^ x.word[3] ^ key[1], (uint32_t)p0}};
-}
-
 struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element)
 {
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     struct random4 x = {{(uint32_t)element, (uint32_t)(element >> 32), step, stream}};
     for (int round = 0; round < 10; round++) {
-        x = philox_round(x, key);
+        uint64_t p0 = (uint64_t)0xD2511F53u * x.word[0], p1 = (uint64_t)0xCD9E8D57u * x.word[2];
+        x = (struct random4){{(uint32_t)(p1 >> 32) ^ x.word[1] ^ key[0], (uint32_t)p1,
+                              (uint32_t)(p0 >> 32) ^ x.word[3] ^ key[1], (uint32_t)p0}};
         key[0] += 0x9E3779B9u; /* golden ratio */
         key[1] += 0xBB67AE85u; /* sqrt(3) - 1 */
     }

@@ -75,24 +75,20 @@ void print_heading(FILE *out, const struct table *t)
     fprintf(out, bold ? "\033[0m\n" : "\n");
 }
 
-static void print_row(FILE *out, const struct table *t, const struct cell *row)
-{
-    for (size_t i = 0; i < t->n_columns; i++) {
-        const struct column *c = &t->columns[i];
-        char number[64];
-        if (!c->heading)
-            continue;
-        if (c->kind != CELL_TEXT)
-            format_cell(number, c, row[i].number);
-        print_cell(out, t, i, c->kind == CELL_TEXT ? row[i].text : number);
-    }
-    fputc('\n', out);
-}
-
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end)
 {
-    for (size_t i = first; i < MIN(end, t->n); i++)
-        print_row(out, t, &t->cells[i * t->n_columns]);
+    for (size_t row = first; row < MIN(end, t->n); row++) {
+        for (size_t i = 0; i < t->n_columns; i++) {
+            const struct cell *x = &t->cells[row * t->n_columns + i];
+            char number[64];
+            if (!t->columns[i].heading)
+                continue;
+            if (t->columns[i].kind != CELL_TEXT)
+                format_cell(number, &t->columns[i], x->number);
+            print_cell(out, t, i, t->columns[i].kind == CELL_TEXT ? x->text : number);
+        }
+        fputc('\n', out);
+    }
 }
 
 void print_table(FILE *out, const struct table *t)

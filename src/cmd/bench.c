@@ -182,8 +182,7 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    const struct device *d = &b->machine->device[0];
-    const char *only = d->short_loops ? "clblast" : fits_clblast(d) ? b->settings->gemm : "own";
+    const char *only = b->machine->device[0].short_loops ? "clblast" : b->settings->gemm;
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(only, "clblast") != 0)
@@ -193,9 +192,10 @@ static void bench_gemms(struct bench *b)
     }
 }
 
-static const char *of_peak(char out[32], double share)
+static const char *of_peak(char out[80], double share)
 {
-    snprintf(out, 32, isnan(share) ? "share of peak unknown" : "%.1f %% of peak", 100 * share);
+    snprintf(out, 80, isnan(share) ? "no share of peak (not timed, or the probe was disturbed)" : "%.1f %% of peak",
+             100 * share);
     return out;
 }
 
@@ -255,7 +255,7 @@ static json_t *bench_training(struct bench *b, struct trainer *t)
     struct timing step = time_runs(b, run_training, t, n, false, flops);
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
-            of_peak((char[32]){0}, step.share));
+            of_peak((char[80]){0}, step.share));
     return json_pack("{s:s, s:f, s:f, s:o}", "model", b->settings->preset, "ms_per_step", 1e3 * step.seconds,
                      "tokens_per_s", tokens / step.seconds, "share_of_peak", number_json(step.share));
 }
@@ -348,15 +348,13 @@ int cmd_bench(int argc, char **argv)
             "one step of model %s\n",
             d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, s->preset);
     bench_gemms(&b);
-    fprintf(b.text, "projections, weighted by FLOPs: own %s, ", of_peak((char[32]){0}, share(&b, GEMM_OWN)));
-    fprintf(b.text, "CLBlast %s\n", of_peak((char[32]){0}, share(&b, GEMM_CLBLAST)));
+    fprintf(b.text, "projections, weighted by FLOPs: own %s, ", of_peak((char[80]){0}, share(&b, GEMM_OWN)));
+    fprintf(b.text, "CLBlast %s\n", of_peak((char[80]){0}, share(&b, GEMM_CLBLAST)));
     json_t *train = bench_train(&b);
     fprintf(b.text,
             "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
             b.peak / 1e9,
             d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
-    fprintf(b.text,
-            "A share is unknown (-) where nothing was timed, or the probe was slower than what it is the peak of.\n");
     if (s->json)
         print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",

@@ -10,7 +10,7 @@
 
 static struct {
     bool json, plan;
-    const char *mesh, *format;
+    const char *mesh;
     int64_t zero;
 } given;
 
@@ -21,8 +21,6 @@ static const struct option options[] = {
     {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
      "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
     {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
-    {"format", 0, OPT_CHOICE, &given.format, NULL, "hf|llmc", 0, 0, "What", CKPT_EXPORT,
-     "hf: a folder in Hugging Face's form; llmc: a file of llm.c's (default: llmc where OUT ends in .bin)"},
     {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", ~0u, "one JSON object on stdout instead of tables"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
@@ -233,17 +231,14 @@ static const char *recorded(const struct checkpoint *c, const char *option)
     return text ? text : "";
 }
 
-/* As --mesh and --zero say, and otherwise as the training was; recorded stages and chunks are kept where they fit. */
+/* As --mesh and --zero say, and otherwise as the training was; recorded stages are kept where they fit. */
 static struct mesh wanted_mesh(const struct checkpoint *c)
 {
     struct mesh m;
-    int64_t chunks = 0;
     must(parse_mesh(given.mesh, 1, &m));
     m.zero = option_given(&table, "zero") ? (int)given.zero : c->pieces->zero;
-    m.exact = m.tp > 1 && strcmp(recorded(c, "tp-exact"), "true") == 0;
-    parse_int(recorded(c, "chunks"), &chunks);
     if (m.pp > 1 && strcmp(recorded(c, "pipeline"), "interleaved") == 0)
-        m.chunks = chunks >= 1 && chunks <= MAX_CHUNKS ? (int)chunks : 2;
+        m.chunks = 2;
     if (n_stages(&m) > c->pieces->config.layers)
         m.chunks = 1;
     const char *stages = *recorded(c, "stages") ? recorded(c, "stages") : NULL;
@@ -355,8 +350,7 @@ static int run_reshard(char **words)
 static int run_export(char **words)
 {
     size_t n = strlen(words[1]);
-    bool bin = n > 4 && strcmp(words[1] + n - 4, ".bin") == 0;
-    bool llmc = given.format ? strcmp(given.format, "llmc") == 0 : bin;
+    bool llmc = n > 4 && strcmp(words[1] + n - 4, ".bin") == 0;
     struct checkpoint *c = open_checkpoint(words[0]);
     claim_output("yard ckpt export", words[1], NULL);
     if (llmc) {
@@ -393,7 +387,9 @@ static const struct word words[] = {
      "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
      "carried out: every byte is read once, hashed, and written once, through small windows.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Whole parameters, without Adam's state, from whatever mesh.\n"},
+     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of "
+     "llm.c's\n"
+     "where OUT ends in .bin.\n"},
 };
 
 static const struct words ckpt_words = {

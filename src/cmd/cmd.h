@@ -10,10 +10,8 @@ command_function cmd_devices, cmd_train, cmd_sample, cmd_check, cmd_plan, cmd_tr
     cmd_view, cmd_ckpt;
 
 struct settings;
-struct step;
-int bench_broadcast(struct settings *s);            /* bench --broadcast: bench_broadcast.c */
-int plan_memory(const struct settings *s);          /* plan --memory: plan_memory.c */
-void note_uncounted_work(const struct step *train); /* of machines on paper: what the bytes of a plan leave out */
+int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
+int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
 
 /* ---- words.c: commands of several words, as `yard trace summary FILE` ------------------------------------------- */
 
@@ -38,7 +36,7 @@ int run_words(const struct words *w, int argc, char **argv);
 /* ---- trace_summary.c, trace_export.c, trace_diff.c: the words of `yard trace` ----------------------------------- */
 
 /* list NULL: the first that has run */
-void trace_summary(const char *path, const char *list, size_t top, bool json);
+void trace_summary(const char *path, const char *list, bool json);
 void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last);
 int trace_diff(const char *path_a, const char *path_b, const char *list, bool json);
 

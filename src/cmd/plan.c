@@ -91,22 +91,13 @@ static int show_plan(const struct plan *p)
     return p->settings->verify ? prove(p) : EXIT_OK;
 }
 
-void note_uncounted_work(const struct step *s)
-{
-    const struct task *task;
-    size_t bytes = uncounted_work(s, &task);
-    char size[32];
-    if (bytes)
-        note("CLBlast's work space is not in the bytes: in task %s a GPU holds up to %s more (an estimate, since only "
-             "the "
-             "GPU can tell)",
-             task->name, format_bytes(size, (double)bytes));
-}
-
 static int plan_model(const struct settings *o)
 {
     struct trainer *t = new_trainer(o, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, o->data != NULL, true);
-    note_uncounted_work(t->train);
+    if (uncounted_work(t->train))
+        note("CLBlast's work space is not in the bytes: a GPU would hold up to %s more (an estimate: only a GPU can "
+             "tell)",
+             format_bytes((char[32]){0}, (double)uncounted_work(t->train)));
     char *title = describe_shape(t);
     struct plan p = {.settings = o,
                      .list = {t->train, t->sample, t->eval},

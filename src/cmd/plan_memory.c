@@ -95,7 +95,6 @@ int plan_memory(const struct settings *s)
     struct strategy shape = without_limits(s);
     build(&shape);
     int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : (int)s->zero;
-    note_uncounted_work(shape.trainer->train);
     free_trainer(shape.trainer);
     for (size_t i = 0; i < COUNT(recompute); i++)
         for (int zero = first; zero < first + levels; zero++)

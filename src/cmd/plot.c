@@ -74,22 +74,15 @@ static void read_run(struct plot *p, size_t run, const char *path)
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
 static struct {
-    const char *png, *size, *colour;
+    const char *png, *size;
 } given;
 static const struct option options[] = {
     {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1, "write a picture instead"},
     {"size", 0, OPT_TEXT, &given.size, NULL, "WxH", 0, 0, "Output", 1,
      "of the picture in pixels (default: 1280x720), or of what is printed in characters (default: the terminal's "
      "width, 20 rows)"},
-    {"colour", 0, OPT_CHOICE, &given.colour, "auto", "auto|always|never", 0, 0, "Output", 1,
-     "lines of coloured dots, or letters without colour (auto: colour on a terminal, unless NO_COLOR is set)"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
-
-static bool wants_colour(void)
-{
-    return strcmp(given.colour, "auto") == 0 ? shows_colour() : strcmp(given.colour, "always") == 0;
-}
 
 /* Does the locale say UTF-8?  The first of these that is set decides. */
 static bool knows_braille(void)
@@ -118,7 +111,7 @@ static void find_size(int *width, int *height)
 static void show(const struct plot *p, int width, int height)
 {
     if (!given.png) {
-        draw_on_terminal(stdout, p, width, height, wants_colour(), wants_colour() && knows_braille());
+        draw_on_terminal(stdout, p, width, height, shows_colour(), shows_colour() && knows_braille());
         return;
     }
     struct canvas *c = draw_picture(p, width, height);

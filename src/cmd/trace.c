@@ -7,14 +7,12 @@
 static struct {
     bool json;
     const char *list, *chrome, *steps;
-    int64_t top;
 } given;
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
 static const struct option options[] = {
     {"list", 0, OPT_TEXT, &given.list, NULL, "NAME", 0, 0, "What", SUMMARY | EXPORT | DIFF,
      "only this task list: train, eval ... (default: the first that has run; diff: all)"},
-    {"top", 0, OPT_INT, &given.top, "12", "N", 1, 1e6, "What", SUMMARY, "rows of the table of tasks"},
     {"steps", 0, OPT_TEXT, &given.steps, NULL, "A:B", 0, 0, "What", EXPORT,
      "only the steps A to B; A: is from A on, :B up to B, A alone is one step"},
     {"chrome", 0, OPT_OUTPUT, &given.chrome, NULL, "FILE", 0, 0, "Output", EXPORT,
@@ -43,7 +41,7 @@ static void parse_steps(const char *text, uint32_t *first, uint32_t *last)
 
 static int run_summary(char **files)
 {
-    trace_summary(files[0], given.list, (size_t)given.top, given.json);
+    trace_summary(files[0], given.list, given.json);
     return EXIT_OK;
 }
 

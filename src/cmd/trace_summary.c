@@ -304,15 +304,16 @@ static void print_lanes(const struct summary *m, const struct table *t)
             print_rows(stdout, t, i, i + 1);
 }
 
-static void print_tasks(const struct summary *m, const struct table *t, size_t top)
+static void print_tasks(const struct summary *m, const struct table *t)
 {
+    enum { TOP = 12 };
     double rest = 0;
     print_heading(stdout, t);
-    print_rows(stdout, t, 0, top);
-    for (size_t i = top; i < m->n_rows; i++)
+    print_rows(stdout, t, 0, TOP);
+    for (size_t i = TOP; i < m->n_rows; i++)
         rest += per_step(m, m->rows[i].total_ns) / 1e6;
-    if (m->n_rows > top)
-        printf("%zu more kinds, %.3f ms/step in all: --top %zu shows them\n", m->n_rows - top, rest, m->n_rows);
+    if (m->n_rows > TOP)
+        printf("%zu more kinds, %.3f ms/step in all: --json shows them\n", m->n_rows - TOP, rest);
 }
 
 /* The longest parts and all waiting. */
@@ -361,7 +362,7 @@ static json_t *json_summary(const struct summary *m, const struct table *lanes, 
     return object;
 }
 
-void trace_summary(const char *path, const char *list, size_t top, bool json)
+void trace_summary(const char *path, const char *list, bool json)
 {
     struct summary m = summarise(path, list);
     struct table *lanes = lane_table(&m), *tasks = task_table(&m), *parts = path_table(&m);
@@ -372,7 +373,7 @@ void trace_summary(const char *path, const char *list, size_t top, bool json)
         print_head(&m);
     if (!json && m.steps.counted) {
         print_lanes(&m, lanes);
-        print_tasks(&m, tasks, top);
+        print_tasks(&m, tasks);
         if (ports->n)
             print_table(stdout, ports);
         print_path(&m, parts);

@@ -6,13 +6,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct {
     bool json;
     const char *png, *size, *script, *log;
-    int64_t step, scale, frames;
+    int64_t step;
 } given;
 
 static const struct option options[] = {
@@ -23,14 +22,10 @@ static const struct option options[] = {
      "drag:X,Y,X,Y, measure:X,Y,X,Y"},
     {"log", 0, OPT_INPUT, &given.log, NULL, "FILE", 0, 0, "What", 1, "draw the loss from this log of the run"},
     {"size", 0, OPT_TEXT, &given.size, "1280x720", "WxH", 0, 0, "What", 1, "pixels of the window or picture"},
-    {"scale", 0, OPT_INT, &given.scale, NULL, "N", 1, 4, "What", 1,
-     "pixels per dot of the letters (default: what the screen suggests)"},
     {"png", 0, OPT_OUTPUT, &given.png, NULL, "OUT", 0, 0, "Output", 1,
      "write a picture instead of opening a window; needs no display"},
     {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", 1,
      "what is seen and selected, as one JSON object on stdout, without a window"},
-    {"frames", 0, OPT_INT, &given.frames, NULL, "N", 1, 100000, "Output", 1,
-     "draw so many pictures while panning and zooming, without a window; prints the time of one"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
@@ -127,32 +122,10 @@ static json_t *view_json(const struct view *v)
 
 /* ---- ways to show ---------------------------------------------------------------------------------------------- */
 
-/* From all of the trace to a ten-thousandth of it and across, over and over. */
-static void time_frames(struct view *v)
-{
-    size_t n = (size_t)given.frames;
-    double *ms = allocate(n, sizeof *ms), slowest = 0;
-    struct canvas *c = new_canvas(v->width, v->height);
-    look_at_all(v);
-    double from = v->from, length = v->to - v->from;
-    for (size_t i = 0; i < n; i++) {
-        double part = pow(10, -4 * (double)(i % 60) / 60), at = (double)(i * 37 % 100) / 100 * (1 - part);
-        look_at(v, from + at * length, from + (at + part) * length);
-        clock_t start = clock(); /* the processor's: what others do on the machine does not count */
-        draw_view(v, c);
-        ms[i] = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
-        slowest = MAX(slowest, ms[i]);
-    }
-    printf("%zu records, %zu frames of %dx%d: %.2f ms (median), slowest %.2f ms\n", v->track[0]->trace->n_records, n,
-           v->width, v->height, trace_median(ms, n), slowest);
-    free(ms);
-    free_canvas(c);
-}
-
 static void open_window(struct view *v)
 {
 #ifdef HAVE_SDL2
-    must(show_window(v, given.scale == 0));
+    must(show_window(v));
 #else
     (void)v;
     fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
@@ -162,15 +135,13 @@ static void open_window(struct view *v)
 
 static void show_view(struct view *v)
 {
-    if (given.frames)
-        time_frames(v);
     if (given.png)
         must(write_view(v, given.png));
     if (given.png && !given.json)
         print_line(stdout, "wrote %s: without --png a window shows it", given.png);
     if (given.json)
         print_json(view_json(v));
-    if (!given.frames && !given.png && !given.json && !v->quit)
+    if (!given.png && !given.json && !v->quit)
         open_window(v);
 }
 
@@ -227,7 +198,7 @@ int cmd_view(int argc, char **argv)
     for (int i = 0; i < n; i++)
         must(open_track(files[i], &tracks[i]));
     struct curve *loss = given.log ? open_curve(given.log) : NULL;
-    struct view *v = open_view(tracks, n, loss, width, height, given.scale ? (int)given.scale : 1);
+    struct view *v = open_view(tracks, n, loss, width, height, 1);
     if (loss && access(given.log, R_OK) != 0 && !is_followed(v))
         fail(EXIT_IO, "cannot read the log %s: %s", given.log, strerror(errno));
     look_first(v);

@@ -16,39 +16,28 @@ static bool profiled(cl_event event, cl_profiling_info what, cl_ulong *ns)
     return clGetEventProfilingInfo(event, what, sizeof *ns, ns, NULL) == CL_SUCCESS && *ns != 0;
 }
 
-/* host - END of one tiny write; false when the driver gives no time. */
-static bool measure_offset(struct device *d, cl_mem byte, int64_t *offset)
-{
-    cl_event event;
-    cl_uchar zero = 0;
-    cl_ulong end = 0;
-    CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, &zero, 0, NULL, &event));
-    CL(clWaitForEvents(1, &event));
-    uint64_t host = now_ns();
-    bool valid = profiled(event, CL_PROFILING_COMMAND_END, &end);
-    *offset = (int64_t)(host - end);
-    CL(clReleaseEvent(event));
-    return valid;
-}
-
-static void calibrate_clock(struct device *d)
-{
-    cl_mem byte;
-    CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
-    int64_t best = INT64_MAX, offset;
-    d->clock_valid = true;
-    for (int i = 0; i < TRIES && d->clock_valid; i++) {
-        d->clock_valid = measure_offset(d, byte, &offset);
-        best = MIN(best, offset);
-    }
-    d->clock_offset = best >= 0 && best < SLACK_NS ? 0 : best;
-    CL(clReleaseMemObject(byte));
-}
-
+/* The least host - END of some tiny writes. */
 void calibrate_clocks(struct machine *m)
 {
-    for (int i = 0; i < m->n_devices && m->profiling; i++)
-        calibrate_clock(&m->device[i]);
+    for (int i = 0; i < m->n_devices && m->profiling; i++) {
+        struct device *d = &m->device[i];
+        int64_t best = INT64_MAX;
+        cl_mem byte;
+        CL_MAKE(byte = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
+        d->clock_valid = true;
+        for (int k = 0; k < TRIES && d->clock_valid; k++) {
+            cl_event event;
+            cl_ulong end = 0;
+            CL(clEnqueueWriteBuffer(d->lane[LANE_UPLOAD]->queue, byte, CL_FALSE, 0, 1, "", 0, NULL, &event));
+            CL(clWaitForEvents(1, &event));
+            uint64_t host = now_ns();
+            d->clock_valid = profiled(event, CL_PROFILING_COMMAND_END, &end);
+            best = MIN(best, (int64_t)(host - end));
+            CL(clReleaseEvent(event));
+        }
+        d->clock_offset = best >= 0 && best < SLACK_NS ? 0 : best;
+        CL(clReleaseMemObject(byte));
+    }
 }
 
 bool event_times(const struct device *d, cl_event event, uint64_t queued, uint64_t seen, uint64_t *start, uint64_t *end)

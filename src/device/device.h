@@ -80,14 +80,16 @@ struct host_thread; /* run/hostlane.c */
 enum purpose {
     FOR_ALL,     /* the model's own tasks: standard lanes */
     FOR_NOTHING, /* a lane of a step file that no task of the file is on: the first who asks gets it */
-    FOR_OFFLOAD,
+    FOR_OFFLOAD, /* gradients down, parameters up */
+    FOR_CONTROL, /* words that say what runs, and the norm */
+    FOR_STATE,   /* of an optimizer that changes sides */
     FOR_SWAP,
 };
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */
     enum lane_kind kind;
-    int nth;           /* 0: the first of its kind on the device */
+    int nth; /* 0: the first of its kind on the device */
     enum purpose purpose;
     struct lane *more; /* the next one of its kind there, or NULL */
     double gap;        /* described machines: s from one task's end to the next one's start */
@@ -152,7 +154,7 @@ struct machine {
 struct machine_options {
     const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
     size_t device_memory, host_memory; /* budgets in bytes; 0: what the device has */
-    bool profiling, oversubscribe;
+    bool profiling;
     bool separate;   /* a context for each device, as GPUs have: moves are staged through the host */
     unsigned vector; /* floats per vector in all kernels, at most what a device has; 0: what each has */
 };
@@ -215,16 +217,12 @@ cl_kernel make_kernel(struct device *d, const char *file, const char *kernel);
 
 /* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
 
-/* Two hashes of all that decides about a program's code: device, driver, options and the whole source. */
-struct program_key {
-    uint64_t name, check;
-};
-struct program_key program_key(const struct device *d, const char *options, const char *source);
+/* A hash of all that decides about a program's code: device, driver, options and the whole source. */
+uint64_t program_key(const struct device *d, const char *options, const char *source);
 /* The program of that key, built for all devices of d's context; NULL: it is not there, or not as it was stored. */
-cl_program load_program(struct device *d, const struct program_key *key, const char *options);
-/* Stores a built program for the runs to come, where that can be done; a cache that is too big loses its oldest
- * entries.  `edited`: its source is not the one embedded in the binary. */
-void keep_program(struct device *d, const struct program_key *key, cl_program program, bool edited);
+cl_program load_program(struct device *d, uint64_t key, const char *options);
+/* Stores a built program for the runs to come, where that can be done. */
+void keep_program(struct device *d, uint64_t key, cl_program program);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------- */
 

@@ -13,15 +13,6 @@
 
 /* ---- finding the source ---------------------------------------------------------------------------------------- */
 
-/* NULL when nothing of that name is there. */
-static char *read_kernels(const char *path)
-{
-    if (access(path, F_OK) != 0)
-        return NULL;
-    claim_input("the kernel compiler", path);
-    return read_text(path);
-}
-
 static const char *embedded_source(const char *file)
 {
     for (const struct embedded_file *e = embedded_kernels; e->name; e++)
@@ -30,30 +21,31 @@ static const char *embedded_source(const char *file)
     return NULL;
 }
 
-/* In the folder beside the binary: a build tree that is run from elsewhere. */
-static char *beside_binary(const char *file)
-{
-    char *binary = own_binary(), *slash = binary ? strrchr(binary, '/') : NULL;
-    char *path = slash ? format_string("%.*s/cl/%s", (int)(slash - binary), binary, file) : copy_string("");
-    free(binary);
-    return path;
-}
-
-/* The text of cl/<file> and, in *path, where it came from (the caller frees both). */
+/* The text of cl/<file> and, in *path, where it came from (the caller frees both): of a folder that was asked for, or
+ * else of ./cl, or of that beside the binary, for a build tree that is run from elsewhere. */
 static char *kernel_source(const char *file, char **path)
 {
     const char *folder = getenv("YARD_KERNELS"), *embedded = embedded_source(file);
-    char *places[] = {format_string("%s/%s", folder ? folder : "cl", file), beside_binary(file)}, *text = NULL;
-    for (size_t i = 0; i < COUNT(places) && !text; i++) {
-        text = read_kernels(*path = places[i]);
-        if (!text && folder)
-            fail(EXIT_IO, "YARD_KERNELS: cannot read %s; the folder needs every file of cl/", *path);
+    char *binary = own_binary(), *slash = binary ? strrchr(binary, '/') : NULL;
+    *path = format_string("%s/%s", folder ? folder : "cl", file);
+    if (!folder && access(*path, F_OK) != 0 && slash) {
+        char *beside = format_string("%.*s/cl/%s", (int)(slash - binary), binary, file);
+        if (access(beside, F_OK) == 0) {
+            free(*path);
+            *path = beside;
+        } else
+            free(beside);
     }
-    if (!text && !embedded)
+    free(binary);
+    if (access(*path, F_OK) == 0) {
+        claim_input("the kernel compiler", *path);
+        return read_text(*path);
+    }
+    if (folder)
+        fail(EXIT_IO, "YARD_KERNELS: cannot read %s; the folder needs every file of cl/", *path);
+    if (!embedded)
         fail(EXIT_IO, "no kernel file %s in ./cl, nor in the binary", file);
-    *path = copy_string(text ? *path : places[0]);
-    free(places[0]), free(places[1]);
-    return text ? text : copy_string(embedded);
+    return copy_string(embedded);
 }
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
@@ -78,22 +70,6 @@ static _Noreturn void fail_with_log(struct device *d, cl_program program, const 
     fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
 }
 
-static cl_program compile(struct device *d, const char *text, const char *options, const char *path)
-{
-    cl_program program;
-    CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
-    cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
-    if (code != CL_SUCCESS)
-        fail_with_log(d, program, path, code);
-    return program;
-}
-
-static bool is_edited(const char *file, const char *text)
-{
-    const char *embedded = embedded_source(file);
-    return !embedded || strcmp(embedded, text) != 0;
-}
-
 /* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both).
  * *edited: one of them differs from the copy inside the binary. */
 static char *whole_source(const char *file, char **path, bool *edited)
@@ -106,7 +82,7 @@ static char *whole_source(const char *file, char **path, bool *edited)
         free(*path);
         char *before = text, *part = kernel_source(parts[i], path);
         text = format_string("%s#line 1 \"%s\"\n%s\n", before, *path, part);
-        *edited |= is_edited(parts[i], part);
+        *edited |= !embedded_source(parts[i]) || strcmp(embedded_source(parts[i]), part) != 0;
         free(before), free(part);
     }
     return text;
@@ -117,11 +93,15 @@ static cl_program build_program(struct device *d, const char *file)
     bool edited;
     char options[512], *path, *text = whole_source(file, &path, &edited);
     build_options(d, options);
-    struct program_key key = program_key(d, options, text);
-    cl_program program = load_program(d, &key, options);
+    uint64_t key = program_key(d, options, text);
+    cl_program program = load_program(d, key, options);
     if (!program) {
-        program = compile(d, text, options, path);
-        keep_program(d, &key, program, edited);
+        CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
+        cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
+        if (code != CL_SUCCESS)
+            fail_with_log(d, program, path, code);
+        if (!edited) /* what is being edited changes too often: the cache would only grow */
+            keep_program(d, key, program);
     }
     free(path), free(text);
     return program;
@@ -134,11 +114,9 @@ static cl_program find_program(struct device *d, const char *file)
     for (size_t i = 0; i < c->n_programs; i++)
         if (strcmp(c->programs[i].file, file) == 0)
             return c->programs[i].cl;
-    cl_program built = build_program(d, file);
-    struct program *p = APPEND(c->programs, c->n_programs, c->cap_programs);
-    p->file = copy_string(file);
-    p->cl = built;
-    return built;
+    struct program p = {copy_string(file), build_program(d, file)};
+    *APPEND(c->programs, c->n_programs, c->cap_programs) = p;
+    return p.cl;
 }
 
 cl_kernel make_kernel(struct device *d, const char *file, const char *kernel)

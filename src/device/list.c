@@ -3,23 +3,6 @@
 
 #include <jansson.h>
 
-static const char *type_name(cl_device_id id)
-{
-    uint64_t type = device_number(id, CL_DEVICE_TYPE);
-    return type & CL_DEVICE_TYPE_GPU ? "GPU" : type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator";
-}
-
-/* Does the driver time commands believably?  Asked of a real command, because some drivers answer zeros. */
-static bool has_good_timer(unsigned platform, unsigned device)
-{
-    char spec[32];
-    snprintf(spec, sizeof spec, "%u:%u", platform, device);
-    struct machine *m = open_machine(&(struct machine_options){.devices = spec, .profiling = true});
-    bool good = m->device[0].clock_valid;
-    close_machine(m);
-    return good;
-}
-
 static const struct {
     const char *name;
     cl_device_info what;
@@ -40,12 +23,16 @@ static json_t *device_json(cl_device_id id, unsigned platform, unsigned device)
 {
     char text[128], spec[32];
     snprintf(spec, sizeof spec, "%u:%u", platform, device);
-    uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG);
-    json_t *d = json_pack("{s:s, s:s, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name(id), "kernel_vector",
+    uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG), type = device_number(id, CL_DEVICE_TYPE);
+    const char *type_name = type & CL_DEVICE_TYPE_GPU ? "GPU" : type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator";
+    /* Does the driver time commands believably?  Asked of a real command, because some drivers answer zeros. */
+    struct machine *m = open_machine(&(struct machine_options){.devices = spec, .profiling = true});
+    json_t *d = json_pack("{s:s, s:s, s:i, s:I, s:b, s:b, s:b}", "id", spec, "type", type_name, "kernel_vector",
                           (int)own_vector_width(id), "alignment",
                           (json_int_t)device_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8,
                           "correctly_rounded_divide_sqrt", (fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, "fma",
-                          (fp & CL_FP_FMA) != 0, "timer_valid", has_good_timer(platform, device));
+                          (fp & CL_FP_FMA) != 0, "timer_valid", m->device[0].clock_valid);
+    close_machine(m);
     for (size_t i = 0; i < COUNT(properties); i++) {
         if (properties[i].is_text)
             device_text(id, properties[i].what, text, sizeof text);
@@ -82,43 +69,37 @@ static void print_device(FILE *out, const json_t *d)
             field(d, "timer_resolution_ns"));
 }
 
-static json_t *platform_json(cl_platform_id id, unsigned number)
-{
-    char name[128] = "", version[256] = "";
-    cl_device_id devices[MAX_PER_PLATFORM];
-    cl_uint n = get_devices(id, devices);
-    clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
-    clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
-    make_printable(name, false);
-    make_printable(version, false);
-    json_t *list = json_array();
-    for (unsigned i = 0; i < n; i++)
-        json_array_append_new(list, device_json(devices[i], number, i));
-    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)number, "name", name, "version", version, "devices",
-                     list);
-}
-
 void list_devices(FILE *out, bool json)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
-    cl_uint n = get_platforms(platforms);
-    size_t devices = 0;
-    json_t *list = json_array();
-    for (unsigned p = 0; p < n; p++)
-        json_array_append_new(list, platform_json(platforms[p], p));
-    json_t *all = json_pack("{s:o}", "platforms", list), *platform, *device;
-    size_t i, k;
-    json_array_foreach(list, i, platform) devices += json_array_size(json_object_get(platform, "devices"));
+    cl_device_id ids[MAX_PER_PLATFORM];
+    cl_uint n = get_platforms(platforms), devices = 0;
+    json_t *list = json_array(), *device;
+    for (unsigned p = 0; p < n; p++) {
+        char name[128] = "", version[256] = "";
+        clGetPlatformInfo(platforms[p], CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
+        clGetPlatformInfo(platforms[p], CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
+        make_printable(name, false), make_printable(version, false);
+        json_t *here = json_array();
+        cl_uint n_here = get_devices(platforms[p], ids);
+        for (unsigned i = 0; i < n_here; i++)
+            json_array_append_new(here, device_json(ids[i], p, i));
+        devices += n_here;
+        if (!json)
+            fprintf(out, "platform %u: %s (%s)\n", p, name, version);
+        size_t k;
+        if (!json)
+            json_array_foreach(here, k, device) print_device(out, device);
+        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)p, "name", name, "version",
+                                              version, "devices", here));
+    }
     if (json) {
+        json_t *all = json_pack("{s:O}", "platforms", list);
         json_dumpf(all, out, JSON_COMPACT);
         fputc('\n', out);
-    } else
-        json_array_foreach(list, i, platform)
-        {
-            fprintf(out, "platform %zu: %s (%s)\n", i, words(platform, "name"), words(platform, "version"));
-            json_array_foreach(json_object_get(platform, "devices"), k, device) print_device(out, device);
-        }
-    json_decref(all);
+        json_decref(all);
+    }
+    json_decref(list);
     if (devices == 0)
         fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }

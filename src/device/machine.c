@@ -19,26 +19,25 @@ struct selection { /* one comma-separated part of -d */
     unsigned platform, device, pieces, shares;
 };
 
+/* The first GPU, or else the first device. */
 static struct selection default_selection(void)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id devices[MAX_PER_PLATFORM];
-    struct selection first = {0, 0, 0, 0};
-    bool found = false;
+    struct selection found[MAX_PLATFORMS * MAX_PER_PLATFORM];
+    size_t n_found = 0;
     cl_uint n = get_platforms(platforms);
     for (unsigned p = 0; p < n; p++) {
         cl_uint count = get_devices(platforms[p], devices);
         for (unsigned d = 0; d < count; d++) {
+            found[n_found++] = (struct selection){p, d, 0, 0};
             if (device_number(devices[d], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU)
-                return (struct selection){p, d, 0, 0};
-            if (!found)
-                first = (struct selection){p, d, 0, 0};
-            found = true;
+                return found[n_found - 1];
         }
     }
-    if (!found)
+    if (n_found == 0)
         fail_without_device(platforms, n, EXIT_IO);
-    return first;
+    return found[0];
 }
 
 static bool read_number(const char **text, unsigned *value)
@@ -65,7 +64,7 @@ static bool read_selection(const char **text, struct selection *s)
     return **text == '\0' || **text == ',';
 }
 
-static cl_device_id find_device(const struct selection *s, cl_platform_id *platform)
+static cl_device_id find_device(const struct selection *s)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id devices[MAX_PER_PLATFORM];
@@ -81,7 +80,6 @@ static cl_device_id find_device(const struct selection *s, cl_platform_id *platf
     if (s->device >= count)
         fail(EXIT_NO_DEVICE, "-d %u:%u: devices of platform %u: %u, numbered from 0; run `yard devices`", s->platform,
              s->device, s->platform, count);
-    *platform = platforms[s->platform];
     return devices[s->device];
 }
 
@@ -194,75 +192,49 @@ static void add_pieces(struct machine *m, const struct selection *s, cl_device_i
     }
 }
 
-static void add_shares(struct machine *m, const struct selection *s, cl_device_id root)
-{
-    for (unsigned i = 0; i < s->shares; i++) {
-        struct device *d = new_device(m, root, root);
-        snprintf(d->id, sizeof d->id, "%u:%ux%u.%u", s->platform, s->device, s->shares, i);
-        d->is_share = true;
-        d->memory /= s->shares;
-    }
-}
-
+/* The device itself, or its shares, or the pieces into which it is cut. */
 static void add_selection(struct machine *m, const struct selection *s)
 {
-    cl_platform_id platform;
-    cl_device_id root = find_device(s, &platform);
+    cl_device_id root = find_device(s);
     if (s->pieces)
         add_pieces(m, s, root);
-    else if (s->shares)
-        add_shares(m, s, root);
-    else {
+    for (unsigned i = 0; i < s->shares || (i == 0 && !s->pieces); i++) {
         struct device *d = new_device(m, root, root);
-        snprintf(d->id, sizeof d->id, "%u:%u", s->platform, s->device);
+        d->is_share = s->shares > 0;
+        d->memory /= MAX(s->shares, 1);
+        snprintf(d->id, sizeof d->id, d->is_share ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device, s->shares, i);
     }
 }
 
 static void select_devices(struct machine *m, const char *text)
 {
-    if (!text) {
-        struct selection s = default_selection();
+    struct selection s = text ? (struct selection){0} : default_selection();
+    if (!text)
         add_selection(m, &s);
-        return;
-    }
-    for (const char *at = text;; at++) {
-        struct selection s;
+    for (const char *at = text; at; at = *at ? at + 1 : NULL) {
         if (!read_selection(&at, &s))
             fail(EXIT_USAGE,
                  "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
                  "`yard devices`",
                  text);
         add_selection(m, &s);
-        if (*at == '\0')
-            return;
     }
 }
 
-/* Compute units that -d asks of the device that d was cut from: shares of one (xN) count once. */
-static cl_uint units_asked(const struct machine *m, const struct device *d)
-{
-    cl_uint asked = 0;
-    bool shared = false;
-    for (int i = 0; i < m->n_devices; i++) {
-        const struct device *other = &m->device[i];
-        if (other->root != d->root || (other->is_share && shared))
-            continue;
-        asked += other->units;
-        shared |= other->is_share;
-    }
-    return asked;
-}
-
-/* Devices given twice run on the same cores and only slow each other down. */
+/* Devices given twice run on the same cores and only slow each other down.  The shares of one (xN) count once. */
 static void check_core_budget(const struct machine *m)
 {
     for (int i = 0; i < m->n_devices; i++) {
         const struct device *d = &m->device[i];
-        cl_uint have = (cl_uint)device_number(d->root, CL_DEVICE_MAX_COMPUTE_UNITS), asked = units_asked(m, d);
+        cl_uint have = (cl_uint)device_number(d->root, CL_DEVICE_MAX_COMPUTE_UNITS), asked = 0;
+        bool shared = false;
+        for (const struct device *other = m->device; other < m->device + m->n_devices; other++)
+            if (other->root == d->root && !(other->is_share && shared)) {
+                asked += other->units;
+                shared |= other->is_share;
+            }
         if (asked > have)
-            fail(EXIT_USAGE,
-                 "-d asks for %u compute units of %s, which has %u: cut it with /n, share it with xN, or add "
-                 "--oversubscribe",
+            fail(EXIT_USAGE, "-d asks for %u compute units of %s, which has %u: cut it with /n or share it with xN",
                  asked, d->name, have);
     }
 }
@@ -342,8 +314,7 @@ struct machine *open_machine(const struct machine_options *options)
     m->separate = options->separate;
     m->vector = options->vector;
     select_devices(m, options->devices);
-    if (!options->oversubscribe)
-        check_core_budget(m);
+    check_core_budget(m);
     for (int i = 0; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
         if (!d->context)
@@ -357,24 +328,20 @@ struct machine *open_machine(const struct machine_options *options)
     return m;
 }
 
-static void free_context(struct context *c)
-{
-    for (size_t k = 0; k < c->n_programs; k++) {
-        CL(clReleaseProgram(c->programs[k].cl));
-        free(c->programs[k].file);
-    }
-    free(c->programs);
-    if (c->cl) /* none on a machine on paper */
-        CL(clReleaseContext(c->cl));
-}
-
 static void free_machine(struct machine *m)
 {
     for (int i = 0; i < m->n_lanes; i++)
         if (m->lane[i]->queue)
             CL(clReleaseCommandQueue(m->lane[i]->queue));
-    for (int i = 0; i < m->n_contexts; i++)
-        free_context(&m->context[i]);
+    for (struct context *c = m->context; c < m->context + m->n_contexts; c++) {
+        for (size_t k = 0; k < c->n_programs; k++) {
+            CL(clReleaseProgram(c->programs[k].cl));
+            free(c->programs[k].file);
+        }
+        free(c->programs);
+        if (c->cl) /* none on a machine on paper */
+            CL(clReleaseContext(c->cl));
+    }
     for (int i = 0; i < m->n_devices; i++)
         if (m->device[i].cl && m->device[i].cl != m->device[i].root)
             CL(clReleaseDevice(m->device[i].cl));
@@ -425,28 +392,18 @@ unsigned vector_width(const struct machine *m)
     return m->device[0].vector;
 }
 
-/* "; vectors of 16 floats": where bits are compared, it must be the same. */
-static char *describe_vectors(const struct machine *m)
-{
-    unsigned width = vector_width(m);
-    if (width == 0)
-        return copy_string("; vectors of unlike widths");
-    return format_string("; vectors of %u float%s", width, width == 1 ? "" : "s");
-}
-
 char *describe_machine(const struct machine *m)
 {
     const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
     const char *plural = d->units == 1 ? "" : "s";
-    unsigned used = count_cores(m);
-    char *cores = used ? format_string("; %u of the host's %u cores compute", used, m->host->units) : copy_string("");
-    char *vectors = describe_vectors(m), *text;
+    unsigned used = count_cores(m), width = vector_width(m);
+    char cores[64] = "", vectors[64] = "; vectors of unlike widths"; /* where bits are compared they must be alike */
+    if (used)
+        snprintf(cores, sizeof cores, "; %u of the host's %u cores compute", used, m->host->units);
+    if (width)
+        snprintf(vectors, sizeof vectors, "; vectors of %u float%s", width, width == 1 ? "" : "s");
     if (m->n_devices == 1)
-        text = format_string("%s (%s, %u unit%s%s%s)", d->name, d->id, d->units, plural, cores, vectors);
-    else
-        text = format_string("%d devices, %s to %s: %s (%u unit%s each%s%s%s)", m->n_devices, d->id, last->id, d->name,
-                             d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores, vectors);
-    free(vectors);
-    free(cores);
-    return text;
+        return format_string("%s (%s, %u unit%s%s%s)", d->name, d->id, d->units, plural, cores, vectors);
+    return format_string("%d devices, %s to %s: %s (%u unit%s each%s%s%s)", m->n_devices, d->id, last->id, d->name,
+                         d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores, vectors);
 }

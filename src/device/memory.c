@@ -28,13 +28,6 @@ void restore_limits(struct machine *m, const struct limits *had, int n)
         m->device[i].budget = had[i].budget, m->device[i].max_allocation = had[i].max_allocation;
 }
 
-static void fill(struct device *d, cl_mem buffer, cl_uchar byte, size_t offset, size_t bytes)
-{
-    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
-    CL(clEnqueueFillBuffer(queue, buffer, &byte, 1, offset, bytes, 0, NULL, NULL));
-    CL(clFinish(queue));
-}
-
 /* A blocking write would not do: OpenCL 1.2 lets it return once the data are copied aside, as Intel's driver does, and
  * a kernel on another lane could then start before they arrive, and be overwritten by them. */
 void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *from, size_t bytes)
@@ -46,16 +39,17 @@ void write_buffer(struct device *d, cl_mem buffer, size_t begin, const void *fro
 
 static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
 {
+    static const cl_uchar zero = 0, guard = GUARD_BYTE;
+    cl_command_queue queue = d->lane[LANE_UPLOAD]->queue;
     cl_int code;
     slab->buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, slab->bytes + GUARD_BYTES, NULL, &code);
-    if (code != CL_SUCCESS) {
-        char text[32];
+    if (code != CL_SUCCESS)
         return new_problem(EXIT_USAGE,
                            "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch", d->id,
-                           format_bytes(text, (double)slab->bytes), cl_error_name(code));
-    }
-    fill(d, slab->buffer, 0, 0, slab->bytes);
-    fill(d, slab->buffer, GUARD_BYTE, slab->bytes, GUARD_BYTES);
+                           format_bytes((char[32]){0}, (double)slab->bytes), cl_error_name(code));
+    CL(clEnqueueFillBuffer(queue, slab->buffer, &zero, 1, 0, slab->bytes, 0, NULL, NULL));
+    CL(clEnqueueFillBuffer(queue, slab->buffer, &guard, 1, slab->bytes, GUARD_BYTES, 0, NULL, NULL));
+    CL(clFinish(queue));
     return NULL;
 }
 
@@ -95,18 +89,6 @@ static struct problem *allocate_host_slab(struct machine *m, const struct device
     return NULL;
 }
 
-static void free_host_slab(struct machine *m, struct slab *slab)
-{
-    if (!slab->pinned) {
-        free(slab->block);
-        return;
-    }
-    cl_command_queue queue = m->device[0].lane[LANE_UPLOAD]->queue;
-    CL(clEnqueueUnmapMemObject(queue, slab->pinned, slab->block, 0, NULL, NULL));
-    CL(clFinish(queue));
-    CL(clReleaseMemObject(slab->pinned));
-}
-
 struct problem *add_slab(struct machine *m, struct device *d, size_t bytes)
 {
     struct slab *slab = APPEND(d->slabs, d->n_slabs, d->cap_slabs);
@@ -119,36 +101,35 @@ struct problem *add_slab(struct machine *m, struct device *d, size_t bytes)
     return wrong;
 }
 
-static bool guard_is_whole(struct device *d, const struct slab *slab)
-{
-    unsigned char guard[GUARD_BYTES];
-    if (slab->buffer)
-        CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES, guard, 0,
-                               NULL, NULL));
-    else
-        memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);
-    for (int i = 0; i < GUARD_BYTES; i++)
-        if (guard[i] != GUARD_BYTE)
-            return false;
-    return true;
-}
-
 int damaged_guards(struct device *d)
 {
+    unsigned char guard[GUARD_BYTES], whole[GUARD_BYTES];
     int damaged = 0;
-    for (size_t i = 0; i < d->n_slabs; i++)
-        damaged += !guard_is_whole(d, &d->slabs[i]);
+    memset(whole, GUARD_BYTE, sizeof whole);
+    for (const struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
+        if (slab->buffer)
+            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, slab->buffer, CL_TRUE, slab->bytes, GUARD_BYTES,
+                                   guard, 0, NULL, NULL));
+        else
+            memcpy(guard, (char *)slab->host + slab->bytes, GUARD_BYTES);
+        damaged += memcmp(guard, whole, GUARD_BYTES) != 0;
+    }
     return damaged;
 }
 
 void free_slabs(struct machine *m, struct device *d)
 {
-    for (size_t i = 0; i < d->n_slabs; i++) {
-        if (d->slabs[i].buffer)
-            CL(clReleaseMemObject(d->slabs[i].buffer));
-        else
-            free_host_slab(m, &d->slabs[i]);
-        m->allocated -= d->slabs[i].bytes + GUARD_BYTES;
+    for (struct slab *slab = d->slabs; slab < d->slabs + d->n_slabs; slab++) {
+        if (slab->pinned) {
+            cl_command_queue queue = m->device[0].lane[LANE_UPLOAD]->queue;
+            CL(clEnqueueUnmapMemObject(queue, slab->pinned, slab->block, 0, NULL, NULL));
+            CL(clFinish(queue));
+            CL(clReleaseMemObject(slab->pinned));
+        } else
+            free(slab->block);
+        if (slab->buffer)
+            CL(clReleaseMemObject(slab->buffer));
+        m->allocated -= slab->bytes + GUARD_BYTES;
     }
     free(d->slabs);
     d->slabs = NULL;

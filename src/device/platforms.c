@@ -101,7 +101,7 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
     return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PLATFORMS) : 0;
 }
 
-/* The loader tells apart neither no driver nor one that it could not load. */
+/* The loader does not tell a driver that it cannot load from none. */
 static void explain_unloaded(const char *folder)
 {
     char library[512];
@@ -109,13 +109,8 @@ static void explain_unloaded(const char *folder)
     for (const struct dirent *e; entries && (e = readdir(entries));) {
         char *path = format_string("%s/%s", folder, e->d_name);
         FILE *file = strstr(e->d_name, ".icd") ? fopen(path, "re") : NULL;
-        bool named = file && fscanf(file, "%511s", library) == 1;
-        if (named && !dlopen(library, RTLD_NOW | RTLD_LOCAL))
+        if (file && fscanf(file, "%511s", library) == 1 && !dlopen(library, RTLD_NOW | RTLD_LOCAL))
             fail(EXIT_NO_DEVICE, "the OpenCL driver %s, of %s, cannot be loaded: %s", library, path, dlerror());
-        if (named)
-            fail(EXIT_NO_DEVICE,
-                 "the OpenCL driver %s, of %s, offers no platform: is there enough memory for it (ulimit -v)?", library,
-                 path);
         if (file)
             fclose(file);
         free(path);

@@ -79,7 +79,7 @@ struct folder *open_folder(const char *path, size_t most_files);
 const char *file_in(struct folder *f, const char *name); /* its path, to be written */
 void publish_folder(struct folder *f);                   /* frees f */
 /* It is gone at once, by a rename; then the files that we write are removed, one by one.  What else it holds stays, in
- * `<path>.kept`, and that is said.  Of a link to one the link goes. */
+ * `<path>.kept-<pid>`, and that is said.  Of a link to one the link goes. */
 void remove_folder(const char *path);
 /* Remove the files `<begin>.tmp-<pid>`, or the folders `<begin>*.tmp-<pid>`, in `parent` of processes that are no more.
  */

@@ -246,27 +246,21 @@ static void remove_folder_written(void *folder)
 /* Could we have written a file of that name into a folder: of a checkpoint or an export, or a temporary of one? */
 static bool is_ours(const char *name)
 {
-    static const char *const files[] = {"manifest.json", "config.json", "model.safetensors", "rank-[0-9]*.safetensors"};
+    static const char *const files[] = {"manifest.json", "config.json", "model.safetensors", "rank-[0-9]*.safetensors",
+                                        "*" TEMPORARY "[0-9]*"};
     bool ours = false;
-    for (size_t i = 0; i < COUNT(files); i++) {
-        char *temporary = format_string("%s" TEMPORARY "[0-9]*", files[i]);
-        ours |= fnmatch(files[i], name, 0) == 0 || fnmatch(temporary, name, 0) == 0;
-        free(temporary);
-    }
+    for (size_t i = 0; i < COUNT(files); i++)
+        ours |= fnmatch(files[i], name, 0) == 0;
     return ours;
 }
 
-/* What somebody else has put into a folder that goes stays beside, as `<folder>.kept`. */
+/* What somebody else has put into a folder that goes stays beside, as `<folder>.kept-<pid>`. */
 static void keep_rest(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = strstr(name, OLD TEMPORARY);
     end = end ? end : strstr(name, TEMPORARY);
-    char *folder = end ? format_string("%.*s", (int)(end - path), path) : copy_string(path);
-    char *kept = format_string("%s.kept", folder);
-    for (int i = 2; access(kept, F_OK) == 0; i++) {
-        free(kept);
-        kept = format_string("%s.kept-%d", folder, i);
-    }
+    char *folder = format_string("%.*s", (int)(end ? end - path : (ptrdiff_t)strlen(path)), path);
+    char *kept = format_string("%s.kept-%ld", folder, (long)getpid());
     if (rename(path, kept) == 0)
         warn("%s held more than yard had written there: the rest is in %s now", folder, kept);
     free(folder), free(kept);

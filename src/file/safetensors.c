@@ -72,18 +72,6 @@ static void check_characters(const char *path, const char *text, size_t n)
     }
 }
 
-/* jansson refuses what is no JSON, invalid UTF-8, and names that occur twice (compared after unescaping). */
-static json_t *parse_header(const char *path, const char *text, size_t n)
-{
-    json_error_t error;
-    json_t *header = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    if (!header)
-        REFUSE(path, "its JSON header is wrong near byte %d: %s", error.position + 8, shown(error.text));
-    if (!json_is_object(header))
-        REFUSE(path, "its JSON header is not an object");
-    return header;
-}
-
 /* ---- reading: the header as tensors ---------------------------------------------------------------------------- */
 
 static uint64_t whole_number(const char *path, const char *name, const char *field, const json_t *value)
@@ -91,29 +79,6 @@ static uint64_t whole_number(const char *path, const char *name, const char *fie
     if (!json_is_integer(value)) /* signs, fractions and exponents are refused by check_characters */
         REFUSE(path, "%s of tensor \"%s\" must hold whole numbers", field, shown(name));
     return (uint64_t)json_integer_value(value);
-}
-
-static void read_dtype(const char *path, struct st_tensor *t, unsigned *bits, const json_t *value)
-{
-    const char *text = json_is_string(value) ? json_string_value(value) : "";
-    for (size_t i = 0; i < COUNT(dtypes); i++)
-        if (strcmp(text, dtypes[i].name) == 0) {
-            t->dtype = dtypes[i].dtype;
-            snprintf(t->dtype_name, sizeof t->dtype_name, "%s", text);
-            *bits = dtypes[i].bits;
-            return;
-        }
-    REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(t->name),
-           shown(text));
-}
-
-static void read_shape(const char *path, struct st_tensor *t, const json_t *value)
-{
-    if (!json_is_array(value) || json_array_size(value) > MAX_RANK)
-        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(t->name), MAX_RANK);
-    t->rank = (int)json_array_size(value);
-    for (int i = 0; i < t->rank; i++)
-        t->shape[i] = (int64_t)whole_number(path, t->name, "shape", json_array_get(value, (size_t)i));
 }
 
 /* Bytes that the shape asks for.  A dimension of zero must not hide that the others overflow. */
@@ -134,21 +99,9 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigne
     return empty ? 0 : nonzero / 8;
 }
 
-static void read_offsets(const char *path, struct st_tensor *t, const json_t *value)
-{
-    if (!json_is_array(value) || json_array_size(value) != 2)
-        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(t->name));
-    uint64_t begin = whole_number(path, t->name, "data_offsets", json_array_get(value, 0));
-    uint64_t end = whole_number(path, t->name, "data_offsets", json_array_get(value, 1));
-    if (begin > end)
-        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(t->name),
-               (unsigned long long)end, (unsigned long long)begin);
-    t->offset = begin; /* from the start of the data; `check_tiling` makes it from the start of the file */
-    t->bytes = end - begin;
-}
-
 static void read_tensor(const char *path, const char *name, const json_t *entry, struct st_tensor *t)
 {
+    char text[128];
     if (!*name)
         REFUSE(path, "a tensor has an empty name");
     if (strlen(name) > MAX_NAME)
@@ -158,28 +111,38 @@ static void read_tensor(const char *path, const char *name, const json_t *entry,
     if (!dtype || !shape || !offsets || json_object_size(entry) != 3)
         REFUSE(path, "the entry of tensor \"%s\" must have exactly the fields dtype, shape and data_offsets",
                shown(name));
-    unsigned bits = 0;
     t->name = copy_string(name);
-    read_dtype(path, t, &bits, dtype);
-    read_shape(path, t, shape);
-    read_offsets(path, t, offsets);
-    uint64_t expected = shape_bytes(path, t, bits);
-    char text[128];
+
+    const char *type = json_is_string(dtype) ? json_string_value(dtype) : "";
+    size_t k = 0;
+    while (k < COUNT(dtypes) && strcmp(type, dtypes[k].name) != 0)
+        k++;
+    if (k == COUNT(dtypes))
+        REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(name),
+               shown(type));
+    t->dtype = dtypes[k].dtype;
+    snprintf(t->dtype_name, sizeof t->dtype_name, "%s", type);
+
+    if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
+        REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(name), MAX_RANK);
+    t->rank = (int)json_array_size(shape);
+    for (int i = 0; i < t->rank; i++)
+        t->shape[i] = (int64_t)whole_number(path, name, "shape", json_array_get(shape, (size_t)i));
+
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2)
+        REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(name));
+    uint64_t begin = whole_number(path, name, "data_offsets", json_array_get(offsets, 0));
+    uint64_t end = whole_number(path, name, "data_offsets", json_array_get(offsets, 1));
+    if (begin > end)
+        REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(name),
+               (unsigned long long)end, (unsigned long long)begin);
+    t->offset = begin; /* from the start of the data; `check_tiling` makes it from the start of the file */
+    t->bytes = end - begin;
+    uint64_t expected = shape_bytes(path, t, dtypes[k].bits);
     if (t->bytes != expected)
         REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(name),
                t->dtype_name, format_shape(text, t->rank, t->shape), (unsigned long long)expected,
                (unsigned long long)t->bytes);
-}
-
-static void read_metadata(struct safetensors *st, json_t *metadata)
-{
-    const char *path = st->file->path, *key;
-    json_t *value;
-    if (!json_is_object(metadata))
-        REFUSE(path, "__metadata__ must be an object of strings");
-    json_object_foreach(metadata, key, value) if (!json_is_string(value))
-        REFUSE(path, "__metadata__ must hold strings only, but \"%s\" is none", shown(key));
-    st->metadata = json_incref(metadata);
 }
 
 /* Empty ones first: they end where the next begins. */
@@ -232,15 +195,25 @@ struct safetensors *open_safetensors(const char *path)
     size_t length;
     char *text = read_header_text(st->file, &length);
     check_characters(path, text, length);
-    json_t *header = parse_header(path, text, length), *entry;
-    const char *name;
+    json_error_t error; /* jansson refuses what is no JSON, invalid UTF-8, and names that occur twice, unescaped */
+    json_t *header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error), *entry, *value;
+    const char *name, *key;
+    if (!header)
+        REFUSE(path, "its JSON header is wrong near byte %d: %s", error.position + 8, shown(error.text));
+    if (!json_is_object(header))
+        REFUSE(path, "its JSON header is not an object");
     st->tensors = allocate(json_object_size(header), sizeof *st->tensors);
     json_object_foreach(header, name, entry)
     {
-        if (strcmp(name, "__metadata__") == 0)
-            read_metadata(st, entry);
-        else
+        if (strcmp(name, "__metadata__") != 0) {
             read_tensor(path, name, entry, &st->tensors[st->n++]);
+            continue;
+        }
+        if (!json_is_object(entry))
+            REFUSE(path, "__metadata__ must be an object of strings");
+        json_object_foreach(entry, key, value) if (!json_is_string(value))
+            REFUSE(path, "__metadata__ must hold strings only, but \"%s\" is none", shown(key));
+        st->metadata = json_incref(entry);
     }
     SORT(st->tensors, st->n, by_offset);
     check_tiling(st, 8 + (uint64_t)length);
@@ -280,10 +253,8 @@ const char *find_metadata(const struct safetensors *st, const char *key)
 static float float_of_half(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
-    if (exponent == 0) { /* zero and subnormals: fraction * 2^-24 */
-        float magnitude = (float)fraction * 0x1p-24f;
-        return sign ? -magnitude : magnitude;
-    }
+    if (exponent == 0) /* zero and subnormals: fraction * 2^-24 */
+        return sign ? -(float)fraction * 0x1p-24f : (float)fraction * 0x1p-24f;
     uint32_t bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
     float value;
     memcpy(&value, &bits, 4);
@@ -375,29 +346,22 @@ void st_metadata(struct st_writer *w, const char *key, const char *value)
              value);
 }
 
-static unsigned bytes_of_dtype(enum dtype dtype, const char **name)
-{
-    for (size_t i = 0; i < COUNT(dtypes); i++)
-        if (dtypes[i].dtype == dtype && dtype != DTYPE_OTHER) {
-            *name = dtypes[i].name;
-            return dtypes[i].bits / 8;
-        }
-    CHECK(false, "dtype %d cannot be written", (int)dtype);
-}
-
 void st_declare(struct st_writer *w, const char *name, enum dtype dtype, int rank, const int64_t *shape)
 {
     CHECK(!w->window, "tensor \"%s\" is declared after st_begin", name);
     CHECK(rank >= 0 && rank <= MAX_RANK, "tensor \"%s\" has rank %d, limit %d", name, rank, MAX_RANK);
     CHECK(!json_object_get(w->header, name), "tensor \"%s\" is declared twice", name);
-    const char *dtype_name;
-    uint64_t bytes = bytes_of_dtype(dtype, &dtype_name);
+    size_t k = 0;
+    while (dtypes[k].dtype != dtype)
+        k++;
+    CHECK(dtype < DTYPE_OTHER, "dtype %d cannot be written", (int)dtype);
+    uint64_t bytes = dtypes[k].bits / 8;
     json_t *dims = json_array();
     for (int i = 0; i < rank; i++) {
         bytes *= (uint64_t)shape[i];
         json_array_append_new(dims, json_integer(shape[i]));
     }
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name, "shape", dims, "data_offsets",
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[k].name, "shape", dims, "data_offsets",
                               (json_int_t)w->declared, (json_int_t)(w->declared + bytes));
     CHECK(entry && json_object_set_new(w->header, name, entry) == 0, "tensor name \"%s\" is not valid UTF-8", name);
     w->declared += bytes;

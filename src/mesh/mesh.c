@@ -3,8 +3,6 @@
 
 #include "../../cl/shared.h" /* defines: NORM_BLOCK */
 
-#include <math.h>
-
 const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_layer = (int[]){0, 1}};
 
 /* ---- coordinates ----------------------------------------------------------------------------------------------- */
@@ -76,15 +74,11 @@ static struct problem *read_stages(struct mesh *m, int layers, const char *text)
 /* Fewer stages per device would do, or fewer devices. */
 static struct problem *too_few_layers(const struct mesh *m, int layers)
 {
-    int pp = MIN(m->pp, layers);
-    char *chunks = m->chunks == 1 ? copy_string("")
-                   : pp == 1      ? copy_string(" without --pipeline interleaved")
-                                  : format_string(" with --chunks %d", layers / pp);
-    struct problem *p = new_problem(
-        EXIT_USAGE, "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d%s", m->pp,
-        m->chunks, m->chunks == 1 ? "" : "s", n_stages(m), layers, pp, chunks);
-    free(chunks);
-    return p;
+    int pp = MAX(layers / m->chunks, 1);
+    return new_problem(EXIT_USAGE,
+                       "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d%s",
+                       m->pp, m->chunks, m->chunks == 1 ? "" : "s", n_stages(m), layers, pp,
+                       pp == 1 && m->chunks > 1 ? " without --pipeline interleaved" : "");
 }
 
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
@@ -98,53 +92,6 @@ struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
     for (int s = 0; s <= n; s++)
         m->first_layer[s] = (int)part_begin((size_t)layers, s, n);
     return NULL;
-}
-
-/* ---- equal stages ---------------------------------------------------------------------------------------------- */
-
-struct balance { /* of some stages with some layers */
-    double slowest, squares;
-    int before; /* so many of the layers are not in the last of them */
-};
-
-/* Of cuts with the same slowest stage, that in which the others are alike. */
-static bool is_better(const struct balance *a, const struct balance *b)
-{
-    return a->slowest < b->slowest || (a->slowest == b->slowest && a->squares < b->squares);
-}
-
-/* A stage is as fast as its slowest device. */
-static double rate_of_stage(const struct mesh *m, const double *rate, int stage)
-{
-    double least = INFINITY;
-    for (int rank = 0; rank < n_ranks(m); rank++)
-        if (has_stage(m, rank, stage))
-            least = fmin(least, rate[rank]);
-    return least;
-}
-
-void balance_layers(struct mesh *m, double head, const double *rate)
-{
-    int n = n_stages(m), layers = m->first_layer[n], width = layers + 1;
-    struct balance *best = allocate((size_t)((n + 1) * width), sizeof *best); /* [stages][layers] */
-    for (int l = 1; l <= layers; l++)
-        best[l].slowest = INFINITY;
-    for (int s = 1; s <= n; s++) {
-        double speed = rate_of_stage(m, rate, s - 1);
-        for (int l = 0; l <= layers; l++) {
-            best[s * width + l].slowest = INFINITY;
-            for (int k = s - 1; k < l; k++) {
-                const struct balance *others = &best[(s - 1) * width + k];
-                double time = (l - k + (s == n ? head : 0)) / speed;
-                struct balance b = {fmax(others->slowest, time), others->squares + time * time, k};
-                if (is_better(&b, &best[s * width + l]))
-                    best[s * width + l] = b;
-            }
-        }
-    }
-    for (int s = n; s > 0; s--)
-        m->first_layer[s - 1] = best[s * width + m->first_layer[s]].before;
-    free(best);
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */

@@ -17,12 +17,11 @@
 
 #include "../step/step.h" /* defines: tensor, step, machine */
 
-enum { MAX_RANKS = 4096, MAX_CHUNKS = 16 };
+enum { MAX_RANKS = 4096 };
 struct mesh {
     int dp, pp, tp;
     int zero;         /* what data-parallel ranks share out: 1 optimizer state, 2 gradients too, 3 parameters too */
-    bool exact;       /* sums over the members of a group are one device's to the bit */
-    int chunks;       /* stages per device */
+    int chunks;       /* stages per device: 2 in an interleaved pipeline */
     int *first_layer; /* [n_stages + 1] of each stage, and the end */
 };
 extern const struct mesh one_rank; /* of a model of one layer */
@@ -30,9 +29,6 @@ extern const struct mesh one_rank; /* of a model of one layer */
 struct problem *parse_mesh(const char *text, int ranks, struct mesh *m);
 /* Which layers each stage has: as many each as can be, or those that "3,5,4" says. */
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages);
-/* Cuts anew so that stages take equally long, as far as whole layers allow: the head takes as long as `head` layers,
- * and a device does rate[rank] layers in the time in which others do other numbers. */
-void balance_layers(struct mesh *m, double head, const double *rate);
 void free_mesh(struct mesh *m);
 int n_ranks(const struct mesh *m);
 int n_stages(const struct mesh *m);

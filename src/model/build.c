@@ -5,31 +5,20 @@
  */
 #include "model.h"
 
-enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
-
-bool fits_clblast(const struct device *d) { return !d->most_items || d->most_items >= CLBLAST_ITEMS; }
-
-/* Our own products are for CPUs whose vectors a kernel can use, and for devices too small for CLBlast's kernels. */
+/* Our own products are for CPUs whose vectors a kernel can use. */
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted)
 {
-    static bool said;
-    if (wanted == GEMM_CLBLAST && !fits_clblast(d))
-        fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
-             d->id, d->name, d->most_items, CLBLAST_ITEMS);
-    if (wanted == GEMM_OWN && d->short_loops)
+    enum { CLBLAST_ITEMS = 64 }; /* of its work-groups */
+    enum gemm_engine engine = wanted != GEMM_AUTO ? wanted : d->one_item ? GEMM_OWN : GEMM_CLBLAST;
+    if (engine == GEMM_OWN && d->short_loops)
         fail(EXIT_USAGE,
              "device %s, %s, ends a kernel's loops after %d rounds, too few for --gemm own: use "
              "--gemm clblast or another driver",
              d->id, d->name, SHORT_LOOPS);
-    if (wanted != GEMM_AUTO)
-        return wanted;
-    if (d->one_item || fits_clblast(d))
-        return d->one_item ? GEMM_OWN : GEMM_CLBLAST;
-    if (!said)
-        note("device %s takes work-groups of %zu work-items, too few for CLBlast: products are our own", d->id,
-             d->most_items);
-    said = true;
-    return GEMM_OWN;
+    if (engine == GEMM_CLBLAST && d->most_items && d->most_items < CLBLAST_ITEMS)
+        fail(EXIT_USAGE, "device %s, %s, takes work-groups of %zu work-items, and CLBlast's have %d: use --gemm own",
+             d->id, d->name, d->most_items, CLBLAST_ITEMS);
+    return engine;
 }
 
 /* The longest loops go over the tokens, in embed_backward_tokens for each part of a row too.  A round of ours may be

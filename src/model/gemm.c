@@ -138,32 +138,21 @@ static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait,
         issue_single(t, g, done);
 }
 
-/* On a GPU whose tiles are the largest usual ones.  Small products are done in place.  Else C, and what is transposed
- * or ends within a tile, is copied to whole tiles. */
-static size_t estimate_work(const struct gemm *g)
+/* A GPU copies A, B and C to whole tiles, of which these are the largest usual ones; small products are done in place.
+ */
+size_t uncounted_work(const struct step *s)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
-    size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
-    size_t tm = round_up(m, TILE), tn = round_up(n, TILE), tk = round_up(k, DEPTH), elements = tm * tn;
-    if (g->batch * g->heads > 1 || m * n * k < (size_t)LEAST * LEAST * LEAST)
-        return 0;
-    if (g->form != GEMM_TN || tm > m || tk > k)
-        elements += tm * tk;
-    if (g->form == GEMM_NT || tn > n || tk > k)
-        elements += tk * tn;
-    return elements * ELEMENT_BYTES;
-}
-
-size_t uncounted_work(const struct step *s, const struct task **most)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->issue == issue_clblast && !s->task[i]->lane->queue) {
-            size_t work = estimate_work(s->task[i]->context);
-            *most = work > bytes ? s->task[i] : *most;
-            bytes = MAX(bytes, work);
-        }
-    return bytes;
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct gemm *g = s->task[i]->context;
+        if (s->task[i]->issue != issue_clblast || s->task[i]->lane->queue || g->batch * g->heads > 1)
+            continue;
+        size_t m = round_up((size_t)g->m, TILE), n = round_up((size_t)g->n, TILE), k = round_up((size_t)g->k, DEPTH);
+        if (m * n * k >= (size_t)LEAST * LEAST * LEAST)
+            most = MAX(most, (m * n + m * k + k * n) * ELEMENT_BYTES);
+    }
+    return most;
 }
 
 static struct tensor *clblast_work(struct build *b, const struct gemm *g)

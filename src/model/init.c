@@ -36,16 +36,6 @@ void init_random(struct model *m, uint64_t seed)
 
 /* ---- are they numbers? ----------------------------------------------------------------------------------------- */
 
-static bool all_finite(const float *values, size_t n, float *bad)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(values[i])) {
-            *bad = values[i];
-            return false;
-        }
-    return true;
-}
-
 const char *find_bad_parameter(struct model *m, float *value)
 {
     const char *bad = NULL;
@@ -53,8 +43,11 @@ const char *find_bad_parameter(struct model *m, float *value)
         size_t n = param_elements(&m->params->param[i]);
         float *values = allocate(n, sizeof *values);
         read_param(m, i, KEPT_VALUE, values);
-        if (!all_finite(values, n, value))
-            bad = m->params->param[i].name;
+        for (size_t k = 0; k < n && !bad; k++)
+            if (!isfinite(values[k])) {
+                *value = values[k];
+                bad = m->params->param[i].name;
+            }
         free(values);
     }
     return bad;
@@ -94,38 +87,21 @@ static const struct st_tensor *need_named(const struct safetensors *st, const ch
     return t;
 }
 
-static void check_shape(const struct safetensors *st, const struct st_tensor *t, int rank, int64_t rows,
-                        int64_t columns)
-{
-    char found[128], expected[128];
-    int64_t shape[2] = {rows, columns};
-    if (t->rank == rank && t->shape[0] == rows && (rank == 1 || t->shape[1] == columns))
-        return;
-    fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s", st->file->path, t->name,
-         format_shape(found, t->rank, t->shape), format_shape(expected, rank, shape));
-}
-
-/* 12 for "h.12.attn.c_attn.bias"; -1: of no layer. */
-static long layer_of(const char *name)
-{
-    char *end;
-    if (strncmp(name, "transformer.", 12) == 0)
-        name += 12;
-    if (strncmp(name, "h.", 2) != 0 || name[2] < '0' || name[2] > '9')
-        return -1;
-    long layer = strtol(name + 2, &end, 10);
-    return *end == '.' ? layer : -1;
-}
-
 /* The highest N of h.N.*, plus one: a layer of which some tensor is missing is then named, not left out. */
 static int count_layers(const struct safetensors *st)
 {
     long layers = 0;
     for (size_t i = 0; i < st->n; i++) {
-        long layer = layer_of(st->tensors[i].name);
+        const char *name = st->tensors[i].name, *bare = strncmp(name, "transformer.", 12) == 0 ? name + 12 : name;
+        if (strncmp(bare, "h.", 2) != 0 || bare[2] < '0' || bare[2] > '9')
+            continue;
+        char *end;
+        long layer = strtol(bare + 2, &end, 10);
+        if (*end != '.')
+            continue;
         if (layer >= MAX_LAYERS)
             fail(EXIT_FAILED, "%s: tensor %.80s is of a layer beyond the %d that a model may have", st->file->path,
-                 st->tensors[i].name, MAX_LAYERS);
+                 name, MAX_LAYERS);
         layers = MAX(layers, layer + 1);
     }
     return (int)layers;
@@ -147,22 +123,22 @@ static int find_heads(const struct safetensors *st, int channels)
     return (int)heads;
 }
 
+/* As files have it: Conv1D weights are transposed. */
+static void shape_in_file(const struct param *p, int64_t shape[2])
+{
+    shape[0] = p->shape[p->conv1d], shape[1] = p->shape[!p->conv1d];
+}
+
 /* The tensor of a parameter, in the shape that the table of parameters gives it. */
 static const struct st_tensor *expect_tensor(const struct safetensors *st, const struct param *p)
 {
     const struct st_tensor *t = need_named(st, p->name);
-    check_shape(st, t, p->rank, p->conv1d ? p->shape[1] : p->shape[0], p->conv1d ? p->shape[0] : p->shape[1]);
+    int64_t shape[2];
+    shape_in_file(p, shape);
+    if (t->rank != p->rank || t->shape[0] != shape[0] || (p->rank == 2 && t->shape[1] != shape[1]))
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %s", st->file->path, t->name,
+             format_shape((char[128]){0}, t->rank, t->shape), format_shape((char[128]){0}, p->rank, shape));
     return t;
-}
-
-/* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
-static void check_tensors(const struct safetensors *st, const struct config *c)
-{
-    check_config(c);
-    struct params *p = new_params(c, &one_rank, 0);
-    for (int i = 0; i < p->n; i++)
-        expect_tensor(st, &p->param[i]);
-    free_params(p);
 }
 
 static const struct st_tensor *need_embedding(const struct safetensors *st, const char *name)
@@ -175,6 +151,7 @@ static const struct st_tensor *need_embedding(const struct safetensors *st, cons
     return t;
 }
 
+/* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
 static struct config read_safetensors_config(const char *path)
 {
     struct safetensors *st = open_safetensors(path);
@@ -185,7 +162,11 @@ static struct config read_safetensors_config(const char *path)
                        .seq_len = (int)wpe->shape[0]};
     c.heads = find_heads(st, c.channels);
     c.tied = !find_tensor(st, "lm_head.weight");
-    check_tensors(st, &c);
+    check_config(&c);
+    struct params *p = new_params(&c, &one_rank, 0);
+    for (int i = 0; i < p->n; i++)
+        expect_tensor(st, &p->param[i]);
+    free_params(p);
     close_safetensors(st);
     return c;
 }
@@ -205,27 +186,6 @@ static void load_safetensors(struct model *m, const char *path)
     close_safetensors(st);
 }
 
-static void declare_params(struct st_writer *w, const struct params *p)
-{
-    for (int i = 0; i < p->n; i++) {
-        const struct param *x = &p->param[i];
-        int64_t shape[2] = {x->conv1d ? x->shape[1] : x->shape[0], x->conv1d ? x->shape[0] : x->shape[1]};
-        st_declare(w, x->name, DTYPE_F32, x->rank, shape);
-    }
-}
-
-static void write_params(struct st_writer *w, const struct export *e)
-{
-    for (int i = 0; i < e->params->n; i++) {
-        const struct param *p = &e->params->param[i];
-        float *values = allocate(param_elements(p), sizeof *values);
-        e->read(e->context, i, values);
-        values = turn_conv1d(p, values, true);
-        st_write(w, values, param_elements(p) * sizeof *values);
-        free(values);
-    }
-}
-
 void export_safetensors(const struct export *e, const char *path)
 {
     const struct config *c = &e->params->config;
@@ -238,9 +198,20 @@ void export_safetensors(const struct export *e, const char *path)
     st_metadata(w, "yard.step", number);
     st_metadata(w, "yard.vector", vector); /* the bits depend on it */
     st_metadata(w, "yard.tokenizer", e->tokenizer);
-    declare_params(w, e->params);
+    for (const struct param *p = e->params->param; p < e->params->param + e->params->n; p++) {
+        int64_t shape[2];
+        shape_in_file(p, shape);
+        st_declare(w, p->name, DTYPE_F32, p->rank, shape);
+    }
     st_begin(w);
-    write_params(w, e);
+    for (int i = 0; i < e->params->n; i++) {
+        const struct param *p = &e->params->param[i];
+        float *values = allocate(param_elements(p), sizeof *values);
+        e->read(e->context, i, values);
+        values = turn_conv1d(p, values, true);
+        st_write(w, values, param_elements(p) * sizeof *values);
+        free(values);
+    }
     st_publish(w);
     free(config), free(number), free(vector);
 }
@@ -254,15 +225,6 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
 }
 
 /* ---- llm.c ----------------------------------------------------------------------------------------------------- */
-
-static struct config read_llmc_config(const char *path)
-{
-    struct llmc_model *f = open_llmc_model(path);
-    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
-    check_config(&c);
-    close_llmc_model(f);
-    return c;
-}
 
 static void load_llmc(struct model *m, const char *path)
 {
@@ -280,7 +242,13 @@ static void load_llmc(struct model *m, const char *path)
 
 struct config read_config(const char *path)
 {
-    return has_magic(path, LLMC_MODEL_MAGIC) ? read_llmc_config(path) : read_safetensors_config(path);
+    if (!has_magic(path, LLMC_MODEL_MAGIC))
+        return read_safetensors_config(path);
+    struct llmc_model *f = open_llmc_model(path);
+    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
+    check_config(&c);
+    close_llmc_model(f);
+    return c;
 }
 
 void init_from_file(struct model *m, const char *path)

@@ -28,12 +28,11 @@ static void linear_backward(struct build *b, const struct op *op)
         bias_backward(b, op, dy);
     struct tensor *dx = like(b, op, ".dx", x);
     const char *name = JOINED(op->name, ".dx");
-    struct gemm g = {
-        GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in), .start = START_ZERO};
+    gemm(b, name,
+         &(struct gemm){GEMM_NN, n, in, out, 1, 1, matrix(dy, out), matrix(op->w.value, in), matrix(dx, in),
+                        .start = START_ZERO});
     if (op->w.cut.split == SPLIT_ROWS)
-        sum_products(b, name, &g, op->w.cut.sections);
-    else
-        gemm(b, name, &g);
+        all_reduce(b, name, dx);
     give_gradient(b, op, x, dx);
 }
 
@@ -42,14 +41,11 @@ struct tensor *linear(struct build *b, const char *name, struct tensor *x, struc
     int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
     bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->member == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
-    struct gemm g = {
-        GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out), .start = START_ZERO};
-    if (biased)
-        g.start = START_BIAS, g.bias = bias.value;
+    gemm(b, name,
+         &(struct gemm){GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out),
+                        .start = biased ? START_BIAS : START_ZERO, .bias = biased ? bias.value : NULL});
     if (w.cut.split == SPLIT_COLUMNS)
-        sum_products(b, name, &g, 1);
-    else
-        gemm(b, name, &g);
+        all_reduce(b, name, y);
     struct op *op = record(b, name, linear_backward, y, x);
     op->w = w;
     op->bias = bias;

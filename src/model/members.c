@@ -13,11 +13,8 @@
 
 typedef void collective(struct step *s, const char *name, struct tensor *const *x, int n);
 struct meeting {
-    struct tensor *x; /* what the member brings: a tensor, or a product in sections */
-    collective *perform;
-    struct gemm product;
-    int sections;
-    size_t end; /* of its tasks up to here, in the list */
+    struct tensor *x; /* what the member brings */
+    size_t end;       /* of its tasks up to here, in the list */
 };
 
 int first_member(struct build *b)
@@ -57,98 +54,24 @@ int next_member(struct build *b)
 }
 
 /* When the last member has come, all of them perform what they came for. */
-static void meet(struct build *b, const char *name, struct meeting mine,
-                 void (*perform)(struct build *, const char *, const struct meeting *const *all))
+static void meet(struct build *b, const char *name, struct tensor *x, collective *perform)
 {
     int n = b->model->mesh->tp;
     size_t nth = b->n_met - (size_t)b->member * b->n_meetings;
-    const struct meeting **all = allocate((size_t)n, sizeof *all);
-    *APPEND(b->met, b->n_met, b->cap_met) = mine;
-    for (int k = 0; k <= b->member; k++)
-        all[k] = &b->met[(size_t)k * b->n_meetings + nth];
-    if (b->member == n - 1)
-        perform(b, name, all);
-    b->met[b->n_met - 1].end = b->step->n;
-    free(all);
-}
-
-/* ---- collectives ----------------------------------------------------------------------------------------------- */
-
-static void perform_collective(struct build *b, const char *name, const struct meeting *const *all)
-{
-    int n = b->model->mesh->tp;
-    enum role role = b->step->stamp.role;
-    struct tensor **x = allocate((size_t)n, sizeof *x);
-    for (int k = 0; k < n; k++)
-        x[k] = all[k]->x;
-    b->step->stamp.role = ROLE_SEND;
-    all[0]->perform(b->step, name, x, n);
-    b->step->stamp.role = role;
-    free(x);
-}
-
-void all_reduce(struct build *b, const char *name, struct tensor *x)
-{
-    meet(b, name, (struct meeting){.x = x, .perform = add_all_reduce}, perform_collective);
-}
-
-void all_gather(struct build *b, const char *name, struct tensor *x)
-{
-    meet(b, name, (struct meeting){.x = x, .perform = add_all_gather}, perform_collective);
-}
-
-/* ---- sums of products ------------------------------------------------------------------------------------------ */
-
-/* Section i of a product's k: columns of A, and of B rows (NN) or columns (NT). */
-static struct gemm section_of(const struct meeting *m, int i)
-{
-    struct gemm g = m->product;
-    g.k /= m->sections;
-    g.a.base += (size_t)(i * g.k);
-    g.b.base += (size_t)(i * g.k) * (size_t)(g.form == GEMM_NN ? g.b.ld : 1);
-    return g;
-}
-
-/* The tasks that follow are of member k of the same group. */
-static void on_member(struct build *b, int k, enum role role)
-{
-    struct stamp stamp = b->step->stamp;
-    on_rank(b, b->replica->rank - b->member + k, stamp.micro, role);
-    b->step->stamp.layer = stamp.layer;
-}
-
-/* The chain of additions that one device makes of an element, in the same order: a member goes on from where the one
- * before it stopped, through all sections; the last one has the sum and sends it. */
-static void perform_chain(struct build *b, const char *name, const struct meeting *const *all)
-{
-    int n = b->model->mesh->tp;
-    enum role role = b->step->stamp.role;
-    struct replica *mine = b->replica; /* of its group of sequences */
-    struct tensor *before = NULL, **to = allocate((size_t)n, sizeof *to);
-    for (int i = 0; i < all[0]->sections * n; i++) {
-        struct gemm g = section_of(all[i % n], i / n);
-        to[i % n] = g.c.tensor;
-        on_member(b, i % n, ROLE_SEND);
-        if (before && before != g.c.tensor)
-            add_move(b->step, JOINED(name, ".move"), g.c.tensor, before);
-        g.start = before ? START_OLD : g.start;
+    *APPEND(b->met, b->n_met, b->cap_met) = (struct meeting){.x = x};
+    if (b->member == n - 1) {
+        enum role role = b->step->stamp.role;
+        struct tensor **all = allocate((size_t)n, sizeof *all);
+        for (int k = 0; k < n; k++)
+            all[k] = b->met[(size_t)k * b->n_meetings + nth].x;
+        b->step->stamp.role = ROLE_SEND;
+        perform(b->step, name, all, n);
         b->step->stamp.role = role;
-        gemm(b, name, &g);
-        before = g.c.tensor;
+        free(all);
     }
-    b->step->stamp.role = ROLE_SEND;
-    add_broadcast(b->step, JOINED(name, ".send"), to, n - 1, before, 0);
-    on_member(b, n - 1, role);
-    b->replica = mine;
-    free(to);
+    b->met[b->n_met - 1].end = b->step->n;
 }
 
-void sum_products(struct build *b, const char *name, const struct gemm *g, int sections)
-{
-    if (b->model->mesh->exact) {
-        meet(b, name, (struct meeting){.product = *g, .sections = sections}, perform_chain);
-        return;
-    }
-    gemm(b, name, g);
-    all_reduce(b, name, g->c.tensor);
-}
+void all_reduce(struct build *b, const char *name, struct tensor *x) { meet(b, name, x, add_all_reduce); }
+
+void all_gather(struct build *b, const char *name, struct tensor *x) { meet(b, name, x, add_all_gather); }

@@ -186,10 +186,6 @@ struct build {
     int member;              /* tensor-parallel coordinate of the rank whose tasks are being added */
     struct meeting *met;     /* of the members of a group so far, one after another; each as often */
     size_t n_met, cap_met, n_meetings /* of one member */, group_begin /* in the list */;
-    /* A tied embedding's update in two parts: the batch whose words say which one a row is of, NULL: it is whole; and
-     * the new rows of the second one. */
-    const struct batch *words;
-    struct tensor *packed;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
 /* The tasks that follow are of this rank and micro-batch (-1: of none). */
@@ -207,13 +203,8 @@ int next_member(struct build *b); /* -1: no more; their tasks are now in an orde
  * whole.  A part's size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct build *b, const char *name, struct tensor *x);
 void all_gather(struct build *b, const char *name, struct tensor *x);
-struct gemm;
-/* C becomes the sum of all members' products, on each.  Their k's make up one, of so many sections, in each of which
- * the members' come in order. */
-void sum_products(struct build *b, const char *name, const struct gemm *g, int sections);
 
 enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
-bool fits_clblast(const struct device *d); /* can it take the work-groups of CLBlast's kernels? */
 
 /* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
@@ -299,9 +290,8 @@ struct gemm {
 };
 extern const char *const gemm_form_name[3];
 void gemm(struct build *b, const char *name, const struct gemm *g);
-/* On a machine on paper nobody can ask CLBlast how much work space it takes: about how much at most, and in which task;
- * 0: none. */
-size_t uncounted_work(const struct step *s, const struct task **most);
+/* On a machine on paper nobody can ask CLBlast how much work space it takes: about how much at most. */
+size_t uncounted_work(const struct step *s);
 struct operand matrix(struct tensor *t, int ld); /* a whole tensor as one matrix */
 
 /* ---- layers.c: the pages of the textbook ----------------------------------------------------------------------- */
@@ -337,14 +327,6 @@ void send_gradient(struct build *b, struct tape *tape, const struct tape *before
 /* AdamW of a task on the host, of the kernel's accesses and args (adamw_host.c). */
 host_function adamw_on_host;
 double measure_adamw(size_t elements); /* seconds of one, alone on a core */
-/* AdamW on elements [begin, end) of a unit, which are called the kth; start, unless NULL: see adamw.cl. */
-void update_range(struct build *b, int unit, int k, struct shard s, struct tensor *gradient, struct tensor *start);
-/* tied.c: the update of a tied embedding in two parts (b->words), and the parameters that lie behind it in its unit.
- * The host's are of accesses and args as the kernels' are (adamw_host.c). */
-void update_rest(struct build *b); /* behind the head's backward */
-void update_rows(struct build *b); /* when the gradient is whole */
-void unpack_rows(struct build *b); /* where nothing behind waits for it */
-host_function adamw_rows_on_host, unpack_on_host;
 /* Behind a group's last backward of a unit on all ranks: the gradient is whole; a second group's is added to it. */
 void end_group(struct build *b, int unit, bool grouped);
 /* Behind the last group: a unit's gradient goes, in shards, to the data-parallel ranks that sum it; and is summed. */

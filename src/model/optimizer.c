@@ -11,8 +11,6 @@
  *     update   owners run AdamW on their shards
  *     send     the new parameters travel to the other ranks: an all-gather
  *
- * Of a tied embedding, tied.c has an update in two parts too.
- *
  * Without ZeRO the sums travel instead, and every rank updates all of the unit.  Members of a tensor-parallel group
  * have other parts of a unit, so all this is done by the first members of all groups, by the second ones, and so on;
  * what members have alike has the same gradient on each, and counts once in the norm.  The sum is in rank order,
@@ -204,7 +202,18 @@ static void send_state(struct build *b)
 static void update_shard(struct build *b, int unit, int k, int on, struct tensor *gradient)
 {
     at(b, on, unit, ROLE_UPDATE);
-    update_range(b, unit, k, shard_at(b, unit, k), gradient, NULL);
+    struct replica *r = b->replica;
+    struct shard s = shard_at(b, unit, k);
+    size_t n = s.end - s.begin, held = updated_by(b->model, unit, r->rank).begin;
+    size_t n_decay = b->model->part[b->member]->unit[unit].n_decay;
+    struct shard of_state = {s.begin - held, s.end - held};
+    struct task *task =
+        LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
+               INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
+               INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control), IN(r->state),
+               ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), NO_TENSOR);
+    set_elementwise(task);
+    task->host_run = adamw_on_host;
 }
 
 /* Shard k of parameters or gradients on every data-parallel rank; the caller frees it. */
@@ -278,23 +287,16 @@ void reduce_unit(struct build *b, int unit)
         add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->member], mesh_of(b)->dp,
                         sums_of(b, unit), b->replica->grad[unit]->persistent); /* else only shards of it are kept */
     }
-    if (!b->released)
-        return;
-    add_unit_blocks(b, unit);
-    if (b->words && unit == 0)
-        update_rows(b);
-    else
+    if (b->released) {
+        add_unit_blocks(b, unit);
         update_all_of(b, unit);
-    if (b->words && unit == b->model->params->n_units - 1)
-        update_rest(b);
+    }
 }
 
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     if (b->released) {
         finish_norm(b, "norm.finish", losses, false);
-        if (b->words)
-            unpack_rows(b);
         return;
     }
     gather_losses(b, losses, rank_loss);

@@ -10,8 +10,7 @@ struct row {
     bool conv1d;
     enum {
         WHOLE,   /* every member of a tensor-parallel group has all of it */
-        ROWS,    /* cut by rows: outputs */
-        WORDS,   /* by rows too, but not where sums are to be exact */
+        ROWS,    /* cut by rows: outputs, words */
         COLUMNS, /* cut by columns: inputs */
         QKV,     /* rows, in three sections, each cut by heads */
         HEADS    /* columns, by heads */
@@ -21,7 +20,7 @@ struct row {
 
 /* In each unit the matrices (which decay) come first.  Order within the file formats is theirs, not ours. */
 static const struct row embedding_rows[] = {
-    {"wte.weight", "wte", {V, C}, false, WORDS, INIT_NORMAL},
+    {"wte.weight", "wte", {V, C}, false, ROWS, INIT_NORMAL},
     {"wpe.weight", "wpe", {T, C}, false, WHOLE, INIT_NORMAL},
 };
 static const struct row layer_rows[] = {
@@ -39,7 +38,7 @@ static const struct row layer_rows[] = {
     [FCPROJ_B] = {"h.%d.mlp.c_proj.bias", "fcprojb", {C}, false, WHOLE, INIT_ZERO},
 };
 static const struct row final_rows[] = {
-    {"lm_head.weight", "", {V, C}, false, WORDS, INIT_NORMAL}, /* left out when tied */
+    {"lm_head.weight", "", {V, C}, false, ROWS, INIT_NORMAL}, /* left out when tied */
     {"ln_f.weight", "lnfw", {C}, false, WHOLE, INIT_ONE},
     {"ln_f.bias", "lnfb", {C}, false, WHOLE, INIT_ZERO},
 };
@@ -94,11 +93,10 @@ static int64_t size_of(const struct config *c, enum size s)
     return sizes[s];
 }
 
-static struct cut cut_of(const struct config *c, const struct row *row, bool exact)
+static struct cut cut_of(const struct config *c, const struct row *row)
 {
     const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
                                [ROWS] = {SPLIT_ROWS, 1, 1},
-                               [WORDS] = {exact ? SPLIT_NONE : SPLIT_ROWS, 1, 1},
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
                                [QKV] = {SPLIT_ROWS, 3, c->channels / c->heads},
                                [HEADS] = {SPLIT_COLUMNS, 1, c->channels / c->heads}};
@@ -117,7 +115,7 @@ static void take_part(struct param *x, int k, int n)
     x->first = (int)(part.begin / inner);
 }
 
-static void add_param(struct params *p, const struct row *row, int unit, int layer, bool exact)
+static void add_param(struct params *p, const struct row *row, int unit, int layer)
 {
     struct param *x = &p->param[p->n++];
     struct unit *u = &p->unit[unit];
@@ -125,7 +123,7 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
                         .layer = layer,
                         .unit = unit,
                         .conv1d = row->conv1d,
-                        .cut = cut_of(&p->config, row, exact),
+                        .cut = cut_of(&p->config, row),
                         .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
     x->rank = row->shape[1] == NONE ? 1 : 2;
@@ -161,12 +159,12 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k)
     p->unit = allocate((size_t)p->n_units, sizeof *p->unit);
     p->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *p->param);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(p, &embedding_rows[i], 0, -1, m->exact);
+        add_param(p, &embedding_rows[i], 0, -1);
     for (int l = 0; l < c->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
-            add_param(p, &layer_rows[i], 1 + l, l, m->exact);
+            add_param(p, &layer_rows[i], 1 + l, l);
     for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
-        add_param(p, &final_rows[i], 1 + c->layers, -1, m->exact);
+        add_param(p, &final_rows[i], 1 + c->layers, -1);
     for (int i = 0; i < p->n; i++)
         take_part(&p->param[i], k, m->tp);
     for (int i = 0; i < p->n_units; i++)
@@ -176,12 +174,9 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k)
 
 struct problem *check_members(const struct config *c, const struct mesh *m)
 {
-    int most = m->exact ? c->heads : MIN(c->heads, c->vocab);
+    int most = MIN(c->heads, c->vocab);
     if (m->tp <= most)
         return NULL;
-    if (m->exact)
-        return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads, of which it has %d: use tp=%d", m->tp, c->heads,
-                           most);
     return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads and words, of which it has %d and %d: use tp=%d",
                        m->tp, c->heads, c->vocab, most);
 }

@@ -56,23 +56,18 @@ static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum
     return new_kept(m, r, class, name, SHAPE((int64_t)elements));
 }
 
-static struct weight views_of(struct model *m, const struct replica *r, const struct param *p)
-{
-    char *grad = format_string("grad.%s", p->name);
-    struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
-    struct weight w = {new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
-                       of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut, p->first};
-    free(grad);
-    return w;
-}
-
 static void make_views(struct model *m, struct replica *r)
 {
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &params_of(m, r->rank)->param[i];
-        if (!r->value[p->unit])
+        struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
+        if (!value)
             continue;
-        r->by_param[i] = views_of(m, r, p);
+        char *grad = format_string("grad.%s", p->name);
+        r->by_param[i] =
+            (struct weight){new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
+                            of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut, p->first};
+        free(grad);
         enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
         if (p->layer < 0)
             r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];
@@ -85,70 +80,55 @@ static const struct tensor *first_of(const struct model *m, const struct replica
     return m->replica[rank_at(m->mesh, 0, stage_of(m, unit)) + tp_of(m->mesh, r->rank)].value[unit];
 }
 
-static void make_values(struct model *m, struct replica *r, int unit)
-{
-    struct shard mine = updated_by(m, unit, r->rank);
-    size_t n = params_of(m, r->rank)->unit[unit].elements;
-    r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
-    r->value[unit]->alike = first_of(m, r, unit);
-    if (!is_sharded(m->mesh) || mine.begin == mine.end)
-        return;
-    struct tensor *shard = unit_tensor(m, r, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
-    shard->alike = first_of(m, r, unit);
-    shard->alike_begin = mine.begin * ELEMENT_BYTES;
-    shard->shard = true;
-    r->shard[unit] = shard;
-}
-
 static void make_unit(struct model *m, struct replica *r, int unit, struct gradients kept)
 {
     size_t n = params_of(m, r->rank)->unit[unit].elements;
     struct shard mine = updated_by(m, unit, r->rank);
-    make_values(m, r, unit);
+    bool empty = mine.begin == mine.end;
+    r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
+    r->value[unit]->alike = first_of(m, r, unit);
+    if (is_sharded(m->mesh) && !empty) {
+        struct tensor *shard = unit_tensor(m, r, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
+        shard->alike = first_of(m, r, unit);
+        shard->alike_begin = mine.begin * ELEMENT_BYTES;
+        shard->shard = true;
+        r->shard[unit] = shard;
+    }
     if (!m->training)
         return;
     r->grad[unit] = unit_tensor(m, r, MEM_GRADIENTS, "grad", unit, n);
     r->grad[unit]->persistent = !kept.dropped;
-    if (mine.begin == mine.end)
+    if (empty)
         return;
     r->m[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
     r->v[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
 }
 
-/* Shaped like the embedding (V, C), or the rank's part of it: for the tied head or the look-up. */
-static struct tensor *tied_tensor(struct model *m, const struct replica *r, enum memory_class class, const char *name)
-{
-    const struct param *wte = &params_of(m, r->rank)->param[0];
-    return new_kept(m, r, class, name, wte->rank, wte->shape);
-}
-
-/* A group of sequences has its rank's. */
-static struct tensor *head_value(struct model *m, const struct replica *r)
-{
-    struct tensor *value = r->other[HEAD].value;
-    if (value)
-        return value;
-    value = tied_tensor(m, r, MEM_PARAMETERS, "param.head");
-    value->alike = first_of(m, r, 0);
-    value->alike_begin = params_of(m, r->rank)->param[0].offset * ELEMENT_BYTES;
-    return value;
-}
-
+/* A rank with the first stage has a gradient of the look-up; one with the last has the head: the embedding itself where
+ * it is there, else a copy (which a group of sequences shares with its rank). */
 static void make_tied_head(struct model *m, struct replica *r, struct gradients kept)
 {
     const struct param *wte = &params_of(m, r->rank)->param[0];
     bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
-    if (first && m->training)
-        r->lookup_grad = tied_tensor(m, r, MEM_GRADIENTS, "grad.wte.lookup");
-    if (first && last)
-        r->other[HEAD] = r->other[WTE];
-    else if (last)
-        r->other[HEAD] = (struct weight){
-            head_value(m, r), m->training ? tied_tensor(m, r, MEM_GRADIENTS, "grad.head") : NULL, wte->cut, wte->first};
-    if (r->lookup_grad)
+    struct weight *head = &r->other[HEAD];
+    if (first && m->training) {
+        r->lookup_grad = new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", wte->rank, wte->shape);
         r->lookup_grad->persistent = !kept.dropped;
-    if (last && !first && m->training)
-        r->other[HEAD].grad->persistent = !kept.dropped;
+    }
+    if (first && last)
+        *head = r->other[WTE];
+    if (first || !last)
+        return;
+    if (!head->value) {
+        head->value = new_kept(m, r, MEM_PARAMETERS, "param.head", wte->rank, wte->shape);
+        head->value->alike = first_of(m, r, 0);
+        head->value->alike_begin = wte->offset * ELEMENT_BYTES;
+    }
+    head->cut = wte->cut, head->first = wte->first;
+    if (m->training) {
+        head->grad = new_kept(m, r, MEM_GRADIENTS, "grad.head", wte->rank, wte->shape);
+        head->grad->persistent = !kept.dropped;
+    }
 }
 
 /* A replica's own arrays, all empty. */
@@ -283,25 +263,20 @@ static float *new_part(const struct model *m, int param, int k)
 }
 
 /* A tied head that is a copy of the embedding is written with it. */
-static void write_held(const struct model *m, int param, int rank, enum kept role, const float *part)
-{
-    struct held h = held_of(m, param, rank, role);
-    const struct weight *wte = &m->replica[rank].other[WTE], *head = &m->replica[rank].other[HEAD];
-    if (h.n)
-        write_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
-    if (param == 0 && role == KEPT_VALUE && m->params->config.tied && head->value && head->value != wte->value &&
-        !is_sharded(m->mesh))
-        write_tensor(head->value, part);
-}
-
 void write_param(struct model *m, int param, enum kept role, const float *values)
 {
+    bool with_head = param == 0 && role == KEPT_VALUE && m->params->config.tied && !is_sharded(m->mesh);
     for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = m->mesh->tp > 1 ? new_part(m, param, k) : NULL; /* else it is the whole */
-        if (part)
-            copy_part(m, param, k, false, part, values);
-        for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp)
-            write_held(m, param, rank, role, part ? part : values);
+        float *part = new_part(m, param, k);
+        copy_part(m, param, k, false, part, values);
+        for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp) {
+            struct held h = held_of(m, param, rank, role);
+            const struct weight *wte = &m->replica[rank].other[WTE], *head = &m->replica[rank].other[HEAD];
+            if (h.n)
+                write_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
+            if (with_head && head->value && head->value != wte->value)
+                write_tensor(head->value, part);
+        }
         free(part);
     }
 }

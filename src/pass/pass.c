@@ -18,6 +18,19 @@ const struct pass passes[] = {
 };
 const size_t n_passes = COUNT(passes);
 
+enum overlap overlap_named(const char *word)
+{
+    static const char *const name[OVERLAPS] = {[OVERLAP_OFF] = "off",
+                                               [OVERLAP_PLAN] = "plan",
+                                               [OVERLAP_LOCAL] = "local",
+                                               [OVERLAP_ALL_CPU] = "all-cpu",
+                                               [OVERLAP_ALL_DEVICE] = "all-device"};
+    enum overlap o = OVERLAP_OFF;
+    while (o + 1 < OVERLAPS && strcmp(name[o], word) != 0)
+        o++;
+    return o;
+}
+
 const struct pass *find_pass(const char *name)
 {
     for (size_t i = 0; i < n_passes; i++)
@@ -48,6 +61,19 @@ struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, in
     while (lane_of(d, kind, nth) && is_used(s, lane_of(d, kind, nth), but) && !(link && nth + 1 == link->queues))
         nth++;
     return open_lane(s->pool->machine, d, kind, nth);
+}
+
+_Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what)
+{
+    const struct machine *m = s->pool->machine;
+    struct forecast f = try_step(s, c);
+    char *text = copy_string(what);
+    for (int d = 0; d <= m->n_devices; d++)
+        if (f.need[d] > m->device[d].budget)
+            append_text(&text, "%s device %s needs %zu bytes, the budget is %zu", strcmp(text, what) ? ";" : ":",
+                        m->device[d].id, f.need[d], m->device[d].budget);
+    fail(EXIT_USAGE, "%s; raise %s", text,
+         m->host->by_hand || m->device[0].by_hand ? "memory=" : "--device-mem or --host-mem");
 }
 
 static const struct device *fullest(const struct machine *m, const struct forecast *f)
@@ -110,8 +136,6 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
         if (p->wanted(w)) {
             if (*n == 0)
                 now = try_step(s, c);
-            if (*n == 0 && w->whole && isfinite(w->whole[OVERLAP_ALL_DEVICE]))
-                now.period = w->whole[OVERLAP_ALL_DEVICE];
             run_pass(p, s, c, w, &now, &reports[(*n)++]);
         }
         if (after && strcmp(p->name, after) == 0) {

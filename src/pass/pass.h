@@ -1,7 +1,7 @@
 /* pass.h - the techniques: each rewrites the list of a training step, and none changes what is computed.
  *
  *     pass        the table of passes, and running them in its order         pass.c
- *     overlap     updates run on the CPU, layer by layer, under the device   overlap.c, overlap_*.c
+ *     overlap     updates run on the CPU, layer by layer, under the device   overlap.c, local.c
  *     broadcast   new parameters go out in slices, over several queues       broadcast.c
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
@@ -20,7 +20,7 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
-enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_SLACK, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
+enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct broadcast_wishes {
     int queues, slices; /* of a device, 0: the pass is off; of a shard */
     bool at_random;     /* how slices are dealt, by this seed */
@@ -40,14 +40,10 @@ struct wishes { /* what the options ask of the passes */
     enum recompute recompute;
     enum overlap overlap;
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
-    bool overlap_once;        /* local and slack decide by what is predicted, before the step runs */
-    bool overlap_at_random;   /* they decide by this seed, to show that no bit depends on it */
-    uint64_t overlap_seed;
-    /* Is the update of a tied embedding in two parts, or why not; NULL: nobody asks. */
-    const char *embedding;
-    const double *whole; /* seconds of a step by enum overlap with that update whole; NULL: it is, or nobody knows */
-    bool gather;         /* parameters lie in shards ... */
-    int gather_ahead;    /* ... and are gathered so many layers before their use */
+    bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
+    uint64_t draw_seed;
+    bool gather;      /* parameters lie in shards ... */
+    int gather_ahead; /* ... and are gathered so many layers before their use */
     enum swap swap;
     unsigned swap_what; /* a bit per enum memory_class */
 };
@@ -72,6 +68,7 @@ struct pass {
 };
 extern const struct pass passes[]; /* in the order of application */
 extern const size_t n_passes;
+enum overlap overlap_named(const char *word);   /* a word of --overlap */
 const struct pass *find_pass(const char *name); /* NULL: there is none */
 char *pass_names(void);                         /* "recompute, swap"; the caller frees it */
 
@@ -100,13 +97,12 @@ int kept_for(const struct uses *u, const struct tensor *x);
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
 bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
 
+/* Ends the program (EXIT_USAGE) with budgets that work for the list as it is now, of all devices whose do not. */
+_Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what);
 bool swaps_state(const struct wishes *w); /* parameters or the optimizer's, not activations alone */
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
-/* Seconds of a step with --overlap as wished, and as each other (all on the device: without); INFINITY: it does not
- * fit, or nobody knows.  The list stays as it is. */
-double plan_period(struct step *s, const struct costs *c, const struct wishes *w, double period[OVERLAPS]);
-/* How often an online rule has chosen what, as a sentence that the caller frees; NULL: never. */
+/* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s);
 /* A list beside the one that passes rewrite, and built before: what they have moved to the host is fetched for each
  * use. It only reads it. */

@@ -17,12 +17,16 @@
  * that its reader does not wait.  Copies go one after another: made first leaves first, needed first comes first. Where
  * bytes are short, what leaves goes earlier and what comes back later.
  *
- *     auto          only where a device's budget is too small, and so that the step is as short as it can be: which
- * gaps are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules: whatever is
- * too much leaves, that with the furthest next use first (Belady 1966), or what is cheapest to have again.  Classes
- * (--swap-what) are admitted one after another, so that one more never makes a step longer. layer         layer k's
- * data leaves while the next layer's forward runs, and comes back while the backward before its own does (Rhu et al.
- * 2016) microbatch    the same for the data of a whole micro-batch
+ * auto          only where a device's budget is too small, and so that the step is as short as it can be: which gaps
+ *               are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules:
+ *               whatever is too much leaves, that with the furthest next use first (Belady 1966), or what is cheapest
+ *               to have again.  Classes (--swap-what) are admitted one after another, so that one more never makes a
+ *               step longer.
+ *
+ * layer         layer k's data leaves while the next layer's forward runs, and comes back while the backward before its
+ *               own does (Rhu et al. 2016)
+ *
+ * microbatch    the same for the data of a whole micro-batch
  *
  * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget.
  */
@@ -118,7 +122,7 @@ static void find_gaps(struct swapper *w, struct tensor *x)
         struct gap *g = APPEND(w->gap, w->n_gaps, w->cap);
         *g = (struct gap){.x = x, .device = x->device, .maker = task[use[0].at], .nth = x->persistent ? 0 : (int)i};
         g->before = a ? (int)a->index : NOWHERE, g->behind = b ? (int)b->index : (int)w->uses->n;
-        g->bytes = (int64_t)round_up(x->bytes, MAX(x->device->alignment, 1u));
+        g->bytes = (int64_t)round_up(x->bytes, x->device->alignment);
         g->may_remake = w->remake && may_remake(w->uses, x, g->behind);
         time_gap(w, g, use, n);
     }
@@ -510,7 +514,6 @@ static int end_of_turn(const struct swapper *w, const struct device *d, int i, i
  * turn; where there is none between, during the turn before.  State leaves at once, and comes back during that. */
 static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
 {
-    struct task **task = w->uses->task;
     bool state = g->x->persistent;
     int made = (int)g->maker->index, next, before, back, beyond;
     end_of_turn(w, g->device, made, 1, by_layer, &next);
@@ -520,13 +523,12 @@ static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
     if (g->behind == (int)w->uses->n)
         return state;
     end_of_turn(w, g->device, g->behind, -1, by_layer, &before);
-    for (back = before; !state && back > made && task[back]->role != ROLE_BACKWARD;)
+    for (back = before; !state && back > made && w->uses->task[back]->role != ROLE_BACKWARD;)
         end_of_turn(w, g->device, back, -1, by_layer, &back);
     back = back > made ? back : before;
     if (back > g->before)
         g->in = MAX(end_of_turn(w, g->device, back, -1, by_layer, &beyond), g->before + 1);
-    bool kept = !state && (g->maker->role != ROLE_FORWARD || next == NOWHERE || back < next);
-    return !kept && g->in > g->out;
+    return g->in > g->out && (state || (g->maker->role == ROLE_FORWARD && next != NOWHERE && back >= next));
 }
 
 static bool choose_by_turn(struct swapper *w, bool by_layer)
@@ -548,12 +550,12 @@ static json_t *span_ms(const struct forecast *f, const struct task *t, bool end)
 }
 
 /* The steady step starts with its first task, which may run while the step before still does; but for those that
- * prepare its batch, a step early. */
+ * prepare its batch, a step early, and those that skip this one. */
 static void count_from_first(struct forecast *f)
 {
-    double start = INFINITY;
+    double start = 0;
     for (size_t i = 0; f->span && i < f->n; i++)
-        if (f->task[i]->role != ROLE_FEED)
+        if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
             start = fmin(start, f->span[i].start);
     for (size_t i = 0; f->span && i < f->n; i++)
         f->span[i].start -= start, f->span[i].end -= start;
@@ -565,7 +567,7 @@ static void report(const struct swapper *w, const struct forecast *f, const char
     const struct machine *m = w->step->pool->machine;
     json_t *moves = json_array(), *peaks = json_object();
     size_t n[3] = {0};
-    double stall = f->period > w->bare.period ? f->period - w->bare.period : f->period - f->period;
+    double stall = f->period - fmin(f->period, w->bare.period);
     for (const struct gap *g = w->gap; g < w->gap + w->n_gaps && !declines; g++) {
         if (!g->leaves && !g->comes)
             continue;

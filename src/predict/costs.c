@@ -13,59 +13,82 @@ const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "model
 
 /* What numbers may be: so far apart that any machine fits, and near enough that no time overflows. */
 struct range {
-    double low, high; /* low itself is allowed where it is above 0 */
+    double low, high;
 };
-static const struct range per_second = {1, 1e30}, seconds = {0, 1e3}, share = {1e-6, 1}, factors = {1e-6, 1e6};
+static const struct range per_second = {1, 1e30}, some_time = {1e-300, 1e3}, seconds = {0, 1e3}, share = {1e-6, 1},
+                          factors = {1e-6, 1e6}, some = {1e-300, 1e30}, amount = {0, 1e30};
 enum { MOST = 1000000 /* devices, units ... */ };
 
-enum field_type { TEXT, WHOLE, REAL, BYTES };
+#define AT(member) offsetof(struct costs, member)
+#define ONE(range) {range}, NULL, 0
+#define NO_RANGE ONE(NULL)
+enum field_type { TEXT, WHOLE, BYTES, NUMBERS };
 static const struct field {
     const char *name;
     enum field_type type;
     size_t offset;
-    char needed_by;            /* 'p'rofile, 'h'ardware, or neither: ' ' */
-    const struct range *range; /* of a REAL */
+    char needed_by;               /* 'p'rofile, 'h'ardware, or neither: ' ' */
+    const struct range *range[2]; /* of NUMBERS, one or two of them */
+    const char *const *of;        /* a line for each of these kinds: "link upload = ..." */
+    int kinds;
 } fields[] = {
-    {"device", TEXT, offsetof(struct costs, device), 'p', NULL},
-    {"driver", TEXT, offsetof(struct costs, driver), 'p', NULL},
-    {"engine", TEXT, offsetof(struct costs, engine), 'p', NULL},
-    {"shape", TEXT, offsetof(struct costs, shape), 'p', NULL},
-    {"units", WHOLE, offsetof(struct costs, units), 'p', NULL},
-    {"vector", WHOLE, offsetof(struct costs, vector), 'p', NULL},
-    {"issue", REAL, offsetof(struct costs, issue), ' ', &seconds},
-    {"hardware", TEXT, offsetof(struct costs, name), 'h', NULL},
-    {"devices", WHOLE, offsetof(struct costs, devices), 'h', NULL},
-    {"devices_per_link", WHOLE, offsetof(struct costs, link_share), 'h', NULL},
-    {"flops", REAL, offsetof(struct costs, flops), 'h', &per_second},
-    {"efficiency", REAL, offsetof(struct costs, efficiency), 'h', &share},
-    {"bandwidth", REAL, offsetof(struct costs, bandwidth), 'h', &per_second},
-    {"launch", REAL, offsetof(struct costs, launch), 'h', &seconds},
-    {"host_bandwidth", REAL, offsetof(struct costs, host_bandwidth), 'h', &per_second},
-    {"host_launch", REAL, offsetof(struct costs, host_launch), 'h', &seconds},
-    {"memory", BYTES, offsetof(struct costs, memory), 'h', NULL},
-    {"host_memory", BYTES, offsetof(struct costs, host_memory), 'h', NULL},
+    {"device", TEXT, AT(device), 'p', NO_RANGE},
+    {"driver", TEXT, AT(driver), 'p', NO_RANGE},
+    {"engine", TEXT, AT(engine), 'p', NO_RANGE},
+    {"shape", TEXT, AT(shape), 'p', NO_RANGE},
+    {"units", WHOLE, AT(units), 'p', NO_RANGE},
+    {"vector", WHOLE, AT(vector), 'p', NO_RANGE},
+    {"issue", NUMBERS, AT(issue), ' ', ONE(&some_time)},
+    {"hardware", TEXT, AT(name), 'h', NO_RANGE},
+    {"devices", WHOLE, AT(devices), 'h', NO_RANGE},
+    {"devices_per_link", WHOLE, AT(link_share), 'h', NO_RANGE},
+    {"flops", NUMBERS, AT(flops), 'h', ONE(&per_second)},
+    {"efficiency", NUMBERS, AT(efficiency), 'h', ONE(&share)},
+    {"bandwidth", NUMBERS, AT(bandwidth), 'h', ONE(&per_second)},
+    {"launch", NUMBERS, AT(launch), 'h', ONE(&some_time)},
+    {"host_bandwidth", NUMBERS, AT(host_bandwidth), 'h', ONE(&per_second)},
+    {"host_launch", NUMBERS, AT(host_launch), 'h', ONE(&some_time)},
+    {"memory", BYTES, AT(memory), 'h', NO_RANGE},
+    {"host_memory", BYTES, AT(host_memory), 'h', NO_RANGE},
+    {"link", NUMBERS, AT(link), ' ', {&per_second, &seconds}, lane_kind_name, LANE_KINDS},
+    {"gap", NUMBERS, AT(gap), ' ', {&seconds}, lane_kind_name, LANE_KINDS},
+    {"memory", NUMBERS, AT(peak_memory), ' ', {&amount}, memory_class_name, MEM_CLASSES},
 };
 
-struct place_in_file {
-    const char *path;
-    int line;
-    uint64_t seen; /* bit per field */
-};
+static bool within(double x, const struct range *r) { return x >= r->low && x <= r->high; }
 
-static _Noreturn void fail_line(const struct place_in_file *at, const char *key, const char *value)
+/* Cuts the text into words; their number, `most` of which are kept. */
+static int cut_words(char *text, char *word[], int most)
 {
-    fail(EXIT_USAGE,
-         "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range (counts are whole numbers from "
-         "1 up); tutorials/reference-predicting.md and data/hardware show the format",
-         at->path, at->line, key, value);
+    int n = 0;
+    for (char *save = NULL, *w = strtok_r(text, " \t", &save); w; w = strtok_r(NULL, " \t", &save), n++)
+        if (n < most)
+            word[n] = w;
+    return n;
 }
 
-static bool within(double x, const struct range *r) { return x > 0 && x >= r->low && x <= r->high; }
-static bool within_or_0(double x, const struct range *r) { return x == 0 || within(x, r); }
+/* As many numbers as there are ranges. */
+static bool read_numbers(char *text, const struct range *const *range, int n, double *number)
+{
+    char *word[3];
+    bool good = cut_words(text, word, n) == n;
+    for (int i = 0; good && i < n; i++)
+        good = parse_double(word[i], &number[i]) && within(number[i], range[i]);
+    return good;
+}
 
-static bool set_field(struct costs *c, const struct field *f, const char *value)
+static int kind_by_name(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static bool set_field(struct costs *c, const struct field *f, int kind, char *value)
 {
     void *to = (char *)c + f->offset;
+    int n = f->range[1] ? 2 : 1;
     switch (f->type) {
     case TEXT:
         free(*(char **)to);
@@ -73,139 +96,80 @@ static bool set_field(struct costs *c, const struct field *f, const char *value)
         return *value != '\0';
     case WHOLE:
         return parse_int(value, to) && *(int64_t *)to > 0 && *(int64_t *)to <= MOST;
-    case REAL:
-        return parse_double(value, to) && within(*(double *)to, f->range);
     case BYTES:
         return parse_bytes(value, to) && *(size_t *)to > 0;
+    case NUMBERS:
+        return read_numbers(value, f->range, n, (double *)to + kind * n);
     }
     return false;
 }
 
-static int lane_by_name(const char *name)
+/* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES */
+static bool read_task(struct costs *c, char *const *word, int n, char *value)
 {
-    for (int i = 0; i < LANE_KINDS; i++)
-        if (strcmp(lane_kind_name[i], name) == 0)
-            return i;
-    return -1;
-}
-
-/* Exactly n numbers from 0 to 1e30. */
-static bool read_numbers(const char *text, int n, double *number)
-{
-    for (int i = 0; i < n; i++) {
-        int used = 0;
-        if (sscanf(text, "%lf%n", &number[i], &used) != 1 || !(number[i] >= 0 && number[i] <= per_second.high))
-            return false;
-        text += used;
-    }
-    return *text == '\0';
-}
-
-/* "layer=K", or nothing. */
-static bool read_layer(const char *text, int *layer)
-{
-    int used = 0;
-    text += strspn(text, " \t");
-    return *text == '\0' || (sscanf(text, "layer=%d%n", layer, &used) == 1 && *layer >= 0 && text[used] == '\0');
-}
-
-static bool read_task(struct costs *c, const char *key, const char *value)
-{
-    char lane[16];
+    int64_t layer = -1;
+    int lane = kind_by_name(lane_kind_name, LANE_KINDS, word[2]);
+    struct task_cost t = {.lane = (enum lane_kind)lane};
     double number[3];
-    struct task_cost t = {.layer = -1};
-    int used = 0;
-    if (sscanf(key, "task %39s %15s%n", t.name, lane, &used) != 2 || lane_by_name(lane) < 0 ||
-        !read_layer(key + used, &t.layer) || !read_numbers(value, 3, number) || !(number[0] > 0))
+    bool good = lane >= 0 && strlen(word[1]) < sizeof t.name &&
+                read_numbers(value, (const struct range *const[]){&some, &amount, &amount}, 3, number);
+    if (n == 4)
+        good &= strncmp(word[3], "layer=", 6) == 0 && parse_int(word[3] + 6, &layer) && layer >= 0 && layer <= MOST;
+    if (!good || n > 4)
         return false;
+    snprintf(t.name, sizeof t.name, "%s", word[1]);
+    t.layer = (int)layer;
     t.ns = number[0], t.flops = number[1], t.bytes = number[2];
-    t.lane = (enum lane_kind)lane_by_name(lane);
     *APPEND(c->tasks, c->n_tasks, c->cap_tasks) = t;
     return true;
 }
 
-static bool read_link(struct costs *c, const char *key, const char *value)
+/* What `name = value` says; `seen` has a bit per field.  Both texts are cut up. */
+static bool read_setting(struct costs *c, char *name, char *value, uint64_t *seen)
 {
-    char lane[16];
-    double number[2];
-    if (sscanf(key, "link %15s", lane) != 1 || lane_by_name(lane) < 0)
-        return false;
-    if (!read_numbers(value, 2, number) || !within(number[0], &per_second) || !within_or_0(number[1], &seconds))
-        return false;
-    c->link[lane_by_name(lane)] = (struct lane_speed){number[0], number[1]};
-    return true;
-}
-
-static bool read_gap(struct costs *c, const char *key, const char *value)
-{
-    int lane = lane_by_name(key + 4);
-    return lane >= 0 && read_numbers(value, 1, &c->gap[lane]) && within_or_0(c->gap[lane], &seconds);
-}
-
-static bool read_memory(struct costs *c, const char *key, const char *value)
-{
-    for (int i = 0; i < MEM_CLASSES; i++)
-        if (strcmp(key + 7, memory_class_name[i]) == 0)
-            return read_numbers(value, 1, &c->peak_memory[i]);
+    char *word[4] = {""};
+    int n = cut_words(name, word, 4);
+    if (n >= 3 && strcmp(word[0], "task") == 0)
+        return read_task(c, word, n, value);
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        const struct field *f = &fields[i];
+        if (strcmp(f->name, word[0]) != 0 || n != (f->of ? 2 : 1))
+            continue;
+        int kind = f->of ? kind_by_name(f->of, f->kinds, word[1]) : 0;
+        *seen |= UINT64_C(1) << i;
+        return kind >= 0 && set_field(c, f, kind, value);
+    }
     return false;
 }
 
-static void read_line(struct costs *c, struct place_in_file *at, char *line)
-{
-    for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
-        if (hash == line || hash[-1] == ' ' || hash[-1] == '\t') /* else it belongs to a device's name */
-            *hash = '\0';
-    char *key = trim(line);
-    if (!*key)
-        return;
-    bool task = strncmp(key, "task ", 5) == 0; /* task NAME LANE layer=K = ... */
-    char *equals = task ? strrchr(key, '=') : strchr(key, '=');
-    if (!equals)
-        fail(EXIT_USAGE, "%s, line %d: expected `name = value`, found \"%.60s\"", at->path, at->line, key);
-    *equals = '\0';
-    key = trim(key);
-    char *value = trim(equals + 1);
-    bool good = false;
-    if (task)
-        good = read_task(c, key, value);
-    else if (strncmp(key, "link ", 5) == 0)
-        good = read_link(c, key, value);
-    else if (strncmp(key, "gap ", 4) == 0)
-        good = read_gap(c, key, value);
-    else if (strncmp(key, "memory ", 7) == 0)
-        good = read_memory(c, key, value);
-    else
-        for (size_t i = 0; i < COUNT(fields); i++)
-            if (strcmp(fields[i].name, key) == 0) {
-                good = set_field(c, &fields[i], value);
-                at->seen |= UINT64_C(1) << i;
-            }
-    if (!good)
-        fail_line(at, key, value);
-}
-
-static void check_complete(const struct costs *c, const struct place_in_file *at)
+static void check_complete(const struct costs *c, uint64_t seen)
 {
     for (size_t i = 0; i < COUNT(fields); i++)
-        if (fields[i].needed_by == (c->measured ? 'p' : 'h') && !(at->seen >> i & 1))
-            fail(EXIT_USAGE, "%s: `%s` is missing", at->path, fields[i].name);
+        if (fields[i].needed_by == (c->measured ? 'p' : 'h') && !(seen >> i & 1))
+            fail(EXIT_USAGE, "%s: `%s` is missing", c->path, fields[i].name);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
         if (c->link[k].bytes_per_s <= 0)
-            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", at->path, lane_kind_name[k]);
+            fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", c->path, lane_kind_name[k]);
 }
 
 struct costs *read_costs(const char *path)
 {
     struct costs *c = allocate(1, sizeof *c);
-    struct place_in_file at = {.path = path};
-    char *text = read_text(path), *rest = text;
+    char *text = read_text(path);
+    struct settings_text lines = {.path = path, .rest = text};
+    uint64_t seen = 0;
     *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
-    for (char *line; (line = strsep(&rest, "\n"));) {
-        at.line++;
-        read_line(c, &at, line);
+    while (next_setting(&lines)) {
+        char *name = copy_string(lines.name), *value = copy_string(lines.value);
+        if (!read_setting(c, name, value, &seen))
+            fail(EXIT_USAGE,
+                 "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range (counts are whole "
+                 "numbers from 1 up); tutorials/reference-predicting.md and data/hardware show the format",
+                 path, lines.number, lines.name, lines.value);
+        free(name), free(value);
     }
     c->measured = c->name == NULL;
-    check_complete(c, &at);
+    check_complete(c, seen);
     free(text);
     return c;
 }
@@ -332,8 +296,8 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
 {
     *source = c->measured ? COST_MEASURED : COST_MODELLED;
-    if (t->idle)
-        return 0;
+    if (t->seconds >= 0)
+        return t->seconds;
     if (has_speed(c, t) && !(c->measured && find_kind(c, t)))
         return speed_seconds(c, t);
     return c->measured ? profiled(c, t, source) : roofline(c, t);

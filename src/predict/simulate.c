@@ -20,13 +20,8 @@
 
 #include <math.h>
 
-enum {
-    LEAST_STEPS = 64,
-    STORED_STEPS = 1024,    /* with snapshots, whose pattern may be long, or there is none ... */
-    STORED_NODES = 1 << 21, /* ... but of a large list fewer */
-    MOST_STEPS = 20000,
-    MOST_NODES = 1 << 25
-};
+enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
+enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
 struct turn {      /* what a lane does */
     int started;   /* how many of its nodes */

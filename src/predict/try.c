@@ -55,30 +55,19 @@ static void note_memory(struct forecast *f, struct step *draft)
     }
 }
 
-/* The first run of task i in the pattern, and how long behind the pattern's first step that step begins. */
-static const struct moment *first_run(const struct simulation *sim, size_t i, double *behind)
-{
-    int at = sim->first;
-    while (at < sim->steps - 1 && sim->moments[(size_t)at * sim->step->n + i].blocker == SKIPPED)
-        at++;
-    *behind = (at - sim->first) * sim->period;
-    return &sim->moments[(size_t)at * sim->step->n + i];
-}
-
 static void note_times(struct forecast *f, const struct simulation *sim)
 {
-    const struct moment *before = &sim->moments[(size_t)(sim->first - 1) * f->n];
-    double from = 0, behind;
+    const struct moment *before = &sim->moments[(size_t)(sim->first - 1) * f->n], *m = before + f->n;
+    double from = 0;
     for (size_t i = 0; i < f->n; i++)
         from = before[i].blocker == SKIPPED ? from : fmax(from, before[i].end);
     f->period = sim->period;
     f->alone = 0;
     f->span = allocate(f->n, sizeof *f->span);
     for (size_t i = 0; i < f->n; i++) {
-        const struct moment *first = &sim->moments[i], *m = first_run(sim, i, &behind);
+        const struct moment *first = &sim->moments[i];
         f->alone = fmax(f->alone, first->blocker == SKIPPED ? 0 : first->end);
-        if (m->blocker != SKIPPED)
-            f->span[i] = (struct span){m->start - from - behind, m->end - from - behind};
+        f->span[i] = (struct span){m[i].start - from, m[i].end - from};
     }
 }
 

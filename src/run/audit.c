@@ -8,8 +8,7 @@
  *
  * Three fillings, since no two will do.  NaN shows in every sum, even of products with 0.  But a branch may take it
  * like a number: `halted != 0` holds for NaN and for 0.01, `clip > 0` for neither NaN nor 0.  Integers may be indices,
- * so undeclared ones are 0 and 1 in turn, and the other way round in the next run; or differences of indices: in the
- * third run they are all 0.
+ * so undeclared ones are 0 and 1 in turn, and the other way round in the next run.
  *
  * Partial tasks leave words unwritten.  These keep the first filling, a NaN that no arithmetic makes.  Whoever declares
  * to read such a word finds each run's filling there too, and so must not depend on it.
@@ -36,8 +35,7 @@ struct audit {
 
 static uint32_t filling(int run, enum element element, size_t word)
 {
-    uint32_t integer = run < 2 ? ((uint32_t)run + (uint32_t)word) & 1 : 0;
-    return element == INT32 ? integer : float_filling[run];
+    return element == INT32 ? ((uint32_t)run + (uint32_t)word) & 1 : float_filling[run];
 }
 
 static void transfer(const struct image *m, uint32_t *words, bool to_slab)

@@ -41,8 +41,11 @@ struct slot *open_slot(struct step *s, struct task *t, uint32_t number)
 {
     struct slot *slot = slot_of_run(s, t, t->issued++);
     struct queue *q = &s->queue[t->lane->index];
+    struct issued *r = queued_run(q, q->given);
     *slot = (struct slot){.number = number, .foreign = slot->foreign};
-    *queued_run(q, q->given++) = (struct issued){(uint32_t)t->index, number};
+    r->task = (uint32_t)t->index;
+    r->number = number;
+    q->given++; /* only now: the watchdog reads what is given */
     return slot;
 }
 
@@ -105,8 +108,7 @@ static void report_slot(struct step *s, const struct task *t, struct slot *slot,
 /* The run at the queue's head has ended: its times, and then its slot is free. */
 static void collect(struct step *s, struct queue *q)
 {
-    const struct issued r = *queued_run(q, q->collected);
-    struct task *t = s->task[r.task];
+    struct task *t = s->task[queued_run(q, q->collected)->task];
     struct slot *slot = slot_of_run(s, t, t->collected);
     clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(slot->done) < 0)
@@ -123,11 +125,9 @@ static void collect(struct step *s, struct queue *q)
 
 void collect_ended(struct step *s)
 {
-    for (int i = 0; i < s->n_queues; i++) {
-        struct queue *q = &s->queue[i];
+    for (struct queue *q = s->queue; q < s->queue + s->n_queues; q++)
         while (q->collected < q->given && has_ended(queued_slot(s, q, q->collected)))
             collect(s, q);
-    }
     report_stored(s);
 }
 

@@ -170,7 +170,7 @@ void execute(struct step *s, uint32_t number)
 static void bring_home(struct step *s)
 {
     struct slot slot = {.number = 0};
-    for (size_t i = 0; s->choices && s->ready && i < s->n; i++)
+    for (size_t i = 0; s->ready && i < s->n; i++)
         if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
             run_alone(s, 0, i, &slot);
 }

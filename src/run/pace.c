@@ -149,15 +149,15 @@ void start_delays(struct step *s, uint64_t seed)
 
 void adopt_slowness(struct step *s)
 {
-    bool slow = asked_slowness() > 1, stretched = s->finish == finish_stretched;
-    if (execution.trace)
-        trace_slowed(execution.trace, slow);
-    if (stretched && !slow)
+    bool slow = asked_slowness() > 1;
+    if (!slow && s->finish == finish_stretched)
         stop_pacing(s);
-    if (s->wrapper || !slow || execution.serial)
-        return;
-    drain(s);
-    wrap(s, allocate(1, sizeof(struct pace)), finish_stretched);
+    if (!s->wrapper && slow && !execution.serial) {
+        drain(s);
+        wrap(s, allocate(1, sizeof(struct pace)), finish_stretched);
+    }
+    if (execution.trace) /* last: what ran before has its record */
+        trace_slowed(execution.trace, slow);
 }
 
 double pace_scale(const struct pace *p) { return p->scale; }

@@ -10,7 +10,6 @@ static cl_int set_argument(const struct task *t, cl_uint i)
         return clSetKernelArg(t->kernel, i, sizeof buffer, &buffer);
     case ARG_INT:
     case ARG_ELEMENTS:
-    case ARG_FIRST:
         return clSetKernelArg(t->kernel, i, sizeof a->i, &a->i);
     case ARG_FLOAT:
         return clSetKernelArg(t->kernel, i, sizeof a->f, &a->f);

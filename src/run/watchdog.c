@@ -41,6 +41,7 @@ static uint64_t first_open(const struct step *s, const struct queue *q)
 static void *asker_main(void *unused)
 {
     (void)unused;
+    pthread_detach(pthread_self());
     for (;; pause_a_look()) {
         pthread_mutex_lock(&slots_lock);
         for (int i = 0; watched && i < watched->n_queues; i++)
@@ -164,6 +165,7 @@ static void *watchdog_main(void *unused)
 {
     (void)unused;
     struct look look = {0}, *l = &look;
+    pthread_detach(pthread_self());
     for (;; pause_a_look()) {
         l->silent = l->answered == answered ? l->silent + LOOK_SECONDS : 0;
         l->answered = answered;
@@ -181,12 +183,6 @@ static void *watchdog_main(void *unused)
     return NULL;
 }
 
-static bool start_detached(void *(*run)(void *))
-{
-    pthread_t thread;
-    return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
-}
-
 void watch(struct step *s)
 {
     pthread_mutex_lock(&slots_lock);
@@ -195,6 +191,8 @@ void watch(struct step *s)
     patience = execution.watchdog_seconds;
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&slots_lock);
-    if (s && !started && (execution.watchdog_seconds > 0 || interrupts_are_deferred()))
-        started = start_detached(asker_main) && start_detached(watchdog_main);
+    pthread_t asker, watchdog;
+    if (s && !started && (patience > 0 || interrupts_are_deferred()))
+        started = pthread_create(&asker, NULL, asker_main, NULL) == 0 &&
+                  pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0;
 }

@@ -53,7 +53,8 @@ void export_llmc(struct checkpoint *c, const char *path)
     int32_t header[LLMC_HEADER_BYTES / 4] = {LLMC_MODEL_MAGIC, LLMC_VERSION, m->seq_len,  m->vocab,
                                              m->layers,        m->heads,     m->channels, padded};
     if (!m->tied)
-        fail(EXIT_USAGE, "%s has a head of its own, which llm.c's format has no place for: use --format hf", c->path);
+        fail(EXIT_USAGE, "%s has a head of its own, which llm.c's format has no place for: choose a name without .bin",
+             c->path);
     struct params *all = new_params(m, &one_rank, 0);
     struct export e = export_of(c, all);
     struct writer *w = open_writer(path);

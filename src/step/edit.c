@@ -246,6 +246,22 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
     drop(e, theirs);
 }
 
+struct task *repeat_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
+{
+    insert_before(e, t);
+    struct task *mine = add_host(e->step, lane, t->name, t->host_run, NULL);
+    for (int i = 0; i < t->n_access; i++)
+        add_access(mine, there[i], t->access[i].mode);
+    mine->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
+    mine->n_args = t->n_args;
+    mine->seconds = t->host_seconds;
+    mine->flops = t->flops, mine->bytes = t->bytes;
+    mine->when = t->when;
+    stand_in(e, mine, t);
+    insert_behind(e, mine);
+    return mine;
+}
+
 /* Bytes [begin, end) of all that it works on by element. */
 static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
 {
@@ -259,8 +275,7 @@ static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
         if (t->args[i].kind == ARG_ELEMENTS) {
             int64_t left = (int64_t)t->args[i].i - (int64_t)(begin / ELEMENT_BYTES);
             t->args[i].i = (int32_t)MIN(MAX(left, 0), (int64_t)n);
-        } else if (t->args[i].kind == ARG_FIRST)
-            t->args[i].i += (int32_t)(begin / ELEMENT_BYTES);
+        }
     if (t->file)
         t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
     t->first += begin;

@@ -56,6 +56,9 @@ size_t cut(struct edit *e, struct task *t, size_t n, struct task **piece);
 struct task *repeat(struct edit *e, const struct task *t);
 /* `mine` computes what `theirs` did, of accesses in the same order, and `theirs` leaves the list. */
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
+/* t's work as a task of the host's lane, on tensors in place of t's own: it stands where t did, which leaves the list,
+ * and new tasks come behind it. */
+struct task *repeat_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
 /* Leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 

@@ -107,7 +107,7 @@ struct access {
     struct tensor *tensor;
     enum access_mode mode;
 };
-enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FIRST, ARG_FLOAT, ARG_LOCAL };
+enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* of a kernel */
     enum arg_kind kind;
     struct access given; /* what add_kernel() is handed and moves into the task's access list */
@@ -122,8 +122,6 @@ struct arg { /* of a kernel */
 #define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
 /* Of elementwise tasks: an int that counts elements from the task's first one on. */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
-/* ... and the number of that one, 0 unless the task is a piece. */
-#define FIRST_ELEMENT ((struct arg){.kind = ARG_FIRST})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
 #define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)}) /* local memory */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})                          /* a buffer the kernel will not touch */
@@ -193,19 +191,18 @@ struct task {
     struct lane *lane;
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
-    double seconds, host_seconds; /* of a step file: how long it takes, and on the host; below 0: costs say */
+    double seconds, host_seconds; /* how long it takes, and on the host: of a step file, or 0; below 0: costs say */
     struct when when;
     int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (predict/simulate.c); 0: of none */
     bool commits; /* it ends a snapshot: what is stored counts */
     int needs;    /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
-    bool idle;    /* it is predicted not to find them, and to take no time */
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
     issue_function *issue;       /* NULL on host lanes */
     host_function *run;          /* host lanes */
-    void *context;               /* of run; or the issue function's own description, freed with the task */
-    size_t description;          /* bytes of the latter */
+    void *context;               /* of run; or its own, as the issue function's description is, freed with the task */
+    size_t description;          /* bytes of the latter; 0: it is not its own */
     const char *file, *function; /* kernel tasks */
     struct arg *args;
     int n_args;
@@ -250,7 +247,7 @@ struct slot {           /* one of them */
     bool skipped;                /* it has not run: decided late */
 };
 struct issued { /* a run that has not been collected */
-    uint32_t task, number;
+    _Atomic uint32_t task, number;
 };
 struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
@@ -267,7 +264,6 @@ struct pace; /* run/pace.c */
 typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
 enum { MOST_TASKS = 1000000 }; /* of a list: gpt2 on 128 devices has 915,049, which take 1.4 GB; one more is refused */
 struct late;                   /* run/late.c */
-struct choices;                /* pass/overlap_online.c */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
@@ -293,7 +289,6 @@ struct step {
     struct pace *wrapper;      /* pace.c: pads or delays the end of every task */
     finish_function *finish;   /* of the wrapper; NULL: none */
     struct late *late;         /* late.c: which slot's tasks run; NULL: of none */
-    struct choices *choices;   /* of its choice tasks; NULL: there are none */
     uint32_t first_trace_task; /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);

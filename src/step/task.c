@@ -31,7 +31,7 @@ void free_task(struct task *t)
 {
     if (t->kernel)
         CL(clReleaseKernel(t->kernel));
-    if (t->issue)
+    if (t->description)
         free(t->context);
     free(t->args), free(t->access);
     free(t);
@@ -48,7 +48,7 @@ void free_step(struct step *s)
     for (size_t i = 0; s->slots && i < s->n * MOST_RUNS; i++)
         free(s->slots[i].foreign);
     free(s->slots), free(s->queue), free(s->wait), free(s->task), free(s->peak), free(s->high), free(s->level),
-        free(s->edges), free(s->choices);
+        free(s->edges);
     free(s);
 }
 

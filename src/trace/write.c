@@ -56,11 +56,10 @@ static void replace_lost_pages(int number, siginfo_t *info, void *unused)
 
 static void survive_cuts(const struct trace_writer *w)
 {
-    struct sigaction take = {.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO};
     mapped = (char *)w->header;
     mapped_size = w->size;
     cut = false;
-    sigaction(SIGBUS, &take, NULL);
+    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO}, NULL);
 }
 
 static void tell_when_cut(struct trace_writer *w)

@@ -97,14 +97,13 @@ void sort_positions(const int32_t *tokens, int n, int vocab, int32_t *order, int
  *       constant    lr
  *       cosine      lr_min + (lr - lr_min) * (1 + cos(pi p)) / 2
  *       linear      lr_min + (lr - lr_min) * (1 - p)
- *       wsd         lr, then over the last decay_share of all steps lr_min + (lr - lr_min) * (1 - sqrt(q)),
+ *       wsd         lr, then over the last fifth of all steps lr_min + (lr - lr_min) * (1 - sqrt(q)),
  *                   q rising to 1 at the last step (warm-up, stable, decay; as llm.c) */
 enum rate_schedule { RATE_COSINE, RATE_CONSTANT, RATE_LINEAR, RATE_WSD };
 struct rate {
     enum rate_schedule schedule;
     double lr, lr_min;
     int64_t steps, warmup;
-    double decay_share; /* RATE_WSD: 0 to 1, 0.2 is usual */
 };
 void check_rate(const struct rate *r); /* refuses impossible combinations */
 double learning_rate(const struct rate *r, int64_t step);

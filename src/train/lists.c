@@ -146,7 +146,6 @@ void build_train(struct trainer *t, enum gemm_engine engine)
         if (last && !order[i].backward && t->settings->clip == 0) {
             add_control(t);
             release_updates(&b, losses, t->rank_total);
-            b.words = t->in_parts ? t->feeds->first : NULL;
         }
     }
     if (!b.released)

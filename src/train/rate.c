@@ -24,7 +24,7 @@ static double progress(const struct rate *r, int64_t first, int64_t step)
 /* The steps before the decay; the last of them is where q is 0. */
 static double wsd(const struct rate *r, int64_t step)
 {
-    int64_t stable = r->steps - (int64_t)(r->decay_share * (double)r->steps);
+    int64_t stable = r->steps - r->steps / 5;
     stable = MAX(stable, r->warmup + 1);
     return step <= stable ? 1 : 1 - sqrt(progress(r, stable, step));
 }

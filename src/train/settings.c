@@ -65,11 +65,9 @@ static const struct option options[] = {
     {"lr-min", 0, OPT_FLOAT, &s.lr_min, "-1", "X", -1, 1e3, TRAINING, CMD_TRAIN,
      "where the schedule ends (-1: a tenth of --lr)"},
     {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine", "cosine|constant|linear|wsd", 0, 0, TRAINING, CMD_TRAIN,
-     "course of the learning rate"},
+     "course of the learning rate; wsd: constant, and the last fifth of the steps decays"},
     {"warmup", 0, OPT_INT, &s.warmup, "-1", "N", -1, 1e9, TRAINING, CMD_TRAIN,
      "steps over which it rises (-1: a twentieth of --steps, at most 100; none when constant)"},
-    {"decay-share", 0, OPT_DOUBLE, &s.decay_share, "0.2", "X", 0, 1, TRAINING, CMD_TRAIN,
-     "wsd: share of the steps that decay"},
     {"beta1", 0, OPT_FLOAT, &s.beta1, "0.9", "X", 0, BELOW_1, TRAINING, CMD_TRAIN | CMD_CHECK,
      "AdamW: mean of gradients (at 1 it would never learn)"},
     {"beta2", 0, OPT_FLOAT, &s.beta2, "0.99", "X", 0, BELOW_1, TRAINING, CMD_TRAIN | CMD_CHECK,
@@ -90,20 +88,13 @@ static const struct option options[] = {
     {"mesh", 0, OPT_TEXT, &s.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, DEVICES, BUILD_ALL,
      "arrange the devices: A data-parallel pipelines of B stages, each stage's layers cut by heads, columns and words "
      "for C tensor-parallel devices (default: dp = all devices)"},
-    {"tp-exact", 0, OPT_FLAG, &s.tp_exact, NULL, NULL, 0, 0, DEVICES, BUILD_ALL,
-     "tensor-parallel devices go on with each other's sums instead of adding up their own, which gives one device's "
-     "bits (with --clip 0 and --gemm own) but lets them wait for one another; head and embedding are not cut"},
     {"zero", 0, OPT_INT, &s.zero, "1", "0..3", 0, 3, DEVICES, BUILD_ALL,
      "what data-parallel devices share out instead of each keeping all: 1 the optimizer's state, 2 gradients too (with "
      "a single micro-batch), 3 parameters too, of which a layer's are gathered before use; the bits are the same"},
-    {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...|auto", 0, 0, DEVICES, BUILD_ALL,
-     "layers of each stage (default: as equal as can be); auto: so that stages take equally long, the head counted "
-     "too, and the speed of unlike devices"},
+    {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
+     "layers of each stage (default: as equal as can be)"},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b", "1f1b|gpipe|interleaved", 0, 0, DEVICES, BUILD_ALL,
-     "order of micro-batches in a pipeline; interleaved: --chunks stages per device, and a multiple of B "
-     "micro-batches"},
-    {"chunks", 0, OPT_INT, &s.chunks, NULL, "N", 0, MAX_CHUNKS, DEVICES, BUILD_ALL,
-     "stages per device of an interleaved pipeline (0: two)"},
+     "order of micro-batches in a pipeline; interleaved: two stages per device, and a multiple of B micro-batches"},
     {"grad-groups", 0, OPT_INT, &s.grad_groups, "1", "G", 1, MAX_RANKS, DEVICES, BUILD_ALL,
      "sum the gradient in G groups of sequences, as dp=G does, to compare to the bit; needs a multiple of G "
      "micro-batches"},
@@ -116,18 +107,13 @@ static const struct option options[] = {
     {"vector", 0, OPT_INT, &s.vector, NULL, "N", 0, 16, DEVICES, RUN_ALL,
      "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that). Results depend on it to the last "
      "bit: for the same bits on unlike CPUs, take the same N there, and the same driver"},
-    {"oversubscribe", 0, OPT_FLAG, &s.oversubscribe, NULL, NULL, 0, 0, DEVICES, RUN_ALL,
-     "allow -d to name the same cores twice"},
     {"gather-ahead", 0, OPT_INT, &s.gather_ahead, "1", "N", 0, MAX_LAYERS, DEVICES, BUILD_ALL,
      "with --zero 3: parameters are gathered N layers before they are used, and so many more layers' are held"},
-    {"overlap", 0, OPT_CHOICE, &s.overlap, "off", "off|plan|local|slack|all-cpu|all-device", 0, 0, PASSES, BUILD_ALL,
+    {"overlap", 0, OPT_CHOICE, &s.overlap, "off", "off|plan|local|all-cpu|all-device", 0, 0, PASSES, BUILD_ALL,
      "run optimizer updates of some layers on the CPU while the device goes on. plan: those with which a step is "
-     "shortest; local: by what the CPU has still to do at the end of each layer's backward; slack: by how late they "
-     "would be"},
+     "shortest; local: by what the CPU has still to do at the end of each layer's backward"},
     {"overlap-plan", 0, OPT_TEXT, &s.overlap_plan, NULL, "FILE", 0, 0, PASSES, BUILD_ALL,
      "of --overlap plan: the plan as text, read when the file is there, else written"},
-    {"overlap-seed", 0, OPT_INT, &s.overlap_seed, "-1", "N", -1, 9e15, PASSES, BUILD_ALL,
-     "of --overlap local and slack: choose at random; the weights must not change (-1: by the rule)"},
 
     {"recompute", 0, OPT_CHOICE, &s.recompute, "off", "off|full|selective|auto", 0, 0, PASSES, BUILD_ALL,
      "make activations again before a layer's backward instead of keeping them: all but its input, or selective: the "
@@ -163,7 +149,8 @@ static const struct option options[] = {
      "with --serial: run every task over three fillings of what it does not declare to read, and compare; proves, for "
      "the data of this run, that tasks touch what they declare and no more (slow)"},
     {"delay-seed", 0, OPT_INT, &s.delay_seed, "-1", "N", -1, 9e15, LOOKING, CMD_TRAIN,
-     "delay the end of tasks at random: the weights must not change (-1: no delays)"},
+     "delay the end of tasks at random, and with --overlap local draw where updates run: the weights must not change "
+     "(-1: neither)"},
     {"trace", 0, OPT_OUTPUT, &s.trace, NULL, "FILE", 0, 0, LOOKING, CMD_TRAIN | CMD_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
     {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL,
@@ -312,7 +299,6 @@ static const struct {
     const char *detail, *of, *word;
 } details[] = {{"save-every", "save", NULL},
                {"keep", "save", NULL},
-               {"decay-share", "schedule", "wsd"},
                {"gather-ahead", "zero", "3"},
                {"swap-what", "swap", NULL},
                {"broadcast-slices", "broadcast-queues", NULL},
@@ -368,8 +354,6 @@ static void derive(enum command command)
     REFUSE_IF(s.profile && s.hardware, "--profile and --hardware both say how long tasks take: leave one out");
     REFUSE_IF((s.what_if || s.profile) && !s.simulate && !s.print_list && strcmp(s.overlap, "off") == 0,
               "--profile and --what-if serve the prediction: add --%s", command == CMD_PLAN ? "simulate" : "overlap");
-    REFUSE_IF(s.overlap_seed >= 0 && strcmp(s.overlap, "local") != 0 && strcmp(s.overlap, "slack") != 0,
-              "--overlap-seed: only --overlap local and slack choose while training runs: add one of them");
     REFUSE_IF(s.serial && (s.pace || s.delay_seed >= 0),
               "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
     REFUSE_IF(s.pace && s.delay_seed >= 0, "--pace and --delay-seed both decide when tasks end: leave one out");

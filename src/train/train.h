@@ -44,15 +44,13 @@ struct settings {
     int64_t val_every, val_batches;
     /* training */
     int64_t batch, micro_batch, steps, stop_after, warmup, seed;
-    double lr, lr_min, decay_share, beta1, beta2, eps, weight_decay, clip;
+    double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
     const char *schedule;
     /* devices */
     const char *devices, *mesh, *stages, *pipeline, *gemm;
-    int64_t zero, gather_ahead, chunks, grad_groups;
-    bool tp_exact;
+    int64_t zero, gather_ahead, grad_groups;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
-    bool oversubscribe;
     /* running and looking */
     bool serial, audit, json, print, memory, verify, simulate, print_list, view;
     const char *deal, *main_queue;
@@ -65,8 +63,8 @@ struct settings {
     const char *profile, *hardware, *what_if, *pace, *output;
     struct costs *costs; /* of a trial: not an option; the trainer frees them */
     double pace_scale;
-    int64_t delay_seed, overlap_seed; /* -1: no delays; choices by the rule */
-    bool time_tasks;                  /* queues carry times without a trace: not an option */
+    int64_t delay_seed; /* -1: no delays */
+    bool time_tasks;    /* queues carry times without a trace: not an option */
     const char *trace, *log, *save, *resume;
     bool overwrite;       /* what is there already, whatever it is */
     struct source source; /* what --resume, --init or --from name; path NULL: nothing */
@@ -133,9 +131,6 @@ struct trainer {
     struct step *train, *eval, *sample;  /* NULL where not wanted */
     struct values *values;               /* of the train list as it was built: what verify holds it against */
     struct values *eval_values, *sample_values;
-    bool in_parts;              /* a tied embedding's update, in the train list ... */
-    char *embedding;            /* ... or why not, as a sentence goes on; NULL: nobody asks */
-    double whole[OVERLAPS];     /* seconds of a step with that update whole and no other pass, if times are known */
     struct pass_report *passes; /* what they did to the train list */
     size_t n_passes;
     struct trace_writer *trace;
@@ -198,8 +193,6 @@ struct tensor *add_losses(struct trainer *t);
 void add_report(struct trainer *t);
 host_function report_evaluation;
 void build_train(struct trainer *t, enum gemm_engine engine);
-/* parts.c: sets in_parts and `embedding`, before the train list is built. */
-void choose_parts(struct trainer *t, enum gemm_engine engine, const struct wishes *w);
 void build_eval(struct trainer *t, enum gemm_engine engine);
 void build_sample(struct trainer *t, enum gemm_engine engine);
 

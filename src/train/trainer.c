@@ -38,15 +38,10 @@ static struct mesh wanted_mesh(const struct settings *s, int devices)
     else
         must(parse_mesh(s->mesh, devices, &m));
     m.zero = (int)s->zero;
-    m.exact = s->tp_exact && m.tp > 1;
     const bool interleaved = pipeline_of(s) == PIPELINE_INTERLEAVED;
-    if (s->chunks && is_asked(s, "chunks") && (m.pp == 1 || !interleaved))
-        fail(EXIT_USAGE, "--chunks is of interleaved pipelines: add --pipeline interleaved and --mesh pp=N");
     if (interleaved && is_asked(s, "pipeline") && m.pp == 1)
         fail(EXIT_USAGE, "--pipeline interleaved: there is one stage; --mesh pp=N makes N of them");
-    if (s->tp_exact && is_asked(s, "tp-exact") && m.tp == 1)
-        fail(EXIT_USAGE, "--tp-exact: no layer is cut, so the sums are one device's already; --mesh tp=N cuts them");
-    m.chunks = m.pp > 1 && interleaved ? (s->chunks ? (int)s->chunks : 2) : 1;
+    m.chunks = m.pp > 1 && interleaved ? 2 : 1;
     return m;
 }
 
@@ -74,50 +69,19 @@ static void measure_peaks(const struct machine *m)
     }
 }
 
-static bool are_alike(const struct machine *m)
-{
-    for (int i = 1; i < m->n_devices; i++)
-        if (strcmp(m->device[i].name, m->device[0].name) != 0 || m->device[i].units != m->device[0].units)
-            return false;
-    return true;
-}
-
-/* --stages auto: by FLOPs, on unlike devices by their measured rates too. */
-static void set_equal_stages(struct trainer *t)
-{
-    struct mesh *m = &t->mesh;
-    struct machine *machine = t->machine;
-    struct params *p = new_params(&t->config, &one_rank, 0);
-    double *rate = allocate((size_t)n_ranks(m), sizeof *rate), head = 6.0 * t->config.vocab * t->config.channels;
-    bool alike = are_alike(machine);
-    if (!alike)
-        measure_peaks(machine);
-    for (int rank = 0; rank < n_ranks(m); rank++)
-        rate[rank] = alike ? 1 : machine->device[rank].flops_per_s;
-    head /= (flops_per_token(p, (int)t->settings->seq_len) - head) / t->config.layers;
-    balance_layers(m, head, rate);
-    char *text = NULL;
-    for (int s = 0; s < n_stages(m); s++)
-        append_text(&text, "%s%d", s ? "," : "--stages auto: ", m->first_layer[s + 1] - m->first_layer[s]);
-    note("%s", text);
-    free(text), free(rate), free_params(p);
-}
-
-/* As they are asked for, balanced, or as a checkpoint records them, unless that is of another pipeline. */
+/* As they are asked for, or as a checkpoint records them, unless that is of another pipeline. */
 static void set_stages(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    bool equal = s->stages && strcmp(s->stages, "auto") == 0, asked = is_asked(s, "stages");
+    bool asked = is_asked(s, "stages");
     if (asked && s->stages && t->mesh.pp == 1)
         fail(EXIT_USAGE, "--stages %s: there is one stage; --mesh pp=N makes N of them", s->stages);
-    struct problem *p = cut_layers(&t->mesh, t->config.layers, equal ? NULL : s->stages);
+    struct problem *p = cut_layers(&t->mesh, t->config.layers, s->stages);
     if (p && s->stages && !asked) {
         free(p), free_mesh(&t->mesh);
         p = cut_layers(&t->mesh, t->config.layers, NULL);
     }
     must(p);
-    if (equal)
-        set_equal_stages(t);
 }
 
 static void set_mesh(struct trainer *t)
@@ -178,8 +142,7 @@ static void set_rate(struct trainer *t)
                             .lr = s->lr,
                             .lr_min = s->lr_min,
                             .steps = s->steps,
-                            .warmup = s->warmup,
-                            .decay_share = s->decay_share};
+                            .warmup = s->warmup};
     check_rate(&t->rate);
 }
 
@@ -240,8 +203,7 @@ struct machine_options machine_options_of(const struct settings *s)
                                     .device_memory = s->device_memory,
                                     .host_memory = s->host_memory,
                                     .profiling = s->trace || s->view || s->pace || s->time_tasks,
-                                    .vector = (unsigned)s->vector,
-                                    .oversubscribe = s->oversubscribe};
+                                    .vector = (unsigned)s->vector};
 }
 
 struct config config_of(const struct settings *s)
@@ -350,11 +312,11 @@ struct wishes wishes_of(const struct settings *s)
                                          .at_random = strcmp(s->deal, "random") == 0,
                                          .seed = (uint64_t)s->seed,
                                          .main_sends = strcmp(s->main_queue, "both") == 0},
-                           .overlap = (enum overlap)chosen("overlap", s->overlap),
+                           .overlap = overlap_named(s->overlap),
                            .overlap_plan = s->overlap_plan,
-                           .overlap_once = s->pace,
-                           .overlap_at_random = s->overlap_seed >= 0,
-                           .overlap_seed = (uint64_t)s->overlap_seed,
+                           .paced = s->pace,
+                           .draw = s->delay_seed >= 0,
+                           .draw_seed = (uint64_t)s->delay_seed,
                            .gather = s->zero == 3,
                            .gather_ahead = (int)s->gather_ahead,
                            .recompute = (enum recompute)chosen("recompute", s->recompute),
@@ -366,9 +328,6 @@ struct wishes wishes_of(const struct settings *s)
 static void rewrite_lists(struct trainer *t, struct wishes w)
 {
     w.gather &= t->mesh.dp > 1;
-    w.embedding = t->embedding;
-    bool alone = w.recompute == RECOMPUTE_OFF && w.swap == SWAP_OFF && !w.broadcast.queues;
-    w.whole = t->in_parts && t->costs && alone ? t->whole : NULL;
     struct step *others[] = {t->eval, t->sample};
     if (t->train)
         t->passes = run_passes(t->train, t->costs, &w, t->settings->after, &t->n_passes);
@@ -391,10 +350,9 @@ static struct values *values_of(const struct trainer *t, const struct step *s)
 static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3])
 {
     enum gemm_engine engine = engine_of(t->settings);
-    struct wishes w = wishes_of(t->settings);
     size_t n = 0;
     if (lists & LIST_TRAIN)
-        choose_parts(t, engine, &w), build_train(t, engine), all[n++] = t->train;
+        build_train(t, engine), all[n++] = t->train;
     if (lists & LIST_EVAL)
         build_eval(t, engine), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
@@ -403,7 +361,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
         t->keep_logits->persistent = true;
     t->values = values_of(t, t->train);
     t->eval_values = values_of(t, t->eval), t->sample_values = values_of(t, t->sample);
-    rewrite_lists(t, w);
+    rewrite_lists(t, wishes_of(t->settings));
     return n;
 }
 
@@ -506,7 +464,7 @@ void free_trainer(struct trainer *t)
     if (t->data)
         close_dataset(t->data);
     free_feeds(t->feeds, t->micros * t->mesh.dp), free_feeds(t->eval_feeds, t->mesh.dp), free_feeds(t->sample_feed, 1);
-    free(t->rank_total), free(t->embedding);
+    free(t->rank_total);
     free(t->sample_tokens);
     free(t);
 }

@@ -193,7 +193,7 @@ struct costs *measure_costs(struct trainer *t)
 static bool plans_overlap(const struct settings *s)
 {
     enum overlap o = wishes_of(s).overlap;
-    bool plans = o == OVERLAP_PLAN || o == OVERLAP_LOCAL || o == OVERLAP_SLACK;
+    bool plans = o == OVERLAP_PLAN || o == OVERLAP_LOCAL;
     return plans && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
 }
 
@@ -220,7 +220,7 @@ void run_trial_for(struct settings *s)
     plain.overlap = "off";
     plain.overlap_plan = plain.trace = plain.log = plain.save = plain.snapshot = NULL;
     plain.view = plain.audit = plain.verify = false;
-    plain.delay_seed = plain.overlap_seed = -1;
+    plain.delay_seed = -1;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
     if (plans_overlap(s) || has_swapped(t))

@@ -238,7 +238,7 @@ struct problem *run_script(struct view *v, const char *script);
 
 /* ---- window.c -------------------------------------------------------------------------------------------------- */
 
-/* Shows the view until it is quit; choose_scale: as it suits the screen.  A problem: there is no display. */
-struct problem *show_window(struct view *v, bool choose_scale);
+/* Shows the view until it is quit, with letters as they suit the screen.  A problem: there is no display. */
+struct problem *show_window(struct view *v);
 
 #endif

@@ -50,7 +50,7 @@ static bool find_surface(struct window *w)
     return w->drawn;
 }
 
-static bool open_window(struct window *w, bool choose_scale)
+static bool open_window(struct window *w)
 {
     struct view *v = w->view;
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
@@ -62,7 +62,7 @@ static bool open_window(struct window *w, bool choose_scale)
         SDL_SetError("there is no display"); /* SDL would draw for nobody */
         return false;
     }
-    int times = choose_scale && has_fine_pixels() ? 2 : 1;
+    int times = has_fine_pixels() ? 2 : 1;
     char *title = format_string("yard view: %s", v->track[0]->trace->header.model);
     w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, v->width * times,
                                  v->height * times, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
@@ -70,8 +70,7 @@ static bool open_window(struct window *w, bool choose_scale)
     if (!w->window || !find_surface(w))
         return false;
     SDL_SetWindowMinimumSize(w->window, LEAST_WIDTH, LEAST_HEIGHT);
-    if (choose_scale)
-        v->scale = times == 2 || w->ratio >= 1.5 ? 2 : 1;
+    v->scale = times == 2 || w->ratio >= 1.5 ? 2 : 1;
     SDL_StartTextInput();
     return true;
 }
@@ -164,11 +163,11 @@ static void run_window(struct window *w)
     }
 }
 
-struct problem *show_window(struct view *v, bool choose_scale)
+struct problem *show_window(struct view *v)
 {
     struct window w = {.view = v};
     struct problem *wrong = NULL;
-    if (open_window(&w, choose_scale)) {
+    if (open_window(&w)) {
         setpriority(PRIO_PROCESS, 0, NICE);
         run_window(&w);
     } else {

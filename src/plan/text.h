@@ -1,0 +1,23 @@
+/* text.h - a choice as text, to be read, edited and loaded: a line per decision, its name and a word for what it is.
+ *
+ *     layer 0 D
+ *     layer 1 C
+ */
+#ifndef TEXT_H
+#define TEXT_H
+
+#include <stddef.h>
+
+struct choice_text {
+    const char *head;        /* a line for people */
+    const char *const *word; /* by option */
+    size_t n_words;
+    const char *expected; /* the words, for people: "D or C" */
+    const char **name;    /* by decision */
+    size_t n;             /* decisions, at least 1 */
+};
+void write_choice(const char *path, const struct choice_text *text, const unsigned char *choice);
+/* Ends the program (EXIT_USAGE) with the line that is wrong, or the decision that is missing. */
+void read_choice(const char *path, const struct choice_text *text, unsigned char *choice);
+
+#endif
