@@ -169,7 +169,7 @@ void expect_equal_replicas(const struct trainer *t, const char *words)
         float **seen = allocate((size_t)t->mesh.tp, sizeof *seen);
         for (int rank = 0; rank < n_ranks(&t->mesh); rank++) {
             struct weight w = m->replica[rank].by_param[i];
-            if (!w.value || !w.value->root->persistent)
+            if (!w.value || !w.value->storage->persistent)
                 continue;
             float *values = allocate(count_elements(w.value), sizeof *values);
             float **first = &seen[w.cut.split == SPLIT_NONE ? 0 : tp_of(&t->mesh, rank)];

@@ -77,7 +77,7 @@ static enum access_mode declared(const struct task *t, int k)
     const struct tensor *x = t->access[k].tensor;
     unsigned mode = 0;
     for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor->root == x->root && t->access[i].tensor->offset == x->offset)
+        if (t->access[i].tensor->storage == x->storage && t->access[i].tensor->offset == x->offset)
             mode |= t->access[i].mode;
     return (enum access_mode)mode;
 }

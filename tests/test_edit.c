@@ -186,13 +186,13 @@ static void test_undo_leaves_nothing(void **state)
     assert_ptr_equal(d.w->device, p->device);
     assert_ptr_equal(part->device, p->device);
     assert_int_equal(p->pool->n, n + 1);
-    for (size_t i = 0; i < p->pool->n; i++) { /* of every root the views that are left, and no others */
+    for (size_t i = 0; i < p->pool->n; i++) { /* of every storage the views that are left, and no others */
         size_t views = 0, chain = 0;
-        const struct tensor *root = p->pool->tensors[i];
+        const struct tensor *storage = p->pool->tensors[i];
         for (size_t k = 0; k < p->pool->n; k++)
-            views += p->pool->tensors[k]->root == root;
-        for (const struct tensor *one = root; one && root->root == root; one = one->view, chain++)
-            assert_ptr_equal(one->root, root);
+            views += p->pool->tensors[k]->storage == storage;
+        for (const struct tensor *one = storage; one && storage->storage == storage; one = one->view, chain++)
+            assert_ptr_equal(one->storage, storage);
         assert_int_equal(chain, views);
     }
     uint64_t last = d.i->origin;
@@ -212,7 +212,7 @@ static void test_views_are_repointed_with_their_tensor(void **state)
     repoint(e, t, d.a, x);
     commit(e);
     const struct tensor *now = t->access[0].tensor;
-    assert_ptr_equal(now->root, x);
+    assert_ptr_equal(now->storage, x);
     assert_int_equal(now->offset, half->offset);
     assert_int_equal(now->rank, 2);
     end_paper(p);
@@ -223,14 +223,14 @@ static void test_ranges_are_repointed_to_the_byte(void **state)
 {
     (void)state;
     struct paper p = new_paper(1, &slow_speeds);
-    struct tensor *a = new_bytes_tensor(p.pool, p.device, MEM_WORK, "a", 7), *b = new_twin(p.pool, p.device, a);
+    struct tensor *a = new_bytes_tensor(p.pool, p.device, MEM_WORK, "a", 7), *b = tensor_like(p.pool, p.device, a);
     struct task *t = add_paper(&p, p.device->lane[LANE_COMPUTE], "t", new_range(p.pool, a, "a[1:3]", 1, 3), NULL, NULL);
     struct edit *e = open_edit(p.step);
     repoint(e, t, a, b);
     commit(e);
     const struct tensor *now = t->access[0].tensor;
     assert_int_equal(b->bytes, 7);
-    assert_ptr_equal(now->root, b);
+    assert_ptr_equal(now->storage, b);
     assert_int_equal(now->offset, 1);
     assert_int_equal(now->bytes, 2);
     end_paper(&p);

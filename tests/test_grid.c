@@ -48,7 +48,7 @@ static struct heights find_heights(const struct trainer *t, int device, int slab
     for (size_t i = 0; i < t->pool->n; i++) {
         const struct tensor *x = t->pool->tensors[i];
         size_t end = x->address + x->bytes;
-        if (x->root != x || x->device->index != device || x->slab != slab)
+        if (x->storage != x || x->device->index != device || x->slab != slab)
             continue;
         if (x->persistent)
             h.kept = MAX(h.kept, end);
@@ -193,7 +193,8 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",
                                          " --overlap all-cpu --recompute selective --swap layer --broadcast-queues 2"};
     int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
-    struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
+    struct cell c = {
+        .model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
     const char *pipeline = pipelines[(dp + tp + apart) % 3];

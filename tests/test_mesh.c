@@ -190,7 +190,7 @@ static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micro
             in = new_bytes(&p, d, "received", 1, false);
             add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro]);
         }
-        p.step->stamp.layer = a[i].backward ? 2 : 1; /* its seconds */
+        p.step->tags.layer = a[i].backward ? 2 : 1; /* its seconds */
         add_paper(&p, d->lane[LANE_COMPUTE], "work", out, in, a[i].backward ? made[0][stage][a[i].micro] : NULL);
         made[a[i].backward][stage][a[i].micro] = out;
     }
@@ -559,7 +559,7 @@ static size_t persistent_bytes(const struct trainer *t, int device, enum memory_
     size_t bytes = 0;
     for (size_t i = 0; i < t->pool->n; i++) {
         const struct tensor *x = t->pool->tensors[i];
-        if (x->root == x && x->persistent && x->class == class && x->device->index == device)
+        if (x->storage == x && x->persistent && x->class == class && x->device->index == device)
             bytes += x->bytes;
     }
     return bytes;
@@ -640,7 +640,7 @@ static size_t most_at_a_time(int ahead)
         size_t n = 0;
         for (size_t i = 0; i < t->pool->n; i++) {
             const struct tensor *x = t->pool->tensors[i];
-            n += x->root == x && !x->persistent && x->class == MEM_PARAMETERS && x->step && x->device->index == 0 &&
+            n += x->storage == x && !x->persistent && x->class == MEM_PARAMETERS && x->step && x->device->index == 0 &&
                  x->first <= (int)at && (int)at <= x->last;
         }
         most = MAX(most, n);
@@ -671,7 +671,7 @@ static void test_what_is_gathered_is_read(void **state)
         for (size_t k = i + 1; k < t->train->n && !read; k++)
             read = touches_bytes(t->train->task[k], gather->access[0].tensor, ACCESS_READ);
         if (!read)
-            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->root->name);
+            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->access[0].tensor->storage->name);
         gathers++;
     }
     assert_true(gathers > 0);
@@ -693,7 +693,7 @@ static void test_a_wrong_shard_is_found(void **state)
             if (strcmp(a->name, "gather") != 0 || strcmp(b->name, "gather") != 0)
                 continue;
             struct tensor *x = a->access[1].tensor, *y = b->access[1].tensor;
-            if (x->bytes != y->bytes || x->root == y->root)
+            if (x->bytes != y->bytes || x->storage == y->storage)
                 continue;
             a->access[1].tensor = y, b->access[1].tensor = x;
             wrong = compare_values(t->values, t->train);
@@ -721,12 +721,12 @@ static void test_only_shards_are_kept(void **state)
             const struct task *task = t->train->task[i];
             assert_true(task->role != ROLE_BROADCAST);
             updates += task->role == ROLE_UPDATE;
-            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->root->shard);
+            assert_true(task->role != ROLE_UPDATE || task->access[0].tensor->storage->shard);
         }
         assert_true(updates >= 7); /* 4 units in 2 shards, of which a small one is empty */
         for (size_t i = 0; i < t->pool->n; i++) {
             const struct tensor *x = t->pool->tensors[i];
-            assert_true(x->root->shard || !x->persistent || x->class != MEM_PARAMETERS);
+            assert_true(x->storage->shard || !x->persistent || x->class != MEM_PARAMETERS);
         }
         char *wrong = verify(t->eval, t->eval_values);
         assert_null(wrong);

@@ -367,7 +367,7 @@ static void test_unlike_members_agree(void **state)
     const struct access *a = s->task[1]->access; /* behind the download */
     const struct params *first = model->part[0], *last = model->part[2];
     assert_int_equal(s->n, 2);
-    assert_true(a[0].tensor->root == model->replica[2].grad[1]);
+    assert_true(a[0].tensor->storage == model->replica[2].grad[1]);
     int ln_1 = last->unit[1].first + 4; /* the first of those that are not cut */
     assert_string_equal(last->param[ln_1].name, "h.0.ln_1.weight");
     assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);

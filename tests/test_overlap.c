@@ -151,7 +151,7 @@ static double plan_instance(const struct instance *x, struct pass_report **repor
     struct step *s = read_choice(x, 0, false);
     struct values *values = number_values(s);
     size_t n;
-    *reports = run_passes(s, NULL, &(struct wishes){.overlap = OVERLAP_PLAN}, NULL, &n);
+    *reports = run_passes(s, NULL, &(struct pass_options){.overlap = OVERLAP_PLAN}, NULL, &n);
     must(place(s->pool, &s, 1, true));
     depend(s, true);
     char *wrong = verify(s, values);

@@ -47,7 +47,7 @@ static float *read_all_state(struct trainer *t, size_t *n)
     return values;
 }
 
-/* From the same first values, with two steps in flight and results collected as the training loop does. */
+/* From the same first values, with two steps in flight and results retired as the training loop does. */
 static float *train_again(struct trainer *t, uint32_t steps, size_t *n)
 {
     init_random(t->model, 1337);

@@ -213,7 +213,8 @@ static void test_recompute_declines_a_list_without_layers(void **state)
     add_paper(&p, p.device->lane[LANE_COMPUTE], "f", x, NULL, NULL);
     add_paper(&p, p.device->lane[LANE_COMPUTE], "g", NULL, x, NULL);
     size_t n, tensors = p.pool->n;
-    struct pass_report *reports = run_passes(p.step, p.costs, &(struct wishes){.recompute = RECOMPUTE_FULL}, NULL, &n);
+    struct pass_report *reports =
+        run_passes(p.step, p.costs, &(struct pass_options){.recompute = RECOMPUTE_FULL}, NULL, &n);
     assert_int_equal(n, 1);
     assert_true(reports[0].declined);
     assert_non_null(strstr(reports[0].reason, "keeps no activation"));
@@ -356,7 +357,7 @@ static void test_lists_that_no_model_has(void **state)
         struct step *s = read_list(write_file("list.txt", text, strlen(text)));
         struct values *values = number_values(s);
         size_t n, before = s->n;
-        struct pass_report *r = run_passes(s, NULL, &(struct wishes){.recompute = RECOMPUTE_FULL}, NULL, &n);
+        struct pass_report *r = run_passes(s, NULL, &(struct pass_options){.recompute = RECOMPUTE_FULL}, NULL, &n);
         must(place(s->pool, &s, 1, true));
         depend(s, true);
         char *wrong = verify(s, values);

@@ -218,7 +218,7 @@ static void test_moves_between_contexts(void **state)
         struct step *s = new_step(p, "move");
         struct tensor *a = new_array(p, &m->device[0], "a", 64, true), *b = new_array(p, &m->device[1], "b", 64, true);
         add_fill(s, "fill", a, 5);
-        s->stamp.layer = 3;
+        s->tags.layer = 3;
         add_move(s, "move", b, a);
         must(finish_steps(p, &s, 1));
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
@@ -246,7 +246,7 @@ static bool find_life(const struct step *s, const struct tensor *t, int *first, 
     *first = -1;
     for (size_t i = 0; i < s->n; i++)
         for (int k = 0; k < s->task[i]->n_access; k++)
-            if (s->task[i]->access[k].tensor->root == t) {
+            if (s->task[i]->access[k].tensor->storage == t) {
                 *first = *first < 0 ? (int)i : *first;
                 *last = (int)i;
             }
@@ -271,7 +271,7 @@ static size_t check_addresses(const struct pool *p, const struct step *s)
     size_t need[MAX_DEVICES + 1][64] = {{0}}, sum = 0;
     for (size_t i = 0; i < p->n; i++) {
         const struct tensor *t = p->tensors[i];
-        if (t->root != t || t->slab < 0)
+        if (t->storage != t || t->slab < 0)
             continue;
         assert_true(t->slab < 64);
         assert_int_equal(t->address % t->device->alignment, 0);
@@ -279,7 +279,7 @@ static size_t check_addresses(const struct pool *p, const struct step *s)
         size_t *high = &need[t->device->index][t->slab];
         *high = MAX(*high, round_up(t->address + t->bytes, t->device->alignment) + GUARD_BYTES);
         for (size_t k = 0; k < i; k++)
-            if (p->tensors[k]->root == p->tensors[k] && p->tensors[k]->slab >= 0)
+            if (p->tensors[k]->storage == p->tensors[k] && p->tensors[k]->slab >= 0)
                 expect_apart(s, t, p->tensors[k]);
     }
     for (int d = 0; d <= p->machine->n_devices; d++)
@@ -735,12 +735,12 @@ static void add_random_task(struct world *w)
     int from = (int)draw(w, PLACES), to = draw(w, 3) ? from : (int)draw(w, PLACES);
     struct tensor *a = pick_read(w, from, part), *b = pick_read(w, from, part);
     if (from == to && from < 2 && draw(w, 2)) {
-        if (a->root != b->root)
+        if (a->storage != b->storage)
             add_accumulate(w->step, "accumulate", a, b);
         return;
     }
     struct root *out = pick_write(w, to);
-    if (out->part[2] == a->root || out->part[2] == b->root)
+    if (out->part[2] == a->storage || out->part[2] == b->storage)
         return; /* copies and kernels do not work in place */
     add_transport(w, to, out->part[part], from, a, b);
     out->written |= part == 2 ? 3 : 1u << part;
@@ -974,7 +974,7 @@ static void test_frontier_names_what_is_stuck(void **state)
 
 /* ---- in the background, and now and then ------------------------------------------------------------------------- */
 
-struct log { /* of the runs that have been collected, by name and number */
+struct log { /* of the runs that have been retired, by name and number */
     const char *name[64];
     uint32_t number[64];
     size_t n;

@@ -78,7 +78,7 @@ static void test_every_word_is_kept(void **state)
     assert_true(t->seconds == 1.5e-3 && t->host_seconds == 3e-3 && t->when.every == 4);
     assert_true(t->layer == 2 && t->micro == 1 && t->role == ROLE_BACKWARD && t->n_access == 4);
     assert_true(t->access[0].tensor->bytes == 16 && t->access[2].tensor->offset == 32);
-    assert_true(t->access[0].tensor->root == s->pool->tensors[0]);
+    assert_true(t->access[0].tensor->storage == s->pool->tensors[0]);
     assert_true(c->copy && c->lane == lane_of(d, LANE_DOWNLOAD, 2) && c->role == ROLE_SEND);
     assert_true(c->access[0].tensor->offset == 1 && c->access[1].tensor->offset == 5);
     assert_true(s->task[2]->lane == m->host->lane[LANE_FEED] && s->task[2]->role == ROLE_FEED);

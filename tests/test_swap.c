@@ -59,7 +59,7 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
             between[0] = use[made].at, between[1] = end;
         if (plan[k].action != SWAP)
             continue;
-        struct tensor *there = new_twin(pool, pool->machine->host, x), *back = new_twin(pool, gpu, x);
+        struct tensor *there = tensor_like(pool, pool->machine->host, x), *back = tensor_like(pool, gpu, x);
         switch_readers(e, uses, x, end, x, back);
         insert_before(e, line[plan[k].in]);
         add_copy(s, gpu->lane[LANE_UPLOAD], "swap.in", back, there);
@@ -99,7 +99,8 @@ static double planned_period(struct step *s, unsigned classes)
 {
     struct values *values = number_values(s);
     size_t n;
-    struct pass_report *r = run_passes(s, NULL, &(struct wishes){.swap = SWAP_AUTO, .swap_what = classes}, NULL, &n);
+    struct pass_report *r =
+        run_passes(s, NULL, &(struct pass_options){.swap = SWAP_AUTO, .swap_what = classes}, NULL, &n);
     double period = number_of(r[0].fields, "period_ms") / 1e3;
     must(place(s->pool, &s, 1, true));
     depend(s, true);

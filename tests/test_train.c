@@ -122,7 +122,8 @@ static void test_two_devices_train_like_one(void **state)
 static void test_ways_of_cutting_a_device_give_the_same_bits(void **state)
 {
     (void)state;
-    struct variant shared = {.devices = two}, apart = {.devices = two, .apart = true}, logical = {.devices = "0:0x2"};
+    struct variant shared = {.devices = two}, apart = {.devices = two, .apart = true},
+                   logical = {.devices = "0:0x2"};
     struct variant apart_serial = {.devices = two, .apart = true, .serial = true};
     expect_same_run("separate contexts", &apart, &shared);
     expect_same_run("separate contexts, serial", &apart_serial, &shared);
@@ -132,7 +133,8 @@ static void test_ways_of_cutting_a_device_give_the_same_bits(void **state)
 static void test_three_devices(void **state)
 {
     (void)state;
-    struct variant shared = {.devices = "0:0x3", .batch = 6}, apart = {.devices = "0:0x3", .batch = 6, .apart = true};
+    struct variant shared = {.devices = "0:0x3", .batch = 6},
+                   apart = {.devices = "0:0x3", .batch = 6, .apart = true};
     expect_same_run("three devices", &apart, &shared);
 }
 
@@ -147,8 +149,10 @@ static void test_clblast_trains_alike(void **state)
 static void test_every_list_verifies(void **state)
 {
     (void)state;
-    const struct variant variants[] = {
-        {.micro_batch = 1}, {.devices = two, .untied = true}, {.devices = "0:0x4", .apart = true}, {.gemm = "clblast"}};
+    const struct variant variants[] = {{.micro_batch = 1},
+                                       {.devices = two, .untied = true},
+                                       {.devices = "0:0x4", .apart = true},
+                                       {.gemm = "clblast"}};
     for (size_t i = 0; i < COUNT(variants); i++) {
         struct trainer *t = open_trainer(&variants[i]);
         struct step *lists[] = {t->train, t->eval};
@@ -1011,7 +1015,7 @@ static void test_predicted_memory_is_what_is_allocated(void **state)
         for (size_t i = 0; i < n; i++) {
             const struct tensor *x = planned->pool->tensors[i], *y = real->pool->tensors[i];
             assert_true(x->slab == y->slab && x->address == y->address);
-            if (x->root == x && x->slab >= 0 && x->device->index == d)
+            if (x->storage == x && x->slab >= 0 && x->device->index == d)
                 end[x->slab] = MAX(end[x->slab], round_up(x->address + x->bytes, x->device->alignment) + GUARD_BYTES);
         }
         for (int k = 0; k < 64; k++)

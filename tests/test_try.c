@@ -27,7 +27,7 @@ static struct step *random_step(struct paper *p, uint64_t seed, const char *name
     uint64_t count = 0;
     for (int i = 0; i < TENSORS; i++) {
         x[i] = new_bytes(p, p->device, "x", 1 + (int64_t)draw(seed, &count, 2000), i % 12 == 0);
-        x[i]->apart = i % 12 == 1 ? APART_ALWAYS : APART_NOT;
+        x[i]->exclusive = i % 12 == 1 ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
         written[i] = x[i]->persistent;
     }
     for (int i = 0; i < TASKS; i++) {
@@ -339,7 +339,7 @@ static void expect_forecast(const struct forecast *f, const struct step *s, cons
             for (size_t k = 0; k < s->pool->n; k++) {
                 const struct tensor *t = s->pool->tensors[k];
                 bool lives = t->persistent || (t->step == s && t->first <= (int)i && (int)i <= t->last);
-                held += t->root == t && t->device->index == d && lives ? t->bytes : 0;
+                held += t->storage == t && t->device->index == d && lives ? t->bytes : 0;
             }
             assert_int_equal(bytes[i], held);
             most = MAX(most, held);

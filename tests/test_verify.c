@@ -73,7 +73,7 @@ static void move_task(struct step *s, size_t from, size_t to)
 
 static bool overlap(const struct tensor *a, const struct tensor *b)
 {
-    return a->root == b->root && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->storage == b->storage && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
 /* The last task before i that writes what i reads, or -1. */
@@ -152,11 +152,11 @@ static bool is_simple(const struct step *s, const struct tensor *x)
 {
     size_t writes = 0;
     bool read_last = false;
-    if (x->root != x || x->persistent || x->step != s || x->last <= x->first + 1)
+    if (x->storage != x || x->persistent || x->step != s || x->last <= x->first + 1)
         return false;
     for (int i = x->first; i <= x->last; i++)
         for (int a = 0; a < s->task[i]->n_access; a++)
-            if (s->task[i]->access[a].tensor->root == x) {
+            if (s->task[i]->access[a].tensor->storage == x) {
                 writes += (s->task[i]->access[a].mode & ACCESS_WRITE) != 0;
                 read_last = s->task[i]->access[a].mode == ACCESS_READ;
             }
@@ -172,7 +172,7 @@ static size_t free_early(struct trainer *t, int from, int to)
         const struct tensor *x = t->pool->tensors[i];
         for (size_t k = 0; is_simple(t->train, x) && k < t->pool->n; k++) {
             struct tensor *y = t->pool->tensors[k];
-            if (y == x || y->root != y || y->step != t->train || y->device != x->device || y->bytes > x->bytes ||
+            if (y == x || y->storage != y || y->step != t->train || y->device != x->device || y->bytes > x->bytes ||
                 y->first <= x->first || y->first < x->last - from || y->first > x->last - to)
                 continue;
             size_t address = y->address;
@@ -355,7 +355,7 @@ static void swap_tensor(struct trainer *t, struct tensor *x, int out, int in)
 static bool has_views(const struct trainer *t, const struct tensor *x)
 {
     for (size_t i = 0; i < t->pool->n; i++)
-        if (t->pool->tensors[i]->root == x && t->pool->tensors[i] != x)
+        if (t->pool->tensors[i]->storage == x && t->pool->tensors[i] != x)
             return true;
     return false;
 }

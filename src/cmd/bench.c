@@ -37,7 +37,7 @@ static struct timing time_runs(struct bench *b, run_once *run, void *what, uint3
     enum { LONGEST = 1 }; /* of the probe, in seconds */
     const struct device *d = &b->machine->device[0];
     double *seconds = allocate(n, sizeof *seconds), *share = allocate(n, sizeof *share), last = 0;
-    int alike = d->is_cpu || d->is_share ? 1 : b->machine->n_devices; /* the probe runs on one device */
+    int alike = d->is_cpu || d->is_logical ? 1 : b->machine->n_devices; /* the probe runs on one device */
     uint32_t number = 0;
     while (number < WARM_UP)
         run(what, ++number);

@@ -248,7 +248,7 @@ static struct mesh wanted_mesh(const struct checkpoint *c)
         p = cut_layers(&m, c->pieces->config.layers, NULL);
     }
     must(p);
-    must(check_members(&c->pieces->config, &m));
+    must(check_tp_ranks(&c->pieces->config, &m));
     return m;
 }
 

@@ -121,9 +121,9 @@ static int plan_list(const struct settings *o)
         gate_updates(s);
     }
     struct values *values = number_values(s); /* as it is written: before passes, and before addresses are given */
-    struct wishes wishes = wishes_of(o);
+    struct pass_options options = pass_options_of(o);
     struct plan plan = {.settings = o, .list = {s}, .values = {values}, .n = 1, .title = o->list};
-    struct pass_report *reports = run_passes(s, NULL, &wishes, o->after, &plan.n_passes);
+    struct pass_report *reports = run_passes(s, NULL, &options, o->after, &plan.n_passes);
     plan.passes = reports;
     struct problem *p = place(s->pool, &s, 1, true);
     if (p)

@@ -105,7 +105,7 @@ struct device {
     char id[24];    /* as given to -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
     char name[128]; /* as the driver gives it */
     int index;      /* in machine->device */
-    bool is_host, is_cpu, is_share;   /* is_share: a logical device, which shares its cores with others */
+    bool is_host, is_cpu, is_logical; /* is_logical: a logical device, which shares its cores with others */
     bool one_item;                    /* a work-item computes a whole row: CPUs with vectors */
     bool uses_ram;                    /* its memory is the host's: counted once */
     bool by_hand;                     /* of a step file: its bytes are all for tensors, without guards ... */

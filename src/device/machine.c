@@ -200,9 +200,9 @@ static void add_selection(struct machine *m, const struct selection *s)
         add_pieces(m, s, root);
     for (unsigned i = 0; i < s->shares || (i == 0 && !s->pieces); i++) {
         struct device *d = new_device(m, root, root);
-        d->is_share = s->shares > 0;
+        d->is_logical = s->shares > 0;
         d->memory /= MAX(s->shares, 1);
-        snprintf(d->id, sizeof d->id, d->is_share ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device, s->shares, i);
+        snprintf(d->id, sizeof d->id, d->is_logical ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device, s->shares, i);
     }
 }
 
@@ -229,9 +229,9 @@ static void check_core_budget(const struct machine *m)
         cl_uint have = (cl_uint)device_number(d->root, CL_DEVICE_MAX_COMPUTE_UNITS), asked = 0;
         bool shared = false;
         for (const struct device *other = m->device; other < m->device + m->n_devices; other++)
-            if (other->root == d->root && !(other->is_share && shared)) {
+            if (other->root == d->root && !(other->is_logical && shared)) {
                 asked += other->units;
-                shared |= other->is_share;
+                shared |= other->is_logical;
             }
         if (asked > have)
             fail(EXIT_USAGE, "-d asks for %u compute units of %s, which has %u: cut it with /n or share it with xN",
@@ -371,7 +371,7 @@ static unsigned count_cores(const struct machine *m)
     for (int i = 0; i < m->n_devices; i++) {
         const struct device *d = &m->device[i];
         bool counted = !d->is_cpu;
-        for (int k = 0; k < i && d->is_share; k++)
+        for (int k = 0; k < i && d->is_logical; k++)
             counted |= m->device[k].cl == d->cl;
         cores += counted ? 0 : d->units;
     }
@@ -405,5 +405,5 @@ char *describe_machine(const struct machine *m)
     if (m->n_devices == 1)
         return format_string("%s (%s, %u unit%s%s%s)", d->name, d->id, d->units, plural, cores, vectors);
     return format_string("%d devices, %s to %s: %s (%u unit%s each%s%s%s)", m->n_devices, d->id, last->id, d->name,
-                         d->units, plural, d->is_share ? ", shared: they only look parallel" : "", cores, vectors);
+                         d->units, plural, d->is_logical ? ", shared: they only look parallel" : "", cores, vectors);
 }

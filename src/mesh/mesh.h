@@ -5,9 +5,9 @@
  *
  * A *mesh* arranges the ranks (one per device) along three axes.  Ranks that differ only in the data-parallel
  * coordinate hold the same parameters and train on other sequences; those that differ only in the pipeline coordinate
- * hold other layers.  Those that differ only in the tensor-parallel coordinate, a *group* of *members*, hold parts of
- * the same layers and work on the same tokens.  With dp=2,pp=2, rank 0 and 1 are the two stages of the first pipeline,
- * 2 and 3 of the second; with tp=2 beside it, each of these four is a group of two neighbouring ranks.
+ * hold other layers.  Those that differ only in the tensor-parallel coordinate, a *group* of *tensor-parallel ranks*,
+ * hold parts of the same layers and work on the same tokens.  With dp=2,pp=2, rank 0 and 1 are the two stages of the
+ * first pipeline, 2 and 3 of the second; with tp=2 beside it, each of these four is a group of two neighbouring ranks.
  *
  * A pipeline has n_stages() stages, stage s on the device with coordinate s % pp: one stage each, or several (chunks)
  * in an interleaved pipeline.
@@ -32,7 +32,7 @@ struct problem *cut_layers(struct mesh *m, int layers, const char *stages);
 void free_mesh(struct mesh *m);
 int n_ranks(const struct mesh *m);
 int n_stages(const struct mesh *m);
-int rank_at(const struct mesh *m, int dp, int stage); /* the first member of that group */
+int rank_at(const struct mesh *m, int dp, int stage); /* the first rank of that group */
 int dp_of(const struct mesh *m, int rank);
 int tp_of(const struct mesh *m, int rank);
 bool has_stage(const struct mesh *m, int rank, int stage);
@@ -46,7 +46,7 @@ struct shard {
 struct shard flat_part(size_t elements, size_t grain, int k, int n);
 struct shard shard_of(size_t elements, int k, int n); /* in norm blocks */
 
-/* How a tensor of two dimensions is cut among the members of a tensor-parallel group. */
+/* How a tensor of two dimensions is cut among the ranks of a tensor-parallel group. */
 enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
 struct cut {
     enum partition split;

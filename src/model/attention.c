@@ -20,7 +20,7 @@ struct heads { /* sizes, and the operands that the products share */
     int t, hs, batch, heads, channels;
 };
 
-/* Of all heads, or of those that a member of a tensor-parallel group has. */
+/* Of all heads, or of those that a rank of a tensor-parallel group has. */
 static struct heads heads_of(const struct build *b, const struct tensor *qkv)
 {
     const struct config *c = &b->model->params->config;

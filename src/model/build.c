@@ -48,8 +48,8 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
 {
     b->replica = &b->model->replica[rank];
     b->device = b->replica->device;
-    b->member = tp_of(b->model->mesh, rank);
-    b->step->stamp = (struct stamp){-1, micro, role};
+    b->tp_rank = tp_of(b->model->mesh, rank);
+    b->step->tags = (struct tags){-1, micro, role};
 }
 
 void end_build(struct build *b) { free(b->grad), free(b->summed), free(b->sum), free(b->brought), free(b->met); }
@@ -90,7 +90,7 @@ int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)c
  */
 static int unit_now(const struct build *b)
 {
-    int layer = b->step->stamp.layer;
+    int layer = b->step->tags.layer;
     bool first = b->tape->n == 0 || b->tape->ops[b->tape->n - 1].unit == 0;
     return layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
 }
@@ -111,10 +111,10 @@ void backward(struct build *b, int unit)
     struct tape *t = b->tape;
     for (; t->n > 0 && t->ops[t->n - 1].unit >= unit; t->n--) {
         const struct op *op = &t->ops[t->n - 1];
-        b->step->stamp.layer = layer_of_unit(b->model->params, op->unit);
+        b->step->tags.layer = layer_of_unit(b->model->params, op->unit);
         op->backward(b, op);
     }
-    b->step->stamp.layer = -1;
+    b->step->tags.layer = -1;
 }
 
 struct tensor *gradient(const struct build *b, const struct tensor *t)
@@ -141,7 +141,7 @@ static bool begun(struct build *b, const struct tensor *t)
 /* A unit's gradient that does not persist has no zeros between its parameters, where norm and update read it too. */
 static void clear_padding(struct build *b, const struct tensor *grad)
 {
-    struct tensor *unit = grad->root;
+    struct tensor *unit = grad->storage;
     if (unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent && !begun(b, unit))
         set_elementwise(LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, count_elements(unit)), OUT(unit),
                                FLOAT(0), ELEMENTS(count_elements(unit))));

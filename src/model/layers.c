@@ -29,11 +29,11 @@ struct tensor *gpt_stage(struct build *b, int stage, const struct batch *batch, 
         x = embed(b, batch);
     for (int l = mesh->first_layer[stage]; l < mesh->first_layer[stage + 1]; l++) {
         const struct weight *p = r->by_param + b->model->params->unit[1 + l].first;
-        b->step->stamp.layer = l;
+        b->step->tags.layer = l;
         x = attention_forward(b, p, x);
         x = mlp_forward(b, p, x);
     }
-    b->step->stamp.layer = -1;
+    b->step->tags.layer = -1;
     if (stage == n_stages(mesh) - 1)
         x = layernorm(b, "final.ln", x, r->other[LNF_W], r->other[LNF_B]);
     return x;

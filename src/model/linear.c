@@ -5,8 +5,8 @@
  *               dw (out, in) += dy (N, out)^T . x (N, in)             TN
  *               dbias (out)   += column sums of dy
  *
- * A member of a tensor-parallel group may have rows of w, so some of the outputs: then its dx is a part of a sum over
- * the members.  Or it has columns, and gets those inputs: then its y is.  The first member adds the bias.
+ * A rank of a tensor-parallel group may have rows of w, so some of the outputs: then its dx is a part of a sum over
+ * the ranks.  Or it has columns, and gets those inputs: then its y is.  The first rank adds the bias.
  */
 #include "model.h"
 
@@ -39,7 +39,7 @@ static void linear_backward(struct build *b, const struct op *op)
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias)
 {
     int n = rows_of(x), in = columns_of(x), out = (int)w.value->shape[0];
-    bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->member == 0);
+    bool biased = bias.value && (w.cut.split != SPLIT_COLUMNS || b->tp_rank == 0);
     struct tensor *y = activation(b, name, SHAPE(n, out));
     gemm(b, name,
          &(struct gemm){GEMM_NT, n, out, in, 1, 1, matrix(x, in), matrix(w.value, in), matrix(y, out),

@@ -48,7 +48,7 @@ struct param {
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
 struct unit {
     size_t elements, n_decay; /* padding included */
-    size_t n_counted;         /* so many belong to the norm: not what the first member of a group counts already */
+    size_t n_counted;         /* so many belong to the norm: not what the first rank of a group counts already */
     int first, n;             /* its parameters in the table */
 };
 struct params {
@@ -57,10 +57,10 @@ struct params {
     struct unit *unit;
     int n, n_units;
 };
-/* The table of what member k of a tensor-parallel group has: the same parameters, but parts of them. */
+/* The table of what rank k of a tensor-parallel group has: the same parameters, but parts of them. */
 struct params *new_params(const struct config *c, const struct mesh *m, int k);
-struct problem *check_members(const struct config *c, const struct mesh *m); /* are there parts for tp of them? */
-int layer_of_unit(const struct params *p, int unit);                         /* -1: embedding or final */
+struct problem *check_tp_ranks(const struct config *c, const struct mesh *m); /* are there parts for tp of them? */
+int layer_of_unit(const struct params *p, int unit);                          /* -1: embedding or final */
 void free_params(struct params *p);
 size_t param_elements(const struct param *p);
 size_t count_parameters(const struct params *p);
@@ -73,7 +73,7 @@ enum other_param { WTE, WPE, HEAD, LNF_W, LNF_B, OTHER_PARAMS };
 
 /* ---- replica.c: a rank's part of the state on its device --------------------------------------------------------- */
 
-struct weight { /* a parameter, or a member's part of it, with its gradient: what a layer function is given */
+struct weight { /* a parameter, or a rank's part of it, with its gradient: what a layer function is given */
     struct tensor *value, *grad;
     struct cut cut;
     int first; /* of its rows or columns, in the whole */
@@ -153,11 +153,11 @@ struct export
 void export_safetensors(const struct export *e, const char *path);
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
 
-/* ---- build.c, members.c: the builder --------------------------------------------------------------------------- */
+/* ---- build.c, tp_ranks.c: the builder --------------------------------------------------------------------------- */
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 struct op;
-struct meeting; /* members.c */
+struct rendezvous; /* tp_ranks.c */
 /* What backward needs to know of a rank's forward of one stage and micro-batch. */
 struct tape {
     int rank, micro;
@@ -178,28 +178,28 @@ struct build {
     struct tensor **grad; /* gradient of each tensor, by id */
     int *summed;          /* by id: the group, from 1, that has begun to sum it */
     size_t cap_grad, cap_summed;
-    struct tensor ***brought; /* [unit * tp + member]: what is to be summed, between send_unit() and reduce_unit() */
-    struct tensor **sum; /* [(unit * tp + member) * dp + k]: shard k of the gradient of what a member has, summed over
+    struct tensor ***brought; /* [unit * tp + tp_rank]: what is to be summed, between send_unit() and reduce_unit() */
+    struct tensor **sum; /* [(unit * tp + tp_rank) * dp + k]: shard k of the gradient of what a rank has, summed over
                             ranks, once reduce_unit() has run */
     struct tensor *partials; /* the norm's block sums */
     bool released;           /* see release_updates() */
-    int member;              /* tensor-parallel coordinate of the rank whose tasks are being added */
-    struct meeting *met;     /* of the members of a group so far, one after another; each as often */
-    size_t n_met, cap_met, n_meetings /* of one member */, group_begin /* in the list */;
+    int tp_rank;             /* tensor-parallel coordinate of the rank whose tasks are being added */
+    struct rendezvous *met;  /* of the ranks of a group so far, one after another; each as often */
+    size_t n_met, cap_met, n_rendezvous /* of one tp_rank */, group_begin /* in the list */;
 };
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq);
 /* The tasks that follow are of this rank and micro-batch (-1: of none). */
 void on_rank(struct build *b, int rank, int micro, enum role role);
 void end_build(struct build *b);
 
-/* The members of a tensor-parallel group are built one after another, each as if alone (members.c):
+/* The ranks of a tensor-parallel group are built one after another, each as if alone (tp_ranks.c):
  *
- *     for (int k = first_member(b); k >= 0; k = next_member(b))
- *         ... the tasks of member k, which meets the others in collectives
+ *     for (int k = first_tp_rank(b); k >= 0; k = next_tp_rank(b))
+ *         ... the tasks of rank k, which meets the others in collectives
  */
-int first_member(struct build *b);
-int next_member(struct build *b); /* -1: no more; their tasks are now in an order that is correct */
-/* This member's x becomes the sum of what all members bring; x, in `tp` parts of which each brings its own, becomes
+int first_tp_rank(struct build *b);
+int next_tp_rank(struct build *b); /* -1: no more; their tasks are now in an order that is correct */
+/* This rank's x becomes the sum of what all ranks bring; x, in `tp` parts of which each brings its own, becomes
  * whole.  A part's size is a multiple of UNIT_ALIGN. */
 void all_reduce(struct build *b, const char *name, struct tensor *x);
 void all_gather(struct build *b, const char *name, struct tensor *x);
@@ -258,9 +258,9 @@ struct tensor *gelu(struct build *b, const char *name, struct tensor *x);
 struct tensor *add(struct build *b, const char *name, struct tensor *x, struct tensor *y);
 /* x (N, in) * w(out, in)^T + bias(out): (N, out).  bias.value may be NULL. */
 struct tensor *linear(struct build *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
-/* qkv (N, 3C): causal attention of H heads: (N, C).  Of a member's heads: as many channels as these have. */
+/* qkv (N, 3C): causal attention of H heads: (N, C).  Of a rank's heads: as many channels as these have. */
 struct tensor *attention(struct build *b, const char *name, struct tensor *qkv);
-/* Mean cross-entropy's parts, of logits for all words or a member's: losses (N); total (1) accumulates their sum over
+/* Mean cross-entropy's parts, of logits for all words or a rank's: losses (N); total (1) accumulates their sum over
  * micro-batches; its gradient is scaled by 1/tokens_per_step.  total NULL: evaluation. */
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,
                              double tokens_per_step);
@@ -314,7 +314,7 @@ struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n);
 /* The tasks that follow are of the tape's rank and micro-batch. */
 void on_tape(struct build *b, struct tape *tape, enum role role);
-/* One stage's forward of a micro-batch on data-parallel rank k, on the member that is being built; it goes on the tape.
+/* One stage's forward of a micro-batch on data-parallel rank k, on the rank that is being built; it goes on the tape.
  * `before`: that of the stage before it, or NULL.  The last stage's hidden state is tape->out. */
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
                    int group, const struct batch *batch);

@@ -31,7 +31,7 @@ struct tensor *embed(struct build *b, const struct batch *batch)
     struct tensor *x = activation(b, "embed", SHAPE(n, c->channels));
     set_traffic(LAUNCH(b, "embed", "embed.cl", "embed_forward", groups(b, (size_t)n), OUT(x), IN(wte.value),
                        IN(b->replica->other[WPE].value), IN(batch->tokens), INT(wte.first), INT(rows_of(wte.value)),
-                       INT(b->seq), INT(c->channels), INT(wte.cut.split == SPLIT_NONE || b->member == 0)),
+                       INT(b->seq), INT(c->channels), INT(wte.cut.split == SPLIT_NONE || b->tp_rank == 0)),
                 (double)c->channels * (2 * n + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
@@ -134,19 +134,20 @@ static void add_loss(struct build *b, struct tensor *total, struct tensor *losse
            INT(count_elements(losses)), INT(more));
 }
 
-/* Each member of a tensor-parallel group has the logits of some words: it makes three numbers of them per token, and
+/* Each rank of a tensor-parallel group has the logits of some words: it makes three numbers of them per token, and
  * all combine everybody's. */
 static void add_losses_of_parts(struct build *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
                                 struct tensor *targets)
 {
-    int n = rows_of(logits), padded = (int)round_up((size_t)n, UNIT_ALIGN), members = b->model->mesh->tp;
-    struct tensor *all = activation(b, "loss.parts", SHAPE(members, 3, padded));
-    struct tensor *mine = new_view(b->step->pool, all, "loss.part", (size_t)(b->member * 3 * padded), SHAPE(3, padded));
+    int n = rows_of(logits), padded = (int)round_up((size_t)n, UNIT_ALIGN), tp_ranks = b->model->mesh->tp;
+    struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, 3, padded));
+    struct tensor *mine =
+        new_view(b->step->pool, all, "loss.part", (size_t)(b->tp_rank * 3 * padded), SHAPE(3, padded));
     LAUNCH(b, "loss.part", "loss.cl", "loss_part", groups(b, (size_t)padded), OUT(mine), IN(logits), IN(targets),
            INT(n), INT(padded), INT(b->replica->other[HEAD].first), INT(columns_of(logits)));
     all_gather(b, "loss", all);
     LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)n), OUT(losses), OUT(lse), IN(all), INT(n), INT(padded),
-           INT(members));
+           INT(tp_ranks));
 }
 
 struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struct batch *batch, struct tensor *total,

@@ -12,8 +12,8 @@
  *     send     the new parameters travel to the other ranks: an all-gather
  *
  * Without ZeRO the sums travel instead, and every rank updates all of the unit.  Members of a tensor-parallel group
- * have other parts of a unit, so all this is done by the first members of all groups, by the second ones, and so on;
- * what members have alike has the same gradient on each, and counts once in the norm.  The sum is in rank order,
+ * have other parts of a unit, so all this is done by the first ranks of all groups, by the second ones, and so on;
+ * what ranks have alike has the same gradient on each, and counts once in the norm.  The sum is in rank order,
  * ((g0 + g1) + g2) ..., whoever owns the shard: the bits depend on the number of data-parallel ranks only.
  */
 #include "model.h"
@@ -21,27 +21,27 @@
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
 static struct replica *norm_replica(const struct build *b) { return &b->model->replica[b->model->norm_rank]; }
 
-/* On data-parallel rank k, of the members whose turn it is. */
+/* On data-parallel rank k, of the ranks whose turn it is. */
 static struct replica *replica_at(const struct build *b, int k, int stage)
 {
-    return &b->model->replica[rank_at(mesh_of(b), k, stage) + b->member];
+    return &b->model->replica[rank_at(mesh_of(b), k, stage) + b->tp_rank];
 }
 
 /* The tasks that follow are of that unit there. */
 static void at(struct build *b, int k, int unit, enum role role)
 {
     on_rank(b, replica_at(b, k, stage_of(b->model, unit))->rank, -1, role);
-    b->step->stamp.layer = layer_of_unit(b->model->params, unit);
+    b->step->tags.layer = layer_of_unit(b->model->params, unit);
 }
 
 static struct shard shard_at(const struct build *b, int unit, int k)
 {
-    return shard_of(b->model->part[b->member]->unit[unit].elements, k, mesh_of(b)->dp);
+    return shard_of(b->model->part[b->tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
 static struct tensor **sums_of(const struct build *b, int unit)
 {
-    return b->sum + (unit * mesh_of(b)->tp + b->member) * mesh_of(b)->dp;
+    return b->sum + (unit * mesh_of(b)->tp + b->tp_rank) * mesh_of(b)->dp;
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void sum_tied(struct build *b, bool grouped)
 
 void end_group(struct build *b, int unit, bool grouped)
 {
-    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         if (unit == 0)
             sum_tied(b, grouped);
         at(b, 0, unit, ROLE_REDUCE);
@@ -72,23 +72,23 @@ void end_group(struct build *b, int unit, bool grouped)
     }
 }
 
-/* What the members of a group have alike has the same gradient on all of them, but on devices of another kind for the
- * last bits: these take the first member's. */
+/* What the ranks of a group have alike has the same gradient on all of them, but on devices of another kind for the
+ * last bits: these take the first rank's. */
 static void agree(struct build *b, int unit, int k)
 {
-    b->member = 0;
+    b->tp_rank = 0;
     at(b, k, unit, ROLE_REDUCE);
     const struct device *d = b->device;
     struct tensor *from = b->replica->grad[unit];
-    for (b->member = 1; b->member < mesh_of(b)->tp; b->member++) {
-        const struct unit *u = &b->model->part[b->member]->unit[unit];
+    for (b->tp_rank = 1; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
+        const struct unit *u = &b->model->part[b->tp_rank]->unit[unit];
         struct replica *r = replica_at(b, k, stage_of(b->model, unit));
         size_t n = u->elements - u->n_counted, end = count_elements(from);
         bool same_kind = strcmp(r->device->name, d->name) == 0 && r->device->vector == d->vector;
         if (n && !same_kind)
             add_move(b->step, "reduce.agree",
-                     new_view(b->step->pool, r->grad[unit], "grad.alike", u->n_counted, SHAPE((int64_t)n)),
-                     new_view(b->step->pool, from, "grad.alike", end - n, SHAPE((int64_t)n)));
+                     new_view(b->step->pool, r->grad[unit], "grad.replica_of", u->n_counted, SHAPE((int64_t)n)),
+                     new_view(b->step->pool, from, "grad.replica_of", end - n, SHAPE((int64_t)n)));
     }
 }
 
@@ -98,11 +98,11 @@ void send_unit(struct build *b, int unit)
     struct tensor **grad = allocate((size_t)dp, sizeof *grad);
     for (int k = 0; k < dp; k++)
         agree(b, unit, k);
-    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         for (int k = 0; k < dp; k++)
             grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
         at(b, 0, unit, ROLE_REDUCE);
-        b->brought[unit * mesh_of(b)->tp + b->member] = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
+        b->brought[unit * mesh_of(b)->tp + b->tp_rank] = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
 }
@@ -114,12 +114,12 @@ static void gather_losses(struct build *b, struct tensor *losses, struct tensor 
     on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)k * UNIT_ALIGN, SHAPE(1));
-        if (rank_loss[k]->root != losses)
+        if (rank_loss[k]->storage != losses)
             add_move(b->step, "loss.move", part, rank_loss[k]);
     }
 }
 
-/* Of shard k of a member's gradient of a unit, i = (unit * tp + member) * dp + k, the elements that belong to the norm.
+/* Of shard k of a rank's gradient of a unit, i = (unit * tp + tp_rank) * dp + k, the elements that belong to the norm.
  */
 static size_t count_counted(const struct build *b, int i)
 {
@@ -153,7 +153,7 @@ static struct tensor *new_partials(const struct build *b)
  * bytes, pieces could begin at every 128th sum only. */
 static void add_blocks(struct build *b, int unit, int k)
 {
-    int i = (unit * mesh_of(b)->tp + b->member) * mesh_of(b)->dp + k;
+    int i = (unit * mesh_of(b)->tp + b->tp_rank) * mesh_of(b)->dp + k;
     size_t counted = count_counted(b, i), n = ceil_div(counted, NORM_BLOCK);
     at(b, k, unit, ROLE_NORM);
     if (!counted)
@@ -170,7 +170,7 @@ static void add_blocks(struct build *b, int unit, int k)
 
 static void add_unit_blocks(struct build *b, int unit)
 {
-    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++)
+    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++)
         for (int k = 0; k < mesh_of(b)->dp; k++)
             add_blocks(b, unit, k);
 }
@@ -205,7 +205,7 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     struct replica *r = b->replica;
     struct shard s = shard_at(b, unit, k);
     size_t n = s.end - s.begin, held = updated_by(b->model, unit, r->rank).begin;
-    size_t n_decay = b->model->part[b->member]->unit[unit].n_decay;
+    size_t n_decay = b->model->part[b->tp_rank]->unit[unit].n_decay;
     struct shard of_state = {s.begin - held, s.end - held};
     struct task *task =
         LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
@@ -260,7 +260,7 @@ static void send_tied(struct build *b)
 
 static void update_all_of(struct build *b, int unit)
 {
-    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         for (int k = 0; k < mesh_of(b)->dp; k++)
             if (sums_of(b, unit)[k])
                 update_unit(b, unit, k);
@@ -282,9 +282,9 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
 
 void reduce_unit(struct build *b, int unit)
 {
-    for (b->member = 0; b->member < mesh_of(b)->tp; b->member++) {
+    for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         at(b, 0, unit, ROLE_REDUCE);
-        add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->member], mesh_of(b)->dp,
+        add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->tp_rank], mesh_of(b)->dp,
                         sums_of(b, unit), b->replica->grad[unit]->persistent); /* else only shards of it are kept */
     }
     if (b->released) {

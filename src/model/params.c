@@ -9,7 +9,7 @@ struct row {
     enum size shape[2];
     bool conv1d;
     enum {
-        WHOLE,   /* every member of a tensor-parallel group has all of it */
+        WHOLE,   /* every rank of a tensor-parallel group has all of it */
         ROWS,    /* cut by rows: outputs, words */
         COLUMNS, /* cut by columns: inputs */
         QKV,     /* rows, in three sections, each cut by heads */
@@ -134,7 +134,7 @@ static void add_param(struct params *p, const struct row *row, int unit, int lay
         u->first = p->n - 1;
 }
 
-/* One behind another, in each unit the matrices (which decay) first; of these, and of the others, what all members of a
+/* One behind another, in each unit the matrices (which decay) first; of these, and of the others, what all ranks of a
  * group have whole comes last.  Without tensor parallelism that is the table's order. */
 static void lay_out(struct params *p, struct unit *u, int k, int n)
 {
@@ -172,7 +172,7 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k)
     return p;
 }
 
-struct problem *check_members(const struct config *c, const struct mesh *m)
+struct problem *check_tp_ranks(const struct config *c, const struct mesh *m)
 {
     int most = MIN(c->heads, c->vocab);
     if (m->tp <= most)

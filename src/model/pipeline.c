@@ -94,7 +94,7 @@ enum { ACTIVATION_LANES = 1, GRADIENT_LANES };
 static struct tensor *receive(struct build *b, const char *name, struct tensor *from, int lanes)
 {
     struct tensor *x = activation(b, name, from->rank, from->shape);
-    x->apart = APART_ALWAYS; /* else it waits for whatever had the bytes, and stages for it */
+    x->exclusive = EXCLUSIVE_ALWAYS; /* else it waits for whatever had the bytes, and stages for it */
     add_send(b->step, name, x, from, lanes);
     return x;
 }
@@ -110,11 +110,11 @@ void on_tape(struct build *b, struct tape *tape, enum role role)
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
                    int group, const struct batch *batch)
 {
-    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->member, .micro = micro, .group = group};
+    *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
     on_tape(b, tape, ROLE_SEND);
     if (before)
         tape->in = receive(b, "send.x", before->out, ACTIVATION_LANES);
-    b->step->stamp.role = ROLE_FORWARD;
+    b->step->tags.role = ROLE_FORWARD;
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
 

@@ -74,7 +74,7 @@ static void make_views(struct model *m, struct replica *r)
     }
 }
 
-/* What the first data-parallel rank has of that unit, of the same member of a group. */
+/* What the first data-parallel rank has of that unit, of the same rank of a group. */
 static const struct tensor *first_of(const struct model *m, const struct replica *r, int unit)
 {
     return m->replica[rank_at(m->mesh, 0, stage_of(m, unit)) + tp_of(m->mesh, r->rank)].value[unit];
@@ -86,11 +86,11 @@ static void make_unit(struct model *m, struct replica *r, int unit, struct gradi
     struct shard mine = updated_by(m, unit, r->rank);
     bool empty = mine.begin == mine.end;
     r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
-    r->value[unit]->alike = first_of(m, r, unit);
+    r->value[unit]->replica_of = first_of(m, r, unit);
     if (is_sharded(m->mesh) && !empty) {
         struct tensor *shard = unit_tensor(m, r, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
-        shard->alike = first_of(m, r, unit);
-        shard->alike_begin = mine.begin * ELEMENT_BYTES;
+        shard->replica_of = first_of(m, r, unit);
+        shard->replica_begin = mine.begin * ELEMENT_BYTES;
         shard->shard = true;
         r->shard[unit] = shard;
     }
@@ -121,8 +121,8 @@ static void make_tied_head(struct model *m, struct replica *r, struct gradients 
         return;
     if (!head->value) {
         head->value = new_kept(m, r, MEM_PARAMETERS, "param.head", wte->rank, wte->shape);
-        head->value->alike = first_of(m, r, 0);
-        head->value->alike_begin = wte->offset * ELEMENT_BYTES;
+        head->value->replica_of = first_of(m, r, 0);
+        head->value->replica_begin = wte->offset * ELEMENT_BYTES;
     }
     head->cut = wte->cut, head->first = wte->first;
     if (m->training) {
@@ -229,7 +229,7 @@ struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
     return of[role];
 }
 
-/* What a rank keeps of a parameter, or of its member's part of it: n elements from `begin` on, which begin at `at`. */
+/* What a rank keeps of a parameter, or of its rank's part of it: n elements from `begin` on, which begin at `at`. */
 struct held {
     struct tensor *tensor;
     size_t begin, n, at;
@@ -244,7 +244,7 @@ static struct held held_of(const struct model *m, int param, int rank, enum kept
     return t && begin < end ? (struct held){t, begin - p->offset, end - begin, begin - s.begin} : (struct held){0};
 }
 
-/* Between a whole parameter and member k's part of it: `join` to the whole, or cut. */
+/* Between a whole parameter and rank k's part of it: `join` to the whole, or cut. */
 static void copy_part(const struct model *m, int param, int k, bool join, float *to, const float *from)
 {
     const struct param *p = &m->params->param[param];
@@ -281,7 +281,7 @@ void write_param(struct model *m, int param, enum kept role, const float *values
     }
 }
 
-/* Put together of the members' parts, and these of the shards of data-parallel ranks. */
+/* Put together of the ranks' parts, and these of the shards of data-parallel ranks. */
 void read_param(struct model *m, int param, enum kept role, float *values)
 {
     int stage = stage_of(m, m->params->param[param].unit), ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;

@@ -1,9 +1,9 @@
 /* broadcast.c - what an update made goes to the other devices in slices, over several queues at once.
  *
  * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
- * has its broadcasts now, and the others are further lanes for its copies which nothing else uses.  A *parcel* is what
+ * has its broadcasts now, and the others are further lanes for its copies which nothing else uses.  A *message* is what
  * copies of role broadcast bring from one device to others: directly, or down to the host once and up from there.  The
- * parcels of a layer on one device are a *shard*.  It is cut into M slices, and each of its copies into as many:
+ * messages of a layer on one device are a *shard*.  It is cut into M slices, and each of its copies into as many:
  *
  *     deal      slice k goes to queue k mod N; or at random: shuffled, one to each queue, the rest as it comes. Dealing
  *               begins anew with every shard.  All copies of a slice are on queue j of the devices that they concern.
@@ -26,13 +26,13 @@ struct hop { /* a copy of the list */
     struct task *copy;
     int parent; /* the hop that brought what it sends on, or SOURCE */
 };
-struct parcel {
+struct message {
     struct tensor *source;
     struct hop *hops; /* a parent before what it brought; they stand behind each other in the list */
     size_t n, cap;
     int shard;
     size_t begin;     /* in the shard's bytes */
-    bool repeated;    /* another parcel has brought the same bytes elsewhere */
+    bool repeated;    /* another message has brought the same bytes elsewhere */
     size_t at;        /* position in the list */
     size_t first_use; /* position of the first task that reads what arrived */
 };
@@ -47,17 +47,17 @@ struct shard {
 };
 struct broadcast {
     struct step *step;
-    const struct broadcast_wishes *wishes;
+    const struct broadcast_options *options;
     int queues;
     bool by_use;
     size_t align;
-    struct parcel *parcels;
+    struct message *messages;
     struct shard *shards;
-    size_t n_parcels, cap_parcels, n_shards, cap_shards;
+    size_t n_messages, cap_messages, n_shards, cap_shards;
     struct lane **lane; /* by device, direction and queue; NULL: not asked for yet */
 };
 
-bool wants_broadcast(const struct wishes *w) { return w->broadcast.queues > 0; }
+bool wants_broadcast(const struct pass_options *w) { return w->broadcast.queues > 0; }
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
 
@@ -74,11 +74,11 @@ static enum direction direction_of(const struct task *copy)
 
 static bool same_bytes(const struct tensor *a, const struct tensor *b)
 {
-    return a->root == b->root && a->offset == b->offset && a->bytes == b->bytes;
+    return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
 }
 
-/* Does the copy send on what the parcel is or brings, and as often? */
-static bool find_parent(const struct parcel *p, const struct task *t, int *parent)
+/* Does the copy send on what the message is or brings, and as often? */
+static bool find_parent(const struct message *p, const struct task *t, int *parent)
 {
     const struct tensor *from = t->access[1].tensor;
     const struct when *a = &p->hops[0].copy->when, *b = &t->when;
@@ -88,31 +88,31 @@ static bool find_parent(const struct parcel *p, const struct task *t, int *paren
     return (*parent != SOURCE || same_bytes(p->source, from)) && a->every == b->every && a->rest == b->rest;
 }
 
-static bool join_parcel(struct edit *e, struct parcel *p, struct task *t)
+static bool join_message(struct edit *e, struct message *p, struct task *t)
 {
     int parent;
     struct task *last = p->hops[p->n - 1].copy;
     if (!find_parent(p, t, &parent))
         return false;
-    char *why_not = last->behind == t ? NULL : hoist(e, t, last->behind);
+    char *why_not = last->next == t ? NULL : hoist(e, t, last->next);
     if (!why_not)
         *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent};
     free(why_not);
     return !why_not;
 }
 
-static void add_to_parcel(struct broadcast *b, struct edit *e, struct task *t)
+static void add_to_message(struct broadcast *b, struct edit *e, struct task *t)
 {
-    for (size_t i = b->n_parcels; i-- > 0;)
-        if (join_parcel(e, &b->parcels[i], t))
+    for (size_t i = b->n_messages; i-- > 0;)
+        if (join_message(e, &b->messages[i], t))
             return;
-    struct parcel *p = APPEND(b->parcels, b->n_parcels, b->cap_parcels);
-    *p = (struct parcel){.source = t->access[1].tensor, .at = t->index, .first_use = SIZE_MAX};
+    struct message *p = APPEND(b->messages, b->n_messages, b->cap_messages);
+    *p = (struct message){.source = t->access[1].tensor, .at = t->index, .first_use = SIZE_MAX};
     *APPEND(p->hops, p->n, p->cap) = (struct hop){t, SOURCE};
 }
 
-/* Without a layer, each parcel is a shard. */
-static void add_to_shard(struct broadcast *b, struct parcel *p)
+/* Without a layer, each message is a shard. */
+static void add_to_shard(struct broadcast *b, struct message *p)
 {
     struct device *owner = p->source->device;
     int layer = p->hops[0].copy->layer;
@@ -123,7 +123,7 @@ static void add_to_shard(struct broadcast *b, struct parcel *p)
         *APPEND(b->shards, b->n_shards, b->cap_shards) = (struct shard){.owner = owner, .layer = layer};
     p->shard = (int)i;
     p->begin = round_up(b->shards[i].bytes, b->align);
-    for (const struct parcel *q = b->parcels; q < p && !p->repeated; q++)
+    for (const struct message *q = b->messages; q < p && !p->repeated; q++)
         if (q->shard == p->shard && same_bytes(q->source, p->source))
             p->begin = q->begin, p->repeated = true;
     b->shards[i].bytes = MAX(b->shards[i].bytes, p->begin + p->source->bytes);
@@ -131,7 +131,7 @@ static void add_to_shard(struct broadcast *b, struct parcel *p)
 
 static void note_uses(const struct broadcast *b, const struct task *t)
 {
-    for (struct parcel *p = b->parcels; p < b->parcels + b->n_parcels; p++)
+    for (struct message *p = b->messages; p < b->messages + b->n_messages; p++)
         for (size_t h = 0; h < p->n; h++)
             if (touches_bytes(t, p->hops[h].copy->access[0].tensor, ACCESS_READ))
                 p->first_use = MIN(p->first_use, t->index);
@@ -148,9 +148,9 @@ static void survey(struct broadcast *b, struct edit *e)
         b->align = MAX(b->align, m->device[d].alignment);
     for (size_t i = 0; i < n; i++)
         if (is_broadcast(s->task[i]))
-            add_to_parcel(b, e, s->task[i]);
-    for (size_t i = 0; i < b->n_parcels; i++)
-        add_to_shard(b, &b->parcels[i]);
+            add_to_message(b, e, s->task[i]);
+    for (size_t i = 0; i < b->n_messages; i++)
+        add_to_shard(b, &b->messages[i]);
     for (size_t i = 0; i < n; i++)
         if (!is_broadcast(s->task[i]))
             note_uses(b, s->task[i]);
@@ -158,20 +158,20 @@ static void survey(struct broadcast *b, struct edit *e)
 
 static void free_survey(struct broadcast *b)
 {
-    for (size_t i = 0; i < b->n_parcels; i++)
-        free(b->parcels[i].hops);
+    for (size_t i = 0; i < b->n_messages; i++)
+        free(b->messages[i].hops);
     for (size_t i = 0; i < b->n_shards; i++)
         free(b->shards[i].queue), free(b->shards[i].dealt), free(b->shards[i].sent);
-    free(b->parcels), free(b->shards), free(b->lane);
+    free(b->messages), free(b->shards), free(b->lane);
 }
 
 /* ---- dealing ----------------------------------------------------------------------------------------------------- */
 
-static int first_sender(const struct broadcast *b) { return b->wishes->main_sends ? 0 : 1; }
+static int first_sender(const struct broadcast *b) { return b->options->main_sends ? 0 : 1; }
 
 static int draw(const struct broadcast *b, const struct shard *s, int nth, int below)
 {
-    return (int)(random_uniform(b->wishes->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
+    return (int)(random_uniform(b->options->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
 }
 
 static void deal_at_random(const struct broadcast *b, struct shard *s, int first, int senders)
@@ -200,16 +200,16 @@ static void deal(const struct broadcast *b, struct shard *s)
 {
     int first = first_sender(b), senders = b->queues - first;
     size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
-    s->slices = (int)MAX(MIN((size_t)b->wishes->slices, most), 1);
+    s->slices = (int)MAX(MIN((size_t)b->options->slices, most), 1);
     s->queue = allocate((size_t)s->slices, sizeof *s->queue);
     s->like = first_like(b, s);
     if (s->like == s) {
         s->dealt = allocate((size_t)b->queues, sizeof *s->dealt);
         s->sent = allocate((size_t)b->queues, sizeof *s->sent);
     }
-    if (b->wishes->at_random)
+    if (b->options->at_random)
         deal_at_random(b, s, first, senders);
-    for (int k = 0; k < s->slices && !b->wishes->at_random; k++)
+    for (int k = 0; k < s->slices && !b->options->at_random; k++)
         s->queue[k] = first + k % senders;
     for (int k = 0; k < s->slices; k++)
         s->like->dealt[s->queue[k]]++;
@@ -248,13 +248,13 @@ static struct lane *queue_lane(const struct broadcast *b, const struct task *cop
 }
 
 struct slice {
-    const struct parcel *parcel;
+    const struct message *message;
     int number, queue;
-    size_t begin, end; /* bytes of the parcel */
+    size_t begin, end; /* bytes of the message */
 };
 
 /* How far the copy's target stands behind the owner in the ring of devices; 0: the host. */
-static int turn_of(const struct broadcast *b, const struct parcel *p, const struct task *copy)
+static int turn_of(const struct broadcast *b, const struct message *p, const struct task *copy)
 {
     const struct device *to = copy->access[0].tensor->device;
     int n = b->step->pool->machine->n_devices;
@@ -279,7 +279,7 @@ static void send_hop(const struct broadcast *b, const struct slice *s, const str
     t->when = h->copy->when;
     if (h->copy->seconds >= 0)
         t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
-    send_on(b, s, (int)(h - s->parcel->hops), to);
+    send_on(b, s, (int)(h - s->message->hops), to);
 }
 
 /* What has arrived goes on: to the host, then around the ring, beginning with another device for every slice. */
@@ -287,16 +287,16 @@ static void send_on(const struct broadcast *b, const struct slice *s, int parent
 {
     int n = b->step->pool->machine->n_devices;
     for (int i = 0; i < n; i++)
-        for (size_t h = 0; h < s->parcel->n; h++) {
-            const struct hop *hop = &s->parcel->hops[h];
+        for (size_t h = 0; h < s->message->n; h++) {
+            const struct hop *hop = &s->message->hops[h];
             int turn = i == 0 ? 0 : 1 + (s->number + i - 1) % (n - 1);
-            if (hop->parent == parent && turn_of(b, s->parcel, hop->copy) == turn)
+            if (hop->parent == parent && turn_of(b, s->message, hop->copy) == turn)
                 send_hop(b, s, hop, from);
         }
 }
 
-/* Slice k of the shard, as far as it is of this parcel. */
-static void send_slice(const struct broadcast *b, const struct parcel *p, int k)
+/* Slice k of the shard, as far as it is of this message. */
+static void send_slice(const struct broadcast *b, const struct message *p, int k)
 {
     const struct shard *s = &b->shards[p->shard];
     size_t grains = ceil_div(s->bytes, b->align), n = (size_t)s->slices;
@@ -309,7 +309,7 @@ static void send_slice(const struct broadcast *b, const struct parcel *p, int k)
     send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
 }
 
-static void send_parcel(const struct broadcast *b, struct edit *e, const struct parcel *p)
+static void send_message(const struct broadcast *b, struct edit *e, const struct message *p)
 {
     insert_before(e, p->hops[0].copy);
     for (int k = 0; k < b->shards[p->shard].slices; k++)
@@ -318,14 +318,14 @@ static void send_parcel(const struct broadcast *b, struct edit *e, const struct 
         drop(e, p->hops[h].copy);
 }
 
-ORDER(by_first_use, struct parcel, BY(a->first_use, b->first_use, COMPARE(a->at, b->at)))
+ORDER(by_first_use, struct message, BY(a->first_use, b->first_use, COMPARE(a->at, b->at)))
 
-/* A parcel goes behind those that are needed sooner, as far as the list allows. */
-static void sort_parcels(struct broadcast *b, struct edit *e)
+/* A message goes behind those that are needed sooner, as far as the list allows. */
+static void sort_messages(struct broadcast *b, struct edit *e)
 {
-    SORT(b->parcels, b->n_parcels, by_first_use);
-    for (size_t i = 1; i < b->n_parcels; i++) {
-        struct parcel *sooner = &b->parcels[i - 1], *p = &b->parcels[i];
+    SORT(b->messages, b->n_messages, by_first_use);
+    for (size_t i = 1; i < b->n_messages; i++) {
+        struct message *sooner = &b->messages[i - 1], *p = &b->messages[i];
         char *why_not = NULL;
         for (size_t h = p->n; p->at < sooner->at && h-- > 0 && !why_not;)
             why_not = sink(e, p->hops[h].copy, sooner->hops[sooner->n - 1].copy);
@@ -340,11 +340,11 @@ static struct edit *slice_list(struct broadcast *b)
     struct edit *e = open_edit(b->step);
     survey(b, e);
     if (b->by_use)
-        sort_parcels(b, e);
+        sort_messages(b, e);
     for (size_t i = 0; i < b->n_shards; i++)
         deal(b, &b->shards[i]);
-    for (size_t i = 0; i < b->n_parcels; i++)
-        send_parcel(b, e, &b->parcels[i]);
+    for (size_t i = 0; i < b->n_messages; i++)
+        send_message(b, e, &b->messages[i]);
     return e;
 }
 
@@ -423,8 +423,8 @@ static char *describe(const struct broadcast *b, const struct periods *p)
         slices += b->shards[i].slices;
     char *text =
         format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s", slices, b->n_shards,
-                      b->wishes->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
-                      b->wishes->main_sends ? "with" : "beside", p->staged ? "through the host" : "directly",
+                      b->options->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
+                      b->options->main_sends ? "with" : "beside", p->staged ? "through the host" : "directly",
                       b->by_use ? ", in the order of the next forward" : "");
     if (!isnan(p->sliced))
         append_text(&text, "; one queue: a step of %.3f ms", 1e3 * p->one_queue);
@@ -433,9 +433,9 @@ static char *describe(const struct broadcast *b, const struct periods *p)
     return text;
 }
 
-bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+bool run_broadcast(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    struct broadcast b = {.step = s, .wishes = &w->broadcast, .queues = w->broadcast.queues};
+    struct broadcast b = {.step = s, .options = &w->broadcast, .queues = w->broadcast.queues};
     struct periods p = compare(&b, c);
     struct edit *e = slice_list(&b);
     bool any = b.n_shards > 0;
@@ -444,8 +444,8 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct wishes *w
     else
         undo(e);
     p.bound = find_bound(s, &p.staged);
-    if (any && b.wishes->slices < b.queues - first_sender(&b))
-        warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.wishes->slices,
+    if (any && b.options->slices < b.queues - first_sender(&b))
+        warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.options->slices,
              b.queues - first_sender(&b));
     r->reason = any         ? describe(&b, &p)
                 : w->gather ? copy_string("with --zero 3 nothing is sent behind updates: parameters are gathered from "

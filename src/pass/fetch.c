@@ -19,14 +19,14 @@ void fetch_state(struct step *s)
         struct task *t = s->task[i];
         struct device *d = t->lane->device;
         for (int k = 0; k < t->n_access && !t->copy && !d->is_host; k++) {
-            struct tensor *x = t->access[k].tensor->root;
+            struct tensor *x = t->access[k].tensor->storage;
             if ((size_t)x->id >= n_tensors || !x->device->is_host)
                 continue;
             struct fetched *f = &fetched[x->id];
             if (!f->there || f->there->device != d || !(same_block(f->user, t) || t->index - f->user->index == 1)) {
-                f->there = new_twin(s->pool, d, x);
+                f->there = tensor_like(s->pool, d, x);
                 insert_before(e, t);
-                s->stamp.role = ROLE_SWAP;
+                s->tags.role = ROLE_SWAP;
                 add_copy(s, lane_for(s->pool->machine, d, LANE_UPLOAD, FOR_SWAP), "swap.in", f->there, x);
             }
             f->user = t;

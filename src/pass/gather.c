@@ -41,13 +41,14 @@ struct survey {
     size_t gathered;
 };
 
-bool wants_gather(const struct wishes *w) { return w->gather; }
+bool wants_gather(const struct pass_options *w) { return w->gather; }
 
 static void add_item(struct row *r, void *item) { *APPEND(r->item, r->n, r->cap) = item; }
 
-static bool is_whole(const struct survey *v, const struct tensor *root)
+static bool is_whole(const struct survey *v, const struct tensor *storage)
 {
-    return !root->shard && !root->mirrors && root->class == MEM_PARAMETERS && v->shards[root->alike->id].n > 0;
+    return !storage->shard && !storage->mirrors && storage->class == MEM_PARAMETERS &&
+           v->shards[storage->replica_of->id].n > 0;
 }
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
@@ -57,10 +58,10 @@ static void find_shards(struct survey *v)
     const struct pool *p = v->step->pool;
     for (size_t i = 0; i < p->n; i++)
         if (p->tensors[i]->shard)
-            add_item(&v->shards[p->tensors[i]->alike->id], p->tensors[i]);
+            add_item(&v->shards[p->tensors[i]->replica_of->id], p->tensors[i]);
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->root == p->tensors[i] && is_whole(v, p->tensors[i]))
-            add_item(&v->wholes[p->tensors[i]->alike->id], p->tensors[i]);
+        if (p->tensors[i]->storage == p->tensors[i] && is_whole(v, p->tensors[i]))
+            add_item(&v->wholes[p->tensors[i]->replica_of->id], p->tensors[i]);
 }
 
 /* The task goes on with its device's window, or begins the next. */
@@ -80,17 +81,17 @@ static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
 /* Or a copy that brings what the host has updated. */
 static bool updates(const struct task *t)
 {
-    return t->role == ROLE_UPDATE || (t->copy && t->access[1].tensor->root->mirrors);
+    return t->role == ROLE_UPDATE || (t->copy && t->access[1].tensor->storage->mirrors);
 }
 
 static void note_task(struct survey *v, struct task *t)
 {
     for (int k = 0; k < t->n_access; k++) {
-        struct tensor *root = t->access[k].tensor->root;
-        if (!is_whole(v, root) || updates(t))
+        struct tensor *storage = t->access[k].tensor->storage;
+        if (!is_whole(v, storage) || updates(t))
             continue;
         if (!t->copy)
-            note_reader(v, t, root);
+            note_reader(v, t, storage);
         else if (k == 0)
             add_item(&v->dropped, t);
     }
@@ -126,13 +127,13 @@ static void free_survey(struct survey *v, int n_devices)
 /* The same window of all replicas: of those that have as many. */
 static size_t find_peers(const struct survey *v, const struct window *w, struct window **peer)
 {
-    const struct row *mine = &v->windows[w->whole->id], *replicas = &v->wholes[w->whole->alike->id];
+    const struct row *mine = &v->windows[w->whole->id], *replicas = &v->wholes[w->whole->replica_of->id];
     size_t nth = 0, n = 0;
     while (mine->item[nth] != w)
         nth++;
     for (size_t i = 0; i < replicas->n; i++) {
         const struct tensor *x = replicas->item[i];
-        if (x->alike_begin == w->whole->alike_begin && x->bytes == w->whole->bytes && nth < v->windows[x->id].n)
+        if (x->replica_begin == w->whole->replica_begin && x->bytes == w->whole->bytes && nth < v->windows[x->id].n)
             peer[n++] = v->windows[x->id].item[nth];
     }
     return n;
@@ -156,15 +157,15 @@ static void share_shard(struct survey *v, struct window *const *peer, size_t n, 
 {
     struct pool *p = v->step->pool;
     const struct tensor *whole = peer[0]->whole;
-    struct tensor *shard = v->shards[whole->alike->id].item[k], **to = allocate(n, sizeof(struct tensor *));
-    size_t begin = MAX(shard->alike_begin, whole->alike_begin);
-    size_t end = MIN(shard->alike_begin + shard->bytes, whole->alike_begin + whole->bytes);
+    struct tensor *shard = v->shards[whole->replica_of->id].item[k], **to = allocate(n, sizeof(struct tensor *));
+    size_t begin = MAX(shard->replica_begin, whole->replica_begin);
+    size_t end = MIN(shard->replica_begin + shard->bytes, whole->replica_begin + whole->bytes);
     for (size_t i = 0; i < n && begin < end; i++)
-        to[i] = new_range(p, peer[(k + 1 + i) % n]->gathered, "gathered.part", begin - whole->alike_begin,
-                          end - whole->alike_begin);
+        to[i] = new_range(p, peer[(k + 1 + i) % n]->gathered, "gathered.part", begin - whole->replica_begin,
+                          end - whole->replica_begin);
     if (begin < end)
         add_broadcast(v->step, "gather", to, (int)n,
-                      new_range(p, shard, shard->name, begin - shard->alike_begin, end - shard->alike_begin),
+                      new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin),
                       GATHER_LANES);
     free(to);
 }
@@ -177,18 +178,18 @@ static void read_there(struct edit *e, struct window *w)
 
 static void gather_window(struct survey *v, struct edit *e, struct window *w, size_t ahead)
 {
-    struct window **peer = allocate(v->wholes[w->whole->alike->id].n, sizeof(struct window *));
+    struct window **peer = allocate(v->wholes[w->whole->replica_of->id].n, sizeof(struct window *));
     size_t n = find_peers(v, w, peer);
     const struct task *user = w->reader[0];
     insert_before(e, place_of(v, peer, n, ahead));
-    v->step->stamp = (struct stamp){user->layer, user->micro, ROLE_SEND};
+    v->step->tags = (struct tags){user->layer, user->micro, ROLE_SEND};
     for (size_t i = 0; i < n; i++) {
         const struct tensor *x = peer[i]->whole;
         peer[i]->gathered =
             new_tensor(v->step->pool, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape);
         snprintf(peer[i]->gathered->name, sizeof x->name, "%.38s.gathered", x->name);
     }
-    for (size_t k = 0; k < v->shards[w->whole->alike->id].n; k++)
+    for (size_t k = 0; k < v->shards[w->whole->replica_of->id].n; k++)
         share_shard(v, peer, n, k);
     for (size_t i = 0; i < n; i++)
         read_there(e, peer[i]);
@@ -201,12 +202,12 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w, si
 /* Of the shard on that device which keeps these bytes. */
 static struct tensor *shard_for(const struct survey *v, const struct tensor *x)
 {
-    const struct row *shards = &v->shards[x->root->alike->id];
-    size_t begin = x->root->alike_begin + x->offset;
+    const struct row *shards = &v->shards[x->storage->replica_of->id];
+    size_t begin = x->storage->replica_begin + x->offset;
     for (size_t i = 0; i < shards->n; i++) {
         struct tensor *s = shards->item[i];
-        if (s->device == x->device && s->alike_begin <= begin && begin + x->bytes <= s->alike_begin + s->bytes)
-            return new_range(v->step->pool, s, x->name, begin - s->alike_begin, begin - s->alike_begin + x->bytes);
+        if (s->device == x->device && s->replica_begin <= begin && begin + x->bytes <= s->replica_begin + s->bytes)
+            return new_range(v->step->pool, s, x->name, begin - s->replica_begin, begin - s->replica_begin + x->bytes);
     }
     CHECK(false, "no shard on %s keeps %s", x->device->id, x->name);
     return NULL;
@@ -219,7 +220,7 @@ static void update_shards(struct survey *v, struct edit *e)
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < s->task[i]->n_access && updates(s->task[i]); k++) {
             struct tensor *x = s->task[i]->access[k].tensor;
-            if (is_whole(v, x->root))
+            if (is_whole(v, x->storage))
                 repoint(e, s->task[i], x, shard_for(v, x));
         }
 }
@@ -231,12 +232,12 @@ static void drop_copies(struct survey *v, struct edit *e, size_t n)
     int *readers = allocate(v->n_tensors, sizeof *readers), *lost = allocate(v->n_tensors, sizeof *lost);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < s->task[i]->n_access; k++)
-            if ((size_t)s->task[i]->access[k].tensor->root->id < v->n_tensors)
-                readers[s->task[i]->access[k].tensor->root->id] += (s->task[i]->access[k].mode & ACCESS_READ) != 0;
+            if ((size_t)s->task[i]->access[k].tensor->storage->id < v->n_tensors)
+                readers[s->task[i]->access[k].tensor->storage->id] += (s->task[i]->access[k].mode & ACCESS_READ) != 0;
     for (size_t i = 0; i < v->dropped.n; i++)
-        lost[((struct task *)v->dropped.item[i])->access[1].tensor->root->id]++;
+        lost[((struct task *)v->dropped.item[i])->access[1].tensor->storage->id]++;
     for (size_t i = 0; i < n; i++) {
-        const struct tensor *to = s->task[i]->copy ? s->task[i]->access[0].tensor->root : NULL;
+        const struct tensor *to = s->task[i]->copy ? s->task[i]->access[0].tensor->storage : NULL;
         if (to && (size_t)to->id < v->n_tensors && lost[to->id] && lost[to->id] == readers[to->id])
             drop(e, s->task[i]);
     }
@@ -262,7 +263,7 @@ static char *describe(const struct survey *v, size_t ahead)
                          format_bytes(most, (double)bytes), v->gathered, ahead);
 }
 
-bool run_gather(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     (void)c;
     struct survey v = look_at(s);

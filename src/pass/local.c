@@ -156,7 +156,7 @@ static void add_choice(struct offer *o, const struct task *update, struct task *
 {
     struct step *s = o->step;
     insert_behind(o->edit, maker);
-    s->stamp = (struct stamp){update->layer, -1, ROLE_OFFLOAD};
+    s->tags = (struct tags){update->layer, -1, ROLE_OFFLOAD};
     struct lane *lane = lane_for(o->machine, o->machine->host, LANE_FEED, FOR_CONTROL);
     struct task *t = add_host(s, lane, "choose", make_choice, o->choice);
     t->description = sizeof *o->choice; /* it is the task's own */
@@ -185,9 +185,9 @@ static void move_state(const struct offer *o, const struct task *hosts, struct t
 {
     struct step *s = o->step;
     insert_before(o->edit, device);
-    s->stamp.role = ROLE_OFFLOAD;
+    s->tags.role = ROLE_OFFLOAD;
     for (int i = 0; i < device->n_access; i++) {
-        struct tensor *there = device->access[i].tensor, *mirror = hosts->access[i].tensor->root;
+        struct tensor *there = device->access[i].tensor, *mirror = hosts->access[i].tensor->storage;
         if (!mirror->mirrors)
             continue;
         size_t begin = there->offset - mirror->mirrors->offset;

@@ -64,7 +64,7 @@ struct planner {
     bool tight;                 /* some plan did not fit */
 };
 
-bool wants_overlap(const struct wishes *w) { return w->overlap != OVERLAP_OFF; }
+bool wants_overlap(const struct pass_options *w) { return w->overlap != OVERLAP_OFF; }
 
 /* ---- which updates can move -------------------------------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ static void find_buckets(struct planner *p)
             if (!can_move(p, t))
                 continue;
             if (t->layer < 0)
-                snprintf(new.name, sizeof new.name, "other %s", parameters_of(t)->root->name);
+                snprintf(new.name, sizeof new.name, "other %s", parameters_of(t)->storage->name);
             else
                 snprintf(new.name, sizeof new.name, "layer %d", t->layer);
             size_t b = 0;
@@ -145,7 +145,7 @@ struct mover {
     bool exclusive;
     size_t at; /* position of the task that moves */
     int maker; /* position of the task behind which its gradients go down; NOWHERE: each one's own maker */
-    struct tensor **on_host; /* by tensor: its mirror, of roots; its copy, of what many updates read */
+    struct tensor **on_host; /* by tensor: its mirror, of storages; its copy, of what many updates read */
     struct task *last;       /* the last task that has moved, with its copies ... */
     size_t last_at;          /* ... and the position that it has come to */
     int pieces;
@@ -161,33 +161,33 @@ static struct tensor *bring_down(struct mover *m, struct tensor *x, int maker, e
     struct tensor *here = new_bytes_tensor(s->pool, m->host, x->class, name, x->bytes);
     free(name);
     set_alone(m->edit, here);
-    if (m->exclusive && !x->root->persistent)
+    if (m->exclusive && !x->storage->persistent)
         set_alone(m->edit, x);
     struct task *behind = maker == NOWHERE ? s->head : s->task[maker]; /* NOWHERE: of the step before */
-    while (behind->behind->role == ROLE_OFFLOAD)
-        behind = behind->behind;
+    while (behind->next->role == ROLE_OFFLOAD)
+        behind = behind->next;
     insert_behind(m->edit, behind);
-    s->stamp = (struct stamp){s->task[m->at]->layer, -1, ROLE_OFFLOAD};
+    s->tags = (struct tags){s->task[m->at]->layer, -1, ROLE_OFFLOAD};
     add_copy(s, lane_for(s->pool->machine, x->device, LANE_DOWNLOAD, purpose), "overlap.down", here, x);
     m->copied += (double)x->bytes;
     return here;
 }
 
-/* The part of the host's mirror that x is: it has all bytes of the root that updates which can move touch. */
+/* The part of the host's mirror that x is: it has all bytes of the storage that updates which can move touch. */
 static struct tensor *mirrored(struct mover *m, const struct tensor *x)
 {
     struct pool *p = m->p->step->pool;
-    struct tensor **mine = &m->on_host[x->root->id];
-    size_t n, begin = x->root->bytes, end = 0;
+    struct tensor **mine = &m->on_host[x->storage->id];
+    size_t n, begin = x->storage->bytes, end = 0;
     const struct use *use = uses_of(m->p->uses, x, &n);
     for (size_t i = 0; i < n && !*mine; i++)
         for (int k = 0; m->p->bucket_of[use[i].at] != NOWHERE && k < m->p->step->task[use[i].at]->n_access; k++) {
             const struct tensor *part = m->p->step->task[use[i].at]->access[k].tensor;
-            if (part->root == x->root)
+            if (part->storage == x->storage)
                 begin = MIN(begin, part->offset), end = MAX(end, part->offset + part->bytes);
         }
     if (!*mine)
-        *mine = mirror(m->edit, new_range(p, x->root, x->root->name, begin, end), m->host);
+        *mine = mirror(m->edit, new_range(p, x->storage, x->storage->name, begin, end), m->host);
     begin = x->offset - (*mine)->mirrors->offset;
     return new_range(p, *mine, x->name, begin, begin + x->bytes);
 }
@@ -202,7 +202,7 @@ static struct tensor *host_side(struct mover *m, const struct task *t, struct te
     if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && m->p->how))
         return mirrored(m, x);
     if (x->class == MEM_OPTIMIZER)
-        return set_home(m->edit, x->root, m->host), x;
+        return set_home(m->edit, x->storage, m->host), x;
     if (x->class == MEM_GRADIENTS)
         return bring_down(m, x, m->maker == NOWHERE ? maker : m->maker, FOR_OFFLOAD);
     if (!t->host_run) /* a list by hand moves nothing else */
@@ -221,7 +221,7 @@ static void keep_order(struct mover *m, struct task *update, struct task *end)
     char *why_not = NULL;
     bool late = m->last && m->at < m->last_at;
     for (struct task *t = end, *before; late && !why_not; t = before) {
-        before = t->before;
+        before = t->prev;
         why_not = sink(m->edit, t, m->last);
         if (t == update)
             break;
@@ -240,7 +240,7 @@ static void move_piece(struct mover *m, struct task *t)
         there[i] = host_side(m, t, t->access[i].tensor);
     struct lane *lane = open_lane(s->pool->machine, m->host, LANE_CPU, m->pieces++ % m->p->cores);
     struct task *mine = repeat_on_host(m->edit, t, lane, there), *end = mine;
-    s->stamp.role = ROLE_OFFLOAD;
+    s->tags.role = ROLE_OFFLOAD;
     for (int i = 0; i < t->n_access; i++) {
         struct tensor *x = t->access[i].tensor;
         if (!is_on_device(&t->access[i], MEM_PARAMETERS) || !(t->access[i].mode & ACCESS_WRITE))
@@ -339,7 +339,7 @@ static void measure(struct planner *p)
             else if (t->role == ROLE_UPDATE && t->lane->device->is_host)
                 p->bucket[b].host += seconds_of(p, t) / p->cores;
         }
-        for (const struct task *t = s->head->behind; t != s->head && b == p->n; t = t->behind)
+        for (const struct task *t = s->head->next; t != s->head && b == p->n; t = t->next)
             p->serial += seconds_of(p, t);
         undo(e);
     }
@@ -550,7 +550,7 @@ static void read_or_write(struct planner *p, const char *path, bool read)
 }
 
 /* Why the local rule decides now, from what is predicted, and not in the running step; NULL: it can wait. */
-static const char *why_now(struct planner *p, const struct wishes *w, struct local *how, bool makes_room)
+static const char *why_now(struct planner *p, const struct pass_options *w, struct local *how, bool makes_room)
 {
     const char *why = !p->step->task[p->bucket[0].first]->host_run ? "nothing of a step file runs"
                       : w->paced                                   ? "the step runs as predicted"
@@ -587,7 +587,7 @@ static bool carry_out(struct planner *p, const struct plan *plan, const char *ho
     return true;
 }
 
-bool run_overlap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+bool run_overlap(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     struct planner *p = allocate(1, sizeof *p);
     struct machine *m = s->pool->machine;

@@ -111,7 +111,7 @@ static char *describe_gain(const struct machine *m, const struct forecast *befor
 }
 
 /* now: what the list is forecast to do, before the pass and then behind it. */
-static void run_pass(const struct pass *p, struct step *s, const struct costs *c, const struct wishes *w,
+static void run_pass(const struct pass *p, struct step *s, const struct costs *c, const struct pass_options *w,
                      struct forecast *now, struct pass_report *r)
 {
     r->pass = p;
@@ -125,7 +125,7 @@ static void run_pass(const struct pass *p, struct step *s, const struct costs *c
     free_forecast(&before);
 }
 
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,
+struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
                                size_t *n)
 {
     struct pass_report *reports = allocate(n_passes, sizeof *reports);

@@ -10,7 +10,8 @@
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
- * function here, a row in pass.c, its wishes below, their option in ../train/settings.c and train.h, and wishes_of() in
+ * function here, a row in pass.c, its options below, their option in ../train/settings.c and train.h, and
+ * pass_options_of() in
  * ../train/trainer.c, which takes them from there.  Then `yard plan --after NAME` shows the list behind it, --verify
  * proves it, and tests/test_pass.c runs it together with all others.
  */
@@ -21,7 +22,7 @@
 #include "../step/edit.h"
 
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
-struct broadcast_wishes {
+struct broadcast_options {
     int queues, slices; /* of a device, 0: the pass is off; of a shard */
     bool at_random;     /* how slices are dealt, by this seed */
     uint64_t seed;
@@ -30,13 +31,13 @@ struct broadcast_wishes {
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
-struct snapshot_wishes {
+struct snapshot_options {
     const char *file;             /* NULL: the pass is off */
     int every, slots, iterations; /* store every so many; room in the file; how many are reported */
 };
-struct wishes { /* what the options ask of the passes */
-    struct snapshot_wishes snapshot;
-    struct broadcast_wishes broadcast;
+struct pass_options { /* what the options ask of the passes */
+    struct snapshot_options snapshot;
+    struct broadcast_options broadcast;
     enum recompute recompute;
     enum overlap overlap;
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
@@ -56,10 +57,10 @@ struct pass_report {
     char *gain;            /* what it comes to, for people; NULL: not known */
     struct forecast after; /* of the list as the pass leaves it, where it has tried that (n > 0) */
 };
-typedef bool pass_wanted(const struct wishes *w);
+typedef bool pass_wanted(const struct pass_options *w);
 /* true: the list is changed; false: declined, and the list is as it was.  Sets r's reason and fields.  Costs are NULL
  * where no hardware is described or measured; the tasks of a step file have their own. */
-typedef bool pass_run(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r);
+typedef bool pass_run(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r);
 struct pass {
     const char *name; /* --after NAME */
     pass_wanted *wanted;
@@ -73,7 +74,7 @@ const struct pass *find_pass(const char *name); /* NULL: there is none */
 char *pass_names(void);                         /* "recompute, swap"; the caller frees it */
 
 /* Runs all passes that are wished for, up to the one named `after` (NULL: all).  *n reports, for free_reports(). */
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct wishes *w, const char *after,
+struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
                                size_t *n);
 void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
@@ -99,7 +100,7 @@ bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
 
 /* Ends the program (EXIT_USAGE) with budgets that work for the list as it is now, of all devices whose do not. */
 _Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what);
-bool swaps_state(const struct wishes *w); /* parameters or the optimizer's, not activations alone */
+bool swaps_state(const struct pass_options *w); /* parameters or the optimizer's, not activations alone */
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */

@@ -21,7 +21,7 @@
  */
 #include "pass.h"
 
-bool wants_recompute(const struct wishes *w) { return w->recompute != RECOMPUTE_OFF; }
+bool wants_recompute(const struct pass_options *w) { return w->recompute != RECOMPUTE_OFF; }
 
 /* ---- what may be made again -------------------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
-    bool may = n > 0 && x->root == x && !x->apart && !x->device->is_host && classes >> x->class & 1;
+    bool may = n > 0 && x->storage == x && !x->exclusive && !x->device->is_host && classes >> x->class & 1;
     for (size_t i = 0; may && i < n; i++)
         may = !is_conditional(u->task[use[i].at]);
     return may;
@@ -45,7 +45,7 @@ static bool may_repeat(const struct uses *u, const struct task *t, int at, const
 {
     bool may = !t->run && !t->copy && !is_conditional(t) && t->lane->device == made->device;
     for (int i = 0; may && i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->root;
+        const struct tensor *x = t->access[i].tensor->storage;
         bool reads = t->access[i].mode & ACCESS_READ, writes = t->access[i].mode & ACCESS_WRITE;
         may = !(writes && x->persistent) && !(reads && x != made && is_written_between(u, x, at - 1, reader));
     }
@@ -106,7 +106,7 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
         if (!(use[i].mode & ACCESS_WRITE))
             continue;
         for (int k = 0; k < t->n_access; k++) {
-            const struct tensor *y = t->access[k].tensor->root;
+            const struct tensor *y = t->access[k].tensor->storage;
             const struct use *of = uses_of(r->uses, y, &n_uses);
             if (!(t->access[k].mode & ACCESS_READ) || n_uses == 0 || y == x || y->persistent || twin_of(r, y))
                 continue;
@@ -119,9 +119,9 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
         insert_before(r->edit, r->uses->task[reader]);
         struct task *again = repeat(r->edit, t);
         for (int k = 0; k < t->n_access; k++) {
-            struct tensor *y = t->access[k].tensor->root;
+            struct tensor *y = t->access[k].tensor->storage;
             if (t->access[k].mode & ACCESS_WRITE && !twin_of(r, y) && (size_t)y->id < r->uses->n_tensors)
-                r->twin[y->id] = new_twin(r->pool, y->device, y);
+                r->twin[y->id] = tensor_like(r->pool, y->device, y);
             if (twin_of(r, y))
                 repoint(r->edit, again, y, r->twin[y->id]);
         }
@@ -144,7 +144,7 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
     for (int i = 0; i < (int)u->n; i++) {
         struct task *t = u->task[i];
         for (int k = 0; k < t->n_access; k++) {
-            struct tensor *x = t->access[k].tensor->root;
+            struct tensor *x = t->access[k].tensor->storage;
             if ((size_t)x->id >= u->n_tensors || from[x->id] == NOWHERE || i < from[x->id])
                 continue;
             if (!r.twin[x->id])

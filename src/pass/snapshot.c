@@ -31,7 +31,7 @@ struct outcome { /* of one iteration */
 struct storing {
     struct step *step;
     const struct costs *costs;
-    const struct snapshot_wishes *wishes;
+    const struct snapshot_options *options;
     struct lane **lane; /* by device: the one for snapshots */
     size_t updates;
     double bytes;             /* of an iteration */
@@ -40,7 +40,7 @@ struct storing {
     double period, disk; /* disk: seconds that it is busy with an iteration */
 };
 
-bool wants_snapshot(const struct wishes *w) { return w->snapshot.file != NULL; }
+bool wants_snapshot(const struct pass_options *w) { return w->snapshot.file != NULL; }
 
 /* ---- what is stored ---------------------------------------------------------------------------------------------- */
 
@@ -94,7 +94,7 @@ static struct lane *snapshot_lane(const struct storing *v, struct device *d)
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 {
     t->slot = slot;
-    t->when.every = (uint32_t)v->wishes->every;
+    t->when.every = (uint32_t)v->options->every;
     return t;
 }
 
@@ -106,7 +106,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
     size_t at = 0;
     buffer->persistent = true;
     insert_behind(e, t);
-    s->stamp.role = ROLE_SNAPSHOT;
+    s->tags.role = ROLE_SNAPSHOT;
     for (int a = 0; a < t->n_access; a++) {
         struct tensor *x = t->access[a].tensor;
         if (!is_state(&t->access[a]))
@@ -126,7 +126,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
 static void add_commit(const struct storing *v, int slot)
 {
     const struct device *host = v->step->pool->machine->host;
-    v->step->stamp.role = ROLE_SNAPSHOT;
+    v->step->tags.role = ROLE_SNAPSHOT;
     struct task *t = in_slot(v, add_host(v->step, host->lane[LANE_DISK], "commit", NULL, NULL), slot);
     t->commits = true;
     if (!v->costs)
@@ -137,11 +137,11 @@ static void add_commit(const struct storing *v, int slot)
 static void store_all(struct storing *v, struct edit *e)
 {
     size_t n = v->step->n;
-    for (int slot = 1; slot <= v->wishes->slots; slot++)
+    for (int slot = 1; slot <= v->options->slots; slot++)
         add_commit(v, slot);
     for (size_t i = 0; i < n; i++) {
         size_t bytes = bytes_to_store(v->step, v->step->task[i]);
-        for (int slot = v->wishes->slots; slot > 0 && bytes; slot--)
+        for (int slot = v->options->slots; slot > 0 && bytes; slot--)
             store_update(v, e, v->step->task[i], bytes, slot);
         v->updates += bytes > 0;
         v->bytes += (double)bytes;
@@ -195,7 +195,7 @@ static int count_dropped(const struct storing *v)
 {
     int n = 0;
     for (int i = 1; i <= v->n_outcomes; i++)
-        n += i % v->wishes->every == 0 && !v->outcomes[i - 1].stored;
+        n += i % v->options->every == 0 && !v->outcomes[i - 1].stored;
     return n;
 }
 
@@ -220,11 +220,11 @@ static bool drops(struct storing *v, int every)
  * falls behind, and the K as it is drops some. */
 static int find_every(const struct storing *v)
 {
-    struct snapshot_wishes wishes = *v->wishes;
+    struct snapshot_options options = *v->options;
     struct storing other = *v;
     double first = ceil(v->disk / (v->period * (1 + 1e-6)));
-    int was = v->wishes->every, *every = &wishes.every;
-    other.wishes = &wishes;
+    int was = v->options->every, *every = &options.every;
+    other.options = &options;
     other.outcomes = NULL;
     *every = (int)fmin(fmax(first, 1), MOST_EVERY + 1);
     while (*every <= MOST_EVERY && (*every == was || drops(&other, *every)))
@@ -240,7 +240,7 @@ static int find_every(const struct storing *v)
 
 static void report_outcomes(const struct storing *v, json_t *commits, json_t *dropped)
 {
-    for (int i = v->wishes->every; v->outcomes && i <= v->wishes->iterations; i += v->wishes->every) {
+    for (int i = v->options->every; v->outcomes && i <= v->options->iterations; i += v->options->every) {
         struct outcome o = outcome_at(v, i);
         if (o.stored)
             json_array_append_new(commits, json_pack("{s:i, s:f, s:f}", "iteration", i, "written_ms", 1e3 * o.written,
@@ -254,18 +254,18 @@ static char *describe(const struct storing *v, size_t dropped)
 {
     char bytes[32];
     char *text = format_string("%s of %zu updates into each of %d slots of %s", format_bytes(bytes, v->bytes),
-                               v->updates, v->wishes->slots, v->wishes->file);
+                               v->updates, v->options->slots, v->options->file);
     if (!v->outcomes)
         return text;
-    struct outcome first = outcome_at(v, v->wishes->every);
-    int spared = dropped && v->wishes->slots > 1 ? find_every(v) : 0;
+    struct outcome first = outcome_at(v, v->options->every);
+    int spared = dropped && v->options->slots > 1 ? find_every(v) : 0;
     if (v->disk > 0 && (!v->costs || v->step->pool->machine->host->disk))
         append_text(&text, "; the disk needs %.3f ms for them", 1e3 * v->disk);
     else
         append_text(&text, "; how fast the disk is nobody said (link disk), and it counts as if it took no time");
     append_text(&text, "; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on",
-                v->wishes->every, 1e3 * first.written, 1e3 * first.durable);
-    append_text(&text, "; %zu of %d iterations dropped", dropped, v->wishes->iterations / v->wishes->every);
+                v->options->every, 1e3 * first.written, 1e3 * first.durable);
+    append_text(&text, "; %zu of %d iterations dropped", dropped, v->options->iterations / v->options->every);
     if (dropped && !spared)
         append_text(&text, ": the newest commit holds the only slot");
     if (spared > MOST_EVERY)
@@ -275,16 +275,16 @@ static char *describe(const struct storing *v, size_t dropped)
     return text;
 }
 
-bool run_snapshot(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    struct storing v = {.step = s, .costs = c, .wishes = &w->snapshot};
+    struct storing v = {.step = s, .costs = c, .options = &w->snapshot};
     v.lane = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *v.lane);
     json_t *commits = json_array(), *dropped = json_array();
     struct edit *e = open_edit(s);
     store_all(&v, e);
     if (v.updates) {
         commit(e);
-        r->after = try_every(&v, v.wishes->every);
+        r->after = try_every(&v, v.options->every);
         report_outcomes(&v, commits, dropped);
         r->reason = describe(&v, json_array_size(dropped));
     } else {

@@ -45,8 +45,8 @@ struct gap {
     int64_t bytes;
     double out_seconds, in_seconds, again_seconds; /* of copies, and of what writes x */
     bool may_remake;
-    size_t decision;   /* 0: none, x is kept */
-    struct gap *alike; /* the next one of this decision */
+    size_t decision;        /* 0: none, x is kept */
+    struct gap *replica_of; /* the next one of this decision */
 
     /* What is done about it; positions are those of the list with all that is made again. */
     enum action action;
@@ -77,9 +77,9 @@ struct swapper {
     double copied;      /* bytes, by what is done about all gaps */
 };
 
-bool wants_swap(const struct wishes *w) { return w->swap != SWAP_OFF; }
+bool wants_swap(const struct pass_options *w) { return w->swap != SWAP_OFF; }
 
-bool swaps_state(const struct wishes *w)
+bool swaps_state(const struct pass_options *w)
 {
     return wants_swap(w) && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
 }
@@ -95,7 +95,7 @@ static struct lane *lane_of_copies(const struct swapper *w, const struct gap *g,
 static void time_gap(const struct swapper *w, struct gap *g, const struct use *use, size_t n)
 {
     struct step *s = w->step;
-    struct tensor *there = new_twin(s->pool, s->pool->machine->host, g->x);
+    struct tensor *there = tensor_like(s->pool, s->pool->machine->host, g->x);
     struct task *out = add_copy(s, lane_of_copies(w, g, LANE_DOWNLOAD), "swap.out", there, g->x);
     struct task *in = add_copy(s, lane_of_copies(w, g, LANE_UPLOAD), "swap.in", g->x, there);
     bool known = w->bare.span != NULL;
@@ -167,7 +167,7 @@ static void list_decisions(struct swapper *w)
     for (size_t i = 0; i < w->n_gaps; i++) {
         struct gap *g = gap[i], *last = i ? gap[i - 1] : NULL;
         if (last && by_decision(&gap[i - 1], &gap[i]) == 0)
-            last->alike = g, g->decision = last->decision;
+            last->replica_of = g, g->decision = last->decision;
         else if (w->swap || g->may_remake) {
             bool same = last && last->decision && strcmp(last->x->name, g->x->name) == 0;
             w->decision[w->n].options = w->swap && g->may_remake ? 3 : 2;
@@ -326,8 +326,8 @@ static void insert_copies(struct swapper *w, struct edit *e, struct line *l)
     for (size_t k = 0; k < l->n; k++) {
         struct gap *g = l->out[k];
         struct tensor *now = g->last ? g->last->back : g->x;
-        g->there = g->x->persistent ? g->x : g->copied ? new_twin(s->pool, host, g->x) : g->last->there;
-        g->back = g->end < (int)l->uses->n ? new_twin(s->pool, g->device, g->x) : NULL;
+        g->there = g->x->persistent ? g->x : g->copied ? tensor_like(s->pool, host, g->x) : g->last->there;
+        g->back = g->end < (int)l->uses->n ? tensor_like(s->pool, g->device, g->x) : NULL;
         if (g->back)
             switch_readers(e, l->uses, g->x, g->end, now, g->back);
         if (g->x->persistent && !g->last)
@@ -341,7 +341,7 @@ static void insert_copies(struct swapper *w, struct edit *e, struct line *l)
         if (in ? !g->back : !g->copied)
             continue;
         insert_behind(e, place < 0 ? s->head : l->uses->task[place]);
-        s->stamp = (struct stamp){g->maker->layer, g->maker->micro, ROLE_SWAP};
+        s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
         if (in)
             g->comes = g->ready = add_copy(s, lane_of_copies(w, g, LANE_UPLOAD), "swap.in", g->back, g->there);
         else
@@ -423,7 +423,7 @@ static void evict(const struct swapper *w, unsigned char *choice, enum action wi
             while ((double)held[i] > (1 - spare) * (double)d->budget - (double)guard_bytes(d) &&
                    (best = best_to_leave(here, &n_here, i, choice, wish, by_cost))) {
                 choice[best->decision] = (unsigned char)wish;
-                for (const struct gap *g = w->first[best->decision]; g; g = g->alike)
+                for (const struct gap *g = w->first[best->decision]; g; g = g->replica_of)
                     take_away(g, d, held);
             }
         }
@@ -657,7 +657,7 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
     return finish(w, e, NULL, must_fit, r);
 }
 
-bool run_swap(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+bool run_swap(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     bool by_layer = w->swap == SWAP_LAYER;
     struct swapper x = open_swapper(s, c, w->swap_what, true, w->swap == SWAP_AUTO);
@@ -670,7 +670,7 @@ bool run_swap(struct step *s, const struct costs *c, const struct wishes *w, str
     return finish(&x, e, NULL, by_layer ? "--swap layer" : "--swap microbatch", r);
 }
 
-bool run_recompute(struct step *s, const struct costs *c, const struct wishes *w, struct pass_report *r)
+bool run_recompute(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     if (w->recompute != RECOMPUTE_AUTO)
         return recompute_by_rule(s, w->recompute == RECOMPUTE_FULL, r);

@@ -207,7 +207,7 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
         return;
     if (d->cl)
         clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
-    if (d->is_share)
+    if (d->is_logical)
         warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
     check_text(c, "device", c->device, d->name);
     check_text(c, "driver", c->driver, driver);

@@ -25,7 +25,7 @@
  *     task NAME LANE layer=K = NANOSECONDS FLOPS BYTES
  *     link LANE = BYTES_PER_SECOND LATENCY_SECONDS    upload and download; also disk, and other lanes of the host
  *     gap LANE = SECONDS                              from one task's end to the next one's start, back to back
- *     issue = SECONDS                                 host time to issue and collect one task
+ *     issue = SECONDS                                 host time to issue and retire one task
  *     memory CLASS = BYTES                            peak, for people
  *
  * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:

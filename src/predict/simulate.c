@@ -38,7 +38,7 @@ struct user { /* lanes whose copies are on a link */
     int *lane;
     size_t n, cap;
 };
-struct clockwork {
+struct simulator {
     struct simulation *sim;
     int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
     int ring;                      /* iterations whose tensors are told apart: those that can be open at once */
@@ -69,13 +69,13 @@ struct clockwork {
 };
 enum { NEXT_STEP = 1 << 30 };
 
-static const struct task *task_of(const struct clockwork *k, int node) { return k->sim->step->task[node % k->n]; }
+static const struct task *task_of(const struct simulator *k, int node) { return k->sim->step->task[node % k->n]; }
 
-static bool skipped(const struct clockwork *k, int node) { return k->sim->moments[node].blocker == SKIPPED; }
+static bool skipped(const struct simulator *k, int node) { return k->sim->moments[node].blocker == SKIPPED; }
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
 
-static void index_consumers(struct clockwork *k)
+static void index_consumers(struct simulator *k)
 {
     const struct step *s = k->sim->step;
     k->first_out = allocate((size_t)k->n + 2, sizeof *k->first_out);
@@ -98,7 +98,7 @@ static void index_consumers(struct clockwork *k)
     }
 }
 
-static void list_lanes(struct clockwork *k)
+static void list_lanes(struct simulator *k)
 {
     k->lane_list = allocate((size_t)k->n, sizeof *k->lane_list);
     k->lane_first = allocate((size_t)k->n_lanes + 2, sizeof *k->lane_first);
@@ -120,19 +120,19 @@ static void list_lanes(struct clockwork *k)
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
 /* The share of its full speed at which the lane's task goes. */
-static double speed(const struct clockwork *k, const struct turn *l)
+static double speed(const struct simulator *k, const struct turn *l)
 {
     return l->on_links && isfinite(l->full) ? link_rate(l->link, k->load) / l->full : 1;
 }
 
 /* Of two lanes with their events at the same time, the first goes first. */
-static int sooner(const struct clockwork *k, int a, int b)
+static int sooner(const struct simulator *k, int a, int b)
 {
     double x = k->turn[a].next, y = k->turn[b].next;
     return y < x || (y == x && b < a) ? b : a;
 }
 
-static void set_next(struct clockwork *k, struct turn *l, double next)
+static void set_next(struct simulator *k, struct turn *l, double next)
 {
     l->next = next;
     for (int i = (k->n_lanes + (int)(l - k->turn)) / 2; i > 0; i /= 2)
@@ -140,7 +140,7 @@ static void set_next(struct clockwork *k, struct turn *l, double next)
 }
 
 /* The other copies on its links: what they have left is brought up to now, or their ends follow from it. */
-static void for_others(struct clockwork *k, const struct turn *copy, bool ends)
+static void for_others(struct simulator *k, const struct turn *copy, bool ends)
 {
     for (int i = 0; i < 2; i++)
         for (size_t n = 0; copy->link[i] && n < k->users[copy->link[i]->index].n; n++) {
@@ -165,7 +165,7 @@ static void join_or_leave(struct user *u, int lane, bool join)
 }
 
 /* The lane's copy joins or leaves its links, and what the others there have left takes another time. */
-static void change_load(struct clockwork *k, const struct turn *copy, bool join)
+static void change_load(struct simulator *k, const struct turn *copy, bool join)
 {
     for_others(k, copy, false);
     for (int i = 0; i < 2; i++)
@@ -176,18 +176,18 @@ static void change_load(struct clockwork *k, const struct turn *copy, bool join)
     for_others(k, copy, true);
 }
 
-static int *uses_of(const struct clockwork *k, int node)
+static int *uses_of(const struct simulator *k, int node)
 {
     return k->uses + (size_t)(node / k->n % k->ring) * k->sim->step->pool->n;
 }
 
 /* A tensor is live from the start of the first task that touches it in an iteration ... */
-static void take_bytes(struct clockwork *k, int node)
+static void take_bytes(struct simulator *k, int node)
 {
     const struct task *t = task_of(k, node);
     int *left = uses_of(k, node);
     for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->root;
+        const struct tensor *x = t->access[i].tensor->storage;
         int d = x->device->index;
         if (x->persistent || left[x->id] >= 0)
             continue;
@@ -200,19 +200,19 @@ static void take_bytes(struct clockwork *k, int node)
 }
 
 /* ... to the end of the last one, wherever they run. */
-static void give_bytes(struct clockwork *k, int node)
+static void give_bytes(struct simulator *k, int node)
 {
     const struct task *t = task_of(k, node);
     int *left = uses_of(k, node);
     for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->root;
+        const struct tensor *x = t->access[i].tensor->storage;
         if (!x->persistent && --left[x->id] == 0 && --k->holders[x->id] == 0)
             k->live[x->device->index] -= (int64_t)x->bytes;
     }
 }
 
 /* The next task of the lane that is not skipped, of the iterations that are open. */
-static int head_of(const struct clockwork *k, int lane)
+static int head_of(const struct simulator *k, int lane)
 {
     int size = k->lane_first[lane + 1] - k->lane_first[lane];
     for (int *nth = &k->turn[lane].started; size && *nth / size < k->opened; ++*nth) {
@@ -224,12 +224,12 @@ static int head_of(const struct clockwork *k, int lane)
 }
 
 /* When the host has issued the node: in list order. */
-static double issued(const struct clockwork *k, int node)
+static double issued(const struct simulator *k, int node)
 {
     return k->issue > 0 ? k->issue_begin[node / k->n] + (node % k->n + 1) * k->issue : 0;
 }
 
-static void join_links(struct clockwork *k, struct turn *l)
+static void join_links(struct simulator *k, struct turn *l)
 {
     l->on_links = true;
     change_load(k, l, true);
@@ -237,7 +237,7 @@ static void join_links(struct clockwork *k, struct turn *l)
 }
 
 /* Its first moment: the bytes are held from here on. */
-static void begin(struct clockwork *k, struct turn *l)
+static void begin(struct simulator *k, struct turn *l)
 {
     bool copies = isfinite(l->full);
     l->begun = true;
@@ -247,7 +247,7 @@ static void begin(struct clockwork *k, struct turn *l)
         join_links(k, l);
 }
 
-static void start(struct clockwork *k, int lane, int node, int blocker)
+static void start(struct simulator *k, int lane, int node, int blocker)
 {
     struct turn *l = &k->turn[lane];
     int i = node % k->n;
@@ -269,7 +269,7 @@ static void start(struct clockwork *k, int lane, int node, int blocker)
 }
 
 /* Start the lane's next task if all that it waits for has ended; `blocker` is what ended last. */
-static void try_start(struct clockwork *k, int lane, int blocker)
+static void try_start(struct simulator *k, int lane, int blocker)
 {
     int node = k->turn[lane].node == NONE ? head_of(k, lane) : NONE;
     if (node != NONE && k->unmet[node] == 0)
@@ -279,14 +279,14 @@ static void try_start(struct clockwork *k, int lane, int blocker)
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
 
 /* The last iteration up to this one in which task i runs, or NONE. */
-static int latest_run(const struct clockwork *k, int i, int iteration)
+static int latest_run(const struct simulator *k, int i, int iteration)
 {
     while (iteration >= 0 && skipped(k, iteration * k->n + i))
         iteration--;
     return iteration;
 }
 
-static void open_task(struct clockwork *k, int node)
+static void open_task(struct simulator *k, int node)
 {
     const struct task *t = task_of(k, node);
     int i = node % k->n, iteration = node / k->n, *left = uses_of(k, node);
@@ -302,13 +302,13 @@ static void open_task(struct clockwork *k, int node)
         k->unmet[node] += run != NONE && run > k->ended[from];
     }
     for (int a = 0; a < t->n_access; a++)
-        left[t->access[a].tensor->root->id]--;
+        left[t->access[a].tensor->storage->id]--;
     k->left[iteration]++;
     k->computing[iteration] += t->lane->kind == LANE_COMPUTE;
     k->full += ++k->in_flight[i] == MOST_RUNS;
 }
 
-static void open_iteration(struct clockwork *k)
+static void open_iteration(struct simulator *k)
 {
     size_t n = k->sim->step->pool->n, nodes = (size_t)(k->opened + 1) * (size_t)k->n;
     int iteration = k->opened++;
@@ -321,7 +321,7 @@ static void open_iteration(struct clockwork *k)
         open_task(k, iteration * k->n + i);
 }
 
-static bool may_open(const struct clockwork *k)
+static bool may_open(const struct simulator *k)
 {
     return k->opened < k->limit && k->full == 0 && (k->opened < 2 || k->computing[k->opened - 2] == 0);
 }
@@ -329,7 +329,7 @@ static bool may_open(const struct clockwork *k)
 /* ---- until the times repeat ------------------------------------------------------------------------------------ */
 
 /* Has iteration b the times of iteration a, moved by `shift`? */
-static bool repeats(const struct clockwork *k, int a, int b, double shift, double tolerance)
+static bool repeats(const struct simulator *k, int a, int b, double shift, double tolerance)
 {
     const struct moment *x = &k->sim->moments[(size_t)a * (size_t)k->n],
                         *y = &k->sim->moments[(size_t)b * (size_t)k->n];
@@ -345,7 +345,7 @@ static bool repeats(const struct clockwork *k, int a, int b, double shift, doubl
 }
 
 /* With snapshots, which may be in flight for long, all of the pattern and one that got a slot. */
-static bool repeats_for(const struct clockwork *k, int iteration, int p, double shift, double tolerance)
+static bool repeats_for(const struct simulator *k, int iteration, int p, double shift, double tolerance)
 {
     bool stored = !k->slots;
     for (int i = 0; i < p && !stored; i++)
@@ -361,7 +361,7 @@ static bool repeats_for(const struct clockwork *k, int iteration, int p, double 
 
 /* Without a pattern ends tell little: an iteration that is stored ends long after its neighbours.  Its tasks that run
  * in every iteration do so at an even pace. */
-static double mean_seconds(const struct clockwork *k, int from, int to)
+static double mean_seconds(const struct simulator *k, int from, int to)
 {
     const struct moment *m = k->sim->moments;
     for (int a = from * k->n, b = to * k->n; a < (from + 1) * k->n; a++, b++)
@@ -370,7 +370,7 @@ static double mean_seconds(const struct clockwork *k, int from, int to)
     return (k->end[to] - k->end[from]) / (to - from);
 }
 
-static void look_for_pattern(struct clockwork *k, int iteration)
+static void look_for_pattern(struct simulator *k, int iteration)
 {
     struct simulation *sim = k->sim;
     for (int p = k->repeat; p < iteration && !sim->settled; p += k->repeat) {
@@ -390,7 +390,7 @@ static void look_for_pattern(struct clockwork *k, int iteration)
 }
 
 /* What the last end, that of `node`, brings about: iterations are over, others are opened, and lanes go on. */
-static void move_on(struct clockwork *k, int node)
+static void move_on(struct simulator *k, int node)
 {
     int before = k->opened;
     while (!k->stop) {
@@ -414,7 +414,7 @@ static void move_on(struct clockwork *k, int node)
 /* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
  * been updated, those of all slots but one leave it: slots are filled in turn, and the next one is free unless the
  * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored. */
-static void find_slots(struct clockwork *k)
+static void find_slots(struct simulator *k)
 {
     const struct step *s = k->sim->step;
     k->first = allocate(s->n, sizeof *k->first);
@@ -432,9 +432,9 @@ static void find_slots(struct clockwork *k)
     k->decided = allocate((size_t)k->limit, sizeof *k->decided);
 }
 
-static void release(struct clockwork *k, int i, int iteration, int blocker);
+static void release(struct simulator *k, int i, int iteration, int blocker);
 
-static void leave(struct clockwork *k, int node)
+static void leave(struct simulator *k, int node)
 {
     int i = node % k->n, iteration = node / k->n;
     k->sim->moments[node].blocker = SKIPPED;
@@ -443,7 +443,7 @@ static void leave(struct clockwork *k, int node)
 }
 
 /* node: the update that was the first. */
-static void choose_slot(struct clockwork *k, int iteration, int node)
+static void choose_slot(struct simulator *k, int iteration, int node)
 {
     int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
     const struct task *commit = k->sim->step->task[k->commit[0]];
@@ -471,7 +471,7 @@ static void choose_slot(struct clockwork *k, int iteration, int node)
             try_start(k, task_of(k, i)->lane->index, node);
 }
 
-static void note_snapshot(struct clockwork *k, int node)
+static void note_snapshot(struct simulator *k, int node)
 {
     if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
         choose_slot(k, node / k->n, node);
@@ -481,7 +481,7 @@ static void note_snapshot(struct clockwork *k, int node)
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
 /* Task i of that iteration has ended, or left with the end of `blocker`, for all that wait for this run of it. */
-static void release_one(struct clockwork *k, int i, int iteration, int consumer, int step, int blocker)
+static void release_one(struct simulator *k, int i, int iteration, int consumer, int step, int blocker)
 {
     for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
         int node = (c + step) * k->n + consumer;
@@ -490,13 +490,13 @@ static void release_one(struct clockwork *k, int i, int iteration, int consumer,
     }
 }
 
-static void release(struct clockwork *k, int i, int iteration, int blocker)
+static void release(struct simulator *k, int i, int iteration, int blocker)
 {
     for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
         release_one(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0, blocker);
 }
 
-static void finish(struct clockwork *k, int lane)
+static void finish(struct simulator *k, int lane)
 {
     struct turn *l = &k->turn[lane];
     int node = l->node, i = node % k->n, iteration = node / k->n;
@@ -518,7 +518,7 @@ static void finish(struct clockwork *k, int lane)
 }
 
 /* Of those at the same time the disk's, which may set a slot free. */
-static int earliest(const struct clockwork *k)
+static int earliest(const struct simulator *k)
 {
     int best = k->winner[1];
     const struct lane *disk = k->sim->step->pool->machine->host->lane[LANE_DISK];
@@ -527,7 +527,7 @@ static int earliest(const struct clockwork *k)
     return k->turn[best].node == NONE ? NONE : best;
 }
 
-static void run_clock(struct clockwork *k)
+static void run_clock(struct simulator *k)
 {
     move_on(k, NONE);
     for (int lane = earliest(k); lane != NONE && !k->stop; lane = earliest(k)) {
@@ -546,7 +546,7 @@ static void run_clock(struct clockwork *k)
 /* ---- what came out --------------------------------------------------------------------------------------------- */
 
 /* Within the last `pattern` periods, whichever iteration it is for; what is in flight counts up to now. */
-static void sum_busy(const struct clockwork *k)
+static void sum_busy(const struct simulator *k)
 {
     struct simulation *sim = k->sim;
     double from = k->now - sim->pattern * sim->period;
@@ -574,11 +574,11 @@ static void sum_up(struct simulation *sim)
     }
 }
 
-static void hold_persistent(struct clockwork *k)
+static void hold_persistent(struct simulator *k)
 {
     const struct pool *p = k->sim->step->pool;
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->persistent)
+        if (p->tensors[i]->storage == p->tensors[i] && p->tensors[i]->persistent)
             k->live[p->tensors[i]->device->index] += (int64_t)p->tensors[i]->bytes;
     for (int d = 0; d <= p->machine->n_devices; d++)
         k->sim->peak[d] = (size_t)k->live[d];
@@ -592,7 +592,7 @@ static int most_seldom(const struct step *s)
     return (int)every;
 }
 
-static void free_clockwork(struct clockwork *k)
+static void free_simulator(struct simulator *k)
 {
     free(k->first_out), free(k->out), free(k->unmet), free(k->lane_list), free(k->lane_first);
     for (size_t i = 0; i < k->sim->step->pool->machine->n_links && k->users; i++)
@@ -609,7 +609,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     const struct step *s = sim->step;
     const struct machine *m = s->pool->machine;
     CHECK(s->n > 0, "list %s has no tasks", s->name);
-    struct clockwork k = {
+    struct simulator k = {
         .sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
     find_slots(&k);
@@ -635,7 +635,7 @@ static struct simulation *run_simulation(struct simulation *sim, double issue, b
     hold_persistent(&k);
     run_clock(&k);
     sum_busy(&k);
-    free_clockwork(&k);
+    free_simulator(&k);
     sum_up(sim);
     return sim;
 }

@@ -71,13 +71,13 @@ static void note_times(struct forecast *f, const struct simulation *sim)
     }
 }
 
-struct eyes { /* who sees what while a list is tried */
+struct hooks { /* who sees what while a list is tried */
     forecast_check *goes_on;
     simulation_look *look;
     void *context;
 };
 
-static struct forecast try_draft(const struct step *s, const struct costs *c, const struct eyes *eyes)
+static struct forecast try_draft(const struct step *s, const struct costs *c, const struct hooks *hooks)
 {
     struct forecast f = {.period = NAN, .alone = NAN};
     struct simulation *sim = NULL;
@@ -90,14 +90,14 @@ static struct forecast try_draft(const struct step *s, const struct costs *c, co
     restore_limits(m, had, m->n_devices + 1);
     free(had);
     note_memory(&f, draft);
-    if (!f.why_not && (!eyes->goes_on || eyes->goes_on(eyes->context, &f)) && has_times(draft, c)) {
+    if (!f.why_not && (!hooks->goes_on || hooks->goes_on(hooks->context, &f)) && has_times(draft, c)) {
         depend(draft, true);
         f.why_not = simulate(draft, c, &sim);
     }
     if (sim) {
         note_times(&f, sim);
-        if (eyes->look)
-            eyes->look(eyes->context, sim);
+        if (hooks->look)
+            hooks->look(hooks->context, sim);
         free_simulation(sim);
     }
     restore_spots(s->pool, spots);
@@ -105,16 +105,16 @@ static struct forecast try_draft(const struct step *s, const struct costs *c, co
     return f;
 }
 
-struct forecast try_step(const struct step *s, const struct costs *c) { return try_draft(s, c, &(struct eyes){0}); }
+struct forecast try_step(const struct step *s, const struct costs *c) { return try_draft(s, c, &(struct hooks){0}); }
 
 struct forecast try_and_look(const struct step *s, const struct costs *c, simulation_look *look, void *context)
 {
-    return try_draft(s, c, &(struct eyes){.look = look, .context = context});
+    return try_draft(s, c, &(struct hooks){.look = look, .context = context});
 }
 
 struct forecast try_while(const struct step *s, const struct costs *c, forecast_check *goes_on, void *context)
 {
-    return try_draft(s, c, &(struct eyes){.goes_on = goes_on, .context = context});
+    return try_draft(s, c, &(struct hooks){.goes_on = goes_on, .context = context});
 }
 
 void free_forecast(struct forecast *f)

@@ -30,12 +30,12 @@ static uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(&(uint64_t[2]){a
 /* ---- reads and writes ------------------------------------------------------------------------------------------ */
 
 /* What a persistent tensor holds before the first iteration, wherever it lies: the same as its replicas. */
-static uint64_t initial_value(const struct tensor *t) { return mix(UINT64_MAX, (uint64_t)t->root->alike->id); }
+static uint64_t initial_value(const struct tensor *t) { return mix(UINT64_MAX, (uint64_t)t->storage->replica_of->id); }
 
-/* Bytes [from, to) of the tensor: each root is a strip. */
+/* Bytes [from, to) of the tensor: each storage is a strip. */
 static struct cell *cells_between(struct strip *strips, const struct tensor *t, size_t from, size_t to, size_t *n)
 {
-    return cells_of(&strips[t->root->id], t->offset + from, t->offset + to, n);
+    return cells_of(&strips[t->storage->id], t->offset + from, t->offset + to, n);
 }
 
 /* The same, to be read: what has never been written has its initial value. */
@@ -45,7 +45,7 @@ static struct cell *read_cells(struct strip *strips, const struct tensor *t, siz
     for (size_t i = 0; i < *n; i++)
         if (c[i].iteration == NEVER && !c[i].value) {
             c[i].value = initial_value(t);
-            c[i].origin = -(int64_t)t->root->alike_begin;
+            c[i].origin = -(int64_t)t->storage->replica_begin;
         }
     return c;
 }
@@ -70,7 +70,7 @@ static uint64_t read_value(struct strip *strips, const struct tensor *t)
 /* A choice holds for its own iteration, but for the task that makes the next one. */
 static bool is_written(struct strip *strips, const struct task *reader, const struct tensor *t, int iteration)
 {
-    bool kept = t->root->persistent && (!t->choice || chooses(reader));
+    bool kept = t->storage->persistent && (!t->choice || chooses(reader));
     size_t n;
     struct cell *c = cells_between(strips, t, 0, t->bytes, &n);
     for (size_t i = 0; i < n; i++)
@@ -183,8 +183,8 @@ static void number_results(struct values *v, const struct step *s, struct strip 
 {
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *t = s->pool->tensors[i];
-        size_t n, first = t->alike_begin;
-        if (t->root != t || !t->persistent)
+        size_t n, first = t->replica_begin;
+        if (t->storage != t || !t->persistent)
             continue;
         struct cell *c = read_cells(strips, t, 0, t->bytes, &n);
         if (t->shard && c->iteration == NEVER) /* the list has replicas in its place */

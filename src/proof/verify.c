@@ -15,7 +15,7 @@ struct pair { /* of nodes: the second must start behind the end of the first */
 };
 struct touch { /* of a cell; `before`: the one before it, so that cells which are cut share their past */
     int node, before;
-    const struct tensor *root;
+    const struct tensor *storage;
 };
 struct proof {
     const struct step *step;
@@ -31,7 +31,7 @@ struct proof {
 /* In its device's strip: no slab is larger than that. */
 static size_t first_byte(const struct tensor *t)
 {
-    return (size_t)t->root->slab * NO_LIMIT + t->root->address + t->offset;
+    return (size_t)t->storage->slab * NO_LIMIT + t->storage->address + t->offset;
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
@@ -39,13 +39,13 @@ static size_t first_byte(const struct tensor *t)
 static char *check_cell(const struct step *s, int node, const struct access *a, const struct touch *writer)
 {
     int n = (int)s->n;
-    const struct tensor *root = a->tensor->root;
+    const struct tensor *storage = a->tensor->storage;
     const char *reader = s->task[node % n]->name;
-    if (writer && writer->root != root)
+    if (writer && writer->storage != storage)
         return format_string("task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
-                             node % n, reader, a->tensor->name, writer->root->name, writer->node % n,
+                             node % n, reader, a->tensor->name, writer->storage->name, writer->node % n,
                              s->task[writer->node % n]->name);
-    if (!root->persistent && (!writer || writer->node / n != node / n))
+    if (!storage->persistent && (!writer || writer->node / n != node / n))
         return format_string("task %d %s reads tensor %s before anything is written to it", node % n, reader,
                              a->tensor->name);
     return NULL;
@@ -65,11 +65,11 @@ static char *describe_conflict(const struct step *s, int first, int second)
 }
 
 /* Behind that touch and those before it.  A task may work in place, but not on the bytes of two tensors. */
-static void need_order(struct proof *p, int touch, int node, const struct tensor *root)
+static void need_order(struct proof *p, int touch, int node, const struct tensor *storage)
 {
     for (; touch != NEVER; touch = p->touches[touch].before) {
         const struct touch *x = &p->touches[touch];
-        if (x->node == node && x->root != root && !p->wrong)
+        if (x->node == node && x->storage != storage && !p->wrong)
             p->wrong = describe_conflict(p->step, node, node);
         if (x->node != node)
             *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){x->node, node};
@@ -94,15 +94,15 @@ static void need_gates(struct proof *p)
 /* A write that may be skipped does not hide who wrote before. */
 static void touch_cell(struct proof *p, int node, const struct access *a, bool writing, struct cell *c)
 {
-    const struct tensor *root = a->tensor->root;
+    const struct tensor *storage = a->tensor->storage;
     bool hides = writing && (p->number || !is_conditional(p->step->task[node % (int)p->step->n]));
     int *latest = writing ? &c->writer : &c->reader;
     if (!writing && p->number && !p->wrong)
         p->wrong = check_cell(p->step, node, a, c->writer == NEVER ? NULL : &p->touches[c->writer]);
-    need_order(p, c->writer, node, root);
+    need_order(p, c->writer, node, storage);
     if (writing)
-        need_order(p, c->reader, node, root);
-    *APPEND(p->touches, p->n_touches, p->cap_touches) = (struct touch){node, hides ? NEVER : *latest, root};
+        need_order(p, c->reader, node, storage);
+    *APPEND(p->touches, p->n_touches, p->cap_touches) = (struct touch){node, hides ? NEVER : *latest, storage};
     *latest = (int)p->n_touches - 1;
     c->reader = hides ? NEVER : c->reader;
 }
@@ -281,7 +281,7 @@ char *verify_devices(const struct step *s)
 
 /* What is kept from step to step must be out of the way of all else, also where the list does not touch it, and every
  * tensor within its slab, once slabs have been made. */
-static char *verify_root(const struct step *s, struct strip *strip, const struct tensor *t)
+static char *verify_storage(const struct step *s, struct strip *strip, const struct tensor *t)
 {
     size_t n;
     struct cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
@@ -319,8 +319,8 @@ static char *verify_memory(const struct step *s)
     char *wrong = NULL;
     for (size_t i = 0; i < 2 * p->n && !wrong; i++) { /* first all that is kept */
         const struct tensor *t = p->tensors[i % p->n];
-        if (t->root == t && t->slab >= 0 && t->persistent == (i < p->n))
-            wrong = verify_root(s, &strips[t->device->index], t);
+        if (t->storage == t && t->slab >= 0 && t->persistent == (i < p->n))
+            wrong = verify_storage(s, &strips[t->device->index], t);
     }
     for (size_t d = 0; d < n && !wrong; d++)
         wrong = verify_budget(&p->machine->device[d], &strips[d]);

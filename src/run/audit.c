@@ -91,8 +91,8 @@ struct range { /* words of an image */
 static struct range covered(const struct image *m, const struct task *t, int k)
 {
     const struct tensor *x = t->access[k].tensor;
-    size_t begin = (x->root->address + x->offset) / ELEMENT_BYTES;
-    if (x->device != m->device || x->root->slab != m->slab)
+    size_t begin = (x->storage->address + x->offset) / ELEMENT_BYTES;
+    if (x->device != m->device || x->storage->slab != m->slab)
         return (struct range){0, 0};
     return (struct range){begin, begin + count_elements(x)};
 }
@@ -139,7 +139,7 @@ static char *describe_write(const struct step *s, const struct task *t, const st
     const char *name = "no tensor";
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *x = s->pool->tensors[i];
-        if (x->root == x && x->device == m->device && x->slab == m->slab && at >= x->address &&
+        if (x->storage == x && x->device == m->device && x->slab == m->slab && at >= x->address &&
             at < x->address + x->bytes && (x->persistent || x->step == s))
             name = x->name;
     }

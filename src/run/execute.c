@@ -22,7 +22,7 @@ static int context_of(const struct task *t) { return t->lane->device->is_host ? 
 static cl_uint wait_for_lane(struct step *s, const struct task *t, cl_event *wait)
 {
     const struct queue *q = &s->queue[t->lane->index];
-    if (q->collected == q->given || t->lane->device->is_host)
+    if (q->retired == q->given || t->lane->device->is_host)
         return 0;
     *wait = queued_slot(s, q, q->given - 1)->done;
     return 1;
@@ -132,7 +132,7 @@ static void issue_in_turn(struct step *s, uint32_t number, size_t i)
 {
     if (!runs(s->task[i], number) || (s->task[i]->slot && !s->late))
         return;
-    bool alone = is_widest(s, s->task[i]);
+    bool alone = must_be_alone(s, s->task[i]);
     if (is_held(s, number)) {
         pthread_mutex_unlock(&slots_lock);
         wait_for_viewer(s, number, i);
@@ -162,7 +162,7 @@ void execute(struct step *s, uint32_t number)
         issue_in_turn(s, number, i);
     pthread_mutex_unlock(&slots_lock);
     flush_lanes(s->pool->machine);
-    collect_ended(s);
+    retire_ended(s);
 }
 
 /* State that the last choices have left on the host, by the copies that bring it when the next ones are others.  It is

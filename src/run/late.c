@@ -9,7 +9,7 @@
  *     a host task   is parked here, and given to its lane, the disk's, when its slot is chosen
  *
  * Nothing in the list waits for those host tasks, since a slot is free only when all that was written to it has ended.
- * So the disk's lane has only tasks that run, and no queue and no count of runs in flight (collect.c) knows of them:
+ * So the disk's lane has only tasks that run, and no queue and no count of runs in flight (retire.c) knows of them:
  * however slow the disk is, training never waits for it.
  *
  * At most MOST_RUNS iterations are undecided: an iteration's updates wait for the copies of the one before.

@@ -2,10 +2,10 @@
  *
  *     prepare    kernels, arguments and slots of finished lists               prepare.c
  *     execute    issues the tasks and waits only where an edge crosses lanes  execute.c, hostlane.c
- *     widest     launches that must be alone                                  widest.c
- *     collect    sees what was issued end                                     collect.c, slots.c
+ *     widest     launches that must be alone                                  first_launch.c
+ *     retire     sees what was issued end                                     retire.c, slots.c
  *     late       tasks of slots, whose running is decided when they could     late.c
- *     serial     one task after another: the reference                        serial.c, audit.c, blame.c
+ *     serial     one task after another: the reference                        serial.c, audit.c, first_nan.c
  *     watchdog   a hang explains itself                                       watchdog.c
  *     hold       waits, steps and slows down when a viewer asks for it        hold.c
  *     pace       pads every task to a given end, or delays it at random       pace.c
@@ -52,28 +52,28 @@ void drain_but_disk(struct step *s);
 /* Wait for everything issued, and until no thread reads the list any more. */
 void drain(struct step *s);
 
-/* ---- collect.c ------------------------------------------------------------------------------------------------- */
+/* ---- retire.c ------------------------------------------------------------------------------------------------- */
 
-/* Wait until all of the list that was issued up to iteration `number` has ended, and collect it. */
+/* Wait until all of the list that was issued up to iteration `number` has ended, and retire it. */
 void wait_iteration(struct step *s, uint32_t number);
 /* The same of the compute lanes; and of that task's runs as well. */
 void wait_compute(struct step *s, uint32_t number);
 void wait_task(struct step *s, const struct task *t, uint32_t number);
-/* Has the compute lanes' part up to iteration `number` been collected? */
+/* Has the compute lanes' part up to iteration `number` been retired? */
 bool is_computed(const struct step *s, uint32_t number);
-/* Wait until all that was issued has ended, without collecting it. */
+/* Wait until all that was issued has ended, without retiring it. */
 void wait_lanes(struct step *s);
 /* Collect what has ended, without waiting. */
-void collect_ended(struct step *s);
+void retire_ended(struct step *s);
 /* Of these, hand on what the disk has ended. */
 void report_stored(struct step *s);
 
 /* For execute.c: wait until iteration `number` may be issued; a slot for a run of a task; the latest run of a task, in
- * iteration `number` or before, that has not been collected, or NULL. */
+ * iteration `number` or before, that has not been retired, or NULL. */
 void make_room(struct step *s, uint32_t number);
 struct slot *open_slot(struct step *s, struct task *t, uint32_t number);
 struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number);
-/* The nth run that the lane was given, from q->collected on, and its slot. */
+/* The nth run that the lane was given, from q->retired on, and its slot. */
 struct issued *queued_run(const struct queue *q, uint64_t nth);
 struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth);
 bool has_ended(const struct slot *slot);
@@ -136,7 +136,8 @@ void park_job(struct step *s, const struct job *job);
 /* One of them has ended: its task, and its slot, which the caller frees.  false: none, or all have been taken. */
 bool take_ended(struct step *s, struct task **t, struct slot **slot);
 
-/* ---- watchdog.c, audit.c, blame.c ------------------------------------------------------------------------------ */
+/* ---- watchdog.c, audit.c, first_nan.c ------------------------------------------------------------------------------
+ */
 
 /* Held while slots change, and by who asks the driver about them. */
 extern pthread_mutex_t slots_lock;
@@ -157,18 +158,19 @@ void close_audit(struct audit *a);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  false: nothing found. */
-struct blame {
+struct first_nan {
     const struct task *task;
     const struct tensor *tensor;
     size_t element;
     bool before; /* it was not finite before the task ran */
 };
-bool find_not_finite(struct step *s, uint32_t number, struct blame *b);
+bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
 
-/* ---- widest.c -------------------------------------------------------------------------------------------------- */
+/* ---- first_launch.c
+ * -------------------------------------------------------------------------------------------------- */
 
 /* Must nothing else be in flight while the task is launched?  Asked once per run. */
-bool is_widest(const struct step *s, const struct task *t);
+bool must_be_alone(const struct step *s, const struct task *t);
 
 /* ---- hold.c: what a viewer asks for ---------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* watchdog.c - a hang explains itself.
  *
  * Two threads look five times a second.  The asker asks the driver how many tasks have ended; where the driver hangs,
- * it may hang in there too.  The watchdog asks nobody: it counts what was issued, what was collected and what the asker
+ * it may hang in there too.  The watchdog asks nobody: it counts what was issued, what was retired and what the asker
  * has seen, and takes no lock that anyone holds while it calls the driver.
  *
  * When no task has ended for execution.watchdog_seconds, it prints the frontier: on each lane the first task that has
@@ -32,7 +32,7 @@ static void pause_a_look(void) { nanosleep(&(struct timespec){.tv_nsec = (long)(
 /* Of the runs that the lane was given, the first that has not ended. */
 static uint64_t first_open(const struct step *s, const struct queue *q)
 {
-    uint64_t nth = q->collected;
+    uint64_t nth = q->retired;
     while (nth < q->given && has_ended(queued_slot(s, q, nth)))
         nth++;
     return nth;
@@ -56,8 +56,8 @@ static void *asker_main(void *unused)
 
 static uint64_t first_unseen(const struct queue *q)
 {
-    uint64_t collected = q->collected, ended = q->ended;
-    return MAX(collected, ended);
+    uint64_t retired = q->retired, ended = q->ended;
+    return MAX(retired, ended);
 }
 
 /* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */

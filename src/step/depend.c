@@ -119,13 +119,13 @@ static void touch_segment(struct walk *w, struct segment *s, int node, bool writ
     s->reader = hides ? NOBODY : s->reader;
 }
 
-/* Over addresses, the space is the root's slab. */
+/* Over addresses, the space is the storage's slab. */
 static void touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
-    const struct tensor *root = a->tensor->root;
+    const struct tensor *storage = a->tensor->storage;
     bool by_address = kind == EDGE_REUSE;
-    int space = by_address ? root->device->index * SLABS_PER_DEVICE + root->slab : root->id;
-    size_t begin = a->tensor->offset + (by_address ? root->address : 0), count;
+    int space = by_address ? storage->device->index * SLABS_PER_DEVICE + storage->slab : storage->id;
+    size_t begin = a->tensor->offset + (by_address ? storage->address : 0), count;
     struct segment *s = cut_range(&w->spaces[kind][space], begin, begin + a->tensor->bytes, &count);
     for (size_t i = 0; i < count; i++)
         touch_segment(w, &s[i], node, a->mode & ACCESS_WRITE, kind);

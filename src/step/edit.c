@@ -18,7 +18,7 @@ struct edit {
     struct task head;          /* its `behind` is the first task, its `before` the last one */
     size_t n_tasks, n_tensors; /* when it was opened */
     uint64_t last_origin;
-    struct stamp stamp;
+    struct tags tags;
     struct change *journal;
     size_t n_changes, cap_changes;
     struct task **dropped;
@@ -35,19 +35,19 @@ struct edit *open_edit(struct step *s)
     e->n_tasks = s->n;
     e->n_tensors = s->pool->n;
     e->last_origin = s->last_origin;
-    e->stamp = s->stamp;
-    e->head.before = e->head.behind = &e->head;
+    e->tags = s->tags;
+    e->head.prev = e->head.next = &e->head;
     for (size_t i = 0; i < s->n; i++)
-        link_behind(s->task[i], e->head.before);
+        link_behind(s->task[i], e->head.prev);
     s->head = &e->head;
-    s->cursor = e->head.before;
+    s->cursor = e->head.prev;
     return e;
 }
 
 static void close_edit(struct edit *e)
 {
     e->step->head = e->step->cursor = NULL;
-    e->step->stamp = e->stamp;
+    e->step->tags = e->tags;
     free(e->journal), free(e->dropped);
     free(e);
 }
@@ -56,7 +56,7 @@ void commit(struct edit *e)
 {
     struct step *s = e->step;
     s->n = 0;
-    for (struct task *t = e->head.behind; t != &e->head; t = t->behind) {
+    for (struct task *t = e->head.next; t != &e->head; t = t->next) {
         t->index = s->n;
         s->task[s->n++] = t;
     }
@@ -94,19 +94,19 @@ static void remember(struct edit *e, void *where, size_t n)
 static void insert_at(struct edit *e, struct task *cursor, const struct task *like)
 {
     e->step->cursor = cursor;
-    e->step->stamp = (struct stamp){like->layer, like->micro, like->role};
+    e->step->tags = (struct tags){like->layer, like->micro, like->role};
 }
 
 struct task **tasks_in_order(const struct edit *e, size_t *n)
 {
     struct task **task = allocate(e->step->n + 1, sizeof *task);
     *n = 0;
-    for (struct task *t = e->head.behind; t != &e->head; t = t->behind)
+    for (struct task *t = e->head.next; t != &e->head; t = t->next)
         task[(*n)++] = t;
     return task;
 }
 
-void insert_before(struct edit *e, struct task *t) { insert_at(e, t->before, t); }
+void insert_before(struct edit *e, struct task *t) { insert_at(e, t->prev, t); }
 void insert_behind(struct edit *e, struct task *t) { insert_at(e, t, t); }
 
 /* A tensor that both touch and one writes; NULL: none. */
@@ -123,7 +123,7 @@ static const struct tensor *conflict(const struct task *a, const struct task *b)
 static void put(struct edit *e, struct task *t, struct task *where)
 {
     if (e->step->cursor == t) /* new tasks come where they came before */
-        e->step->cursor = t->before;
+        e->step->cursor = t->prev;
     unlink_task(t);
     link_behind(t, where);
 }
@@ -132,7 +132,7 @@ static void put(struct edit *e, struct task *t, struct task *where)
 static char *find_hindrance(const struct edit *e, const struct task *t, const struct task *where, bool forward)
 {
     for (const struct task *on_way = t; on_way != where;) {
-        on_way = forward ? on_way->behind : on_way->before;
+        on_way = forward ? on_way->next : on_way->prev;
         if (on_way == &e->head)
             return format_string("task %s cannot move %s %s, which is on its other side", t->name,
                                  forward ? "behind" : "before", where->name);
@@ -151,7 +151,7 @@ static char *move(struct edit *e, struct task *t, struct task *where, bool later
 {
     char *why_not = find_hindrance(e, t, where, later);
     if (!why_not && t != where)
-        put(e, t, later ? where : where->before);
+        put(e, t, later ? where : where->prev);
     return why_not;
 }
 
@@ -168,7 +168,7 @@ void set_lane(struct edit *e, struct task *t, struct lane *lane)
 
 void set_home(struct edit *e, struct tensor *x, struct device *d)
 {
-    CHECK(x->persistent && x->root == x, "tensor %s does not persist, or is a view", x->name);
+    CHECK(x->persistent && x->storage == x, "tensor %s does not persist, or is a view", x->name);
     for (struct tensor *part = x; part; part = part->view)
         CHANGE(e, part->device, d);
 }
@@ -179,17 +179,17 @@ void let_go(struct edit *e, struct tensor *x)
         CHANGE(e, part->persistent, false);
 }
 
-void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->root->apart, APART_ALWAYS); }
+void set_alone(struct edit *e, struct tensor *x) { CHANGE(e, x->storage->exclusive, EXCLUSIVE_ALWAYS); }
 
 struct tensor *mirror(struct edit *e, struct tensor *x, struct device *d)
 {
     struct tensor *m = new_bytes_tensor(e->step->pool, d, x->class, x->name, x->bytes);
-    CHECK(x->root->persistent, "tensor %s does not persist", x->name);
+    CHECK(x->storage->persistent, "tensor %s does not persist", x->name);
     m->persistent = true;
-    m->alike = x->root->alike;
-    m->alike_begin = x->root->alike_begin + x->offset;
+    m->replica_of = x->storage->replica_of;
+    m->replica_begin = x->storage->replica_begin + x->offset;
     m->mirrors = x;
-    struct tensor *first = e->step->pool->tensors[x->root->alike->id];
+    struct tensor *first = e->step->pool->tensors[x->storage->replica_of->id];
     m->next_mirror = first->first_mirror;
     CHANGE(e, first->first_mirror, m);
     return m;
@@ -205,7 +205,7 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
         const struct tensor *x = t->access[i].tensor;
         if (x == old)
             CHANGE(e, t->access[i].tensor, new);
-        else if (x->root == old)
+        else if (x->storage == old)
             CHANGE(e, t->access[i].tensor, same_part(e->step->pool, new, x));
     }
 }
@@ -227,7 +227,7 @@ struct task *repeat(struct edit *e, const struct task *t) { return add_again(e->
 void drop(struct edit *e, struct task *t)
 {
     if (e->step->cursor == t)
-        e->step->cursor = t->before;
+        e->step->cursor = t->prev;
     unlink_task(t);
     *APPEND(e->dropped, e->n_dropped, e->cap_dropped) = t;
 }

@@ -22,7 +22,7 @@ void commit(struct edit *e);
 void undo(struct edit *e);
 
 /* Tasks that are added from here on come right before, or behind, t, each behind the last one, and have its layer,
- * micro-batch and role, unless s->stamp is set to others. */
+ * micro-batch and role, unless s->tags is set to others. */
 void insert_before(struct edit *e, struct task *t);
 void insert_behind(struct edit *e, struct task *t);
 

@@ -60,7 +60,7 @@ struct node {
 };
 struct held {
     size_t n_leaves;   /* a power of two */
-    struct node *node; /* node 1 is the root, those below node k are 2k and 2k + 1 */
+    struct node *node; /* node 1 is the storage, those below node k are 2k and 2k + 1 */
 };
 
 struct held *new_held(size_t n_moments)

@@ -51,7 +51,7 @@ static struct chain chain_tensors(const struct step *s, bool ends)
     for (size_t i = p->n; i-- > 0;) {
         const struct tensor *t = p->tensors[i];
         int position = ends ? t->last : t->first;
-        if (t->root != t || t->persistent || t->step != s)
+        if (t->storage != t || t->persistent || t->step != s)
             continue;
         c.next[i] = c.head[position];
         c.head[position] = (int)i;
@@ -67,7 +67,7 @@ static void hold_persistent(struct step *s, struct holding *devices)
     memset(s->high, 0, n_devices * sizeof *s->high);
     s->n_levels = 0;
     for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->root == p->tensors[i] && p->tensors[i]->persistent)
+        if (p->tensors[i]->storage == p->tensors[i] && p->tensors[i]->persistent)
             take_bytes(s, devices, p->tensors[i]);
 }
 

@@ -35,14 +35,14 @@ enum { APART = 512 }; /* tasks, or a sixteenth of the list */
 static int distance(const struct step *s, const struct tensor *t)
 {
     int n = (int)s->n;
-    return t->apart == APART_ALWAYS ? n : t->apart ? MAX(n / 16, APART) : 0;
+    return t->exclusive == EXCLUSIVE_ALWAYS ? n : t->exclusive ? MAX(n / 16, APART) : 0;
 }
 
 static void find_lifetimes(struct step *s)
 {
     for (size_t i = 0; i < s->n; i++)
         for (int k = 0; k < s->task[i]->n_access; k++) {
-            struct tensor *t = s->task[i]->access[k].tensor->root;
+            struct tensor *t = s->task[i]->access[k].tensor->storage;
             if (t->persistent)
                 continue;
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
@@ -53,7 +53,7 @@ static void find_lifetimes(struct step *s)
         }
 }
 
-static bool is_used(const struct tensor *t) { return t->root == t && (t->persistent || t->step); }
+static bool is_used(const struct tensor *t) { return t->storage == t && (t->persistent || t->step); }
 
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
 
@@ -150,7 +150,7 @@ static const struct task *first_user(const struct tensor *t)
 {
     for (size_t i = (size_t)t->first; i < t->step->n; i++)
         for (int k = 0; k < t->step->task[i]->n_access; k++)
-            if (t->step->task[i]->access[k].tensor->root == t)
+            if (t->step->task[i]->access[k].tensor->storage == t)
                 return t->step->task[i];
     return NULL;
 }

@@ -110,7 +110,7 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
         struct tensor *t = p->tensors[i];
-        if (t->root == t && t->slab >= 0 && (t->persistent || t->step == s))
+        if (t->storage == t && t->slab >= 0 && (t->persistent || t->step == s))
             order[n++] = t;
     }
     SORT(order, n, map_order);
@@ -167,10 +167,10 @@ static json_t *accesses_json(const struct task *t)
     json_t *list = json_array();
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode",
-                                              modes[t->access[i].mode], "device", x->device->id, "slab", x->root->slab,
-                                              "address", (json_int_t)(x->root->address + x->offset), "bytes",
-                                              (json_int_t)x->bytes));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode", modes[t->access[i].mode],
+                            "device", x->device->id, "slab", x->storage->slab, "address",
+                            (json_int_t)(x->storage->address + x->offset), "bytes", (json_int_t)x->bytes));
     }
     return list;
 }

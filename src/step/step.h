@@ -26,11 +26,11 @@
 
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES];
-enum element { FLOAT32, INT32 };                    /* both 4 bytes */
-enum apart { APART_NOT, APART_SOME, APART_ALWAYS }; /* by tasks of the list */
+enum element { FLOAT32, INT32 };                                    /* both 4 bytes */
+enum exclusive { EXCLUSIVE_NOT, EXCLUSIVE_SOME, EXCLUSIVE_ALWAYS }; /* by tasks of the list */
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4 };
 
-/* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its root) with a
+/* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
  * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
 struct tensor {
     int id; /* position in the pool */
@@ -41,25 +41,25 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool cheap;          /* an activation that takes little work to make again, for its size */
-    bool persistent;     /* keeps its value from step to step (and its address in all lists) */
-    enum apart apart;    /* from those that get its bytes before and behind it, so that nothing waits for bytes */
-    struct tensor *root; /* itself, unless it is a view */
-    struct tensor *view; /* of a root its views, a chain, the last one first: of a view the next */
-    size_t offset;       /* of a view: bytes from the root's start */
-    /* Of a root that persists: before the first iteration it holds what `alike` does from byte `alike_begin` on; that
-     * is itself, unless it is a replica or a part of one. */
-    const struct tensor *alike;
-    size_t alike_begin;
-    bool shard;  /* keeps its part of `alike`, of which tasks read copies that are gathered for them (ZeRO-3) */
+    bool cheap;               /* an activation that takes little work to make again, for its size */
+    bool persistent;          /* keeps its value from step to step (and its address in all lists) */
+    enum exclusive exclusive; /* from those that get its bytes before and behind it, so that nothing waits for bytes */
+    struct tensor *storage;   /* itself, unless it is a view */
+    struct tensor *view;      /* of a storage its views, a chain, the last one first: of a view the next */
+    size_t offset;            /* of a view: bytes from the storage's start */
+    /* Of a storage that persists: before the first iteration it holds what `replica_of` does from byte `replica_begin`
+     * on; that is itself, unless it is a replica or a part of one. */
+    const struct tensor *replica_of;
+    size_t replica_begin;
+    bool shard;  /* keeps its part of `replica_of`, of which tasks read copies that are gathered for them (ZeRO-3) */
     bool choice; /* a word that says which tasks run, and of which no value follows (see `needs` of a task) */
 
     /* Of a replica that a pass has made, what it mirrors: it is written whenever a replica is while nothing runs. Those
-     * of one `alike` are a chain, which begins there. */
+     * of one `replica_of` are a chain, which begins there. */
     const struct tensor *mirrors;
     struct tensor *first_mirror, *next_mirror;
 
-    /* set by place(), of roots: */
+    /* set by place(), of storages: */
     struct step *step; /* the list it lives in; NULL while unused or persistent */
     int first, last;   /* positions in that list between which its bytes are held */
     int slab;          /* -1: not placed */
@@ -82,8 +82,9 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
 /* `offset` counts elements of `of` and must keep the device's alignment where an OpenCL kernel takes the view. */
 struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
                         const int64_t *shape);
-/* Another one like it, on that device; and the part of `of`, as large as the root of `like`, that `like` is of that. */
-struct tensor *new_twin(struct pool *p, struct device *d, const struct tensor *like);
+/* Another one like it, on that device; and the part of `of`, as large as the storage of `like`, that `like` is of that.
+ */
+struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
 struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
 void drop_tensors(struct pool *p, size_t n); /* all but the first n: no list may use them */
 /* The same for bytes without a shape, and for bytes [begin, end) of such a tensor. */
@@ -167,7 +168,7 @@ enum role {
     ROLES
 };
 extern const char *const role_name[ROLES];
-struct stamp {
+struct tags {
     int layer; /* -1: none */
     int micro; /* micro-batch, -1: none */
     enum role role;
@@ -186,8 +187,8 @@ struct task {
     int layer;       /* -1: none */
     int micro;       /* micro-batch, -1: none */
     enum role role;
-    size_t index;                 /* position in the list */
-    struct task *before, *behind; /* neighbours, while the list is edited (edit.h) */
+    size_t index;             /* position in the list */
+    struct task *prev, *next; /* neighbours, while the list is edited (edit.h) */
     struct lane *lane;
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
@@ -223,8 +224,8 @@ struct task {
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits: submit at once */
 
-    /* running: how often it was issued, and how many of these runs have been collected (run/collect.c) */
-    uint32_t issued, collected;
+    /* running: how often it was issued, and how many of these runs have been retired (run/retire.c) */
+    uint32_t issued, retired;
 };
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
@@ -246,14 +247,14 @@ struct slot {           /* one of them */
     uint64_t record;             /* in the trace */
     bool skipped;                /* it has not run: decided late */
 };
-struct issued { /* a run that has not been collected */
+struct issued { /* a run that has not been retired */
     _Atomic uint32_t task, number;
 };
 struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
     size_t cap;
-    _Atomic uint64_t given, collected; /* how many in all */
-    _Atomic uint64_t ended;            /* how many the driver was last seen to have ended: the watchdog's */
+    _Atomic uint64_t given, retired; /* how many in all */
+    _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
 struct level { /* from this position on, until its next level, a device holds so many bytes */
@@ -271,7 +272,7 @@ struct step {
     size_t n, cap;
     uint64_t last_origin;
     struct task *head, *cursor;  /* while the list is edited: stands before the first; new tasks come behind it */
-    struct stamp stamp;          /* put on every task that is added */
+    struct tags tags;            /* put on every task that is added */
     size_t (*peak)[MEM_CLASSES]; /* set by place, by device: most bytes of a class held at a time */
     size_t *high;                /* and of all together */
     struct level *level;         /* and what is held at each position, in list order */
@@ -284,7 +285,7 @@ struct step {
     struct queue *queue; /* by lane */
     int n_queues;
     cl_event *wait;    /* room for what one task waits for */
-    uint64_t ended[4]; /* by iteration & 3, as far as collected: its last end on a compute lane, on the host's clock */
+    uint64_t ended[4]; /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
     bool ready;
     struct pace *wrapper;      /* pace.c: pads or delays the end of every task */
     finish_function *finish;   /* of the wrapper; NULL: none */

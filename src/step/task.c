@@ -11,7 +11,7 @@ struct step *new_step(struct pool *p, const char *name)
     struct step *s = allocate(1, sizeof *s);
     snprintf(s->name, sizeof s->name, "%s", name);
     s->pool = p;
-    s->stamp = (struct stamp){-1, -1, ROLE_OTHER};
+    s->tags = (struct tags){-1, -1, ROLE_OTHER};
     s->peak = allocate((size_t)p->machine->n_devices + 1, sizeof *s->peak);
     s->high = allocate((size_t)p->machine->n_devices + 1, sizeof *s->high);
     return s;
@@ -40,7 +40,7 @@ void free_task(struct task *t)
 void free_step(struct step *s)
 {
     for (int i = 0; i < s->n_queues; i++) {
-        CHECK(s->queue[i].given == s->queue[i].collected, "list %s is freed while tasks of it are in flight", s->name);
+        CHECK(s->queue[i].given == s->queue[i].retired, "list %s is freed while tasks of it are in flight", s->name);
         free(s->queue[i].run);
     }
     for (size_t i = 0; i < s->n; i++)
@@ -55,7 +55,7 @@ void free_step(struct step *s)
 static struct task *next_task(const struct step *s, const struct task *t)
 {
     if (s->head)
-        return t->behind == s->head ? NULL : t->behind;
+        return t->next == s->head ? NULL : t->next;
     return t->index + 1 < s->n ? s->task[t->index + 1] : NULL;
 }
 
@@ -91,15 +91,15 @@ void free_draft(struct step *draft)
 
 void link_behind(struct task *t, struct task *where)
 {
-    t->before = where;
-    t->behind = where->behind;
-    t->before->behind = t->behind->before = t;
+    t->prev = where;
+    t->next = where->next;
+    t->prev->next = t->next->prev = t;
 }
 
 void unlink_task(struct task *t)
 {
-    t->before->behind = t->behind;
-    t->behind->before = t->before;
+    t->prev->next = t->next;
+    t->next->prev = t->prev;
 }
 
 static struct task *append_task(struct step *s)
@@ -124,7 +124,7 @@ struct task *add_again(struct step *s, const struct task *t)
     struct task *again = append_task(s);
     struct task links = *again;
     *again = *t;
-    again->index = links.index, again->before = links.before, again->behind = links.behind;
+    again->index = links.index, again->prev = links.prev, again->next = links.next;
     again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
     if (t->issue)
@@ -141,9 +141,9 @@ static struct task *add_task(struct step *s, struct lane *lane, const char *name
     t->origin = ++s->last_origin;
     snprintf(t->name, sizeof t->name, "%s", name);
     t->lane = lane;
-    t->layer = s->stamp.layer;
-    t->micro = s->stamp.micro;
-    t->role = s->stamp.role;
+    t->layer = s->tags.layer;
+    t->micro = s->tags.micro;
+    t->role = s->tags.role;
     t->seconds = t->host_seconds = -1;
     t->when.every = 1;
     return t;
@@ -335,9 +335,9 @@ double link_latency(const struct link *const link[2])
 
 struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth)
 {
-    struct tensor *staged = new_twin(s->pool, s->pool->machine->host, from);
+    struct tensor *staged = tensor_like(s->pool, s->pool->machine->host, from);
     staged->class = MEM_WORK;
-    staged->apart = APART_SOME; /* else one move would wait for another */
+    staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
     add_copy(s, open_lane(s->pool->machine, from->device, LANE_DOWNLOAD, nth), name, staged, from);
     return staged;
 }

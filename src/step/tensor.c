@@ -14,8 +14,8 @@ void drop_tensors(struct pool *p, size_t n)
 {
     for (; p->n > n; p->n--) {
         struct tensor *last = p->tensors[p->n - 1];
-        if (last->root != last)
-            last->root->view = last->view;
+        if (last->storage != last)
+            last->storage->view = last->view;
         if (last->buffer)
             CL(clReleaseMemObject(last->buffer));
         free(last);
@@ -57,12 +57,12 @@ struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class cl
     t->device = d;
     t->class = class;
     t->element = element;
-    t->root = t;
-    t->alike = t;
+    t->storage = t;
+    t->replica_of = t;
     return t;
 }
 
-struct tensor *new_twin(struct pool *p, struct device *d, const struct tensor *like)
+struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like)
 {
     struct tensor *t = new_tensor(p, d, like->class, like->name, like->element, like->rank, like->shape);
     t->bytes = like->bytes;
@@ -78,13 +78,13 @@ static struct tensor *add_view(struct pool *p, struct tensor *of, const char *na
     t->class = of->class;
     t->element = of->element;
     t->persistent = of->persistent;
-    t->root = of->root;
-    t->view = t->root->view;
-    t->root->view = t;
+    t->storage = of->storage;
+    t->view = t->storage->view;
+    t->storage->view = t;
     t->offset = of->offset + begin;
     t->bytes = bytes ? bytes : t->bytes;
-    CHECK(t->offset + t->bytes <= of->root->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
-          of->root->bytes);
+    CHECK(t->offset + t->bytes <= of->storage->bytes, "view %s ends at byte %zu of %zu", name, t->offset + t->bytes,
+          of->storage->bytes);
     return t;
 }
 
@@ -96,7 +96,7 @@ struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, siz
 
 struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like)
 {
-    CHECK(of->bytes == like->root->bytes, "%s of %s is no part of %s", like->name, like->root->name, of->name);
+    CHECK(of->bytes == like->storage->bytes, "%s of %s is no part of %s", like->name, like->storage->name, of->name);
     return add_view(p, of, like->name, like->offset, like->bytes, like->rank, like->shape);
 }
 
@@ -115,21 +115,21 @@ struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, si
 
 bool share_bytes(const struct tensor *a, const struct tensor *b)
 {
-    return a->root == b->root && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a->storage == b->storage && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
 size_t count_elements(const struct tensor *t) { return t->bytes / ELEMENT_BYTES; }
 
 static const struct slab *slab_of(const struct tensor *t)
 {
-    CHECK(t->root->slab >= 0, "tensor %s has no address", t->name);
-    return &t->device->slabs[t->root->slab];
+    CHECK(t->storage->slab >= 0, "tensor %s has no address", t->name);
+    return &t->device->slabs[t->storage->slab];
 }
 
 cl_mem tensor_buffer(struct tensor *t)
 {
     if (!t->buffer) {
-        cl_buffer_region region = {t->root->address + t->offset, t->bytes};
+        cl_buffer_region region = {t->storage->address + t->offset, t->bytes};
         CL_MAKE(t->buffer = clCreateSubBuffer(slab_of(t)->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
                                               &region, &err));
     }
@@ -139,16 +139,17 @@ cl_mem tensor_buffer(struct tensor *t)
 void *tensor_memory(const struct tensor *t)
 {
     CHECK(t->device->is_host, "tensor %s is on device %s", t->name, t->device->id);
-    return (char *)slab_of(t)->host + t->root->address + t->offset;
+    return (char *)slab_of(t)->host + t->storage->address + t->offset;
 }
 
 static void write_mirrors(const struct tensor *t, size_t begin, size_t n, const void *from)
 {
-    size_t at = t->root->alike_begin + t->offset + begin;
-    for (struct tensor *m = t->root->alike->first_mirror; m; m = m->next_mirror) {
-        size_t first = MAX(m->alike_begin, at), end = MIN(m->alike_begin + m->bytes, at + n);
+    size_t at = t->storage->replica_begin + t->offset + begin;
+    for (struct tensor *m = t->storage->replica_of->first_mirror; m; m = m->next_mirror) {
+        size_t first = MAX(m->replica_begin, at), end = MIN(m->replica_begin + m->bytes, at + n);
         if (first < end)
-            memcpy((char *)tensor_memory(m) + (first - m->alike_begin), (const char *)from + (first - at), end - first);
+            memcpy((char *)tensor_memory(m) + (first - m->replica_begin), (const char *)from + (first - at),
+                   end - first);
     }
 }
 

@@ -9,13 +9,13 @@ struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p)
     u->count = allocate(p->n + 1, sizeof *u->count);
     for (size_t i = 0; i < n; i++) /* room for each access */
         for (int k = 0; k < task[i]->n_access; k++)
-            u->first[task[i]->access[k].tensor->root->id + 1]++;
+            u->first[task[i]->access[k].tensor->storage->id + 1]++;
     for (size_t id = 0; id < p->n; id++)
         u->first[id + 1] += u->first[id];
     u->use = allocate(u->first[p->n] + 1, sizeof *u->use);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < task[i]->n_access; k++) {
-            size_t id = (size_t)task[i]->access[k].tensor->root->id;
+            size_t id = (size_t)task[i]->access[k].tensor->storage->id;
             struct use *of = &u->use[u->first[id]];
             if (!u->count[id] || of[u->count[id] - 1].at != (int)i)
                 of[u->count[id]++] = (struct use){.at = (int)i};
@@ -32,7 +32,7 @@ void free_uses(struct uses *u)
 
 const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n)
 {
-    size_t id = (size_t)x->root->id;
+    size_t id = (size_t)x->storage->id;
     *n = id < u->n_tensors ? u->count[id] : 0;
     return *n ? &u->use[u->first[id]] : NULL;
 }
@@ -72,10 +72,11 @@ bool is_whole_before(const struct uses *u, const struct tensor *x, int at)
     for (size_t i = 0; i < n && use[i].at < at; i++)
         for (int k = 0; k < u->task[use[i].at]->n_access; k++) {
             const struct access *a = &u->task[use[i].at]->access[k];
-            bool first = a->tensor->root == x->root && last_before(u, a->tensor, ACCESS_WRITE, use[i].at) == NOWHERE;
+            bool first =
+                a->tensor->storage == x->storage && last_before(u, a->tensor, ACCESS_WRITE, use[i].at) == NOWHERE;
             bytes += first && (a->mode & ACCESS_WRITE) ? a->tensor->bytes : 0;
         }
-    return bytes >= x->root->bytes;
+    return bytes >= x->storage->bytes;
 }
 
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d)
@@ -85,8 +86,8 @@ int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct dev
         const struct tensor *x = p->tensors[i];
         size_t n;
         const struct use *use = uses_of(u, x, &n);
-        bool always = x->persistent || (x->apart == APART_ALWAYS && n > 0);
-        if (x->root != x || x->device != d || (!always && n == 0))
+        bool always = x->persistent || (x->exclusive == EXCLUSIVE_ALWAYS && n > 0);
+        if (x->storage != x || x->device != d || (!always && n == 0))
             continue;
         int64_t bytes = (int64_t)round_up(x->bytes, MAX(d->alignment, 1u));
         held[always ? 0 : use[0].at] += bytes;

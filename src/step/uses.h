@@ -5,8 +5,9 @@
  *     x           writes  reads                reads        uses_of(x) = {0, write}, {1, read}, {4, read}
  *                               '--- a gap ---'
  *
- * Uses are of roots: a task that touches a view uses all of the tensor that the view is a part of.  Positions are those
- * of the array that the index was made of; it knows nothing of later changes, and tensors made since have no uses.
+ * Uses are of storages: a task that touches a view uses all of the tensor that the view is a part of.  Positions are
+ * those of the array that the index was made of; it knows nothing of later changes, and tensors made since have no
+ * uses.
  */
 #ifndef USES_H
 #define USES_H
@@ -27,9 +28,9 @@ struct uses {
 struct uses *find_uses(struct task *const *task, size_t n, const struct pool *p);
 void free_uses(struct uses *u);
 
-/* Of x's root; *n: how many. */
+/* Of x's storage; *n: how many. */
 const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *n);
-/* Is some of x's root written by a task at from < position < to? */
+/* Is some of x's storage written by a task at from < position < to? */
 bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to);
 /* Are all of its bytes written by tasks at positions before `at`?  Else nobody may copy it. */
 bool is_whole_before(const struct uses *u, const struct tensor *x, int at);

@@ -131,16 +131,16 @@ static void print_tensors(struct writing *w)
     bool *used = allocate(s->pool->n, sizeof *used);
     for (size_t i = 0; i < s->n; i++)
         for (int a = 0; a < s->task[i]->n_access; a++)
-            used[s->task[i]->access[a].tensor->root->id] = true;
+            used[s->task[i]->access[a].tensor->storage->id] = true;
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *t = s->pool->tensors[i];
-        if (!used[i] && !(t->persistent && t->root == t))
+        if (!used[i] && !(t->persistent && t->storage == t))
             continue;
         w->name[i] = own_name(taken, t->name);
         bool state = t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER, always = state && t->persistent;
         fprintf(w->out, "tensor %s %s %zu %s%s%s\n", w->name[i], NAME(t->device->id), t->bytes,
                 memory_class_name[state && !always ? MEM_WORK : t->class], /* a file's parameters stay for good */
-                (t->persistent && !always) || t->apart ? " keep" : "",     /* (the nearest word to apart) */
+                (t->persistent && !always) || t->exclusive ? " keep" : "", /* (the nearest word to apart) */
                 t->choice ? " choice" : "");
     }
     free(used);
@@ -149,8 +149,8 @@ static void print_tensors(struct writing *w)
 
 static void print_operand(const struct writing *w, const char *before, const struct tensor *t)
 {
-    fprintf(w->out, "%s%s", before, w->name[t->root->id]);
-    if (t->bytes < t->root->bytes)
+    fprintf(w->out, "%s%s", before, w->name[t->storage->id]);
+    if (t->bytes < t->storage->bytes)
         fprintf(w->out, "[%zu:%zu]", t->offset, t->offset + t->bytes);
 }
 

@@ -33,7 +33,7 @@ void add_control(struct trainer *t)
     struct tensor *control =
         new_tensor(t->pool, t->machine->host, MEM_WORK, "control.host", FLOAT32, SHAPE(CONTROL_SIZE));
     control->persistent = true;
-    t->train->stamp = (struct stamp){-1, -1, ROLE_FEED};
+    t->train->tags = (struct tags){-1, -1, ROLE_FEED};
     struct task *task = add_host(t->train, t->machine->host->lane[LANE_FEED], "control.prepare", prepare_control, t);
     add_access(task, control, ACCESS_WRITE);
     for (int r = 0; r < t->machine->n_devices; r++) {
@@ -42,7 +42,7 @@ void add_control(struct trainer *t)
     }
 }
 
-/* The rank that has the last stage of data-parallel rank k: there the losses are, on the first member. */
+/* The rank that has the last stage of data-parallel rank k: there the losses are, on the first rank. */
 int loss_rank(const struct trainer *t, int k) { return rank_at(&t->mesh, k, n_stages(&t->mesh) - 1); }
 
 /* The sum of its losses on every data-parallel rank: those on the norm's rank are a view of `losses`, where the others'
@@ -86,7 +86,7 @@ void add_report(struct trainer *t)
         new_tensor(t->pool, host, MEM_WORK, "report.totals", FLOAT32, SHAPE(t->mesh.dp, UNIT_ALIGN));
     struct tensor *state = new_tensor(t->pool, host, MEM_WORK, "report.state", FLOAT32, SHAPE(STATE_SIZE));
     totals->persistent = state->persistent = true;
-    t->train->stamp = (struct stamp){-1, -1, ROLE_REPORT};
+    t->train->tags = (struct tags){-1, -1, ROLE_REPORT};
     struct tensor **part = allocate((size_t)t->mesh.dp, sizeof *part);
     for (int k = 0; k < t->mesh.dp; k++) {
         part[k] = new_view(t->pool, totals, "report.total", (size_t)k * UNIT_ALIGN, SHAPE(1));

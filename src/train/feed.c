@@ -115,7 +115,7 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     struct tensor *host = new_batch(t, t->machine->host, n);
     host->persistent = true; /* bytes of its own: shared ones would hold up the next batch */
     f->n = n;
-    s->stamp = (struct stamp){-1, f->micro, ROLE_FEED};
+    s->tags = (struct tags){-1, f->micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, host, ACCESS_WRITE);
     f->first = f->last = allocate((size_t)(2 * tp), sizeof *f->first);

@@ -19,30 +19,30 @@
 
 /* ---- the lists ------------------------------------------------------------------------------------------------- */
 
-/* What is kept from a forward to its backward, of each data-parallel rank k and member. */
+/* What is kept from a forward to its backward, of each data-parallel rank k and rank. */
 struct work {
     struct trainer *t;
     struct build *b;
     struct feed *feeds; /* [micro * dp + k] */
-    struct tape *tapes; /* [((micro * stages + stage) * dp + k) * tp + member] */
+    struct tape *tapes; /* [((micro * stages + stage) * dp + k) * tp + tp_rank] */
 };
 
-static struct tape *tape_at(const struct work *w, int stage, int micro, int k, int member)
+static struct tape *tape_at(const struct work *w, int stage, int micro, int k, int tp_rank)
 {
     const struct mesh *m = &w->t->mesh;
-    return stage < 0 ? NULL : &w->tapes[((micro * n_stages(m) + stage) * m->dp + k) * m->tp + member];
+    return stage < 0 ? NULL : &w->tapes[((micro * n_stages(m) + stage) * m->dp + k) * m->tp + tp_rank];
 }
 
 /* Which group of sequences, one after another, a micro-batch is of. */
 static int group_of(const struct trainer *t, int micro) { return micro * (int)t->settings->grad_groups / t->micros; }
 
-/* All members of a group have the losses; one of them sums them up. */
-static void add_loss(struct work *w, struct tensor *logits, int micro, int k, int member)
+/* All ranks of a group have the losses; one of them sums them up. */
+static void add_loss(struct work *w, struct tensor *logits, int micro, int k, int tp_rank)
 {
     struct trainer *t = w->t;
-    if (k == 0 && micro == 0 && member == 0)
+    if (k == 0 && micro == 0 && tp_rank == 0)
         t->keep_logits = logits;
-    cross_entropy(w->b, logits, &w->feeds[micro * t->mesh.dp + k].last[member], member ? NULL : t->rank_total[k],
+    cross_entropy(w->b, logits, &w->feeds[micro * t->mesh.dp + k].last[tp_rank], tp_rank ? NULL : t->rank_total[k],
                   tokens_per_step(t));
 }
 
@@ -72,7 +72,7 @@ static void add_forward(struct work *w, int stage, int micro, int k)
         *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
         add_batch(t, t->train, f, prepare_batch, t->micro_batch * t->seq);
     }
-    for (int j = first_member(w->b); j >= 0; j = next_member(w->b)) {
+    for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
         struct tape *tape = tape_at(w, stage, micro, k, j);
         forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k, j), k, stage, micro, group_of(t, micro),
                       &f->first[j]);
@@ -99,7 +99,7 @@ static void add_backward(struct work *w, int stage, int micro)
     bool last = micro == w->t->micros - 1, alone = m->dp == 1;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
-            for (int j = first_member(w->b); j >= 0; j = next_member(w->b))
+            for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b))
                 backward_unit(w->b, tape_at(w, stage, micro, k, j), u);
         end_unit(w, u, micro);
         if (last && (alone || u < end - 1))
@@ -161,7 +161,7 @@ void build_train(struct trainer *t, enum gemm_engine engine)
 static void add_stages(struct build *b, const struct feed *f, int k, struct tape *tape)
 {
     for (int stage = 0; stage < n_stages(&f->trainer->mesh); stage++)
-        for (int j = first_member(b); j >= 0; j = next_member(b)) {
+        for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
             struct tape before = tape[j];
             forward_stage(b, &tape[j], stage ? &before : NULL, k, stage, 0, 0, &f->first[j]);
         }
@@ -177,12 +177,12 @@ static struct tensor *add_evaluation(struct trainer *t, struct build *b, int k)
     *f = (struct feed){.trainer = t, .rank = k};
     add_batch(t, t->eval, f, prepare_evaluation, n);
     add_stages(b, f, k, tape);
-    for (int j = first_member(b); j >= 0; j = next_member(b)) {
+    for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
         on_tape(b, &tape[j], ROLE_FORWARD);
         losses = cross_entropy(b, gpt_head(b, tape[j].out), &f->last[j], NULL, 1);
     }
     free(tape);
-    t->eval->stamp = (struct stamp){-1, -1, ROLE_REPORT};
+    t->eval->tags = (struct tags){-1, -1, ROLE_REPORT};
     struct tensor *host = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
     add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", host, losses);
     return host;
@@ -209,7 +209,7 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
     free(host);
 }
 
-/* The last token's hidden row alone goes through the head, and a member's logits to their place on the host. */
+/* The last token's hidden row alone goes through the head, and a rank's logits to their place on the host. */
 static void add_sample_head(struct trainer *t, struct build *b, struct tensor *hidden, const struct batch *batch)
 {
     int channels = t->config.channels;
@@ -220,8 +220,8 @@ static void add_sample_head(struct trainer *t, struct build *b, struct tensor *h
     struct tensor *logits = gpt_head(b, row);
     size_t first = (size_t)b->replica->other[HEAD].first;
     struct tensor *host =
-        new_slice(t->pool, t->sample_logits, b->member, (struct shard){first, first + count_elements(logits)});
-    t->sample->stamp = (struct stamp){-1, -1, ROLE_REPORT};
+        new_slice(t->pool, t->sample_logits, b->tp_rank, (struct shard){first, first + count_elements(logits)});
+    t->sample->tags = (struct tags){-1, -1, ROLE_REPORT};
     add_copy(t->sample, b->device->lane[LANE_DOWNLOAD], "logits.download", host, logits);
 }
 
@@ -238,7 +238,7 @@ void build_sample(struct trainer *t, enum gemm_engine engine)
     t->sample_logits->persistent = true;
     add_batch(t, t->sample, t->sample_feed, prepare_sample, t->seq);
     add_stages(&b, t->sample_feed, 0, tape);
-    for (int j = first_member(&b); j >= 0; j = next_member(&b)) {
+    for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
         on_tape(&b, &tape[j], ROLE_FORWARD);
         add_sample_head(t, &b, tape[j].out, &t->sample_feed->last[j]);
     }

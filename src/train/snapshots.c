@@ -38,16 +38,16 @@ struct place { /* what a rank keeps of a unit for a role */
 };
 
 /* at: bytes from the tensor's start; of parameters that lie in shards, they are counted in the shard. */
-static bool find_state(const struct model *m, const struct tensor *root, struct place *p, size_t *at)
+static bool find_state(const struct model *m, const struct tensor *storage, struct place *p, size_t *at)
 {
     for (int rank = 0; rank < n_ranks(m->mesh); rank++)
         for (int u = 0; u < m->params->n_units; u++) {
             const struct replica *r = &m->replica[rank];
             const struct tensor *shard = r->shard[u], *of[] = {r->value[u], r->m[u], r->v[u], shard};
-            for (int i = 0; root && i < (int)COUNT(of); i++)
-                if (of[i] == root) {
+            for (int i = 0; storage && i < (int)COUNT(of); i++)
+                if (of[i] == storage) {
                     *p = (struct place){rank, u, of[i] == shard ? KEPT_VALUE : (enum kept)i};
-                    *at -= shard && i == KEPT_VALUE ? shard->alike_begin : 0;
+                    *at -= shard && i == KEPT_VALUE ? shard->replica_begin : 0;
                     return true;
                 }
         }
@@ -68,8 +68,8 @@ static const struct tensor *origin_of(const struct step *s, const struct tensor 
 static struct place place_of(const struct trainer *t, const struct tensor *x, size_t *at)
 {
     struct place p;
-    for (*at = x->offset; !find_state(t->model, x->root, &p, at); *at += x->offset)
-        x = x->root->mirrors ? x->root->mirrors : origin_of(t->train, x->root);
+    for (*at = x->offset; !find_state(t->model, x->storage, &p, at); *at += x->offset)
+        x = x->storage->mirrors ? x->storage->mirrors : origin_of(t->train, x->storage);
     return p;
 }
 
@@ -96,7 +96,8 @@ static struct snap_payload payload_of(const struct trainer *t, const struct task
     const struct tensor *buffer = persist->access[0].tensor;
     struct snap_payload p = {.bytes = buffer->bytes};
     size_t cap = 0, first = persist->index;
-    while (first > 0 && t->train->task[first - 1]->copy && t->train->task[first - 1]->access[0].tensor->root == buffer)
+    while (first > 0 && t->train->task[first - 1]->copy &&
+           t->train->task[first - 1]->access[0].tensor->storage == buffer)
         first--;
     for (size_t i = first; i < persist->index; i++)
         *APPEND(p.part, p.n, cap) = part_stored_by(t, t->train->task[i]);

@@ -104,9 +104,8 @@ struct losses {
 };
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
-    int rank, micro, n; /* data-parallel rank; n tokens */
-    struct batch *first,
-        *last; /* on the members of the first stage, for the tokens, and of the last, for the targets */
+    int rank, micro, n;         /* data-parallel rank; n tokens */
+    struct batch *first, *last; /* on the ranks of the first stage, for the tokens, and of the last, for the targets */
 };
 struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
     int32_t *tokens, *targets;
@@ -159,7 +158,7 @@ struct trainer *new_trainer(const struct settings *s, unsigned lists, bool data_
 struct trainer *new_trainer_for(const struct settings *s, const struct config *c, struct dataset *data, unsigned lists,
                                 bool plan_only);
 void free_trainer(struct trainer *t);
-struct wishes wishes_of(const struct settings *s); /* what the options ask of the passes */
+struct pass_options pass_options_of(const struct settings *s); /* what the options ask of the passes */
 /* Runs training step `number`, at most one step ahead of what has been computed. */
 void run_step(struct trainer *t, uint32_t number);
 /* Waits until it has been computed and reported, and returns what it reported. */

@@ -89,7 +89,7 @@ static void set_mesh(struct trainer *t)
     t->mesh = mesh_for(t->settings, t->machine->n_devices);
     t->pipeline = pipeline_of(t->settings);
     set_stages(t);
-    must(check_members(&t->config, &t->mesh));
+    must(check_tp_ranks(&t->config, &t->mesh));
 }
 
 /* Micro-batches come in rounds of an interleaved pipeline and in groups of the gradient. */
@@ -301,31 +301,31 @@ static unsigned classes_of(const char *list)
     return classes;
 }
 
-struct wishes wishes_of(const struct settings *s)
+struct pass_options pass_options_of(const struct settings *s)
 {
-    return (struct wishes){.snapshot = {.file = s->snapshot,
-                                        .every = (int)s->snapshot_every,
-                                        .slots = (int)s->snapshot_slots,
-                                        .iterations = (int)s->iterations},
-                           .broadcast = {.queues = (int)s->queues,
-                                         .slices = (int)s->slices,
-                                         .at_random = strcmp(s->deal, "random") == 0,
-                                         .seed = (uint64_t)s->seed,
-                                         .main_sends = strcmp(s->main_queue, "both") == 0},
-                           .overlap = overlap_named(s->overlap),
-                           .overlap_plan = s->overlap_plan,
-                           .paced = s->pace,
-                           .draw = s->delay_seed >= 0,
-                           .draw_seed = (uint64_t)s->delay_seed,
-                           .gather = s->zero == 3,
-                           .gather_ahead = (int)s->gather_ahead,
-                           .recompute = (enum recompute)chosen("recompute", s->recompute),
-                           .swap = (enum swap)chosen("swap", s->swap),
-                           .swap_what = classes_of(s->swap_what)};
+    return (struct pass_options){.snapshot = {.file = s->snapshot,
+                                              .every = (int)s->snapshot_every,
+                                              .slots = (int)s->snapshot_slots,
+                                              .iterations = (int)s->iterations},
+                                 .broadcast = {.queues = (int)s->queues,
+                                               .slices = (int)s->slices,
+                                               .at_random = strcmp(s->deal, "random") == 0,
+                                               .seed = (uint64_t)s->seed,
+                                               .main_sends = strcmp(s->main_queue, "both") == 0},
+                                 .overlap = overlap_named(s->overlap),
+                                 .overlap_plan = s->overlap_plan,
+                                 .paced = s->pace,
+                                 .draw = s->delay_seed >= 0,
+                                 .draw_seed = (uint64_t)s->delay_seed,
+                                 .gather = s->zero == 3,
+                                 .gather_ahead = (int)s->gather_ahead,
+                                 .recompute = (enum recompute)chosen("recompute", s->recompute),
+                                 .swap = (enum swap)chosen("swap", s->swap),
+                                 .swap_what = classes_of(s->swap_what)};
 }
 
 /* Where parameters lie concerns all lists, all other passes only the one for training. */
-static void rewrite_lists(struct trainer *t, struct wishes w)
+static void rewrite_lists(struct trainer *t, struct pass_options w)
 {
     w.gather &= t->mesh.dp > 1;
     struct step *others[] = {t->eval, t->sample};
@@ -361,7 +361,7 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
         t->keep_logits->persistent = true;
     t->values = values_of(t, t->train);
     t->eval_values = values_of(t, t->eval), t->sample_values = values_of(t, t->sample);
-    rewrite_lists(t, wishes_of(t->settings));
+    rewrite_lists(t, pass_options_of(t->settings));
     return n;
 }
 
@@ -487,7 +487,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
 
 bool step_reported(struct trainer *t, uint32_t number)
 {
-    collect_ended(t->train);
+    retire_ended(t->train);
     return is_computed(t->train, number) && !latest_run(t->train, t->report, number);
 }
 
@@ -549,7 +549,7 @@ void explain_bad_model(const struct trainer *t, uint32_t step, const char *param
  */
 void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r)
 {
-    struct blame b;
+    struct first_nan b;
     bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
     const char *unchanged = changed ? "" : " no parameter was changed by this step;";
     const char *before = r->halted && changed ? "when the step ran again (with --clip 0 no update waits for the norm)"

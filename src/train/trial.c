@@ -192,7 +192,7 @@ struct costs *measure_costs(struct trainer *t)
 
 static bool plans_overlap(const struct settings *s)
 {
-    enum overlap o = wishes_of(s).overlap;
+    enum overlap o = pass_options_of(s).overlap;
     bool plans = o == OVERLAP_PLAN || o == OVERLAP_LOCAL;
     return plans && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
 }
@@ -200,7 +200,7 @@ static bool plans_overlap(const struct settings *s)
 /* The planner of swaps had something to do: without times its plan only fits. */
 static bool has_swapped(const struct trainer *t)
 {
-    struct wishes w = wishes_of(t->settings);
+    struct pass_options w = pass_options_of(t->settings);
     bool swapped = false;
     for (size_t i = 0; i < t->n_passes; i++) {
         bool planned = (strcmp(t->passes[i].pass->name, "swap") == 0 && w.swap == SWAP_AUTO) ||
@@ -212,7 +212,7 @@ static bool has_swapped(const struct trainer *t)
 
 void run_trial_for(struct settings *s)
 {
-    struct wishes w = wishes_of(s);
+    struct pass_options w = pass_options_of(s);
     struct settings plain = *s;
     bool swaps = w.swap == SWAP_AUTO || w.recompute == RECOMPUTE_AUTO;
     if (s->profile || s->hardware || s->pace || !(swaps || plans_overlap(s)))

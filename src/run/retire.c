@@ -1,8 +1,8 @@
-/* collect.c - what has been issued, until its end has been seen.
+/* retire.c - what has been issued, until its end has been seen.
  *
- * A run of a task is issued, ends, and is collected: its status is checked, its times are reported, its events are
+ * A run of a task is issued, ends, and is retired: its status is checked, its times are reported, its events are
  * released, and its slot is free for a later run.  Lanes run in order, so each has a queue, at whose head stands what
- * ends next.  The issuing thread collects, whenever it is here anyway: so what one lane has not ended keeps no other
+ * ends next.  The issuing thread retires, whenever it is here anyway: so what one lane has not ended keeps no other
  * lane's slots, and no iteration is waited for as a whole.
  *
  * For a trace, a long wait is cut into short ones of about a millisecond: a reader sees ends soon after they happen,
@@ -19,7 +19,7 @@ static struct slot *slot_of_run(const struct step *s, const struct task *t, uint
 
 struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number)
 {
-    for (uint32_t run = t->issued; run != t->collected; run--)
+    for (uint32_t run = t->issued; run != t->retired; run--)
         if (slot_of_run(s, t, run - 1)->number <= number)
             return slot_of_run(s, t, run - 1);
     return NULL;
@@ -49,7 +49,7 @@ struct slot *open_slot(struct step *s, struct task *t, uint32_t number)
     return slot;
 }
 
-/* ---- collecting ------------------------------------------------------------------------------------------------ */
+/* ---- retiring ------------------------------------------------------------------------------------------------ */
 
 /* Of all that has failed, the first in list order: what waits for it fails with it. */
 static void report_failure(struct step *s)
@@ -57,7 +57,7 @@ static void report_failure(struct step *s)
     const struct issued *first = NULL;
     wait_lanes(s);
     for (int i = 0; i < s->n_queues; i++)
-        for (uint64_t nth = s->queue[i].collected; nth < s->queue[i].given; nth++) {
+        for (uint64_t nth = s->queue[i].retired; nth < s->queue[i].given; nth++) {
             const struct issued *r = queued_run(&s->queue[i], nth);
             bool earlier = !first || r->number < first->number || (r->number == first->number && r->task < first->task);
             if (earlier && event_status(queued_slot(s, &s->queue[i], nth)->done) < 0)
@@ -106,10 +106,10 @@ static void report_slot(struct step *s, const struct task *t, struct slot *slot,
 }
 
 /* The run at the queue's head has ended: its times, and then its slot is free. */
-static void collect(struct step *s, struct queue *q)
+static void retire(struct step *s, struct queue *q)
 {
-    struct task *t = s->task[queued_run(q, q->collected)->task];
-    struct slot *slot = slot_of_run(s, t, t->collected);
+    struct task *t = s->task[queued_run(q, q->retired)->task];
+    struct slot *slot = slot_of_run(s, t, t->retired);
     clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(slot->done) < 0)
         report_failure(s);
@@ -118,16 +118,16 @@ static void collect(struct step *s, struct queue *q)
     pthread_mutex_lock(&slots_lock);
     q->last_end = MAX(q->last_end, slot->end);
     release(s, slot);
-    t->collected++;
-    q->collected++;
+    t->retired++;
+    q->retired++;
     pthread_mutex_unlock(&slots_lock);
 }
 
-void collect_ended(struct step *s)
+void retire_ended(struct step *s)
 {
     for (struct queue *q = s->queue; q < s->queue + s->n_queues; q++)
-        while (q->collected < q->given && has_ended(queued_slot(s, q, q->collected)))
-            collect(s, q);
+        while (q->retired < q->given && has_ended(queued_slot(s, q, q->retired)))
+            retire(s, q);
     report_stored(s);
 }
 
@@ -144,30 +144,30 @@ void report_stored(struct step *s)
 /* How many runs the lane was given up to iteration `number`. */
 static uint64_t given_until(const struct queue *q, uint32_t number)
 {
-    uint64_t nth = q->collected;
+    uint64_t nth = q->retired;
     while (nth < q->given && queued_run(q, nth)->number <= number)
         nth++;
     return nth;
 }
 
-/* Wait until so many of the lane's runs have ended, and collect them; and from other lanes what has ended meanwhile.
+/* Wait until so many of the lane's runs have ended, and retire them; and from other lanes what has ended meanwhile.
  * First for the next one, then for twice as many each time: in Intel's CPU runtime a thread that waits for a kernel
  * computes with the others, and one core is left for it; but only when the kernel itself could start, which one at the
  * end of a step can when its beginning has ended.  A trace is filled while the step runs, so no wait is long. */
 static void wait_queue(struct step *s, struct queue *q, uint64_t until)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
-    for (uint64_t stride = 1; q->collected < until;) {
-        uint64_t next = MIN(until, q->collected + stride), start = now_ns();
+    for (uint64_t stride = 1; q->retired < until;) {
+        uint64_t next = MIN(until, q->retired + stride), start = now_ns();
         clWaitForEvents(1, &queued_slot(s, q, next - 1)->done);
         uint64_t waited = now_ns() - start;
         if (!execution.trace || waited < SHORT_NS)
             stride *= 2;
         else if (waited > LONG_NS && stride > 1)
             stride /= 2;
-        while (q->collected < next)
-            collect(s, q);
-        collect_ended(s);
+        while (q->retired < next)
+            retire(s, q);
+        retire_ended(s);
     }
 }
 
@@ -198,7 +198,7 @@ void wait_task(struct step *s, const struct task *t, uint32_t number)
 void wait_lanes(struct step *s)
 {
     for (int i = 0; i < s->n_queues; i++)
-        if (s->queue[i].collected < s->queue[i].given)
+        if (s->queue[i].retired < s->queue[i].given)
             clWaitForEvents(1, &queued_slot(s, &s->queue[i], s->queue[i].given - 1)->done);
 }
 
@@ -207,7 +207,7 @@ bool is_computed(const struct step *s, uint32_t number)
     bool yes = true;
     for (int i = 0; i < s->n_queues; i++)
         if (s->pool->machine->lane[i]->kind == LANE_COMPUTE)
-            yes &= given_until(&s->queue[i], number) == s->queue[i].collected;
+            yes &= given_until(&s->queue[i], number) == s->queue[i].retired;
     return yes;
 }
 
@@ -217,8 +217,8 @@ void make_room(struct step *s, uint32_t number)
         wait_compute(s, number - 2);
     for (size_t i = 0; i < s->n; i++) {
         const struct task *t = s->task[i];
-        if (t->issued - t->collected == MOST_RUNS)
+        if (t->issued - t->retired == MOST_RUNS)
             wait_queue(s, &s->queue[t->lane->index],
-                       given_until(&s->queue[t->lane->index], slot_of_run(s, t, t->collected)->number));
+                       given_until(&s->queue[t->lane->index], slot_of_run(s, t, t->retired)->number));
     }
 }

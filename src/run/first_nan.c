@@ -1,4 +1,4 @@
-/* blame.c - which task was the first to make, or to be given, a value that is not finite.
+/* first_nan.c - which task was the first to make, or to be given, a value that is not finite.
  *
  * AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else of a step follows
  * from its number: so the step is run again, one task at a time, and what each writes is looked at.
@@ -29,7 +29,7 @@ static bool find_element(struct tensor *t, const uint32_t *before, size_t *eleme
 
 /* Run task i and look at what it writes.  A task that writes only part of a tensor leaves stale bytes in the rest:
  * there, only what has changed counts. */
-static bool run_and_look(struct step *s, uint32_t number, size_t i, struct blame *b)
+static bool run_and_look(struct step *s, uint32_t number, size_t i, struct first_nan *b)
 {
     struct task *t = s->task[i];
     struct tensor *out = NULL;
@@ -51,23 +51,23 @@ static bool run_and_look(struct step *s, uint32_t number, size_t i, struct blame
 
 /* Does task t read a parameter or optimizer state that is bad already?  (Its own outputs are looked at after it ran.)
  */
-static bool reads_bad_state(const struct task *t, struct blame *b)
+static bool reads_bad_state(const struct task *t, struct first_nan *b)
 {
     for (int k = 0; k < t->n_access; k++) {
         struct tensor *x = t->access[k].tensor;
         bool state = (x->class == MEM_PARAMETERS || x->class == MEM_OPTIMIZER) && (t->access[k].mode & ACCESS_READ);
         if (state && find_element(x, NULL, &b->element)) {
-            *b = (struct blame){t, x, b->element, true};
+            *b = (struct first_nan){t, x, b->element, true};
             return true;
         }
     }
     return false;
 }
 
-bool find_not_finite(struct step *s, uint32_t number, struct blame *b)
+bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b)
 {
     drain(s);
-    *b = (struct blame){NULL, NULL, 0, false};
+    *b = (struct first_nan){NULL, NULL, 0, false};
     bool found = false;
     for (size_t i = 0; i < s->n && !found; i++)
         found = runs(s->task[i], number) && !s->task[i]->slot && has_needed(s->task[i]) &&

@@ -1,4 +1,4 @@
-/* widest.c - launches that must be alone: a fault of PoCL's, which all CPU devices of a program share.
+/* first_launch.c - launches that must be alone: a fault of PoCL's, which all CPU devices of a program share.
  *
  * PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than before.  It
  * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
@@ -28,7 +28,7 @@ static struct launch *find_launch(const struct task *t)
     return l;
 }
 
-bool is_widest(const struct step *s, const struct task *t)
+bool must_be_alone(const struct step *s, const struct task *t)
 {
     if (t->issued || !t->kernel || s->pool->machine->n_devices == 1)
         return false;
