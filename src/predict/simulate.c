@@ -57,12 +57,11 @@ struct simulator {
     double issue, now;         /* host seconds per task */
     bool stop;
     size_t cap_moments, cap_unmet;
-    int slots;              /* of snapshots */
+    struct snap_slots slots;
     int *commit, n_commits; /* tasks that commit them */
     int *leaving;           /* room for as many */
     bool *first;            /* by task: a task with a slot follows from it within the iteration */
     bool *decided;          /* by iteration */
-    int taken, durable;     /* snapshots that got a slot; that are committed */
     int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
     int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
     int64_t *live; /* bytes held now, by device */
@@ -347,13 +346,13 @@ static bool repeats(const struct simulator *k, int a, int b, double shift, doubl
 /* With snapshots, which may be in flight for long, all of the pattern and one that got a slot. */
 static bool repeats_for(const struct simulator *k, int iteration, int p, double shift, double tolerance)
 {
-    bool stored = !k->slots;
+    bool stored = !k->slots.n;
     for (int i = 0; i < p && !stored; i++)
         for (int c = 0; c < k->n_commits && !stored; c++)
             stored = !skipped(k, (iteration - i) * k->n + k->commit[c]);
     if (!stored)
         return false;
-    for (int i = 0; i < MAX(k->slots ? p : k->repeat, MOST_RUNS); i++)
+    for (int i = 0; i < MAX(k->slots.n ? p : k->repeat, MOST_RUNS); i++)
         if (iteration - p - i < 0 || !repeats(k, iteration - p - i, iteration - i, shift, tolerance))
             return false;
     return true;
@@ -412,8 +411,7 @@ static void move_on(struct simulator *k, int node)
  */
 
 /* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
- * been updated, those of all slots but one leave it: slots are filled in turn, and the next one is free unless the
- * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored. */
+ * been updated, those of all slots but the one that it gets leave it; without a free one all of them do. */
 static void find_slots(struct simulator *k)
 {
     const struct step *s = k->sim->step;
@@ -421,13 +419,13 @@ static void find_slots(struct simulator *k)
     k->commit = allocate(s->n, sizeof *k->commit);
     k->leaving = allocate(s->n, sizeof *k->leaving);
     for (size_t i = 0; i < s->n; i++) {
-        k->slots = MAX(k->slots, s->task[i]->slot);
+        k->slots.n = MAX(k->slots.n, s->task[i]->slot);
         if (s->task[i]->commits)
             k->commit[k->n_commits++] = (int)i;
         for (size_t e = 0; e < s->task[i]->n_edges && s->task[i]->slot; e++)
             k->first[s->task[i]->edges[e].from] |= !s->task[i]->edges[e].previous;
     }
-    if (k->slots)
+    if (k->slots.n)
         k->limit = MAX(k->limit, MIN(STORED_STEPS, STORED_NODES / k->n));
     k->decided = allocate((size_t)k->limit, sizeof *k->decided);
 }
@@ -445,13 +443,12 @@ static void leave(struct simulator *k, int node)
 /* node: the update that was the first. */
 static void choose_slot(struct simulator *k, int iteration, int node)
 {
-    int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
     const struct task *commit = k->sim->step->task[k->commit[0]];
-    bool wanted = runs(commit, (uint32_t)iteration + 1);
     size_t n = 0;
     k->decided[iteration] = true;
-    if (!wanted)
+    if (!runs(commit, (uint32_t)iteration + 1))
         return;
+    int slot = take_slot(&k->slots);
     for (int i = 0; i < k->n; i++) {
         int copy = iteration * k->n + i, of = task_of(k, copy)->slot;
         if (of && of != slot) {
@@ -459,7 +456,6 @@ static void choose_slot(struct simulator *k, int iteration, int node)
             k->leaving[n++] = i;
         }
     }
-    k->taken += slot > 0;
     for (size_t i = 0; i < n; i++) { /* (all have left before one that waits for them can start) */
         int task = k->leaving[i], before = latest_run(k, task, iteration - 1);
         if (before == NONE || before <= k->ended[task]) /* else its end releases them */
@@ -475,7 +471,10 @@ static void note_snapshot(struct simulator *k, int node)
 {
     if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
         choose_slot(k, node / k->n, node);
-    k->durable += task_of(k, node)->commits;
+    if (task_of(k, node)->commits) {
+        slot_written(&k->slots, task_of(k, node)->slot);
+        k->slots.durable = k->slots.written;
+    }
 }
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
@@ -507,7 +506,7 @@ static void finish(struct simulator *k, int lane)
     l->node = NONE;
     set_next(k, l, INFINITY);
     k->ended[i] = iteration;
-    if (k->slots)
+    if (k->slots.n)
         note_snapshot(k, node);
     release(k, i, iteration, node);
     k->full -= k->in_flight[i]-- == MOST_RUNS;
@@ -522,7 +521,7 @@ static int earliest(const struct simulator *k)
 {
     int best = k->winner[1];
     const struct lane *disk = k->sim->step->pool->machine->host->lane[LANE_DISK];
-    if (k->slots && k->turn[disk->index].next <= k->turn[best].next * (1 + 1e-12))
+    if (k->slots.n && k->turn[disk->index].next <= k->turn[best].next * (1 + 1e-12))
         best = disk->index;
     return k->turn[best].node == NONE ? NONE : best;
 }
