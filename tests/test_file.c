@@ -183,9 +183,8 @@ static const struct {
     CASE("{\"a\":{\"a\":{\"a\":{\"a\":{}}}}}", 0, "nests deeper"),
 };
 
-static void test_hostile_files_are_refused(void **state)
+TEST(hostile_files_are_refused)
 {
-    (void)state;
     assert_true(COUNT(hostile) >= 60);
     for (size_t i = 0; i < COUNT(hostile); i++) {
         char *name = format_string("hostile-%zu.safetensors", i);
@@ -213,9 +212,8 @@ static const char *const valid[] = {
     METADATA("{}"),
 };
 
-static void test_valid_files_are_read(void **state)
+TEST(valid_files_are_read)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(valid); i++) {
         size_t data = strchr(valid[i], 'a') && strstr(valid[i], "shape") ? 8 : 0;
         const char *path = write_safetensors("valid.safetensors", strlen(valid[i]), valid[i], strlen(valid[i]), data);
@@ -225,9 +223,8 @@ static void test_valid_files_are_read(void **state)
     }
 }
 
-static void test_header_length_lies(void **state)
+TEST(header_length_lies)
 {
-    (void)state;
     static const struct {
         uint64_t length;
         const char *part;
@@ -248,9 +245,8 @@ static void test_header_length_lies(void **state)
     }
 }
 
-static void test_long_names(void **state)
+TEST(long_names)
 {
-    (void)state;
     static const char rest[] = "\":" F32("[2]", 0, 8) "}";
     for (size_t length = 4096; length <= 4097; length++) {
         char *header = allocate(length + 100, 1);
@@ -267,9 +263,8 @@ static void test_long_names(void **state)
     }
 }
 
-static void test_deep_nesting_does_not_recurse(void **state)
+TEST(deep_nesting_does_not_recurse)
 {
-    (void)state;
     enum { DEPTH = 1000000 };
     char *header = allocate(DEPTH + 5, 1);
     memcpy(header, "{\"a\":", 5);
@@ -300,9 +295,8 @@ static const char *write_sample(const char *name)
 }
 
 /* Cut the file after every byte of its header, and after every byte of its data. */
-static void test_truncation_and_growth(void **state)
+TEST(truncation_and_growth)
 {
-    (void)state;
     static const char header[] = METADATA("{\"format\":\"pt\"}");
     size_t n;
     char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
@@ -317,9 +311,8 @@ static void test_truncation_and_growth(void **state)
 }
 
 /* Every single-bit flip is read or refused, but never crashes. */
-static void test_bit_flips_never_crash(void **state)
+TEST(bit_flips_never_crash)
 {
-    (void)state;
     static const char header[] = METADATA("{\"f\":\"pt\"}");
     size_t n, refused = 0;
     char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
@@ -351,18 +344,16 @@ static void read_too_much(void *path)
     read_at(open_reader(path), bytes, 2, 4);
 }
 
-static void test_reads_stay_inside_the_file(void **state)
+TEST(reads_stay_inside_the_file)
 {
-    (void)state;
     const char *path = write_file("five", "12345", 5);
     expect_refusal(read_beyond, (void *)path, 1,
                    "ends at byte 5, but 1 bytes are wanted from byte 18446744073709551615");
     expect_refusal(read_too_much, (void *)path, 1, "ends at byte 5, but 2 bytes are wanted from byte 4");
 }
 
-static void test_missing_file_is_an_io_error(void **state)
+TEST(missing_file_is_an_io_error)
 {
-    (void)state;
     expect_refusal(read_everything, (void *)temp_path("none.safetensors"), 4, "none.safetensors: No such file");
     expect_refusal(read_everything, "/tmp", 4, "/tmp is a folder");
     expect_refusal(read_everything, "/dev/null", 4, "/dev/null is a device");
@@ -370,9 +361,8 @@ static void test_missing_file_is_an_io_error(void **state)
 
 /* ---- safetensors: values and writing --------------------------------------------------------------------------- */
 
-static void test_write_and_read_back(void **state)
+TEST(write_and_read_back)
 {
-    (void)state;
     const char *path = write_sample("sample.safetensors");
     struct safetensors *st = open_safetensors(path);
     char text[128];
@@ -403,9 +393,8 @@ static void test_write_and_read_back(void **state)
     free(file);
 }
 
-static void test_shape_that_does_not_fit_is_cut(void **state)
+TEST(shape_that_does_not_fit_is_cut)
 {
-    (void)state;
     char text[128];
     int64_t shape[MAX_RANK];
     for (int i = 0; i < MAX_RANK; i++)
@@ -432,9 +421,8 @@ static void declare_twice(void *path)
 
 static void invalid_metadata(void *path) { st_metadata(new_st_writer(path), "config", "\xFF"); }
 
-static void test_writer_mistakes(void **state)
+TEST(writer_mistakes)
 {
-    (void)state;
     const char *path = temp_path("mistake.safetensors");
     struct outcome o = run_child(publish_too_little, (void *)path);
     assert_int_equal(o.signal, SIGABRT);
@@ -446,9 +434,8 @@ static void test_writer_mistakes(void **state)
 }
 
 /* All 65536 halves against the definition: (-1)^s 2^(e-15) 1.f, subnormals 2^-14 0.f. */
-static void test_every_half(void **state)
+TEST(every_half)
 {
-    (void)state;
     static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
     static char file[8 + sizeof header - 1 + 131072];
     static float values[65536];
@@ -468,9 +455,8 @@ static void test_every_half(void **state)
     close_safetensors(st);
 }
 
-static void test_other_dtypes(void **state)
+TEST(other_dtypes)
 {
-    (void)state;
     static const char header[] = "{\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
                                  "\"i\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[16,32]},"
                                  "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[32,36]},"
@@ -514,9 +500,8 @@ static void ints_of_floats(void *path)
     read_ints(st, find_tensor(st, "w"), (int32_t[]){0, 0, 0, 0, 0, 0});
 }
 
-static void test_wrong_dtype_names_the_tensor(void **state)
+TEST(wrong_dtype_names_the_tensor)
 {
-    (void)state;
     const char *path = write_sample("sample.safetensors");
     expect_refusal(floats_of_ints, (void *)path, 1,
                    "sample.safetensors: tensor \"ids\" is I32; expected floating point");
@@ -524,9 +509,8 @@ static void test_wrong_dtype_names_the_tensor(void **state)
 }
 
 /* Written by PyTorch's safetensors library. */
-static void test_reference_file(void **state)
+TEST(reference_file)
 {
-    (void)state;
     struct safetensors *st = open_safetensors("tests/data/gpt2-tiny.safetensors");
     float loss;
     int32_t tokens[32];
@@ -546,9 +530,8 @@ static void test_reference_file(void **state)
 
 static const char model_path[] = "tests/data/llmc-tiny.bin", tokens_path[] = "tests/data/llmc-tokens.bin";
 
-static void test_llmc_model(void **state)
+TEST(llmc_model)
 {
-    (void)state;
     struct llmc_model *m = open_llmc_model(model_path);
     assert_int_equal(m->max_seq_len, 64);
     assert_int_equal(m->vocab, 256);
@@ -593,9 +576,8 @@ static void read_headerless(void *path)
 }
 
 /* Vocabulary padding: Vp = 4, V = 3, one layer, one channel. */
-static void test_llmc_padding_rows_are_left_out(void **state)
+TEST(llmc_padding_rows_are_left_out)
 {
-    (void)state;
     int32_t file[256 + 33] = {20240326, 3, 2, 3, 1, 1, 1, 4};
     float *values = (float *)(file + 256);
     for (int i = 0; i < 33; i++)
@@ -612,9 +594,8 @@ static void test_llmc_padding_rows_are_left_out(void **state)
     close_llmc_model(m);
 }
 
-static void test_llmc_damaged_models(void **state)
+TEST(llmc_damaged_models)
 {
-    (void)state;
     static const struct {
         int word, value;
         const char *part;
@@ -653,9 +634,8 @@ static void test_llmc_damaged_models(void **state)
     free(file);
 }
 
-static void test_token_files(void **state)
+TEST(token_files)
 {
-    (void)state;
     size_t n, size;
     uint16_t *tokens = read_token_shard(tokens_path, &n);
     char *file = read_whole(tokens_path, &size);
@@ -726,9 +706,8 @@ static void write_then_abandon(void *path)
     fail(EXIT_USAGE, "after it"); /* and its cleanup is gone with it */
 }
 
-static void test_publish_replaces(void **state)
+TEST(publish_replaces)
 {
-    (void)state;
     const char *path = temp_path("published");
     for (int i = 0; i < 2; i++) {
         struct writer *w = open_writer(path);
@@ -739,9 +718,8 @@ static void test_publish_replaces(void **state)
     }
 }
 
-static void test_publish_follows_links(void **state)
+TEST(publish_follows_links)
 {
-    (void)state;
     char *file = copy_string(write_file("behind", "old", 3)), *soft = copy_string(temp_path("link"));
     assert_int_equal(symlink("behind", soft), 0);
     struct writer *w = open_writer(soft);
@@ -755,9 +733,8 @@ static void test_publish_follows_links(void **state)
 
 static void open_and_abandon(void *path) { abandon(open_writer(path)); }
 
-static void test_unfinished_writes_leave_the_old_file(void **state)
+TEST(unfinished_writes_leave_the_old_file)
 {
-    (void)state;
     const char *path = write_file("kept", "old", 3);
     assert_int_equal(run_child(write_then_fail, (void *)path).code, 2);
     assert_true(holds(path, "old"));
@@ -791,9 +768,8 @@ static void publish_forever(const char *path)
 }
 
 /* kill -9 at any moment of a loop of publishing: the file is one whole version, always. */
-static void test_kill_while_publishing(void **state)
+TEST(kill_while_publishing)
 {
-    (void)state;
     char *path = copy_string(write_file("killed", "", 0));
     struct writer *w = open_writer(path);
     static char first[VERSION_BYTES];
@@ -828,9 +804,8 @@ static void write_to_full_disk(void *path)
     publish(w);
 }
 
-static void test_full_disk(void **state)
+TEST(full_disk)
 {
-    (void)state;
     const char *path = write_file("full", "old", 3);
     expect_refusal(write_to_full_disk, (void *)path, 4, "what was at that path before is untouched");
     expect_refusal(write_to_full_disk, (void *)path, 4, "after 1000 bytes");
@@ -870,9 +845,8 @@ static void expect_claims(const char *first, const char *second, bool clash)
     assert_int_equal(run_child(claim_both, "--log").code, clash ? EXIT_USAGE : 0); /* ... only */
 }
 
-static void test_claims(void **state)
+TEST(claims)
 {
-    (void)state;
     char *file = copy_string(write_file("claimed", "x", 1)), *hard = copy_string(temp_path("hard")),
          *soft = copy_string(temp_path("soft")), *dangling = copy_string(temp_path("dangling")),
          *loop = copy_string(temp_path("loop"));
@@ -895,9 +869,8 @@ static void test_claims(void **state)
     free(file), free(hard), free(soft), free(dangling), free(loop);
 }
 
-static void test_folders(void **state)
+TEST(folders)
 {
-    (void)state;
     struct stat status;
     char *deep = copy_string(temp_path("a/b//c/"));
     make_folder(deep);
@@ -909,38 +882,4 @@ static void test_folders(void **state)
     expect_refusal(make_it, (void *)temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");
     expect_refusal(open_and_abandon, (void *)temp_path("none/file"), 4, "does the folder exist");
     expect_refusal(open_and_abandon, (void *)temp_path("a/b"), 4, "a folder of that name is in the way");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile_files_are_refused),
-        cmocka_unit_test(test_valid_files_are_read),
-        cmocka_unit_test(test_header_length_lies),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_deep_nesting_does_not_recurse),
-        cmocka_unit_test(test_truncation_and_growth),
-        cmocka_unit_test(test_bit_flips_never_crash),
-        cmocka_unit_test(test_reads_stay_inside_the_file),
-        cmocka_unit_test(test_missing_file_is_an_io_error),
-        cmocka_unit_test(test_write_and_read_back),
-        cmocka_unit_test(test_shape_that_does_not_fit_is_cut),
-        cmocka_unit_test(test_writer_mistakes),
-        cmocka_unit_test(test_every_half),
-        cmocka_unit_test(test_other_dtypes),
-        cmocka_unit_test(test_wrong_dtype_names_the_tensor),
-        cmocka_unit_test(test_reference_file),
-        cmocka_unit_test(test_llmc_model),
-        cmocka_unit_test(test_llmc_padding_rows_are_left_out),
-        cmocka_unit_test(test_llmc_damaged_models),
-        cmocka_unit_test(test_token_files),
-        cmocka_unit_test(test_publish_replaces),
-        cmocka_unit_test(test_publish_follows_links),
-        cmocka_unit_test(test_unfinished_writes_leave_the_old_file),
-        cmocka_unit_test(test_kill_while_publishing),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_folders),
-    };
-    return cmocka_run_group_tests_name("file", tests, NULL, NULL);
 }
