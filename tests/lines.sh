@@ -37,7 +37,7 @@ src/step           3007
 src/trace          1220
 src/train          3389
 src/view           2005
-tests             18444
+tests             17260
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
