@@ -640,7 +640,7 @@ TEST(a_move_that_takes_another_way)
                   *y = new_bytes(&p, there, "y", 64, false), *z = new_bytes(&p, there, "z", 64, true),
                   *kept = new_bytes(&p, p.host, "kept", 64, true), *way = new_bytes(&p, p.host, "way", 64, false);
     add_paper(&p, p.device->lane[LANE_COMPUTE], "f", x, w, NULL);
-    add_move(p.step, "move", y, x);
+    add_move(p.step, "move", y, x, FOR_MOVES);
     struct task *down = p.step->task[1], *up = p.step->task[2];
     add_paper(&p, there->lane[LANE_COMPUTE], "g", z, y, NULL);
     struct task *result = add_copy(p.step, there->lane[LANE_DOWNLOAD], "result", kept, z);

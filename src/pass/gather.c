@@ -16,8 +16,6 @@
 #include "../mesh/mesh.h"
 #include "pass.h"
 
-enum { GATHER_LANES = 3 }; /* lanes of their own: what pipelines and gradients send waits for other things */
-
 struct window {
     struct tensor *whole; /* what its tasks used to read; with the device */
     struct tensor *gathered;
@@ -166,7 +164,7 @@ static void share_shard(struct survey *v, struct window *const *peer, size_t n, 
     if (begin < end)
         add_broadcast(v->step, "gather", to, (int)n,
                       new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin),
-                      GATHER_LANES);
+                      FOR_GATHER);
     free(to);
 }
 

@@ -323,13 +323,13 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 void set_elementwise(struct task *t);
 /* So many elements are read and written in all, of tensors of which it needs only parts. */
 void set_traffic(struct task *t, double elements);
-/* Copy between any two devices: one task in a shared context, else a download and an upload through the host, on an
- * upload lane beside the one for batches. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
-/* The same on the nth lanes for it, where what waits must not hold up other moves; and the first half of a move through
- * the host. */
-void add_send(struct step *s, const char *name, struct tensor *to, struct tensor *from, int nth);
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth);
+/* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
+ * it is the sender's download lane. */
+struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+/* Copy between any two devices: one task in a shared context, else down to the host and up from there. */
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+/* The way down: what the host gets. */
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
 
 /* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
  * copy's or a task's whose time follows from its bytes: the disk's. */
