@@ -24,7 +24,7 @@
 #define KNOWN_TO_MAIN(function, name, add)                                                                             \
     static void function(void **);                                                                                     \
     __attribute__((constructor)) static void make_known_##function(void) { add(name, function, __LINE__); }            \
-    static void function(void **unused __attribute__((unused)))
+    static void function(void **unused_state __attribute__((unused)))
 void add_test(const char *name, CMUnitTestFunction body, int line);
 void add_case(const char *name, CMUnitTestFunction body, int line);
 extern const char *this_test; /* argv[0] */
