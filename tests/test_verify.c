@@ -538,8 +538,8 @@ static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, in
     return true;
 }
 
-static struct tensor *carry(struct trainer *t, const char *name, struct tensor *from, struct device *to,
-                            struct lane *lane)
+static struct tensor *carry_over(struct trainer *t, const char *name, struct tensor *from, struct device *to,
+                                 struct lane *lane)
 {
     struct tensor *there = twin_on(t, from, to);
     add_copy(t->train, lane, name, there, from);
@@ -565,7 +565,7 @@ static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int 
         x[4] = twin_on(t, x[4], x[4]->device), x[4]->persistent = true;
     for (int i = 0; i < 6; i++)
         if (i == 0 || i > 2 || (i == 1 && fault == 5))
-            x[i] = fault == 4 && i == 0 ? twin_on(t, x[0], host) : carry(t, "to.host", x[i], host, down);
+            x[i] = fault == 4 && i == 0 ? twin_on(t, x[0], host) : carry_over(t, "to.host", x[i], host, down);
         else
             set_home(e, x[i], host);
     if (fault == 4)
