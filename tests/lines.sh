@@ -10,16 +10,16 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 options              94
-pass/broadcast      383
+pass/broadcast      364
 pass/fetch           31
-pass/gather         240
-pass/local          229
+pass/gather         239
+pass/local          222
 pass/overlap        530
-pass/pass           235
+pass/pass           220
 pass/recompute      139
-pass/snapshot       237
-pass/swap           563
-src               26898 10.8
+pass/snapshot       224
+pass/swap           558
+src               26846 10.8
 src/base           1467
 src/cmd            2734
 src/device         1274
@@ -27,7 +27,7 @@ src/file           1154
 src/main             68
 src/mesh            245
 src/model          1958
-src/pass           2587
+src/pass           2527
 src/plan            226
 src/predict        1169
 src/proof           607
