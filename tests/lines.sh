@@ -9,7 +9,7 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              94
+options              90
 pass/broadcast      383
 pass/fetch           31
 pass/gather         239

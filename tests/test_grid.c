@@ -193,8 +193,7 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",
                                          " --overlap all-cpu --recompute selective --swap layer --broadcast-queues 2"};
     int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
-    struct cell c = {
-        .model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
+    struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
     const char *pipeline = pipelines[(dp + tp + apart) % 3];
