@@ -481,7 +481,7 @@ refuse 2 'yard plan --view shows what is simulated: add --simulate' plan --model
 refuse 1 'is no JSON object' plot README.md
 TMPDIR=$TMP/rings
 mkdir "$TMPDIR"
-for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate --hardware $TMP/server"; do
+for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate --hardware data/hardware/server.txt"; do
     env -u DISPLAY -u WAYLAND_DISPLAY -u SDL_VIDEODRIVER -u XDG_RUNTIME_DIR TMPDIR="$TMPDIR" \
         "$YARD" $words --model tiny --view >"$TMP/out" 2>"$TMP/err"
     [ $? -eq 0 ] && grep -q 'warning: --view shows nothing' "$TMP/err" && [ -z "$(ls -A "$TMPDIR")" ]

@@ -304,8 +304,10 @@ static void warn_of_idle(void)
 {
     for (size_t i = 0; i < COUNT(details); i++) {
         const char *detail = details[i].detail, *of = details[i].of;
-        char *text = option_text(find_option(&table, of));
-        if (was_given(detail) && (!*text || strcmp(text, "off") == 0 || strcmp(text, "0") == 0) && !s.broadcast)
+        const struct option *option = find_option(&table, of);
+        char *text = option_text(option);
+        bool off = option->type != OPT_OUTPUT && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0);
+        if (was_given(detail) && (off || !*text) && !s.broadcast)
             warn("--%s has no effect without --%s", detail, of);
         free(text);
     }
