@@ -15,13 +15,13 @@ pass/fetch           31
 pass/gather         240
 pass/local          229
 pass/overlap        530
-pass/pass           235
+pass/pass           234
 pass/recompute      139
 pass/snapshot       237
 pass/swap           563
-src               27125 10.8
+src               27085 10.8
 src/base           1467
-src/cmd            2734
+src/cmd            2733
 src/device         1274
 src/file           1154
 src/main             68
@@ -32,12 +32,12 @@ src/plan            226
 src/predict        1396
 src/proof           607
 src/run            1534
-src/state          2254
+src/state          2253
 src/step           3007
 src/trace          1220
-src/train          3389
+src/train          3351
 src/view           2005
-tests             17260
+tests             17249
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

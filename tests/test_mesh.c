@@ -632,10 +632,7 @@ static size_t most_at_a_time(void)
     return most;
 }
 
-TEST(layers_are_gathered_ahead)
-{
-    assert_int_equal(most_at_a_time(), 2);
-}
+TEST(layers_are_gathered_ahead) { assert_int_equal(most_at_a_time(), 2); }
 
 /* Each micro-batch has windows of its own, of the same parameters, and gets no more than it reads. */
 TEST(what_is_gathered_is_read)
