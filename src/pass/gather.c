@@ -16,8 +16,8 @@
 #include "../mesh/mesh.h"
 #include "pass.h"
 
-enum { AHEAD = 1 };        /* windows: so many are gathered before their use */
-enum { GATHER_LANES = 3 }; /* lanes of their own: what pipelines and gradients send waits for other things */
+/* Lanes of their own: what pipelines and gradients send waits for other things.  AHEAD: windows. */
+enum { GATHER_LANES = 3, AHEAD = 1 };
 
 struct window {
     struct tensor *whole; /* what its tasks used to read; with the device */
