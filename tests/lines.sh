@@ -19,7 +19,7 @@ pass/pass           234
 pass/recompute      139
 pass/snapshot       237
 pass/swap           563
-src               26898 10.8
+src               26857 10.8
 src/base           1467
 src/cmd            2733
 src/device         1274
@@ -27,7 +27,7 @@ src/file           1154
 src/main             68
 src/mesh            245
 src/model          1958
-src/pass           2587
+src/pass           2586
 src/plan            226
 src/predict        1169
 src/proof           607
@@ -37,7 +37,7 @@ src/step           3007
 src/trace          1220
 src/train          3351
 src/view           2005
-tests             17226
+tests             17212
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
