@@ -9,35 +9,52 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
+<<<<<<< HEAD
 options              94
 pass/broadcast      364
+=======
+options              90
+pass/broadcast      383
+>>>>>>> main
 pass/fetch           31
 pass/gather         239
 pass/local          222
 pass/overlap        530
+<<<<<<< HEAD
 pass/pass           220
 pass/recompute      139
 pass/snapshot       224
 pass/swap           558
 src               26846 10.8
+=======
+pass/pass           234
+pass/recompute      139
+pass/snapshot       237
+pass/swap           563
+src               26857 10.8
+>>>>>>> main
 src/base           1467
-src/cmd            2734
+src/cmd            2733
 src/device         1274
 src/file           1154
 src/main             68
 src/mesh            245
 src/model          1958
+<<<<<<< HEAD
 src/pass           2527
+=======
+src/pass           2586
+>>>>>>> main
 src/plan            226
 src/predict        1169
 src/proof           607
 src/run            1534
-src/state          2254
+src/state          2253
 src/step           3007
 src/trace          1220
-src/train          3389
+src/train          3351
 src/view           2005
-tests             17226
+tests             17212
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

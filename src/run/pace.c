@@ -132,7 +132,7 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
         fail(
             EXIT_USAGE,
             "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s: check the file's "
-            "numbers and --pace-scale",
+            "numbers",
             period, p->scale);
     p->seconds = copy_bytes(seconds, s->n * sizeof *seconds);
     p->gaps = copy_bytes(gaps, s->n * sizeof *gaps);
