@@ -10,28 +10,28 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 <<<<<<< HEAD
-options              94
+options              90
 pass/broadcast      364
 =======
 options              90
-pass/broadcast      383
+pass/broadcast      364
 >>>>>>> main
 pass/fetch           31
 pass/gather         239
 pass/local          222
 pass/overlap        530
 <<<<<<< HEAD
-pass/pass           220
+pass/pass           219
 pass/recompute      139
 pass/snapshot       224
 pass/swap           558
-src               26846 10.8
+src               26809 10.8
 =======
-pass/pass           234
+pass/pass           219
 pass/recompute      139
-pass/snapshot       237
-pass/swap           563
-src               26857 10.8
+pass/snapshot       224
+pass/swap           558
+src               26809 10.8
 >>>>>>> main
 src/base           1467
 src/cmd            2733
@@ -43,7 +43,7 @@ src/model          1958
 <<<<<<< HEAD
 src/pass           2527
 =======
-src/pass           2586
+src/pass           2530
 >>>>>>> main
 src/plan            226
 src/predict        1169
@@ -54,7 +54,7 @@ src/step           3007
 src/trace          1220
 src/train          3351
 src/view           2005
-tests             17212
+tests             17210
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

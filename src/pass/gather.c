@@ -18,8 +18,11 @@
 
 <<<<<<< HEAD
 =======
-/* Lanes of their own: what pipelines and gradients send waits for other things.  AHEAD: windows. */
-enum { GATHER_LANES = 3, AHEAD = 1 };
+    /* Lanes of their own: what pipelines and gradients send waits for other things.  AHEAD: windows. */
+    enum {
+        GATHER_LANES = 3,
+        AHEAD = 1
+    };
 
 >>>>>>> main
 struct window {
