@@ -9,30 +9,17 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-<<<<<<< HEAD
 options              90
 pass/broadcast      364
-=======
-options              90
-pass/broadcast      364
->>>>>>> main
 pass/fetch           31
-pass/gather         239
+pass/gather         240
 pass/local          222
 pass/overlap        530
-<<<<<<< HEAD
 pass/pass           219
 pass/recompute      139
 pass/snapshot       224
 pass/swap           558
-src               26809 10.8
-=======
-pass/pass           219
-pass/recompute      139
-pass/snapshot       224
-pass/swap           558
-src               26809 10.8
->>>>>>> main
+src               26806 10.8
 src/base           1467
 src/cmd            2733
 src/device         1274
@@ -40,11 +27,7 @@ src/file           1154
 src/main             68
 src/mesh            245
 src/model          1958
-<<<<<<< HEAD
 src/pass           2527
-=======
-src/pass           2530
->>>>>>> main
 src/plan            226
 src/predict        1169
 src/proof           607

@@ -16,15 +16,8 @@
 #include "../mesh/mesh.h"
 #include "pass.h"
 
-<<<<<<< HEAD
-=======
-    /* Lanes of their own: what pipelines and gradients send waits for other things.  AHEAD: windows. */
-    enum {
-        GATHER_LANES = 3,
-        AHEAD = 1
-    };
+enum { AHEAD = 1 }; /* windows are gathered so many before their own */
 
->>>>>>> main
 struct window {
     struct tensor *whole; /* what its tasks used to read; with the device */
     struct tensor *gathered;
