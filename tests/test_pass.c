@@ -284,8 +284,9 @@ TEST(passes_on_a_step_file)
     json_t *first = json_array_get(json_object_get(plan, "passes"), 0);
     assert_true(json_is_false(json_object_get(first, "declined")));
     assert_true(fabs(json_number_value(json_object_get(sim, "step_ms")) - 18) < 1e-9);
-    json_t *peak = json_object_get(json_object_get(sim, "peak_bytes"), "gpu");
-    assert_int_equal(json_integer_value(peak), (16 + 16 + 1 + 64 + 1) << 20);
+    const json_t *peak = json_object_get(json_array_get(json_object_get(plan, "memory"), 0), "peak");
+    const json_t *together = json_object_get(json_object_get(peak, "train"), "together");
+    assert_int_equal(json_integer_value(together), (16 + 16 + 1 + 64 + 1) << 20);
     json_decref(plan);
     ran = run_yard("plan --list data/steps/recompute.txt --recompute full --after recompute --print-list");
     assert_int_equal(ran.code, EXIT_OK);
