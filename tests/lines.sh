@@ -31,7 +31,7 @@ src/pass           2586
 src/plan            226
 src/predict        1396
 src/proof           607
-src/run            1534
+src/run            1575
 src/state          2254
 src/step           3005
 src/trace          1220

@@ -49,7 +49,7 @@ static void issue_chosen(struct job *job)
     struct job end = *job;
     end.goes = NULL;
     if (!job->slot->skipped) {
-        t->issue(t, job->number, 0, NULL, &job->slot->work);
+        issue(job->step, t, job->number, 0, NULL, &job->slot->work);
         CL(clFlush(t->lane->queue));
         end.n_wait = 1;
         end.wait = &job->slot->work;
@@ -60,8 +60,8 @@ static void issue_chosen(struct job *job)
 
 static void finish_job(struct job *job, cl_int status)
 {
-    if (!job->slot->skipped && job->step->finish)
-        job->step->finish(job->step, job->number, job->task, job->slot);
+    if (!job->slot->skipped && job->step->running->finish)
+        job->step->running->finish(job->step, job->number, job->task, job->slot);
     if (job->ended)
         job->ended(job);
     for (cl_uint i = 0; i < job->n_complete; i++)

@@ -243,7 +243,7 @@ static void pace_training(struct trainer *t)
     start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace_scale(t->train->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->wrapper)));
+         pace_scale(t->train->running->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->running->wrapper)));
     free_simulation(sim);
 }
 
@@ -257,7 +257,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
     char *title = describe_shape(t), *path = trace_path(t->settings);
     enum trace_kind kind = t->settings->pace ? TRACE_PACED : TRACE_REAL;
-    double scale = t->settings->pace ? 1 / pace_scale(t->train->wrapper) : 1;
+    double scale = t->settings->pace ? 1 / pace_scale(t->train->running->wrapper) : 1;
     struct trace_about about = {title, kind, scale, t->costs ? predicted_ns : NULL, t};
     if (t->settings->view)
         measure_peaks(t->machine);
@@ -430,7 +430,7 @@ static void report_pace(const struct trainer *t)
 {
     size_t n, tasks;
     double seconds;
-    pace_overruns(t->train->wrapper, &n, &tasks, &seconds);
+    pace_overruns(t->train->running->wrapper, &n, &tasks, &seconds);
     note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all; a larger --pace-scale helps", n,
          tasks, 1e3 * seconds);
 }
@@ -481,7 +481,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
     struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->ended[number & 3];
+    r->ended_ns = t->train->running->ended[number & 3];
     return r;
 }
 
