@@ -54,14 +54,8 @@ struct ran {
     char out[16384], err[8192];
 };
 struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);
-/* Runs this test program again with one word, which main() hands to run_case(): OpenCL does not survive a fork. */
-struct test_case {
-    const char *name;
-    void (*body)(void);
-};
-extern const char *this_test; /* main() sets it to argv[0] */
+/* Runs a CASE() of this program in a process of its own: OpenCL does not survive a fork. */
 struct outcome run_self(const char *name);
-int run_case(const struct test_case *cases, size_t n, const char *name);
 /* The case ends with `code` and says a sentence that contains each of the parts (up to a NULL). */
 void expect_case(const char *name, int code, const char *part, ...);
 

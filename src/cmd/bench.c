@@ -216,7 +216,7 @@ static void add_time(void *context, const struct step *s, const struct task *t, 
         return;
     k->steps = MAX(k->steps, number - WARM_UP);
     add_total(k->kind, &k->n,
-              (struct total){.name = t->name, .other = "", .seconds = (double)(end - start) * 1e-9, .flops = t->flops});
+              (struct total){.name = t->name, .seconds = (double)(end - start) * 1e-9, .flops = t->flops});
 }
 
 static json_t *kinds_json(struct kinds *k, FILE *text)
