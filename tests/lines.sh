@@ -19,7 +19,7 @@ pass/pass           235
 pass/recompute      139
 pass/snapshot       237
 pass/swap           563
-src               26898 10.8
+src               26879 10.8
 src/base           1467
 src/cmd            2734
 src/device         1274
@@ -33,7 +33,7 @@ src/predict        1169
 src/proof           607
 src/run            1575
 src/state          2254
-src/step           3007
+src/step           2946
 src/trace          1220
 src/train          3389
 src/view           2005

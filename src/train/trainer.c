@@ -243,7 +243,8 @@ static void pace_training(struct trainer *t)
     start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace_scale(t->train->running->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->running->wrapper)));
+         pace_scale(t->train->running->wrapper),
+         format_seconds(seconds, sim->period * pace_scale(t->train->running->wrapper)));
     free_simulation(sim);
 }
 
