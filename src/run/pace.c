@@ -171,10 +171,13 @@ void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *secon
 
 void stop_pacing(struct step *s)
 {
-    struct pace *p = s->running->wrapper;
+    struct pace *p = s->running ? s->running->wrapper : NULL;
     if (!p)
         return;
     drain(s);
+    if (p->seconds)
+        note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all; a larger --pace-scale helps",
+             p->overruns, p->tasks, 1e-6 * p->overrun_ns / p->scale);
     s->running->wrapper = NULL;
     s->running->finish = NULL;
     pthread_mutex_destroy(&p->lock);
