@@ -132,7 +132,7 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
         fail(
             EXIT_USAGE,
             "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s: check the file's "
-            "numbers and --pace-scale",
+            "numbers",
             period, p->scale);
     p->seconds = copy_bytes(seconds, s->n * sizeof *seconds);
     p->gaps = copy_bytes(gaps, s->n * sizeof *gaps);
@@ -176,8 +176,8 @@ void stop_pacing(struct step *s)
         return;
     drain(s);
     if (p->seconds)
-        note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all; a larger --pace-scale helps",
-             p->overruns, p->tasks, 1e-6 * p->overrun_ns / p->scale);
+        note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", p->overruns, p->tasks,
+             1e-6 * p->overrun_ns / p->scale);
     s->running->wrapper = NULL;
     s->running->finish = NULL;
     pthread_mutex_destroy(&p->lock);

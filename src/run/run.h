@@ -75,7 +75,7 @@ struct execution {
     struct trace_writer *trace;
     observer *observe;
     void *observe_context;
-    double watchdog_seconds; /* 0: off */
+    double watchdog_seconds; /* 0: off; yard train sets it */
 };
 /* Set for the whole process before the first execute(). */
 extern struct execution execution;

@@ -156,9 +156,9 @@ static void lose_patience(struct look *l)
              l->late);
     if (give_up)
         fail(EXIT_FAILED,
-             "no task has ended for %.0f s, %d times --watchdog: the run is given up; what was saved before is whole.\n"
-             "  If a task takes that long here, use a larger --watchdog; if the driver hangs, --serial or another -d",
-             l->quiet, GIVE_UP);
+             "no task has ended for %.0f s, the run is given up; what was saved before is whole.\n"
+             "  Where a task takes that long, or the driver hangs, use --serial or another -d",
+             l->quiet);
 }
 
 static void *watchdog_main(void *unused)

@@ -318,7 +318,6 @@ struct pass_options pass_options_of(const struct settings *s)
                                  .draw = s->delay_seed >= 0,
                                  .draw_seed = (uint64_t)s->delay_seed,
                                  .gather = s->zero == 3,
-                                 .gather_ahead = (int)s->gather_ahead,
                                  .recompute = (enum recompute)chosen("recompute", s->recompute),
                                  .swap = (enum swap)chosen("swap", s->swap),
                                  .swap_what = classes_of(s->swap_what)};
@@ -399,7 +398,6 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     t->config = *c;
     execution.serial = s->serial;
     execution.audit = s->audit;
-    execution.watchdog_seconds = s->serial ? 0 : s->watchdog;
     t->machine = make_machine(t);
     if (lists & KEEP_LOGITS && t->machine->n_devices > 1)
         fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
