@@ -697,8 +697,7 @@ TEST(mistakes_name_line_and_word)
         {"device b memory=1 \001", "line 6: '?': expected characters that can be shown"},
         {"lane gpu", "line 6: 'gpu': expected DEVICE.KIND[N]"},
         {"lane b.upload1", "line 6: 'b.upload1': expected DEVICE.KIND[N], the device declared above"},
-        {"lane gpu.cpu1", "line 6: 'gpu.cpu1': expected DEVICE.KIND[N], the device declared above, the kind compute, "
-                          "upload or download"},
+        {"lane gpu.cpu1", "line 6: 'gpu.cpu1': expected DEVICE.KIND[N], the device declared above"},
         {"lane host.upload1", "line 6: 'host.upload1': expected DEVICE.KIND[N]"},
         {"lane gpu.upload0", "line 6: '0': expected a whole number from 1"},
         {"lane gpu.upload1", "line 6: 'gpu.upload1': expected a lane that is not declared above"},
