@@ -19,10 +19,10 @@ pass/pass           234
 pass/recompute      139
 pass/snapshot       237
 pass/swap           563
-src               26828 10.8
+src               26736 10.8
 src/base           1467
 src/cmd            2733
-src/device         1280
+src/device         1274
 src/file           1154
 src/main             68
 src/mesh            245
@@ -30,10 +30,10 @@ src/model          1958
 src/pass           2586
 src/plan            226
 src/predict        1169
-src/proof           607
+src/proof           603
 src/run            1574
 src/state          2253
-src/step           2948
+src/step           2858
 src/trace          1220
 src/train          3343
 src/view           2005

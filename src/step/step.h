@@ -168,6 +168,8 @@ enum role {
     ROLES
 };
 extern const char *const role_name[ROLES];
+/* All held tasks wait for all that hold, of the same iteration (gate.c). */
+enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
 struct tags {
     int layer; /* -1: none */
     int micro; /* micro-batch, -1: none */
@@ -214,8 +216,8 @@ struct task {
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
     host_function
         *host_run; /* the same work on the host, of accesses and args in the same order; NULL: there is none */
-    bool gated;    /* an update that starts when the norm is known, or the last backward has ended (gate.c) */
-    bool span;     /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
+    enum gate gate;
+    bool span; /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
     struct edge *edges; /* part of the step's */
@@ -317,12 +319,9 @@ double given_seconds(const struct task *t);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
-/* Updates that do not follow from a norm are gated, and come behind what holds them.  The list has its data edges, and
+/* Updates that do not follow from a norm are held, and come behind what holds them.  The list has its data edges, and
  * wants new ones.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
 void gate_updates(struct step *s);
-/* The tasks that hold updates, into gate[] (room for s->n); returns how many. */
-size_t list_gates(const struct step *s, struct task **gate);
-bool is_gate(const struct step *s, const struct task *t);
 
 /* ---- depend.c, place.c, levels.c --------------------------------------------------------------------------------- */
 
