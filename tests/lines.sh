@@ -22,7 +22,7 @@ pass/swap           563
 src               26736 10.8
 src/base           1467
 src/cmd            2733
-src/device         1274
+src/device         1280
 src/file           1154
 src/main             68
 src/mesh            245
@@ -33,7 +33,7 @@ src/predict        1169
 src/proof           603
 src/run            1574
 src/state          2253
-src/step           2858
+src/step           2860
 src/trace          1220
 src/train          3343
 src/view           2005
