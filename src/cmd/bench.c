@@ -323,7 +323,6 @@ static void open_bench(struct bench *b, struct settings *s)
     b->machine = open_machine(&o);
     /* What training would refuse is refused now, and not behind the products. */
     free_trainer(new_trainer(s, LIST_TRAIN, s->data != NULL, true));
-    execution.watchdog_seconds = 0;
 }
 
 static double share(const struct bench *b, enum gemm_engine engine)
