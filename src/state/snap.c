@@ -260,9 +260,9 @@ static void open_file(void *opening)
     bool empty = recover_old(o);
     struct snapshot *f = s->file->snapshot;
     const struct snapshot *old = o->old ? o->old->snapshot : NULL;
-    if (old && old->newest.slot && !o->plan->replace && !same_sizes(&o->old->pieces->config, o->plan->config))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file, or add --overwrite",
-             s->path, describe_sizes((char[160]){0}, &o->old->pieces->config));
+    if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
+             describe_sizes((char[160]){0}, &o->old->pieces->config));
     if (old && f->slots == old->slots && f->file_bytes == old->file_bytes && f->manifest_bytes == old->manifest_bytes &&
         f->manifest_hash == old->manifest_hash) {
         memcpy(f->id, old->id, sizeof f->id); /* goes on with the old file, whose newest commit is kept */

@@ -23,7 +23,6 @@ struct snap_plan {
     const struct mesh *mesh;
     int slots;
     int64_t batch;             /* sequences of an iteration */
-    bool replace;              /* also a model of other sizes */
     struct state_range *range; /* by payload */
     size_t n;
 };

@@ -72,7 +72,7 @@ void open_snapshots(struct trainer *t, uint32_t step)
 {
     const struct settings *o = t->settings;
     size_t nth[MAX_SLOTS + 1] = {0}, cap = 0;
-    struct snap_plan plan = {&t->config, &t->mesh, (int)o->snapshot_slots, t->batch, o->overwrite, NULL, 0};
+    struct snap_plan plan = {&t->config, &t->mesh, (int)o->snapshot_slots, t->batch, NULL, 0};
     struct snapshots *s = allocate(1, sizeof *s);
     s->payload = allocate(t->train->n, sizeof *s->payload);
     for (size_t i = 0; i < t->train->n; i++) {
