@@ -26,14 +26,14 @@ src/device         1280
 src/file           1154
 src/main             68
 src/mesh            245
-src/model          1958
+src/model          1959
 src/pass           2488
 src/plan            219
 src/predict        1065
 src/proof           603
 src/run            1573
 src/state          1954
-src/step           2860
+src/step           2885
 src/trace          1220
 src/train          3237
 src/view           2005

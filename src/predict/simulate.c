@@ -348,10 +348,9 @@ static void finish(struct simulator *k, struct turn *l)
     k->state[i].ended = node / k->n;
     if (k->state[i].before_slot && !iteration->decided && !t->slot)
         choose_slot(k, iteration, node);
-    if (t->commits) {
-        slot_written(&k->slots, t->slot);
+    if (t->commits)
         k->slots.durable = t->slot;
-    }
+    k->slots.taken[t->slot] &= !t->commits;
     release(k, i, node / k->n, node);
     k->full -= k->state[i].in_flight-- == MOST_RUNS;
     iteration->left--;

@@ -459,8 +459,7 @@ bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *store
     stored->step = held->iteration;
     stored->written = now_ns();
     pthread_mutex_lock(&s->lock);
-    if (written)
-        slot_written(&s->slots, slot);
+    s->slots.written = written ? slot : s->slots.written;
     pthread_mutex_unlock(&s->lock);
     bool durable = written && make_durable(s);
     stored->durable = now_ns();

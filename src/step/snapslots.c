@@ -10,9 +10,3 @@ int take_slot(struct snap_slots *s)
         }
     return 0;
 }
-
-void slot_written(struct snap_slots *s, int slot)
-{
-    s->written = slot;
-    s->taken[slot] = false;
-}

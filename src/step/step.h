@@ -243,7 +243,7 @@ uint32_t repeat_of(const struct step *s, uint32_t most);
 
 /* ---- slots of a snapshot's file (snapslots.c) ------------------------------------------------------------------- */
 
-/* A slot holds a whole iteration.  It is free unless an iteration under way, the newest written commit, or the newest
+/* A slot has a whole iteration.  It is free unless an iteration under way, the newest written commit, or the newest
  * durable one has it: the durable one stays as it is until a newer one is durable.  An iteration that finds no slot
  * free is dropped, and nobody waits. */
 enum { MAX_SLOTS = 16 };
@@ -252,8 +252,7 @@ struct snap_slots {
     int written, durable;      /* of the newest commits; 0: none */
     bool taken[MAX_SLOTS + 1]; /* by iterations under way */
 };
-int take_slot(struct snap_slots *s);               /* 0: none is free */
-void slot_written(struct snap_slots *s, int slot); /* its iteration is under way no more: it is the newest commit */
+int take_slot(struct snap_slots *s); /* 0: none is free */
 
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;
