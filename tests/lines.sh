@@ -19,7 +19,7 @@ pass/pass           219
 pass/recompute      139
 pass/snapshot       185
 pass/swap           558
-src               26153 10.8
+src               26145 10.8
 src/base           1467
 src/cmd            2724
 src/device         1280
@@ -32,7 +32,7 @@ src/plan            219
 src/predict        1065
 src/proof           603
 src/run            1573
-src/state          1954
+src/state          1953
 src/step           2885
 src/trace          1220
 src/train          3237
