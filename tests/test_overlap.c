@@ -303,7 +303,7 @@ static struct ran plan_with(const char *memory, const char *host, const char *op
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000. */
 TEST(budgets)
 {
-    char *least = format_string("device gpu needs %d bytes", 2500000 + 4 * (1 << 20));
+    char *least = format_string("%d bytes (", 2500000 + 4 * (1 << 20));
     struct ran ran = plan_with("11194304", "1G", "--overlap plan");
     assert_int_equal(ran.code, EXIT_OK);
     ran = plan_with("7700000", "1G", "--overlap plan"); /* Adam's state of one layer */
