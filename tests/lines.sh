@@ -19,7 +19,7 @@ pass/pass           219
 pass/recompute      139
 pass/snapshot       224
 pass/swap           558
-src               26685 10.8
+src               26573 10.8
 src/base           1467
 src/cmd            2733
 src/device         1280
@@ -28,16 +28,16 @@ src/main             68
 src/mesh            245
 src/model          1958
 src/pass           2527
-src/plan            226
-src/predict        1169
+src/plan            219
+src/predict        1065
 src/proof           603
-src/run            1574
+src/run            1573
 src/state          2253
 src/step           2860
 src/trace          1220
 src/train          3343
 src/view           2005
-tests             17211
+tests             17210
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

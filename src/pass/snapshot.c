@@ -192,7 +192,7 @@ static struct forecast try_every(struct storing *v, int every)
     for (size_t i = 0; i < v->step->n; i++)
         if (v->step->task[i]->slot)
             v->step->task[i]->when.every = (uint32_t)every;
-    return try_and_look(v->step, v->costs, note_outcomes, v);
+    return try_list(v->step, v->costs, INFINITY, note_outcomes, v);
 }
 
 /* Is an iteration dropped, or is the disk falling behind, so that one will be? */
