@@ -211,6 +211,7 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
                ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), NO_TENSOR);
     set_elementwise(task);
     task->host_run = adamw_on_host;
+    task->state = (struct state_range){r->rank, unit, s.begin, s.end};
 }
 
 /* Shard k of a unit: with ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */
