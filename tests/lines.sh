@@ -19,14 +19,14 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               26032 10.8
+src               25944 10.8
 src/base           1467
 src/cmd            2724
 src/device         1280
 src/file           1154
 src/main             68
-src/mesh            245
-src/model          1959
+src/mesh            244
+src/model          1872
 src/pass           2375
 src/plan            219
 src/predict        1065
