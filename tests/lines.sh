@@ -9,35 +9,35 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              94
-pass/broadcast      383
+options              90
+pass/broadcast      364
 pass/fetch           31
 pass/gather         240
-pass/local          229
+pass/local          222
 pass/overlap        530
-pass/pass           235
+pass/pass           219
 pass/recompute      139
-pass/snapshot       237
-pass/swap           563
-src               27125 10.8
+pass/snapshot       224
+pass/swap           558
+src               26573 10.8
 src/base           1467
-src/cmd            2734
-src/device         1274
+src/cmd            2733
+src/device         1280
 src/file           1154
 src/main             68
 src/mesh            245
 src/model          1958
-src/pass           2587
-src/plan            226
-src/predict        1396
-src/proof           607
-src/run            1534
-src/state          2254
-src/step           3007
+src/pass           2527
+src/plan            219
+src/predict        1065
+src/proof           603
+src/run            1573
+src/state          2253
+src/step           2860
 src/trace          1220
-src/train          3389
+src/train          3343
 src/view           2005
-tests             17260
+tests             17210
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

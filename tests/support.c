@@ -181,7 +181,6 @@ struct settings *settings_of(const char *words)
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv);
-    s->watchdog = 0;
     s->warmup = 2;
     s->verify = true;
     return s;

@@ -33,7 +33,7 @@ struct machine *open_shaped(const char *devices, int vector, int work_group);
 
 /* ---- trainers --------------------------------------------------------------------------------------------------- */
 
-/* Settings as `yard train` has them after these words; short warm-up, no watchdog, values kept for verify. */
+/* Settings as `yard train` has them after these words; short warm-up, values kept for verify. */
 struct settings *settings_of(const char *words);
 struct state { /* parameters of one rank, then Adam's m and v of all units */
     float *values;

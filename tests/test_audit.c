@@ -27,7 +27,6 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
         s->tokens = "chars";
     s->serial = true;
-    s->watchdog = 0;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
     t->sample_position = 4;
     return t;

@@ -317,5 +317,5 @@ TEST(refused)
                 "plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
     const char *path = write_text("shape.txt", "%s", shapes[0].text); /* five download lanes, and the main queue */
     expect_yard(EXIT_OK, "", "plan --list %s --broadcast-queues 6", path);
-    expect_yard(EXIT_USAGE, "its link takes 5: use 6", "plan --list %s --broadcast-queues 7", path);
+    expect_yard(EXIT_USAGE, "takes no more download lanes: use 6", "plan --list %s --broadcast-queues 7", path);
 }

@@ -262,7 +262,7 @@ static pid_t start_training(const char *trace, const char *log, const char *more
     if (child == 0) {
         freopen("/dev/null", "w", stdout);
         execl(yard ? yard : "./yard", "yard", "train", "--model", "tiny", "--steps", "150", "--sample-tokens", "0",
-              "--watchdog", "1", "--trace", trace, "--log", log, more, NULL);
+              "--trace", trace, "--log", log, more, NULL);
         _exit(99);
     }
     while (access(trace, R_OK) != 0)
@@ -333,7 +333,7 @@ TEST(tasks_and_steps_one_by_one) { step_through(NULL); }
 
 TEST(serial_runs_are_stepped_too) { step_through("--serial"); }
 
-/* The viewer holds a pause for longer than --watchdog is patient, and is killed: the trainer goes on. */
+/* The viewer holds a pause and is killed: the trainer goes on. */
 TEST(a_killed_viewer_lets_the_trainer_go)
 {
     char *trace = temp_path("held.trace"), *log = temp_path("held.jsonl");
@@ -348,7 +348,7 @@ TEST(a_killed_viewer_lets_the_trainer_go)
     struct trace_follow *f = follow(trace);
     assert_true(becomes(f, LIFE_PAUSED));
     uint64_t head = head_of(f);
-    for (int i = 0; i < 250; i++, usleep(10000))
+    for (int i = 0; i < 100; i++, usleep(10000))
         assert_int_equal(head_of(f), head);
     kill(viewer, SIGKILL);
     waitpid(viewer, NULL, 0);

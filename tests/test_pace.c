@@ -23,7 +23,6 @@ static struct trainer *open_tiny(const char *devices, bool apart)
     s->layers = 1, s->heads = 2, s->channels = 32, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = devices;
-    s->watchdog = 0;
     contexts_apart(apart);
     struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
     contexts_apart(false);
@@ -132,7 +131,7 @@ static struct paced run_paced(double scale)
     float *expected = train_serial(p.trainer, 4, &n);
     p.sim = must_simulate(s, p.costs);
     p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
-    struct pace *pace = start_pacing(s, p.sim->steady, p.sim->gaps, p.sim->period, scale);
+    struct pace *pace = start_pacing(s, p.sim->steady, p.sim->period, scale);
     assert_true(pace_scale(pace) == scale);
     execution.observe = keep_times;
     execution.observe_context = &p.recording;
@@ -232,7 +231,7 @@ TEST(the_scale_is_chosen)
     struct costs *c = read_costs(write_hardware());
     struct simulation *sim = must_simulate(t->train, c);
     init_random(t->model, 1);
-    struct pace *pace = start_pacing(t->train, sim->steady, sim->gaps, sim->period, 0);
+    struct pace *pace = start_pacing(t->train, sim->steady, sim->period, 0);
     qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);
     assert_true(pace_scale(pace) * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace_scale(pace)));
@@ -252,26 +251,23 @@ static void expect_same_files(const char *a, const char *b)
     assert_int_equal(system(line), 0); /* NOLINT */
 }
 
-/* The scale chosen or given, the weights are those of the run that is not paced. */
+/* The weights are those of the run that is not paced. */
 TEST(a_paced_run_saves_the_same_weights)
 {
-    const char *plain = temp_path("plain"), *paced = temp_path("paced"), *scale[] = {"", "--pace-scale 20 --overwrite"};
+    const char *plain = temp_path("plain"), *paced = temp_path("paced");
     expect_yard(EXIT_OK, "", TRAIN " --save %s", plain);
-    for (size_t i = 0; i < COUNT(scale); i++) {
-        expect_yard(EXIT_OK, "paced", TRAIN " --save %s --pace %s %s", paced, write_hardware(), scale[i]);
-        expect_same_files(lasting("%s/model.safetensors", plain), lasting("%s/model.safetensors", paced));
-    }
+    expect_yard(EXIT_OK, "paced", TRAIN " --save %s --pace %s", paced, write_hardware());
+    expect_same_files(lasting("%s/model.safetensors", plain), lasting("%s/model.safetensors", paced));
 }
 
 /* A paced trace and the simulated one of the same list: the same tasks, and times on one scale. */
 TEST(a_paced_trace_against_the_simulation)
 {
     const char *hardware = write_hardware(), *paced = temp_path("paced.trace"), *sim = temp_path("sim.trace");
-    expect_yard(EXIT_OK, "", TRAIN " --pace %s --pace-scale 2000 --trace %s", hardware, paced);
+    expect_yard(EXIT_OK, "", TRAIN " --pace %s --trace %s", hardware, paced);
     expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
     struct trace *t = trace_open(paced);
     assert_int_equal(t->header.kind, TRACE_PACED);
-    assert_true(fabs(t->header.pace_scale * 2000 - 1) < 1e-12);
     trace_free(t);
     expect_yard(EXIT_OK, "trace    paced", "trace summary %s", paced);
     json_t *diff = yard_json("trace diff %s %s --json --list train", paced, sim);

@@ -136,8 +136,6 @@ TEST(list_position_decides_when_bytes_are_held)
     expect_number("its period", a->period, 24);
     expect_number("swapped out one layer later", first_iteration(b), 13);
     expect_number("its period", b->period, 12);
-    assert_int_equal(a->peak[0], 4);
-    assert_int_equal(b->peak[0], 2 * 4);
     free_simulation(a), free_simulation(b);
     end_paper(&at_once), end_paper(&later);
 }
@@ -221,41 +219,6 @@ TEST(directions_are_links_of_their_own)
     struct tensor *from = new_bytes(&p, &p.machine->device[1], "from", 1000, true);
     add_copy(p.step, p.machine->device[1].lane[LANE_DOWNLOAD], "back", new_bytes(&p, p.host, "to", 1000, true), from);
     expect_copies(&p, (struct span[]){{0, 4}, {0, 4}}, 4);
-}
-
-/* ---- memory over time -------------------------------------------------------------------------------------------- */
-
-/* Of the readers of x, the one that stands first in the list ends last, when y is there already:
- *
- *     cpu    make x 0-1   make w 1-2   short 2-3 (reads x, w)   make y 3-4   use y 4-5
- *     disk   long 1-11 (reads x)
- *
- * w and y share bytes, x has its own since it lives with w.  Held at most: x and y, 400 + 1600 bytes, and z for good.
- */
-TEST(memory_over_time)
-{
-    struct paper p = new_paper(1, &slow_speeds);
-    struct lane *cpu = p.host->lane[LANE_CPU];
-    struct tensor *x = new_bytes(&p, p.host, "x", 100, false), *w = new_bytes(&p, p.host, "w", 200, false);
-    struct tensor *y = new_bytes(&p, p.host, "y", 400, false), *z = new_bytes(&p, p.host, "z", 10, true);
-    add_paper(&p, cpu, "make x", x, NULL, NULL);
-    add_paper(&p, p.host->lane[LANE_DISK], "long", NULL, x, NULL);
-    add_paper(&p, cpu, "make w", w, NULL, NULL);
-    add_paper(&p, cpu, "short", NULL, x, w);
-    add_paper(&p, cpu, "make y", y, NULL, NULL);
-    add_paper(&p, cpu, "use y", z, y, NULL);
-    finish_paper(&p);
-    assert_int_equal(w->address, y->address);
-    assert_true(x->address >= y->address + y->bytes);
-    struct simulation *sim = simulate_durations(p.step, (double[]){1, 1, 1, 1, 1, 1});
-    assert_int_equal(sim->peak[p.host->index], 1600 + 40); /* nothing is long: x has gone when y comes */
-    free_simulation(sim);
-    sim = simulate_durations(p.step, (double[]){1, 10, 1, 1, 1, 1});
-    expect_times(sim, 0, (struct span[]){{0, 1}, {1, 11}, {1, 2}, {2, 3}, {3, 4}, {4, 5}});
-    assert_int_equal(sim->peak[p.host->index], 400 + 1600 + 40);
-    assert_int_equal(sim->peak[p.device->index], 0);
-    free_simulation(sim);
-    end_paper(&p);
 }
 
 /* ---- what is told about it --------------------------------------------------------------------------------------- */
@@ -520,7 +483,6 @@ TEST(simulate_is_simulate_durations)
     assert_true(a->period > 0);
     for (int i = 0; i < t->machine->n_lanes; i++)
         expect_number("busy", a->busy[i], b->busy[i]);
-    assert_memory_equal(a->peak, b->peak, (size_t)(t->machine->n_devices + 1) * sizeof *a->peak);
     assert_int_equal(a->by_source[COST_MODELLED], t->train->n);
     expect_longest_paths(a);
     free_simulation(a), free_simulation(b);
@@ -599,8 +561,6 @@ TEST(the_shipped_hardware)
         struct simulation *sim = must_simulate(t->train, t->costs);
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);
-        for (int d = 0; d <= t->machine->n_devices; d++)
-            assert_true(sim->peak[d] >= 1 && sim->peak[d] <= t->machine->device[d].budget);
         expect_sound(path, t->train, t->values);
         free_simulation(sim);
         free_trainer(t);

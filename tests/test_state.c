@@ -824,7 +824,7 @@ TEST(nothing_else_is_replaced)
     expect_ckpt("ckpt export '%s' '%s'", a, other, 2, "is a file of another kind");
     expect_ckpt("ckpt export '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
     expect_ckpt("ckpt reshard '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
-    expect_ckpt("train --model tiny --overwrite --save '%s'%s", a, "", 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("train --model tiny --save '%s'%s", a, "", 2, "is a checkpoint, which takes nothing more");
     expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
     expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
     expect_ckpt("ckpt export '%s' '%s-hf/'", a, a, 0, "Hugging");

@@ -27,7 +27,6 @@ static struct settings *tiny_settings(const struct variant *v)
     s->audit = v->audit;
     s->untied = v->untied;
     s->warmup = 2;
-    s->watchdog = 0;
     return s;
 }
 
@@ -309,15 +308,16 @@ TEST(a_bad_model_is_not_saved)
 {
     const char *init = temp_path("bad.safetensors"), *folder = temp_path("good");
     char *good = lasting("%s/model.safetensors", folder);
-    expect_yard(EXIT_OK, "", "train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'", folder);
+    expect_yard(EXIT_OK, "", "train --model tiny --seq-len 16 --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'",
+                folder);
     size_t size, after_size;
     char *before = read_whole(good, &size);
     save_with(init, &(struct variant){0}, "wpe.weight", 12 * 32, 1, NAN);
     static const char *const more[] = {"", "--save-every 1", "--val-share 0", "--serial"};
     for (size_t i = 0; i < COUNT(more); i++) {
         expect_yard(EXIT_FAILED, "left values in parameter wpe.weight that are not finite",
-                    "train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --overwrite --save '%s' %s",
-                    init, folder, more[i]);
+                    "train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --save '%s' %s", init, folder,
+                    more[i]);
         char *after = read_whole(good, &after_size);
         assert_int_equal(after_size, size);
         assert_memory_equal(after, before, size);
@@ -564,9 +564,10 @@ TEST(stop_after)
 
 TEST(save_then_init_and_sample)
 {
-    const char *folder = temp_path("saved"), *a = temp_path("first.jsonl"), *b = temp_path("second.jsonl");
-    const char *more[] = {"", "--untied --overwrite"};
+    const char *a = temp_path("first.jsonl"), *b = temp_path("second.jsonl");
+    const char *more[] = {"", "--untied"}, *folders[] = {temp_path("saved"), temp_path("untied")};
     for (size_t i = 0; i < COUNT(more); i++) {
+        const char *folder = folders[i];
         expect_yard(EXIT_OK, "",
                     "train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",
                     more[i], folder, a);

@@ -216,7 +216,7 @@ static void add_time(void *context, const struct step *s, const struct task *t, 
         return;
     k->steps = MAX(k->steps, number - WARM_UP);
     add_total(k->kind, &k->n,
-              (struct total){.name = t->name, .other = "", .seconds = (double)(end - start) * 1e-9, .flops = t->flops});
+              (struct total){.name = t->name, .seconds = (double)(end - start) * 1e-9, .flops = t->flops});
 }
 
 static json_t *kinds_json(struct kinds *k, FILE *text)
@@ -323,7 +323,6 @@ static void open_bench(struct bench *b, struct settings *s)
     b->machine = open_machine(&o);
     /* What training would refuse is refused now, and not behind the products. */
     free_trainer(new_trainer(s, LIST_TRAIN, s->data != NULL, true));
-    execution.watchdog_seconds = 0;
 }
 
 static double share(const struct bench *b, enum gemm_engine engine)

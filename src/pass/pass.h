@@ -43,8 +43,7 @@ struct pass_options { /* what the options ask of the passes */
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
     bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
     uint64_t draw_seed;
-    bool gather;      /* parameters lie in shards ... */
-    int gather_ahead; /* ... and are gathered so many layers before their use */
+    bool gather; /* parameters lie in shards, and are gathered a layer before their use */
     enum swap swap;
     unsigned swap_what; /* a bit per enum memory_class */
 };
@@ -80,10 +79,6 @@ void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
-
-/* A lane of that kind, the nth or a later one, that no task is on but those of that role (ROLES: none at all), so that
- * copies there wait for no others and hold none up; the last one where the link allows no more. */
-struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
 
 /* recompute.c: of a list with those uses; swap asks too. */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
