@@ -14,12 +14,12 @@ pass/broadcast      364
 pass/fetch           31
 pass/gather         240
 pass/local          222
-pass/overlap        530
-pass/pass           219
+pass/overlap        445
+pass/pass           204
 pass/recompute      139
 pass/snapshot       185
-pass/swap           558
-src               26145 10.8
+pass/swap           545
+src               26032 10.8
 src/base           1467
 src/cmd            2724
 src/device         1280
@@ -27,7 +27,7 @@ src/file           1154
 src/main             68
 src/mesh            245
 src/model          1959
-src/pass           2488
+src/pass           2375
 src/plan            219
 src/predict        1065
 src/proof           603
