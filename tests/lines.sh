@@ -37,7 +37,7 @@ src/step           2885
 src/trace          1220
 src/train          3237
 src/view           2005
-tests             17203
+tests             16673
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
