@@ -31,7 +31,7 @@ static void finish_padded(struct step *s, uint32_t number, size_t i, struct slot
     for (size_t k = 0; k < t->n_edges; k++)
         if (t->edges[k].wait)
             start = MAX(start, p->ended[t->edges[k].from]);
-    slot->start = start + (uint64_t)(1e9 * p->gaps[i] * p->scale);
+    slot->start = start + (uint64_t)(1e9 * t->lane->gap * p->scale);
     slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * p->scale);
     uint64_t now = now_ns(), late = now > slot->end ? now - slot->end : 0;
     pthread_mutex_lock(&p->lock);
@@ -66,7 +66,7 @@ static struct pace *wrap(struct step *s, struct pace pace, finish_function *fini
     return p;
 }
 
-struct pace *start_pacing(struct step *s, const double *seconds, const double *gaps, double period, double scale)
+struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale)
 {
     if (scale <= 0) {
         uint64_t start = 0; /* of one real step, as fast as it goes: the second of two */
@@ -82,10 +82,7 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
              period, scale);
-    return wrap(s,
-                (struct pace){.scale = scale,
-                              .seconds = copy_bytes(seconds, s->n * sizeof *seconds),
-                              .gaps = copy_bytes(gaps, s->n * sizeof *gaps)},
+    return wrap(s, (struct pace){.scale = scale, .seconds = copy_bytes(seconds, s->n * sizeof *seconds)},
                 finish_padded);
 }
 
@@ -103,6 +100,6 @@ void stop_pacing(struct step *s)
     s->running->wrapper = NULL;
     s->running->finish = NULL;
     pthread_mutex_destroy(&p->lock);
-    free(p->seconds), free(p->gaps), free(p->ended), free(p->lane_end);
+    free(p->seconds), free(p->ended), free(p->lane_end);
     free(p);
 }

@@ -196,7 +196,7 @@ bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
 
 struct pace {
     double scale;           /* seconds shown per modelled second */
-    double *seconds, *gaps; /* of a padded list: per task, modelled */
+    double *seconds;        /* of a padded list: per task, modelled */
     uint64_t seed;          /* of a delayed one */
     uint64_t *ended;        /* when each task last ended, on the padded clock */
     uint64_t *lane_end;     /* and each lane, the lane's own thread's business */
@@ -204,10 +204,10 @@ struct pace {
     size_t tasks, overruns; /* those that ended later than they should have */
     double overrun_ns;      /* by how much in all */
 };
-/* From here on, execute() ends every task of `s` no sooner than gaps[i] + seconds[i], times `scale`, behind its
- * predecessors.  Both arrays have an entry per task, in modelled seconds; they are copied.  scale 0: chosen so that
- * real work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
-struct pace *start_pacing(struct step *s, const double *seconds, const double *gaps, double period, double scale);
+/* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, behind
+ * its predecessors.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: chosen so that real
+ * work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
+struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale);
 /* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct step *s, uint64_t seed);
 void stop_pacing(struct step *s); /* of either kind */

@@ -10,7 +10,7 @@
 
 struct change {
     void *where;
-    unsigned char old[sizeof(struct tensor *)]; /* nothing larger is changed */
+    unsigned char old[sizeof(struct state_range)]; /* nothing larger is changed */
     size_t n;
 };
 struct edit {
@@ -136,7 +136,7 @@ static char *find_hindrance(const struct edit *e, const struct task *t, const st
         if (on_way == &e->head)
             return format_string("task %s cannot move %s %s, which is on its other side", t->name,
                                  forward ? "behind" : "before", where->name);
-        if (t->gated && (on_way->role == ROLE_NORM || on_way->role == ROLE_BACKWARD))
+        if (t->gate == GATE_HELD && on_way->gate == GATE_HOLDS)
             return format_string("task %s cannot pass task %s: it is held until the norm is known", t->name,
                                  on_way->name);
         const struct tensor *x = conflict(t, on_way);
@@ -241,8 +241,9 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
               theirs->name);
     CHANGE(e, mine->origin, theirs->origin);
     CHANGE(e, mine->elementwise, theirs->elementwise);
-    CHANGE(e, mine->gated, theirs->gated);
+    CHANGE(e, mine->gate, theirs->gate);
     CHANGE(e, mine->first, theirs->first);
+    CHANGE(e, mine->state, theirs->state);
     drop(e, theirs);
 }
 
@@ -279,6 +280,8 @@ static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
     if (t->file)
         t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
     t->first += begin;
+    t->state.begin += begin / ELEMENT_BYTES;
+    t->state.end = t->state.begin + n;
     t->flops *= (double)(end - begin) / (double)whole;
     t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)whole);
 }
