@@ -896,7 +896,7 @@ TEST(failed_event_names_its_task)
     expect_case("failed_event_serial", 1, sentence, NULL);
 }
 
-struct gate { /* a host task stands before it until it is opened */
+struct turnstile { /* a host task stands before it until it is opened */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open;
@@ -905,14 +905,14 @@ struct gate { /* a host task stands before it until it is opened */
 static void wait_at_gate(void *context, const struct task *t, uint32_t number)
 {
     (void)t, (void)number;
-    struct gate *g = context;
+    struct turnstile *g = context;
     pthread_mutex_lock(&g->lock);
     while (!g->open)
         pthread_cond_wait(&g->changed, &g->lock);
     pthread_mutex_unlock(&g->lock);
 }
 
-static void open_gate(struct gate *g)
+static void open_gate(struct turnstile *g)
 {
     pthread_mutex_lock(&g->lock);
     g->open = true;
@@ -928,7 +928,7 @@ static void expect_text(const char *text, const char *part)
 
 TEST(frontier_names_what_is_stuck)
 {
-    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct turnstile gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(wait_at_gate, &gate);
     char *text = NULL;
     size_t size;
@@ -981,7 +981,7 @@ static size_t count_logged(const struct log *l, const char *name)
  * of it would be needed. */
 TEST(the_background_holds_nobody_up)
 {
-    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct turnstile gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(no_work, NULL);
     struct log log = {.n = 0};
     struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
@@ -1116,7 +1116,7 @@ CASE(hang)
 
 CASE(hang_for_ever)
 {
-    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct turnstile gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     execution.watchdog_seconds = 0.3;
     struct journey j = new_journey(wait_at_gate, &gate);
     finish_steps(j.pool, &j.step, 1);
