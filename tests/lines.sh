@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25820 10.8
+src               25707 10.8
 src/base           1465
 src/cmd            2724
 src/device         1280
@@ -37,7 +37,7 @@ src/step           2885
 src/trace          1213
 src/train          3231
 src/view           1998
-tests             16673
+tests             16649
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
