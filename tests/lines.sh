@@ -25,8 +25,8 @@ src/cmd            2724
 src/device         1280
 src/file           1154
 src/main             68
-src/mesh            245
-src/model          1959
+src/mesh            244
+src/model          1872
 src/pass           2375
 src/plan            219
 src/predict        1065
