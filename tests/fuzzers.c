@@ -213,10 +213,11 @@ static void fuzz_shard(const uint8_t *bytes, size_t n)
     try_reader(read_shards, shards->path);
 }
 
-/* ---- snapshot files: superblock, commit pages and manifest, with hashes that fit, before the slots of a seed -------
+/* ---- snapshot files: two pages and the manifest, with hashes that fit, before the slots of a seed
+ * --------------------
  */
 
-enum { STORED_SEEDS = 4, SUPER = 64, COMMIT = 512, FRONT = 1 + SUPER + 2 * COMMIT, MOST_PIECES = 1000 };
+enum { STORED_SEEDS = 4, PAGE = 104, FRONT = 1 + 2 * PAGE };
 static struct block slots[STORED_SEEDS];
 
 static void seed_snapshot(const char *corpus)
@@ -227,14 +228,13 @@ static void seed_snapshot(const char *corpus)
         struct mesh m = mesh_of(&model, 1 + i % 2, 1, 1 + i / 2, 3 * (i % 2));
         write_snapshot(path, &model, &m, i % 2, 2);
         slots[i].bytes = read_whole(path, &slots[i].n);
-        CHECK(!parse_superblock(&s, slots[i].bytes, slots[i].n), "%s cannot be read", path);
+        CHECK(!parse_page(&s, slots[i].bytes, slots[i].n), "%s cannot be read", path);
         size_t n = (size_t)s.manifest_bytes - HASH_LINE;
         char *bytes = allocate(FRONT + n, 1);
         bytes[0] = (char)i;
-        memcpy(bytes + 1, slots[i].bytes, SUPER);
         for (int k = 0; k < 2; k++)
-            memcpy(bytes + 1 + SUPER + k * COMMIT, slots[i].bytes + commit_at(&s, k), COMMIT);
-        memcpy(bytes + FRONT, slots[i].bytes + s.manifest_at + HASH_LINE, n);
+            memcpy(bytes + 1 + k * PAGE, slots[i].bytes + k * SNAP_PAGE, PAGE);
+        memcpy(bytes + FRONT, slots[i].bytes + MANIFEST_AT + HASH_LINE, n);
         put_file(seed, "", bytes, FRONT + n);
         slots[i].n -= s.slots_at;
         memmove(slots[i].bytes, slots[i].bytes + s.slots_at, slots[i].n);
@@ -251,32 +251,22 @@ static void read_stored(void *path)
     free_checkpoint(c);
 }
 
-static void put_hashed(char *at, const void *bytes, size_t n, size_t page)
-{
-    memcpy(at, bytes, n);
-    uint64_t hash = hash_bytes(at, page - 8, 0);
-    memcpy(at + page - 8, &hash, 8);
-}
-
 static void fuzz_snapshot(const uint8_t *bytes, size_t n)
 {
-    uint32_t pieces;
     if (n < FRONT)
         return;
-    memcpy(&pieces, bytes + 1 + 44, 4);
     const struct block *behind = &slots[bytes[0] % STORED_SEEDS];
     struct block manifest = manifest_of(bytes + FRONT, n - FRONT);
-    size_t page = round_up(64 + 8 * (size_t)MIN(pieces, MOST_PIECES) + 8, SNAP_PAGE), at = 2 * SNAP_PAGE + 2 * page,
-           slots_at = round_up(at + manifest.n, SNAP_PAGE);
+    size_t slots_at = MANIFEST_AT + round_up(manifest.n, SNAP_PAGE);
     uint64_t all = slots_at + behind->n, hash = hash_bytes(manifest.bytes, manifest.n, 0), length = manifest.n;
-    char super[SUPER], *file = allocate(all, 1);
-    memcpy(super, bytes + 1, SUPER);
-    memcpy(super + 16, &all, 8), memcpy(super + 48, &length, 8), memcpy(super + 56, &hash, 8);
+    char *file = allocate(all, 1);
     for (size_t k = 0; k < 2; k++) {
-        put_hashed(file + k * SNAP_PAGE, super, SUPER, SNAP_PAGE);
-        put_hashed(file + 2 * SNAP_PAGE + k * page, bytes + 1 + SUPER + k * COMMIT, COMMIT, page);
+        char *page = file + k * SNAP_PAGE;
+        memcpy(page, bytes + 1 + k * PAGE, PAGE);
+        memcpy(page + 16, &all, 8), memcpy(page + 48, &length, 8), memcpy(page + 56, &hash, 8);
+        memcpy(page + SNAP_PAGE - 8, &(uint64_t){hash_bytes(page, SNAP_PAGE - 8, 0)}, 8);
     }
-    memcpy(file + at, manifest.bytes, manifest.n);
+    memcpy(file + MANIFEST_AT, manifest.bytes, manifest.n);
     memcpy(file + slots_at, behind->bytes, behind->n);
     put_input(file, all);
     free(file), free(manifest.bytes);
