@@ -118,10 +118,7 @@ static void save_with(const char *path, const char *words, const char *name, siz
     poke_file(path, name, at, n, value);
 }
 
-static void save_poisoned(const char *path, const char *name)
-{
-    save_with(path, "", name, 7, 1, INFINITY);
-}
+static void save_poisoned(const char *path, const char *name) { save_with(path, "", name, 7, 1, INFINITY); }
 
 TEST(the_culprit_is_named)
 {
