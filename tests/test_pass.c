@@ -120,13 +120,13 @@ TEST(combinations_with_clblast) { expect_same_bits_whatever_is_on(TINY "-d 0:0 -
 
 /* ---- recompute --------------------------------------------------------------------------------------------------- */
 
-static struct trainer *plan_recompute(const char *how)
+static struct trainer *plan_recompute(enum recompute how)
 {
     struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 4, s->heads = 2, s->channels = 32, s->seq_len = 64;
     s->batch = 2, s->micro_batch = 1;
     s->hardware = write_hardware("recompute.txt", &plausible_speeds);
-    s->recompute = how;
+    s->pass.recompute = how;
     s->verify = true;
     return new_trainer(s, LIST_TRAIN, false, true);
 }
@@ -140,12 +140,12 @@ static size_t count_tasks(const struct step *s, const char *name)
 }
 
 /* 4 layers, 2 micro-batches: so often is each task of a layer's forward repeated, or not. */
-static void expect_repeats(const char *how, const char *repeated, const char *kept)
+static void expect_repeats(enum recompute how, const char *repeated, const char *kept)
 {
     struct trainer *t = plan_recompute(how);
     char *wrong = verify(t->train, t->values);
     if (wrong)
-        test_failed("%s: %s\n", how, wrong);
+        test_failed("%s: %s\n", word_of("recompute", (int)how), wrong);
     assert_int_equal(count_tasks(t->train, repeated), 16);
     assert_int_equal(count_tasks(t->train, kept), 8);
     free_trainer(t);
@@ -153,19 +153,19 @@ static void expect_repeats(const char *how, const char *repeated, const char *ke
 
 TEST(what_is_repeated)
 {
-    expect_repeats("full", "attn.ln", "mlp.proj");   /* whose result nothing of the backward reads */
-    expect_repeats("full", "attn.proj", "mlp.proj"); /* only the residual of the repeat reads it */
-    expect_repeats("full", "mlp.gelu", "mlp.residual");
-    expect_repeats("full", "attn.mix", "mlp.residual");
-    expect_repeats("selective", "attn.scores", "attn.mix");
-    expect_repeats("selective", "attn.softmax", "attn.qkv");
-    expect_repeats("selective", "mlp.gelu", "mlp.fc");
+    expect_repeats(RECOMPUTE_FULL, "attn.ln", "mlp.proj");   /* whose result nothing of the backward reads */
+    expect_repeats(RECOMPUTE_FULL, "attn.proj", "mlp.proj"); /* only the residual of the repeat reads it */
+    expect_repeats(RECOMPUTE_FULL, "mlp.gelu", "mlp.residual");
+    expect_repeats(RECOMPUTE_FULL, "attn.mix", "mlp.residual");
+    expect_repeats(RECOMPUTE_SELECTIVE, "attn.scores", "attn.mix");
+    expect_repeats(RECOMPUTE_SELECTIVE, "attn.softmax", "attn.qkv");
+    expect_repeats(RECOMPUTE_SELECTIVE, "mlp.gelu", "mlp.fc");
 }
 
 /* Bytes at the peak: what is predicted for the schedule, for the arena, and what is then asked of OpenCL. */
 TEST(less_is_kept)
 {
-    static const char *const how[] = {"off", "selective", "full"};
+    static const enum recompute how[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     size_t high[3], peak[3], allocated[3];
     double period[3];
     for (int i = 0; i < 3; i++) {
@@ -175,7 +175,7 @@ TEST(less_is_kept)
         free_simulation(sim);
         free_trainer(t);
         struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
-        s->recompute = how[i];
+        s->pass.recompute = how[i];
         t = new_trainer(s, LIST_TRAIN, true, false);
         allocated[i] = t->machine->allocated;
         assert_true(t->train->high[0] <= allocated[i]);
@@ -184,9 +184,9 @@ TEST(less_is_kept)
     for (int i = 1; i < 3; i++)
         if (high[i] >= high[i - 1] || peak[i] >= peak[i - 1] || allocated[i] >= allocated[i - 1] ||
             period[i] <= period[i - 1])
-            test_failed("%s: high %zu, simulated peak %zu, allocated %zu, period %g; %s: %zu, %zu, %zu, %g\n", how[i],
-                        high[i], peak[i], allocated[i], period[i], how[i - 1], high[i - 1], peak[i - 1],
-                        allocated[i - 1], period[i - 1]);
+            test_failed("%d: high %zu, simulated peak %zu, allocated %zu, period %g; before: %zu, %zu, %zu, %g\n", i,
+                        high[i], peak[i], allocated[i], period[i], high[i - 1], peak[i - 1], allocated[i - 1],
+                        period[i - 1]);
 }
 
 TEST(recompute_passes_the_audit)

@@ -18,19 +18,6 @@ const struct pass passes[] = {
 };
 const size_t n_passes = COUNT(passes);
 
-enum overlap overlap_named(const char *word)
-{
-    static const char *const name[OVERLAPS] = {[OVERLAP_OFF] = "off",
-                                               [OVERLAP_PLAN] = "plan",
-                                               [OVERLAP_LOCAL] = "local",
-                                               [OVERLAP_ALL_CPU] = "all-cpu",
-                                               [OVERLAP_ALL_DEVICE] = "all-device"};
-    enum overlap o = OVERLAP_OFF;
-    while (o + 1 < OVERLAPS && strcmp(name[o], word) != 0)
-        o++;
-    return o;
-}
-
 const struct pass *find_pass(const char *name)
 {
     for (size_t i = 0; i < n_passes; i++)

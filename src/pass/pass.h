@@ -68,7 +68,6 @@ struct pass {
 };
 extern const struct pass passes[]; /* in the order of application */
 extern const size_t n_passes;
-enum overlap overlap_named(const char *word);   /* a word of --overlap */
 const struct pass *find_pass(const char *name); /* NULL: there is none */
 char *pass_names(void);                         /* "recompute, swap"; the caller frees it */
 

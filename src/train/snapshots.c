@@ -204,19 +204,19 @@ static bool stores(const struct trainer *t)
 void open_snapshots(struct trainer *t, uint32_t step)
 {
     const struct settings *o = t->settings;
-    if (!o->snapshot || !stores(t))
+    if (!o->pass.snapshot.file || !stores(t))
         return;
     struct snapshots *s = allocate(1, sizeof *s);
     struct checkpoint *c = describe_training(t, step);
     s->plan =
-        (struct snap_plan){.config = &t->config, .mesh = &t->mesh, .slots = (int)o->snapshot_slots, .batch = t->batch};
+        (struct snap_plan){.config = &t->config, .mesh = &t->mesh, .slots = o->pass.snapshot.slots, .batch = t->batch};
     s->slot = allocate((size_t)s->plan.slots, sizeof *s->slot);
     s->reported = step;
     s->bad_step = UINT32_MAX;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     give_work(t, s);
-    must(open_snap(o->snapshot, c, &s->plan, &s->file));
+    must(open_snap(o->pass.snapshot.file, c, &s->plan, &s->file));
     free_checkpoint(c);
     t->snapshots = s;
     start_late(t->train, choose, s);
