@@ -405,7 +405,6 @@ static void reset(void)
         {"overlap", 0, OPT_CHOICE, &overlap, "off", choices, 0, 0, "Passes", TRAIN, "where updates run"},
         {"device", 'd', OPT_TEXT, &devices, NULL, "P:D", 0, 0, "Devices", TRAIN | SAMPLE, "which devices"},
         {"prompt", 0, OPT_TEXT, &prompt, NULL, "TEXT", 0, 0, "Sampling", SAMPLE, "text to go on from"},
-        {"dir", 0, OPT_TEXT, &data, NULL, "PATH", 0, 0, "Data", 0, "unused"},
     };
     table = (struct option_table){.options = options, .n = COUNT(options)};
     serial = false, memory = 0, data = devices = prompt = NULL;

@@ -228,12 +228,12 @@ uint64_t hash_end(const struct hasher *h);
 enum option_type {
     OPT_FLAG,
     OPT_INT,
-    OPT_LONG,
+    OPT_LONG, /* a whole number of 64 bits */
     OPT_DOUBLE,
     OPT_FLOAT, /* a double that ends as a 32-bit float, so nothing between 0 and the smallest of those (FLT_MIN) */
     OPT_BYTES,
     OPT_TEXT,
-    OPT_CHOICE, /* a word, kept as its place among `words`: an enumerator; -1: none */
+    OPT_CHOICE, /* a word, kept as its place among them: an enumerator; -1: none */
     OPT_INPUT,  /* a path that is read, and */
     OPT_OUTPUT  /* one that is written: never "" */
 };

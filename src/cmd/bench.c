@@ -170,9 +170,10 @@ static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine 
         b->weighted[engine][0] += s->count * flops_of(s);
         b->weighted[engine][1] += s->count * flops_of(s) / t.share;
     }
-    ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]), number_cell(s->m),
-        number_cell(s->n), number_cell(s->k), number_cell(s->batch), number_cell(flops_of(s) / t.seconds / 1e9),
-        number_cell(t.share), text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
+    ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
+        number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
+        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share),
+        text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
     print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
     fflush(b->text);
 }

@@ -10,10 +10,8 @@
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
- * function here, a row in pass.c, its options below, their option in ../train/settings.c and train.h, and
- * pass_options_of() in
- * ../train/trainer.c, which takes them from there.  Then `yard plan --after NAME` shows the list behind it, --verify
- * proves it, and tests/test_pass.c runs it together with all others.
+ * function here, a row in pass.c, its options below, and their rows in ../train/settings.c.  Then `yard plan --after
+ * NAME` shows the list behind it, --verify proves it, and tests/test_pass.c runs it together with all others.
  */
 #ifndef PASS_H
 #define PASS_H
@@ -78,10 +76,6 @@ void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
-
-/* A lane of that kind, the nth or a later one, that no task is on but those of that role (ROLES: none at all), so that
- * copies there wait for no others and hold none up; the last one where the link allows no more. */
-struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
 
 /* recompute.c: of a list with those uses; swap asks too. */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */

@@ -221,7 +221,6 @@ static const struct {
     const char *detail, *of;
 } details[] = {{"save-every", "save"},
                {"keep", "save"},
-               {"overlap-plan", "overlap"},
                {"swap-what", "swap"},
                {"broadcast-slices", "broadcast-queues"},
                {"broadcast-deal", "broadcast-queues"},
@@ -237,7 +236,7 @@ static const struct {
                  {"pace", "delay-seed", "both decide when tasks end"},
                  {"serial", "pace", "tasks run one after another, as fast as they can"},
                  {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
-                 {"vocab", "data", "data brings its own vocabulary"},
+                 {"vocab", "data", "the data bring their own vocabulary"},
                  {"vocab", "init", "a model brings its own sizes"},
                  {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
                  {"print-list", "json", "a step file is printed and nothing else"},
@@ -279,6 +278,9 @@ static void check_together(enum command command)
               pass_names());
     REFUSE_IF(s.pass.broadcast.queues == 1 && s.main_queue == MAIN_COMPUTE,
               "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
+    REFUSE_IF(s.what_if && !s.simulate && !s.print_list, "--what-if changes what is predicted: add --simulate");
+    REFUSE_IF(s.pass.overlap_plan && s.pass.overlap != OVERLAP_PLAN,
+              "--overlap-plan %s is the plan of --overlap plan: add that", s.pass.overlap_plan);
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
     REFUSE_IF(s.stop_after && !s.save, "--stop-after saves and stops: add --save DIR");
     REFUSE_IF(s.stop_after > s.steps, "--stop-after %d is behind the last step, %d", s.stop_after, s.steps);
@@ -308,7 +310,7 @@ static void apply_preset(void)
 static void adopt_sizes(void)
 {
     const struct config c = source_config(&s.source);
-    const struct preset *p = was_given("model") ? &presets[s.preset] : NULL;
+    const struct preset *p = s.resume && was_given("model") ? &presets[s.preset] : NULL;
     const struct {
         const char *name;
         int *size, theirs, preset;

@@ -15,6 +15,7 @@
 #include "../pass/pass.h"
 #include "../predict/predict.h"
 #include "../proof/proof.h"
+#include "../run/run.h"
 #include "../state/snap.h"
 #include "data.h"
 

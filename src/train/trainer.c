@@ -60,6 +60,8 @@ static void set_mesh(struct trainer *t)
     must(check_tp_ranks(&t->config, m));
 }
 
+static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit, 1) * unit; }
+
 /* A list that only samples has one sequence, whatever the devices are.  Micro-batches come in rounds of an interleaved
  * pipeline, and in groups of the gradient. */
 static void set_batch(struct trainer *t, bool samples_only)
@@ -72,20 +74,19 @@ static void set_batch(struct trainer *t, bool samples_only)
     if (groups > 1 && dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d add --grad-groups 1", groups,
              groups, dp);
+    const int near = nearest_multiple(t->batch, dp * micro);
+    if (t->batch % (dp * micro))
+        fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, dp, micro,
+             near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
+    t->micros = t->batch / (dp * micro);
     int together = round;
     while (together % groups)
         together += round;
-    for (int pass = 0; pass < 2; pass++) { /* first without groups and rounds, for a message of its own */
-        int unit = dp * micro * (pass ? together : 1), near = MAX((t->batch + unit / 2) / unit, 1) * unit;
-        if (t->batch % unit == 0)
-            continue;
-        if (pass)
-            fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches: the nearest --batch that works is %d",
-                 groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, near);
-        fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: %s %d", t->batch, dp, micro,
-             near > 1e6 ? "use a smaller --micro-batch, such as" : "the nearest that works is", near > 1e6 ? 1 : near);
-    }
-    t->micros = t->batch / (dp * micro);
+    const int whole = nearest_multiple(t->batch, dp * together);
+    if (t->micros % together)
+        fail(EXIT_USAGE, "%s wants a multiple of %d micro-batches, not %d: try --batch %d --micro-batch %d",
+             groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, t->micros, whole,
+             whole / (dp * together));
     if ((double)t->micros * dp * t->config.layers > 1e5)
         fail(EXIT_USAGE, "--batch %d is a list of millions of tasks: use a larger --micro-batch than %d", t->batch,
              micro);
@@ -260,19 +261,11 @@ static void pace_training(struct trainer *t)
 {
     char seconds[32];
     struct simulation *sim = must_simulate(t->train, t->costs);
-    start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
+    struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace_scale(t->train->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->wrapper)));
+         pace_scale(p), format_seconds(seconds, sim->period * pace_scale(p)));
     free_simulation(sim);
-}
-
-static void report_pace(const struct trainer *t)
-{
-    size_t n, tasks;
-    double seconds;
-    pace_overruns(t->train->wrapper, &n, &tasks, &seconds);
-    note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", n, tasks, 1e3 * seconds);
 }
 
 static double predicted_ns(void *trainer, const struct task *t)
@@ -286,7 +279,8 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     const struct settings *s = t->settings;
     char *title = describe_shape(t), *path = trace_path(s);
     struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
-                                s->pace ? 1 / pace_scale(t->train->wrapper) : 1, t->costs ? predicted_ns : NULL, t};
+                                s->pace ? 1 / pace_scale(t->train->running->wrapper) : 1,
+                                t->costs ? predicted_ns : NULL, t};
     for (int i = 0; i < t->machine->n_devices && s->view; i++)
         t->machine->device[i].flops_per_s = measure_fma_peak(&t->machine->device[i], 0.05);
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
@@ -362,8 +356,6 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
 void free_trainer(struct trainer *t)
 {
     struct step *all[] = {t->train, t->eval, t->sample};
-    if (t->train && t->settings->pace)
-        report_pace(t);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             stop_pacing(all[i]), drain(all[i]), free_step(all[i]);
@@ -405,7 +397,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
     struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->ended[number & 3];
+    r->ended_ns = t->train->running->ended[number & 3];
     return r;
 }
 
