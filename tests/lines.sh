@@ -14,30 +14,30 @@ pass/broadcast      364
 pass/fetch           31
 pass/gather         240
 pass/local          222
-pass/overlap        530
-pass/pass           219
+pass/overlap        445
+pass/pass           204
 pass/recompute      139
-pass/snapshot       224
-pass/swap           558
-src               26573 10.8
-src/base           1467
-src/cmd            2733
+pass/snapshot       185
+pass/swap           545
+src               25619 10.8
+src/base           1465
+src/cmd            2724
 src/device         1280
 src/file           1154
 src/main             68
-src/mesh            245
-src/model          1958
-src/pass           2527
+src/mesh            244
+src/model          1872
+src/pass           2375
 src/plan            219
 src/predict        1065
 src/proof           603
-src/run            1573
-src/state          2253
-src/step           2860
-src/trace          1220
-src/train          3343
-src/view           2005
-tests             17210
+src/run            1270
+src/state          1953
+src/step           2885
+src/trace          1213
+src/train          3231
+src/view           1998
+tests             16649
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

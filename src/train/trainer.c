@@ -264,7 +264,7 @@ static void pace_training(struct trainer *t)
     struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace_scale(p), format_seconds(seconds, sim->period * pace_scale(p)));
+         p->scale, format_seconds(seconds, sim->period * p->scale));
     free_simulation(sim);
 }
 
@@ -279,8 +279,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     const struct settings *s = t->settings;
     char *title = describe_shape(t), *path = trace_path(s);
     struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
-                                s->pace ? 1 / pace_scale(t->train->running->wrapper) : 1,
-                                t->costs ? predicted_ns : NULL, t};
+                                s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
     for (int i = 0; i < t->machine->n_devices && s->view; i++)
         t->machine->device[i].flops_per_s = measure_fma_peak(&t->machine->device[i], 0.05);
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
@@ -387,11 +386,7 @@ void free_trainer(struct trainer *t)
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-void run_step(struct trainer *t, uint32_t number)
-{
-    adopt_slowness(t->train);
-    execute(t->train, number);
-}
+void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
@@ -417,7 +412,6 @@ double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), voi
     struct busy busy = {.what = "validating"};
     for (size_t i = 1; i <= rounds; i++) {
         show_busy(&busy, (double)(i - 1) / (double)rounds);
-        adopt_slowness(t->eval);
         execute(t->eval, (uint32_t)i);
         if (between)
             between(context);
