@@ -19,25 +19,25 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25533 10.8
+src               25419 10.8
 src/base           1465
 src/cmd            2724
 src/device         1280
-src/file           1154
+src/file           1064
 src/main             68
 src/mesh            244
 src/model          1872
 src/pass           2375
 src/plan            219
 src/predict        1065
-src/proof           603
+src/proof           579
 src/run            1270
 src/state          1867
 src/step           2885
 src/trace          1213
 src/train          3231
 src/view           1998
-tests             16645
+tests             16637
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
