@@ -19,10 +19,10 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25360 10.8
+src               25240 10.8
 src/base           1465
 src/cmd            2724
-src/device         1280
+src/device         1159
 src/file           1154
 src/main             68
 src/mesh            244
