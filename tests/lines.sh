@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25240 10.8
+src               25221 10.8
 src/base           1465
 src/cmd            2724
 src/device         1159
@@ -31,7 +31,7 @@ src/pass           2375
 src/plan            219
 src/predict        1065
 src/proof           603
-src/run            1270
+src/run            1252
 src/state          1867
 src/step           2885
 src/trace          1213
