@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25221 10.8
+src               25146 10.8
 src/base           1465
 src/cmd            2724
 src/device         1159
@@ -35,7 +35,7 @@ src/run            1252
 src/state          1867
 src/step           2885
 src/trace          1213
-src/train          3058
+src/train          2844
 src/view           1998
 tests             15995
 END
