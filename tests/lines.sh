@@ -19,10 +19,10 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25032 10.8
+src               25007 10.8
 src/base           1465
 src/cmd            2724
-src/device         1280
+src/device         1159
 src/file           1064
 src/main             68
 src/mesh            244
@@ -31,7 +31,7 @@ src/pass           2375
 src/plan            219
 src/predict        1065
 src/proof           579
-src/run            1270
+src/run            1252
 src/state          1867
 src/step           2885
 src/trace          1213
