@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25007 10.8
+src               24893 10.8
 src/base           1465
 src/cmd            2724
 src/device         1159
