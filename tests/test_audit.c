@@ -22,10 +22,10 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = "0:0x2";
-    s->gemm = gemm;
+    s->gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
     if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
-        s->tokens = "chars";
+        s->tokens = TOKENS_CHARS;
     s->serial = true;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
     t->sample_position = 4;
@@ -347,10 +347,9 @@ CASE(adamw_without_tensor) { build_adamw(false); }
 TEST(adamw_declares_its_state)
 {
     const char *sentence = "task adamw, kernel adamw, argument 5 (%s): a tensor takes IN, OUT or INOUT";
-    char *without_mode = format_string(sentence, "state"), *without_tensor = format_string(sentence, "no tensor");
+    char *without_mode = lasting(sentence, "state"), *without_tensor = lasting(sentence, "no tensor");
     expect_case("adamw_without_mode", 128 + SIGABRT, without_mode, NULL);
     expect_case("adamw_without_tensor", 128 + SIGABRT, without_tensor, NULL);
     expect_case("adamw_in_the_list", 1, "verify: takes it for true", "audit: task adamw ",
                 "it reads something that it does not declare", NULL);
-    free(without_mode), free(without_tensor);
 }
