@@ -55,9 +55,8 @@ struct plot {
     struct series *series; /* those with losses */
     size_t n, cap;
 };
-/* On the terminal, in columns and rows of characters.  colour: also braille dots, where the terminal knows them;
- * otherwise each series has a letter. */
-void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille);
+/* On the terminal, in columns and rows of characters: each series has a letter. */
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour);
 /* As pixels; the caller frees the canvas. */
 struct canvas *draw_picture(const struct plot *p, int width, int height);
 
