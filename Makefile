@@ -83,7 +83,7 @@ build/packages: ; @$(PACKAGES) build && $(PACKAGES) name window tests && mkdir -
 build/packages-tests: | build/packages ; @$(PACKAGES) tests && touch $@
 build/packages-oclgrind: | build/packages ; @$(PACKAGES) oclgrind && touch $@
 
--include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
+-include $(OBJECTS:.o=.d) $(TESTS:=.d) $(BUILD)/tests/main.d $(BUILD)/tests/fuzz.d $(SUPPORT:.o=.d)
 
 # ---- targets -------------------------------------------------------------------------------------------------------
 
@@ -98,10 +98,11 @@ demo: $(YARD) ## train a small GPT on this project's own text, read and draw its
 test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 	@YARD=./$(YARD) tests/run.sh $(BUILD)/tests $(TESTS) $(SCRIPTS)
 
-# A test is a program of its own: its file, the helpers of tests/, and all of the trainer but main.
+# A test is a program of its own: its file, the helpers and main of tests/, and all of the trainer but main.
+$(TESTS): $(BUILD)/tests/main.o
 $(TESTS) $(BUILD)/tests/fuzz $(BUILD)/tests/fuzzers: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/fuzzers.o $(SUPPORT): | build/packages-tests
+$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/fuzzers.o $(BUILD)/tests/main.o $(SUPPORT): | build/packages-tests
 .SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/fuzzers.o
 
 # Those that run kernels.

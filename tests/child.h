@@ -17,6 +17,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* TEST(name) { ... } is a test of this program, whose main() runs them in the order of the file.  CASE(name) { ... } is
+ * none: it runs in a process of its own when a test says expect_case("name", ...). */
+#define TEST(name) KNOWN_TO_MAIN(test_##name, #name, add_test)
+#define CASE(name) KNOWN_TO_MAIN(case_##name, #name, add_case)
+#define KNOWN_TO_MAIN(function, name, add)                                                                             \
+    static void function(void **);                                                                                     \
+    __attribute__((constructor)) static void make_known_##function(void) { add(name, function, __LINE__); }            \
+    static void function(void **unused_state __attribute__((unused)))
+void add_test(const char *name, CMUnitTestFunction body, int line);
+void add_case(const char *name, CMUnitTestFunction body, int line);
+extern const char *this_test; /* argv[0] */
+
 /* The test fails with a message by printf rules. */
 #define test_failed(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))
 

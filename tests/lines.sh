@@ -9,35 +9,35 @@ export LC_ALL
 TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
-options              94
+options              90
 pass/broadcast      383
 pass/fetch           31
-pass/gather         239
+pass/gather         240
 pass/local          229
 pass/overlap        530
-pass/pass           235
+pass/pass           234
 pass/recompute      139
 pass/snapshot       237
 pass/swap           563
-src               27120 10.8
+src               26828 10.8
 src/base           1467
-src/cmd            2734
+src/cmd            2733
 src/device         1274
 src/file           1154
 src/main             68
 src/mesh            245
-src/model          1956
+src/model          1958
 src/pass           2586
 src/plan            226
-src/predict        1396
+src/predict        1169
 src/proof           607
-src/run            1534
-src/state          2254
-src/step           3005
+src/run            1574
+src/state          2253
+src/step           2946
 src/trace          1220
-src/train          3389
+src/train          3343
 src/view           2005
-tests             18437
+tests             17212
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -75,31 +75,6 @@ kill -INT "$child"
 ended 130 'interrupted again' && [ "$evaluated" -eq 1 ] && only_whole "$TMP/evaluation"
 result $? 'during an evaluation the model is saved at once; a second signal ends the run'
 
-# A driver that hangs, with its locks held: PoCL's basic device in some versions, anywhere in it, and not in every run.
-basic() { POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 "$@" >"$TMP/out" 2>"$TMP/err" </dev/null; }
-basic --watchdog 3
-code=$?
-if [ "$code" -eq 0 ] || [ "$code" -eq 3 ]; then
-    result 0 'the watchdog ends a run whose driver hangs # SKIP no driver here hangs'
-else
-    wrong=0
-    for try in 1 2 3; do
-        basic --watchdog 0.3 && continue
-        [ $? -eq 1 ] && grep -q 'the frontier is$' "$TMP/err" && grep -q ' has not ended$' "$TMP/err" &&
-            grep -q '5 times --watchdog: the run is given up' "$TMP/err" || wrong=$((wrong + 1))
-    done
-    [ "$wrong" -eq 0 ]
-    result $? 'the watchdog ends a run whose driver hangs'
-    case $YARD in *-tsan) why=' # SKIP ThreadSanitizer holds a signal back from a thread that hangs' ;; *) why= ;; esac
-    : >"$TMP/err"
-    POCL_DEVICES=basic "$YARD" $train --steps 3 -d 0:0 --watchdog 3 >"$TMP/out" 2>"$TMP/err" </dev/null &
-    child=$!
-    wait_for "grep -q 'the frontier is' $TMP/err"
-    kill -INT "$child"
-    ended 130 'the step is given up' || [ "$code" -eq 0 ] || [ -n "$why" ]
-    result $? "one signal ends a run whose driver hangs$why"
-fi
-
 start sample --from "$TMP/INT" --count 1000000
 wait_for "[ -s $TMP/out ]"
 kill -TERM "$child"

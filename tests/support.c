@@ -45,12 +45,15 @@ double relative_distance(const float *a, const float *b, size_t n)
 
 const char *two_devices(void)
 {
+    static const char *found;
+    if (found)
+        return found;
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
     cl_uint most = 0;
     clGetDeviceInfo(m->device[0].cl, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, sizeof most, &most, NULL);
     bool can_be_cut = most >= 2 && m->device[0].units >= 2;
     close_machine(m);
-    return can_be_cut ? "0:0/2" : "0:0x2";
+    return found = can_be_cut ? "0:0/2" : "0:0x2";
 }
 
 /* What a variable was before any test set it. */
@@ -118,7 +121,6 @@ struct settings *settings_of(const char *words)
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv);
-    s->watchdog = 0;
     s->warmup = 2;
     s->verify = true;
     return s;
@@ -214,8 +216,6 @@ struct ran run_yard(const char *format, ...)
     return ran;
 }
 
-const char *this_test;
-
 struct outcome run_self(const char *name)
 {
     struct outcome o = {.code = -1};
@@ -227,17 +227,6 @@ struct outcome run_self(const char *name)
     read_back(err, o.text, sizeof o.text);
     free(line);
     return o;
-}
-
-int run_case(const struct test_case *cases, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(cases[i].name, name) == 0) {
-            cases[i].body();
-            return 0;
-        }
-    note("there is no case %s", name);
-    return 99;
 }
 
 void expect_case(const char *name, int code, const char *part, ...)

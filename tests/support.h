@@ -33,7 +33,7 @@ struct machine *open_shaped(const char *devices, int vector, int work_group);
 
 /* ---- trainers --------------------------------------------------------------------------------------------------- */
 
-/* Settings as `yard train` has them after these words; short warm-up, no watchdog, values kept for verify. */
+/* Settings as `yard train` has them after these words; short warm-up, values kept for verify. */
 struct settings *settings_of(const char *words);
 struct state { /* parameters of one rank, then Adam's m and v of all units */
     float *values;
@@ -54,14 +54,8 @@ struct ran {
     char out[16384], err[8192];
 };
 struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);
-/* Runs this test program again with one word, which main() hands to run_case(): OpenCL does not survive a fork. */
-struct test_case {
-    const char *name;
-    void (*body)(void);
-};
-extern const char *this_test; /* main() sets it to argv[0] */
+/* Runs a CASE() of this program in a process of its own: OpenCL does not survive a fork. */
 struct outcome run_self(const char *name);
-int run_case(const struct test_case *cases, size_t n, const char *name);
 /* The case ends with `code` and says a sentence that contains each of the parts (up to a NULL). */
 void expect_case(const char *name, int code, const char *part, ...);
 

@@ -97,3 +97,22 @@ void expect_number(const char *what, double found, double expected)
     if (!(fabs(found - expected) <= 1e-9 * fabs(expected)))
         test_failed("%s: %.15g, expected %.15g\n", what, found, expected);
 }
+
+struct simulation *simulate_durations(const struct step *s, const double *seconds)
+{
+    struct machine *m = s->pool->machine;
+    double *had = allocate(s->n, sizeof *had);
+    drop_links(m);
+    m->issue = 0;
+    for (int i = 0; i < m->n_lanes; i++)
+        m->lane[i]->gap = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        had[i] = s->task[i]->seconds;
+        s->task[i]->seconds = seconds[i];
+    }
+    struct simulation *sim = must_simulate(s, NULL);
+    for (size_t i = 0; i < s->n; i++)
+        s->task[i]->seconds = had[i];
+    free(had);
+    return sim;
+}

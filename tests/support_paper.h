@@ -39,6 +39,9 @@ void finish_paper(struct paper *p);
 /* A tiny model on `ranks` devices of the description at `path`, planned only; two micro-batches on each. */
 struct trainer *plan_tiny(const char *path, int ranks);
 
+/* A simulation with these durations (seconds, per task), no links and no time to issue. */
+struct simulation *simulate_durations(const struct step *s, const double *seconds);
+
 /* |found - expected| is at most 1e-9 of expected. */
 void expect_number(const char *what, double found, double expected);
 

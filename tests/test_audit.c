@@ -27,7 +27,6 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
         s->tokens = "chars";
     s->serial = true;
-    s->watchdog = 0;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
     t->sample_position = 4;
     return t;
@@ -169,9 +168,8 @@ static void say_all(struct trainer *t, struct step *s, struct tally *tally)
     close_audit(a);
 }
 
-static void test_every_declaration_matters(void **state)
+TEST(every_declaration_matters)
 {
-    (void)state;
     struct tally n = {0};
     static const char *const ways[][2] = {{"own", NULL}, {"clblast", NULL}, {"own", "tp=2"}};
     for (size_t way = 0; way < COUNT(ways); way++) {
@@ -229,9 +227,8 @@ static float product_of_another(enum gemm_engine engine)
     return result[0];
 }
 
-static void test_a_product_follows_its_list(void **state)
+TEST(a_product_follows_its_list)
 {
-    (void)state;
     execution.serial = true;
     assert_true(product_of_another(GEMM_OWN) == 80);
     assert_true(product_of_another(GEMM_CLBLAST) == 80);
@@ -263,11 +260,7 @@ static double loss_of_a_step(bool exchanged)
     return loss;
 }
 
-static void test_a_batch_follows_its_list(void **state)
-{
-    (void)state;
-    assert_true(loss_of_a_step(true) == loss_of_a_step(false));
-}
+TEST(a_batch_follows_its_list) { assert_true(loss_of_a_step(true) == loss_of_a_step(false)); }
 
 /* ---- which kernels there are ------------------------------------------------------------------------------------ */
 
@@ -290,9 +283,8 @@ static bool is_excepted(const char *kernel)
     return false;
 }
 
-static void test_every_kernel_is_in_a_list(void **state)
+TEST(every_kernel_is_in_a_list)
 {
-    (void)state;
     struct trainer *own = open_trainer("own"), *clblast = open_trainer("clblast"), *cut = open_mesh("own", "tp=2");
     const struct step *lists[] = {own->train, own->eval, own->sample, clblast->train, cut->train};
     size_t n = 0, left_out = 0;
@@ -328,7 +320,7 @@ static struct access *state_of_adamw(struct trainer *t)
     return NULL;
 }
 
-static void case_adamw_in_the_list(void)
+CASE(adamw_in_the_list)
 {
     struct trainer *t = open_trainer("own");
     start_again(t, t->train);
@@ -349,36 +341,16 @@ static void build_adamw(bool with_tensor)
            IN(r->grad[0]), IN(r->control), with_tensor ? state : IN(NULL), INT(1), INT(1));
 }
 
-static void case_adamw_without_mode(void) { build_adamw(true); }
-static void case_adamw_without_tensor(void) { build_adamw(false); }
+CASE(adamw_without_mode) { build_adamw(true); }
+CASE(adamw_without_tensor) { build_adamw(false); }
 
-static void test_adamw_declares_its_state(void **state)
+TEST(adamw_declares_its_state)
 {
-    (void)state;
     const char *sentence = "task adamw, kernel adamw, argument 5 (%s): a tensor takes IN, OUT or INOUT";
     char *without_mode = format_string(sentence, "state"), *without_tensor = format_string(sentence, "no tensor");
-    expect_case("adamw-without-mode", 128 + SIGABRT, without_mode, NULL);
-    expect_case("adamw-without-tensor", 128 + SIGABRT, without_tensor, NULL);
-    expect_case("adamw-in-the-list", 1, "verify: takes it for true", "audit: task adamw ",
+    expect_case("adamw_without_mode", 128 + SIGABRT, without_mode, NULL);
+    expect_case("adamw_without_tensor", 128 + SIGABRT, without_tensor, NULL);
+    expect_case("adamw_in_the_list", 1, "verify: takes it for true", "audit: task adamw ",
                 "it reads something that it does not declare", NULL);
     free(without_mode), free(without_tensor);
-}
-
-static const struct test_case cases[] = {
-    {"adamw-without-mode", case_adamw_without_mode},
-    {"adamw-without-tensor", case_adamw_without_tensor},
-    {"adamw-in-the-list", case_adamw_in_the_list},
-};
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_declaration_matters), cmocka_unit_test(test_a_product_follows_its_list),
-        cmocka_unit_test(test_a_batch_follows_its_list),  cmocka_unit_test(test_every_kernel_is_in_a_list),
-        cmocka_unit_test(test_adamw_declares_its_state),
-    };
-    this_test = argv[0];
-    if (argc > 1)
-        return run_case(cases, COUNT(cases), argv[1]);
-    return cmocka_run_group_tests_name("audit", tests, NULL, NULL);
 }

@@ -36,9 +36,8 @@ static void fail_in_cleanup(void *unused)
     fail_with_cleanups(unused);
 }
 
-static void test_fail_cleans_up_in_reverse(void **state)
+TEST(fail_cleans_up_in_reverse)
 {
-    (void)state;
     struct outcome o = run_child(fail_with_cleanups, NULL);
     assert_int_equal(o.code, 3);
     assert_string_equal(o.text, "yard: no device 7\ncleanup last\ncleanup first\n");
@@ -87,9 +86,8 @@ static void fail_beside_another(void *unused)
 }
 
 /* What another thread registers meanwhile is its own; what an attempt within left behind is ours. */
-static void test_an_attempt_cleans_up_its_own(void **state)
+TEST(an_attempt_cleans_up_its_own)
 {
-    (void)state;
     int count = 0, theirs = 0;
     of_an_inner = (struct cleanup){.run = count_cleanup, .argument = &count};
     of_another = (struct cleanup){.run = count_cleanup, .argument = &theirs};
@@ -108,9 +106,8 @@ static void must_not(void *unused)
 static void do_nothing(void *unused) { (void)unused; }
 
 /* An attempt turns fail() into a problem, runs the cleanups of its own time, and may be made within another. */
-static void test_attempt(void **state)
+TEST(attempt)
 {
-    (void)state;
     int count = 0;
     struct problem *p = attempt(attempt_in_depth, &count);
     assert_int_equal(p->code, EXIT_USAGE);
@@ -131,9 +128,8 @@ static void break_invariant(void *unused)
     CHECK(a == b, "a %d, b %d", a, b);
 }
 
-static void test_check_prints_both_values_and_aborts(void **state)
+TEST(check_prints_both_values_and_aborts)
 {
-    (void)state;
     struct outcome o = run_child(break_invariant, NULL);
     assert_int_equal(o.signal, SIGABRT);
     assert_non_null(strstr(o.text, "a == b: a 3, b 4"));
@@ -145,9 +141,8 @@ static void reallocate_too_much(void *unused)
     free(reallocate(NULL, SIZE_MAX / 2, 4)); /* the product wraps around to a small number */
 }
 
-static void test_memory(void **state)
+TEST(memory)
 {
-    (void)state;
     expect_refusal(reallocate_too_much, NULL, 2, "out of memory");
     char *nothing = allocate(0, 8);
     assert_non_null(nothing);
@@ -157,9 +152,8 @@ static void test_memory(void **state)
     free(text);
 }
 
-static void test_append_zeroes_each_new_element(void **state)
+TEST(append_zeroes_each_new_element)
 {
-    (void)state;
     struct {
         int64_t *items;
         size_t n, cap;
@@ -178,18 +172,16 @@ static void test_append_zeroes_each_new_element(void **state)
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
-static void test_format_ratio(void **state)
+TEST(format_ratio)
 {
-    (void)state;
     char out[32];
     assert_string_equal(format_ratio(out, 1, 2), "+ 0.00 %");
     assert_string_equal(format_ratio(out, 1.0737, 1), "+ 7.4 %");
     assert_string_equal(format_ratio(out, 74.195, 2), "74.2 times");
 }
 
-static void test_format_bytes(void **state)
+TEST(format_bytes)
 {
-    (void)state;
     char out[32];
     assert_string_equal(format_bytes(out, 0), "0 B");
     assert_string_equal(format_bytes(out, 17), "17 B");
@@ -200,9 +192,8 @@ static void test_format_bytes(void **state)
     assert_string_equal(format_bytes(out, 1048575), "1.00 MiB");
 }
 
-static void test_format_number(void **state)
+TEST(format_number)
 {
-    (void)state;
     char out[32];
     assert_string_equal(format_number(out, 5.48781, 4), "5.4878");
     assert_string_equal(format_number(out, -999999.4, 0), "-999999");
@@ -212,9 +203,8 @@ static void test_format_number(void **state)
     assert_string_equal(format_number(out, -INFINITY, 3), "-inf");
 }
 
-static void test_format_seconds(void **state)
+TEST(format_seconds)
 {
-    (void)state;
     char out[32];
     assert_string_equal(format_seconds(out, 12), "12 s");
     assert_string_equal(format_seconds(out, 190), "3 min 10 s");
@@ -224,9 +214,8 @@ static void test_format_seconds(void **state)
     assert_string_equal(format_seconds(out, -1), "?");
 }
 
-static void test_parse_bytes(void **state)
+TEST(parse_bytes)
 {
-    (void)state;
     size_t n = 1;
     assert_true(parse_bytes("0", &n) && n == 0);
     assert_true(parse_bytes("512M", &n) && n == (size_t)512 << 20);
@@ -239,9 +228,8 @@ static void test_parse_bytes(void **state)
             test_failed("\"%s\" was taken as %zu bytes\n", wrong[i], n);
 }
 
-static void test_parse_numbers(void **state)
+TEST(parse_numbers)
 {
-    (void)state;
     int64_t n;
     double x;
     assert_true(parse_int("-9223372036854775808", &n) && n == INT64_MIN);
@@ -255,9 +243,8 @@ static void test_parse_numbers(void **state)
     assert_false(parse_double("0x1p3", &x) || parse_double(" 1", &x) || parse_double("1e", &x));
 }
 
-static void test_edit_distance(void **state)
+TEST(edit_distance)
 {
-    (void)state;
     assert_int_equal(edit_distance("", ""), 0);
     assert_int_equal(edit_distance("abc", ""), 3);
     assert_int_equal(edit_distance("", "abc"), 3);
@@ -267,9 +254,8 @@ static void test_edit_distance(void **state)
 
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */
 
-static void test_clock_runs_forward(void **state)
+TEST(clock_runs_forward)
 {
-    (void)state;
     uint64_t last = now_ns(), start = last;
     while (now_ns() < start + 2000000) {
         uint64_t now = now_ns();
@@ -296,9 +282,8 @@ static void work_for_a_moment(void *unused)
 }
 
 /* On one line, which its end makes blank. */
-static void test_long_work_is_shown_on_a_terminal(void **state)
+TEST(long_work_is_shown_on_a_terminal)
 {
-    (void)state;
     char text[256] = "";
     double share = 0.25, nothing = 0;
     int left = 0;
@@ -315,9 +300,8 @@ static void test_long_work_is_shown_on_a_terminal(void **state)
 }
 
 /* The known answers that come with Random123, the reference implementation (philox4x32, 10 rounds). */
-static void test_philox_known_answers(void **state)
+TEST(philox_known_answers)
 {
-    (void)state;
     static const struct {
         uint64_t seed, element;
         uint32_t step, stream, answer[4];
@@ -336,9 +320,8 @@ static void test_philox_known_answers(void **state)
     }
 }
 
-static void test_uniform_and_normal_moments(void **state)
+TEST(uniform_and_normal_moments)
 {
-    (void)state;
     enum { N = 200000 };
     double sum = 0, square = 0, normal = 0, normal_square = 0, fourth = 0, below = 0;
     for (uint64_t i = 0; i < N; i++) {
@@ -360,9 +343,8 @@ static void test_uniform_and_normal_moments(void **state)
 }
 
 /* The formula, written once more: the initial weights of every published run depend on these bits. */
-static void test_normal_is_box_muller(void **state)
+TEST(normal_is_box_muller)
 {
-    (void)state;
     for (uint64_t i = 0; i < 1000; i++) {
         struct random4 r = random_words(9, STREAM_INIT, 1, i);
         double u1 = ldexp((double)r.word[0], -32) + ldexp((double)(r.word[1] >> 11), -53);
@@ -373,9 +355,8 @@ static void test_normal_is_box_muller(void **state)
 }
 
 /* From the reference implementation, libxxhash 0.8.1, over bytes 37 i + 11. */
-static void test_hash_known_answers(void **state)
+TEST(hash_known_answers)
 {
-    (void)state;
     static const struct {
         size_t n;
         uint64_t seed0, seed1;
@@ -409,9 +390,8 @@ static size_t memory;
 static const char *data, *overlap, *devices, *prompt;
 static struct option_table table;
 
-static int reset(void **state)
+static void reset(void)
 {
-    (void)state;
     static const struct option options[] = {
         {"batch", 0, OPT_INT, &batch, "4", "N", 1, 4096, "Data", TRAIN,
          "sequences per step, in a help text that must be wrapped because it is far wider than what is left of the "
@@ -429,7 +409,6 @@ static int reset(void **state)
     };
     table = (struct option_table){.options = options, .n = COUNT(options)};
     reset_options(&table);
-    return 0;
 }
 
 struct command_line {
@@ -450,9 +429,8 @@ static void parse(void *argument)
     free(words);
 }
 
-static void test_printable(void **state)
+TEST(printable)
 {
-    (void)state;
     static const struct {
         const char *text, *shown;
         bool lines;
@@ -475,9 +453,8 @@ static void test_printable(void **state)
 
 static void say_foreign(void *text) { fail(EXIT_FAILED, "it says %s", (char *)text); }
 
-static void test_sentences_are_printable(void **state)
+TEST(sentences_are_printable)
 {
-    (void)state;
     expect_refusal(say_foreign, "\033]0;x\007\nyard: all is well", EXIT_FAILED, "it says ?]0;x??yard: all is well\n");
 }
 
@@ -488,9 +465,9 @@ static void parse_config_file(void *path)
     free(text);
 }
 
-static void test_options_both_spellings(void **state)
+TEST(options_both_spellings)
 {
-    (void)state;
+    reset();
     char *argv[] = {"--batch=8",       "one", "--lr",  "1e-3", "--serial", "-d", "0:0x4",
                     "--device-mem=2G", "--",  "--two", NULL};
     char **words;
@@ -509,9 +486,9 @@ static void test_options_both_spellings(void **state)
     free(words);
 }
 
-static void test_options_values_may_look_odd(void **state)
+TEST(options_values_may_look_odd)
 {
-    (void)state;
+    reset();
     char *argv[] = {"--data=--x=y", "--lr", "0", "--overlap", "all-cpu", "-", "--batch=4096", NULL};
     char **words;
     int n_words;
@@ -523,9 +500,9 @@ static void test_options_values_may_look_odd(void **state)
     free(words);
 }
 
-static void test_options_refusals(void **state)
+TEST(options_refusals)
 {
-    (void)state;
+    reset();
     static struct {
         struct command_line line;
         const char *part;
@@ -555,9 +532,9 @@ static void test_options_refusals(void **state)
         expect_refusal(parse, &wrong[i].line, 2, wrong[i].part);
 }
 
-static void test_options_config_file_then_command_line(void **state)
+TEST(options_config_file_then_command_line)
 {
-    (void)state;
+    reset();
     static const char config[] =
         "# a comment\n\n batch = 16  # more\r\nlr=0.5\nserial = true\ndata = a b#c.txt\nprompt = x\n"
         "overlap = plan";
@@ -578,9 +555,9 @@ static void test_options_config_file_then_command_line(void **state)
     free((char *)overlap);
 }
 
-static void test_options_config_refusals(void **state)
+TEST(options_config_refusals)
 {
-    (void)state;
+    reset();
     static const struct {
         const char *text;
         size_t n;
@@ -601,9 +578,9 @@ static void test_options_config_refusals(void **state)
     expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
 }
 
-static void test_options_as_text(void **state)
+TEST(options_as_text)
 {
-    (void)state;
+    reset();
     static const struct {
         const char *name, *text;
     } expected[] = {{"batch", "4"},      {"serial", "false"}, {"lr", "0.0003"},
@@ -619,9 +596,9 @@ static void test_options_as_text(void **state)
     free(text);
 }
 
-static void test_options_help(void **state)
+TEST(options_help)
 {
-    (void)state;
+    reset();
     char text[4096];
     FILE *out = tmpfile();
     print_options(out, &table, TRAIN);
@@ -641,9 +618,8 @@ static void test_options_help(void **state)
 
 /* ---- tables ----------------------------------------------------------------------------------------------------- */
 
-static void test_table(void **state)
+TEST(table)
 {
-    (void)state;
     static const struct column columns[] = {{"lane", "name", CELL_TEXT, 6, 0},   {NULL, "device", CELL_TEXT, 0, 0},
                                             {"n", "count", CELL_COUNT, 4, 0},    {"ms", NULL, CELL_FIXED, 7, 2},
                                             {"GB/s", "rate", CELL_RATE, 6, 1},   {"busy", "busy", CELL_SHARE, 6, 0},
@@ -671,40 +647,4 @@ static void test_table(void **state)
     json_decref(found);
     free(json), free(text);
     free_table(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fail_cleans_up_in_reverse),
-        cmocka_unit_test(test_attempt),
-        cmocka_unit_test(test_an_attempt_cleans_up_its_own),
-        cmocka_unit_test(test_check_prints_both_values_and_aborts),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_append_zeroes_each_new_element),
-        cmocka_unit_test(test_format_bytes),
-        cmocka_unit_test(test_format_ratio),
-        cmocka_unit_test(test_format_number),
-        cmocka_unit_test(test_format_seconds),
-        cmocka_unit_test(test_parse_bytes),
-        cmocka_unit_test(test_parse_numbers),
-        cmocka_unit_test(test_edit_distance),
-        cmocka_unit_test(test_clock_runs_forward),
-        cmocka_unit_test(test_long_work_is_shown_on_a_terminal),
-        cmocka_unit_test(test_philox_known_answers),
-        cmocka_unit_test(test_uniform_and_normal_moments),
-        cmocka_unit_test(test_normal_is_box_muller),
-        cmocka_unit_test(test_hash_known_answers),
-        cmocka_unit_test_setup(test_options_both_spellings, reset),
-        cmocka_unit_test_setup(test_options_values_may_look_odd, reset),
-        cmocka_unit_test_setup(test_options_refusals, reset),
-        cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_sentences_are_printable),
-        cmocka_unit_test_setup(test_options_config_file_then_command_line, reset),
-        cmocka_unit_test_setup(test_options_config_refusals, reset),
-        cmocka_unit_test_setup(test_options_as_text, reset),
-        cmocka_unit_test_setup(test_options_help, reset),
-        cmocka_unit_test(test_table),
-    };
-    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

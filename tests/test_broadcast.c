@@ -113,9 +113,8 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
 }
 
 /* Every mesh with another way and other delays; with contexts of their own, as GPUs have, each fifth of them. */
-static void test_meshes_keep_their_bits(void **state)
+TEST(meshes_keep_their_bits)
 {
-    (void)state;
     need_own_products();
     const char *rounds = getenv("BROADCAST_ROUNDS"); /* more ways and delays for each */
     for (int apart = 0; apart < 2; apart++) {
@@ -158,9 +157,8 @@ static const struct {
     {"broadcast-one-link.txt --broadcast-queues 5 --broadcast-main compute", 6.49189262, 7.02578441, 3, "staged"},
 };
 
-static void test_the_shipped_lists(void **state)
+TEST(the_shipped_lists)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char *words = format_string("--list data/steps/%s", shipped[i].words);
         json_t *all = plan(words), *r = report_of(all);
@@ -199,9 +197,8 @@ static void expect_deal(const char *words, int queues, int first, int slices, js
     json_decref(all);
 }
 
-static void test_deals(void **state)
+TEST(deals)
 {
-    (void)state;
     static const char *const list = "--list data/steps/broadcast.txt --broadcast-queues";
     struct {
         const char *words;
@@ -223,9 +220,8 @@ static void test_deals(void **state)
 }
 
 /* Random dealing depends on the seed, and on nothing else. */
-static void test_seeds(void **state)
+TEST(seeds)
 {
-    (void)state;
     static const char *const words = "--list data/steps/broadcast.txt --broadcast-queues 4 --broadcast-deal random";
     json_t *rows[3];
     for (int i = 0; i < 3; i++) {
@@ -319,9 +315,8 @@ static void expect_shape(size_t i, const char *options)
     free(path), free(words);
 }
 
-static void test_lists_of_any_shape(void **state)
+TEST(lists_of_any_shape)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
         expect_shape(i, "--broadcast-queues 1");
         expect_shape(i, "--broadcast-queues 3 --broadcast-main compute --clip 0");
@@ -330,9 +325,8 @@ static void test_lists_of_any_shape(void **state)
 }
 
 /* Slices go in the iterations in which the whole would. */
-static void test_slices_go_when_the_whole_does(void **state)
+TEST(slices_go_when_the_whole_does)
 {
-    (void)state;
     char *text = read_text("data/steps/broadcast.txt"), *rest = text, *seldom = copy_string("");
     for (char *line; (line = strsep(&rest, "\n"));)
         append_text(&seldom, "%s%s\n", line, strncmp(line, "copy ", 5) == 0 ? " every=2" : "");
@@ -351,9 +345,8 @@ static void test_slices_go_when_the_whole_does(void **state)
     free(text), free(seldom), free(list);
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
-    (void)state;
     const char *path = write_file("three.txt", THREE, strlen(THREE));
     json_t *all, *r;
     char *words = format_string("--list %s --broadcast-queues 2", path);
@@ -374,18 +367,4 @@ static void test_refused(void **state)
     ran = run_yard("plan --list %s --broadcast-queues 7", path);
     assert_int_equal(ran.code, EXIT_USAGE);
     assert_non_null(strstr(ran.err, "its link takes 5: use 6"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meshes_keep_their_bits),
-        cmocka_unit_test(test_the_shipped_lists),
-        cmocka_unit_test(test_deals),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_lists_of_any_shape),
-        cmocka_unit_test(test_slices_go_when_the_whole_does),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests_name("broadcast", tests, NULL, NULL);
 }

@@ -22,9 +22,8 @@ static const char profile_text[] = "# made by hand\n"
 
 static void read_file(void *path) { free_costs(read_costs(path)); }
 
-static void test_a_profile_is_read(void **state)
+TEST(a_profile_is_read)
 {
-    (void)state;
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     assert_true(c->measured && c->units == 2 && c->vector == 8 && c->n_tasks == 5);
     assert_string_equal(c->device, "some device");
@@ -52,9 +51,8 @@ static void write_to_full_disk(void *path)
     write_profile(path, c, c->shape);
 }
 
-static void test_a_profile_appears_whole_or_not_at_all(void **state)
+TEST(a_profile_appears_whole_or_not_at_all)
 {
-    (void)state;
     const char *path = write_file("whole.txt", profile_text, strlen(profile_text));
     expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "what was at that path before is untouched");
     free_costs(read_costs(path));
@@ -75,9 +73,8 @@ static void expect_bad_line(const char *good, const char *line, const char *bad)
     free(text);
 }
 
-static void test_bad_lines_are_named(void **state)
+TEST(bad_lines_are_named)
 {
-    (void)state;
     static const struct {
         const char *line, *bad;
     } cases[] = {
@@ -111,9 +108,8 @@ static void test_bad_lines_are_named(void **state)
         expect_bad_line(profile_text, cases[i].line, cases[i].bad);
 }
 
-static void test_bad_lines_of_hardware(void **state)
+TEST(bad_lines_of_hardware)
 {
-    (void)state;
     static const char *const bad[] = {"flops = fast", "flops = -1", "flops = inf", "flops = nan", "flops = 1e999"};
     char *good = hardware_text(&plausible_speeds);
     for (size_t i = 0; i < COUNT(bad); i++)
@@ -125,9 +121,8 @@ static void test_bad_lines_of_hardware(void **state)
 }
 
 /* Without line i, the file is refused, and what is missing named. */
-static void test_missing_lines_are_named(void **state)
+TEST(missing_lines_are_named)
 {
-    (void)state;
     static const char *const needed[] = {"device", "driver", "engine", "units", "vector", "shape", "link upload"};
     for (size_t i = 0; i < COUNT(needed); i++) {
         const char *at = strstr(profile_text, needed[i]), *name = needed[i];
@@ -158,9 +153,8 @@ static struct task paper_task(struct lane *lane, const char *name, double flops,
 
 /* small: 1000 ns at 100 FLOPs and 400 bytes, 5000 at 900 and 4000, and in layer 0 7000; the lane as a whole: 13000 ns
  * for 4800 bytes. */
-static void test_costs_of_a_profile(void **state)
+TEST(costs_of_a_profile)
 {
-    (void)state;
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper p = new_paper(1, &slow_speeds);
     struct lane *compute = p.device->lane[LANE_COMPUTE], *cpu = p.host->lane[LANE_CPU];
@@ -187,9 +181,8 @@ static void test_costs_of_a_profile(void **state)
 }
 
 /* A copy: 800 bytes to the device, 1600 with what is read.  `link` alone changes it, `device` does not. */
-static void test_costs_of_copies(void **state)
+TEST(costs_of_copies)
 {
-    (void)state;
     struct costs *c = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct paper p = new_paper(1, &slow_speeds);
     struct tensor *to = new_bytes(&p, p.device, "to", 200, true), *from = new_bytes(&p, p.host, "from", 200, true);
@@ -209,9 +202,8 @@ static void test_costs_of_copies(void **state)
 }
 
 /* On hardware: launch + the longer of computing and moving, on a host core launch + moving. */
-static void test_costs_by_the_roofline(void **state)
+TEST(costs_by_the_roofline)
 {
-    (void)state;
     struct paper p = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6}); /* 0.5 TFLOP/s, 1 GB/s, 1 us */
     struct lane *compute = p.device->lane[LANE_COMPUTE];
     struct task flops = paper_task(compute, "flops", 5e8, 1000), bytes = paper_task(compute, "bytes", 1000, 4000);
@@ -227,9 +219,8 @@ static void test_costs_by_the_roofline(void **state)
 }
 
 /* Lanes of the host may have speeds of their own; the disk's is shared by all that is on it. */
-static void test_costs_of_host_lanes(void **state)
+TEST(costs_of_host_lanes)
 {
-    (void)state;
     struct paper p = new_paper(1, &(struct speeds){1, 1e9, 1e-6, 1e9, 5e-6});
     struct link const *link[2];
     struct task *persist = add_host(p.step, p.host->lane[LANE_DISK], "persist", NULL, NULL);
@@ -254,9 +245,8 @@ static void ask_what_if(void *words)
     apply_what_if(p.costs, p.machine, words);
 }
 
-static void test_what_if(void **state)
+TEST(what_if)
 {
-    (void)state;
     static const char *const bad[] = {"link",    "link=",    "link=fast", "link=0x", "link=-1x", "link=infx",
                                       "link=2y", "link=2xx", "mem=0",     "mem=8Q",  "gpu=2x",   "link=2x cpu"};
     for (size_t i = 0; i < COUNT(bad); i++)
@@ -285,30 +275,11 @@ static void check_print(void *changed)
     free_costs(c);
 }
 
-static void test_another_fingerprint_is_refused(void **state)
+TEST(another_fingerprint_is_refused)
 {
-    (void)state;
     expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", this run has \"another\"");
     expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", this run has \"4\"");
     expect_refusal(check_print, (void *)"vector", EXIT_USAGE, "vector \"8\", this run has \"4\"");
     expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", this run has \"clblast\"");
     assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_profile_is_read),
-        cmocka_unit_test(test_a_profile_appears_whole_or_not_at_all),
-        cmocka_unit_test(test_bad_lines_are_named),
-        cmocka_unit_test(test_bad_lines_of_hardware),
-        cmocka_unit_test(test_missing_lines_are_named),
-        cmocka_unit_test(test_costs_of_a_profile),
-        cmocka_unit_test(test_costs_of_copies),
-        cmocka_unit_test(test_costs_of_host_lanes),
-        cmocka_unit_test(test_costs_by_the_roofline),
-        cmocka_unit_test(test_what_if),
-        cmocka_unit_test(test_another_fingerprint_is_refused),
-    };
-    return cmocka_run_group_tests_name("costs", tests, NULL, NULL);
 }

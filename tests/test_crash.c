@@ -166,8 +166,11 @@ int rmdir(const char *path)
     return behind(result);
 }
 
+static int *acknowledged; /* the last step that was; shared with children */
+
 static const char *watch_folder(const char *name)
 {
+    acknowledged = mmap(NULL, sizeof *acknowledged, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const char *path = temp_path(name);
     make_folder(path);
     free(watched);
@@ -178,7 +181,6 @@ static const char *watch_folder(const char *name)
 /* ---- what is saved ---------------------------------------------------------------------------------------------- */
 
 static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
-static int *acknowledged; /* the last step that was; shared with children */
 
 static void save_step(const char *folder, uint32_t step)
 {
@@ -232,14 +234,13 @@ static int count_calls(const char *folder)
     return shim.calls;
 }
 
-static bool no_exchange = true; /* a test's state: the system is such a one */
-
-static void test_every_call_may_fail(void **state)
+/* `simple`: on a system that cannot exchange two names. */
+static void fail_every_call(bool simple)
 {
-    shim.simple = *state == &no_exchange;
+    shim.simple = simple;
     const char *folder = watch_folder("faults");
     const char *wanted = getenv("YARD_EVERY");
-    int calls = count_calls(folder), tried = 0, every = wanted ? atoi(wanted) : *state ? 23 : 7;
+    int calls = count_calls(folder), tried = 0, every = wanted ? atoi(wanted) : simple ? 23 : 7;
     assert_true(calls > 40);
     for (int fault = FAULT_EIO; fault < FAULTS; fault++)
         for (int at = 1 + fault % every; at <= calls; at += every, tried++) {
@@ -262,6 +263,9 @@ static void test_every_call_may_fail(void **state)
         }
     printf("# %d faults in %d calls\n", tried, calls);
 }
+
+TEST(every_call_may_fail) { fail_every_call(false); }
+TEST(every_call_may_fail_without_exchange) { fail_every_call(true); }
 
 /* ---- the power goes --------------------------------------------------------------------------------------------- */
 
@@ -565,12 +569,12 @@ static int count_lost_without(const char *word, int cuts)
     return lost;
 }
 
-static void test_the_power_may_go_at_any_moment(void **state)
+static void cut_the_power(bool simple)
 {
-    shim.simple = *state == &no_exchange;
+    shim.simple = simple;
     clear_tape();
-    const char *wanted = getenv("YARD_CUTS"), *folder = watch_folder(*state ? "simple" : "recorded");
-    int cuts = wanted ? atoi(wanted) : *state ? 60 : 150;
+    const char *wanted = getenv("YARD_CUTS"), *folder = watch_folder(simple ? "simple" : "recorded");
+    int cuts = wanted ? atoi(wanted) : simple ? 60 : 150;
     shim.fault = FAULT_NONE;
     shim.recording = true;
     for (uint32_t step = 1; step <= 3; step++)
@@ -585,14 +589,5 @@ static void test_the_power_may_go_at_any_moment(void **state)
     assert_true(count_lost_without(MANIFEST, 60) > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_call_may_fail),
-        cmocka_unit_test(test_the_power_may_go_at_any_moment),
-        cmocka_unit_test_prestate(test_every_call_may_fail, &no_exchange),
-        cmocka_unit_test_prestate(test_the_power_may_go_at_any_moment, &no_exchange),
-    };
-    acknowledged = mmap(NULL, sizeof *acknowledged, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return cmocka_run_group_tests_name("crash", tests, NULL, NULL);
-}
+TEST(the_power_may_go_at_any_moment) { cut_the_power(false); }
+TEST(the_power_may_go_without_exchange) { cut_the_power(true); }

@@ -55,9 +55,8 @@ static const char *write_numbered(const char *name, size_t n, bool shard)
 
 /* ---- tokenizers ------------------------------------------------------------------------------------------------ */
 
-static void test_characters_are_code_points_in_order(void **state)
+TEST(characters_are_code_points_in_order)
 {
-    (void)state;
     struct text text = text_of("z\xF0\x9F\x98\x80"
                                "a\xC3\xA9\xE6\xBC\xA2\n"
                                "az\xF4\x8F\xBF\xBF");
@@ -83,9 +82,8 @@ static void test_characters_are_code_points_in_order(void **state)
 
 static void make_char_tokenizer(void *text) { char_tokenizer(text, 1); }
 
-static void test_invalid_utf8_is_refused(void **state)
+TEST(invalid_utf8_is_refused)
 {
-    (void)state;
     static const char *const invalid[] = {
         "ab\x80",  /* a continuation byte alone */
         "ab\xC3",  /* cut short by the end */
@@ -133,9 +131,8 @@ static void encode_prompt(void *argument)
     free(encode_text(&p->tokenizer, &p->text, &n));
 }
 
-static void test_prompts(void **state)
+TEST(prompts)
 {
-    (void)state;
     size_t n;
     struct tokenizer bytes = tokenizer_from_text("bytes", "here"), ids = tokenizer_from_text("ids 100", "here");
     struct text text = text_of("\xC3\xA9 17,99\n0");
@@ -165,9 +162,8 @@ static void test_prompts(void **state)
 
 static void read_tokenizer(void *text) { tokenizer_from_text(text, "ckpt"); }
 
-static void test_tokenizer_as_text(void **state)
+TEST(tokenizer_as_text)
 {
-    (void)state;
     static const char *const good[] = {"bytes", "ids 50257", "chars a 20 61 e9 6f22 10ffff", "chars 0"};
     for (size_t i = 0; i < COUNT(good); i++) {
         struct tokenizer t = tokenizer_from_text(good[i], "ckpt"), copy = copy_tokenizer(&t);
@@ -190,9 +186,8 @@ static void test_tokenizer_as_text(void **state)
 static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /* The numbers of the published character recipe: 1,115,394 characters, 65 of them distinct, 90 % for training. */
-static void test_character_recipe(void **state)
+TEST(character_recipe)
 {
-    (void)state;
     struct data_options o = options_for(write_text("shakespeare.txt", 1115394, alphabet65));
     o.chars = true;
     struct dataset *d = open_dataset(&o);
@@ -205,9 +200,8 @@ static void test_character_recipe(void **state)
     close_dataset(d);
 }
 
-static void test_embedded_text_is_the_default(void **state)
+TEST(embedded_text_is_the_default)
 {
-    (void)state;
     struct data_options o = options_for(NULL);
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->vocab, 256);
@@ -218,9 +212,8 @@ static void test_embedded_text_is_the_default(void **state)
     close_dataset(d);
 }
 
-static void test_folders_and_globs_are_sorted(void **state)
+TEST(folders_and_globs_are_sorted)
 {
-    (void)state;
     assert_int_equal(mkdir(temp_path("many"), 0777), 0);
     assert_int_equal(mkdir(temp_path("many/sub"), 0777), 0);
     write_file("many/b.txt", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", 30);
@@ -246,9 +239,8 @@ static void test_folders_and_globs_are_sorted(void **state)
     close_dataset(d);
 }
 
-static void test_validation_text_of_its_own(void **state)
+TEST(validation_text_of_its_own)
 {
-    (void)state;
     char *train = copy_string(write_text("train.txt", 200, "abc"));
     char *val = copy_string(write_text("val.txt", 100, "xbz"));
     struct data_options o = options_for(train);
@@ -269,9 +261,8 @@ static void test_validation_text_of_its_own(void **state)
     free(val);
 }
 
-static void test_token_files(void **state)
+TEST(token_files)
 {
-    (void)state;
     struct data_options o = options_for(write_numbered("shard.bin", 1000, true));
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->tokenizer.kind, TOKENS_IDS);
@@ -296,9 +287,8 @@ static void test_token_files(void **state)
     expect_no_dataset(o, 2, "raw.bin: token 800 is 800, but the model's vocabulary is 800");
 }
 
-static void test_a_model_brings_its_tokenizer(void **state)
+TEST(a_model_brings_its_tokenizer)
 {
-    (void)state;
     char *path = copy_string(write_text("abc.txt", 300, "abc"));
     struct tokenizer chars = tokenizer_from_text("chars 61 62 63 64", "ckpt"),
                      ids = tokenizer_from_text("ids 9", "ckpt");
@@ -323,9 +313,8 @@ static void test_a_model_brings_its_tokenizer(void **state)
     free(path);
 }
 
-static void test_data_refusals(void **state)
+TEST(data_refusals)
 {
-    (void)state;
     expect_no_dataset(options_for(temp_path("none.txt")), 4, "none.txt; expected a file, a folder or a pattern");
     expect_no_dataset(options_for(write_file("empty.txt", "", 0)), 2, "empty.txt is empty");
     expect_no_dataset(options_for(write_numbered("empty.bin", 0, true)), 2, "empty.bin is empty");
@@ -367,9 +356,8 @@ static struct dataset *numbered(size_t n, enum data_order order, double val_shar
 }
 
 /* llm.c's loader as it keeps its state: move by B*T, read B*T+1, start anew when that would go past the end. */
-static void test_file_order_is_that_of_llmc(void **state)
+TEST(file_order_is_that_of_llmc)
 {
-    (void)state;
     enum { B = 2 };
     static const size_t sizes[] = {33, 34, 64, 65, 66, 96, 97, 98, 200};
     for (size_t k = 0; k < COUNT(sizes); k++) {
@@ -401,9 +389,8 @@ static int32_t offset_of(const struct dataset *d, uint64_t seed, int64_t step, i
     return tokens[0];
 }
 
-static void test_shuffle_depends_on_the_global_sample_only(void **state)
+TEST(shuffle_depends_on_the_global_sample_only)
 {
-    (void)state;
     struct dataset *d = numbered(10000, ORDER_SHUFFLE, 0);
     for (int i = 0; i < 240; i++)
         assert_int_equal(offset_of(d, 5, i / 8, i % 8, 8), offset_of(d, 5, i / 12, i % 12, 12));
@@ -416,9 +403,8 @@ static void test_shuffle_depends_on_the_global_sample_only(void **state)
 }
 
 /* Every offset is drawn, the last one too, all about equally often. */
-static void test_shuffle_covers_all_offsets(void **state)
+TEST(shuffle_covers_all_offsets)
 {
-    (void)state;
     enum { CHOICES = 5, DRAWS = 5000 };
     struct dataset *d = numbered(T + CHOICES, ORDER_SHUFFLE, 0);
     int seen[CHOICES] = {0};
@@ -435,9 +421,8 @@ static void test_shuffle_covers_all_offsets(void **state)
 static int by_value(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 /* Within an epoch no two windows overlap (but where the ring closes), and the next epoch cuts elsewhere. */
-static void test_shuffle_draws_without_replacement(void **state)
+TEST(shuffle_draws_without_replacement)
 {
-    (void)state;
     enum { TOKENS = 10000, WINDOWS = (TOKENS - T) / T };
     struct dataset *d = numbered(TOKENS, ORDER_SHUFFLE, 0);
     int32_t offset[2][WINDOWS];
@@ -459,9 +444,8 @@ static void test_shuffle_draws_without_replacement(void **state)
 }
 
 /* Each token of the split but the first is a counted target exactly once, whatever the length. */
-static void test_validation_counts_each_target_once(void **state)
+TEST(validation_counts_each_target_once)
 {
-    (void)state;
     for (size_t n = T + 1; n < 5 * T; n++) {
         struct dataset d = {.val = {.tokens = allocate(n, sizeof(uint16_t)), .n = n}};
         for (size_t i = 0; i < n; i++)
@@ -480,9 +464,8 @@ static void test_validation_counts_each_target_once(void **state)
     }
 }
 
-static void test_sort_positions(void **state)
+TEST(sort_positions)
 {
-    (void)state;
     enum { N = 500, V = 23 };
     int32_t tokens[N], order[N], start[V + 1];
     for (int i = 0; i < N; i++) /* token 4 never occurs, nor does the last */
@@ -510,9 +493,8 @@ static void assert_near(double a, double b)
         test_failed("%.17g is not %.17g\n", a, b);
 }
 
-static void test_constant_rate(void **state)
+TEST(constant_rate)
 {
-    (void)state;
     struct rate r = {RATE_CONSTANT, 1e-3, 1e-4, 10, 0};
     for (int64_t step = 1; step <= 10; step++)
         assert_true(learning_rate(&r, step) == 1e-3); /* the very bits */
@@ -523,9 +505,8 @@ static void test_constant_rate(void **state)
 }
 
 /* nanoGPT's recipe: 2000 iterations, 100 of them warm-up, 1e-3 to 1e-4.  There `it` counts from 0. */
-static void test_cosine_rate(void **state)
+TEST(cosine_rate)
 {
-    (void)state;
     struct rate r = {RATE_COSINE, 1e-3, 1e-4, 2000, 100};
     for (int64_t it = 0; it < 100; it++)
         assert_near(learning_rate(&r, it + 1), 1e-3 * (double)(it + 1) / 101);
@@ -539,9 +520,8 @@ static void test_cosine_rate(void **state)
     assert_true(learning_rate(&r, 1) == 1e-3);
 }
 
-static void test_linear_and_wsd_rates(void **state)
+TEST(linear_and_wsd_rates)
 {
-    (void)state;
     struct rate r = {RATE_LINEAR, 1, 0, 11, 0};
     for (int64_t step = 1; step <= 11; step++)
         assert_near(learning_rate(&r, step) + 1, 1 + 1 - (double)(step - 1) / 10);
@@ -553,9 +533,8 @@ static void test_linear_and_wsd_rates(void **state)
     assert_near(learning_rate(&r, 100), 0.1);
 }
 
-static void test_short_runs_have_a_finite_rate(void **state)
+TEST(short_runs_have_a_finite_rate)
 {
-    (void)state;
     for (int schedule = RATE_COSINE; schedule <= RATE_WSD; schedule++)
         for (int64_t steps = 1; steps <= 4; steps++)
             for (int64_t warmup = 0; warmup < steps; warmup++)
@@ -568,9 +547,8 @@ static void test_short_runs_have_a_finite_rate(void **state)
 
 static void check_it(void *rate) { check_rate(rate); }
 
-static void test_impossible_rates(void **state)
+TEST(impossible_rates)
 {
-    (void)state;
     struct rate r = {RATE_COSINE, 1e-3, 1e-4, 100, 100};
     expect_refusal(check_it, &r, 2, "100 warm-up steps leave none of the 100 steps");
     r.warmup = 99;
@@ -596,43 +574,12 @@ static void open_measured(void *options)
     close_dataset(d);
 }
 
-static void test_memory_of_a_large_text(void **state)
+TEST(memory_of_a_large_text)
 {
-    (void)state;
     const char *path = write_file("large.txt", "", 0);
     assert_int_equal(truncate(path, 64 << 20), 0);
     struct data_options o = options_for(path);
     struct outcome ran = run_child(open_measured, &o);
     if (ran.code != 0)
         test_failed("%s", ran.text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_characters_are_code_points_in_order),
-        cmocka_unit_test(test_invalid_utf8_is_refused),
-        cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_tokenizer_as_text),
-        cmocka_unit_test(test_character_recipe),
-        cmocka_unit_test(test_embedded_text_is_the_default),
-        cmocka_unit_test(test_folders_and_globs_are_sorted),
-        cmocka_unit_test(test_validation_text_of_its_own),
-        cmocka_unit_test(test_token_files),
-        cmocka_unit_test(test_a_model_brings_its_tokenizer),
-        cmocka_unit_test(test_data_refusals),
-        cmocka_unit_test(test_file_order_is_that_of_llmc),
-        cmocka_unit_test(test_shuffle_depends_on_the_global_sample_only),
-        cmocka_unit_test(test_shuffle_covers_all_offsets),
-        cmocka_unit_test(test_shuffle_draws_without_replacement),
-        cmocka_unit_test(test_validation_counts_each_target_once),
-        cmocka_unit_test(test_sort_positions),
-        cmocka_unit_test(test_constant_rate),
-        cmocka_unit_test(test_cosine_rate),
-        cmocka_unit_test(test_memory_of_a_large_text),
-        cmocka_unit_test(test_linear_and_wsd_rates),
-        cmocka_unit_test(test_short_runs_have_a_finite_rate),
-        cmocka_unit_test(test_impossible_rates),
-    };
-    return cmocka_run_group_tests_name("data", tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ static void expect_order(const struct step *s, const char *expected)
     free(names);
 }
 
-static void test_tasks_come_where_they_are_inserted(void **state)
+TEST(tasks_come_where_they_are_inserted)
 {
-    (void)state;
     struct diamond d = new_diamond();
     struct step *s = d.paper.step;
     d.g->layer = 3, d.g->micro = 1, d.g->role = ROLE_BACKWARD;
@@ -82,9 +81,8 @@ static void expect_refused(char *why_not, const char *part)
     free(why_not);
 }
 
-static void test_moves_stop_at_data_edges(void **state)
+TEST(moves_stop_at_data_edges)
 {
-    (void)state;
     struct diamond d = new_diamond();
     struct step *s = d.paper.step;
     struct edit *e = open_edit(s);
@@ -102,9 +100,8 @@ static void test_moves_stop_at_data_edges(void **state)
 }
 
 /* Behind a task that is cut means behind its last piece. */
-static void test_insertion_stays_when_a_task_is_cut(void **state)
+TEST(insertion_stays_when_a_task_is_cut)
 {
-    (void)state;
     struct diamond d = new_diamond();
     struct task *piece[2];
     struct edit *e = open_edit(d.paper.step);
@@ -120,9 +117,8 @@ static void test_insertion_stays_when_a_task_is_cut(void **state)
 }
 
 /* What has moved away is no longer where new tasks come. */
-static void test_insertion_stays_when_a_task_moves(void **state)
+TEST(insertion_stays_when_a_task_moves)
 {
-    (void)state;
     struct diamond d = new_diamond();
     struct edit *e = open_edit(d.paper.step);
     insert_behind(e, d.g);
@@ -134,9 +130,8 @@ static void test_insertion_stays_when_a_task_moves(void **state)
 }
 
 /* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
-static void test_what_stands_in_the_way_of_a_move(void **state)
+TEST(what_stands_in_the_way_of_a_move)
 {
-    (void)state;
     struct paper p = new_paper(1, &slow_speeds);
     struct lane *lane = p.device->lane[LANE_COMPUTE];
     struct tensor *x = new_bytes(&p, p.device, "x", 1024, true);
@@ -159,9 +154,8 @@ static void test_what_stands_in_the_way_of_a_move(void **state)
     end_paper(&p);
 }
 
-static void test_undo_leaves_nothing(void **state)
+TEST(undo_leaves_nothing)
 {
-    (void)state;
     struct diamond d = new_diamond();
     struct paper *p = &d.paper;
     struct lane *compute = d.g->lane;
@@ -200,9 +194,8 @@ static void test_undo_leaves_nothing(void **state)
     end_paper(p);
 }
 
-static void test_views_are_repointed_with_their_tensor(void **state)
+TEST(views_are_repointed_with_their_tensor)
 {
-    (void)state;
     struct diamond d = new_diamond();
     struct paper *p = &d.paper;
     struct tensor *half = new_view(p->pool, d.a, "half", 256, SHAPE(16, 16));
@@ -219,9 +212,8 @@ static void test_views_are_repointed_with_their_tensor(void **state)
 }
 
 /* Of a step file: bytes need be no multiple of an element's. */
-static void test_ranges_are_repointed_to_the_byte(void **state)
+TEST(ranges_are_repointed_to_the_byte)
 {
-    (void)state;
     struct paper p = new_paper(1, &slow_speeds);
     struct tensor *a = new_bytes_tensor(p.pool, p.device, MEM_WORK, "a", 7), *b = tensor_like(p.pool, p.device, a);
     struct task *t = add_paper(&p, p.device->lane[LANE_COMPUTE], "t", new_range(p.pool, a, "a[1:3]", 1, 3), NULL, NULL);
@@ -237,9 +229,8 @@ static void test_ranges_are_repointed_to_the_byte(void **state)
 }
 
 /* 2048 bytes on an alignment of 512: four pieces are the most. */
-static void test_pieces_cover_the_task(void **state)
+TEST(pieces_cover_the_task)
 {
-    (void)state;
     for (size_t wanted = 1; wanted <= 6; wanted++) {
         struct diamond d = new_diamond();
         struct task *piece[6];
@@ -268,9 +259,8 @@ static void test_pieces_cover_the_task(void **state)
     }
 }
 
-static void test_a_piece_is_cut_again(void **state)
+TEST(a_piece_is_cut_again)
 {
-    (void)state;
     struct diamond d = new_diamond();
     struct task *half[2], *quarter[2];
     struct values *values = number_values(d.paper.step);
@@ -340,9 +330,8 @@ static struct adam new_adam(void)
     return a;
 }
 
-static void test_pieces_of_adamw_give_its_bits(void **state)
+TEST(pieces_of_adamw_give_its_bits)
 {
-    (void)state;
     struct adam whole = new_adam();
     run_adam(&whole, 1);
     for (size_t pieces = 2; pieces <= 5; pieces += 3) {
@@ -355,22 +344,4 @@ static void test_pieces_of_adamw_give_its_bits(void **state)
     }
     for (int i = 0; i < 6; i++)
         free(whole.x[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tasks_come_where_they_are_inserted),
-        cmocka_unit_test(test_moves_stop_at_data_edges),
-        cmocka_unit_test(test_insertion_stays_when_a_task_is_cut),
-        cmocka_unit_test(test_insertion_stays_when_a_task_moves),
-        cmocka_unit_test(test_what_stands_in_the_way_of_a_move),
-        cmocka_unit_test(test_undo_leaves_nothing),
-        cmocka_unit_test(test_views_are_repointed_with_their_tensor),
-        cmocka_unit_test(test_ranges_are_repointed_to_the_byte),
-        cmocka_unit_test(test_pieces_cover_the_task),
-        cmocka_unit_test(test_a_piece_is_cut_again),
-        cmocka_unit_test(test_pieces_of_adamw_give_its_bits),
-    };
-    return cmocka_run_group_tests_name("edit", tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static const char *write_safetensors(const char *name, uint64_t length, const ch
 #define SHAPE(text) "{\"a\":{\"dtype\":\"F32\",\"shape\":" text ",\"data_offsets\":[0,8]}}"
 #define DTYPE(text) "{\"a\":{\"dtype\":" text ",\"shape\":[2],\"data_offsets\":[0,8]}}"
 #define METADATA(text) "{\"__metadata__\":" text "," A8 "}"
-#define CASE(header, data, part)                                                                                       \
+#define HEADER(header, data, part)                                                                                     \
     {                                                                                                                  \
         header, sizeof(header) - 1, data, part                                                                         \
     }
@@ -54,138 +54,137 @@ static const struct {
     const char *part; /* of the sentence that is expected */
 } hostile[] = {
     /* the top level and what surrounds it */
-    CASE("", 0, "must start with '{'"),
-    CASE(" {" A8 "}", 8, "must start with '{'"),
-    CASE("\n{" A8 "}", 8, "must start with '{'"),
-    CASE("\xEF\xBB\xBF{" A8 "}", 8, "must start with '{'"),
-    CASE("[]", 0, "must start with '{'"),
-    CASE("[{" A8 "}]", 8, "must start with '{'"),
-    CASE("\"a\"", 0, "must start with '{'"),
-    CASE("null", 0, "must start with '{'"),
-    CASE("{" A8 "}\0", 8, "is 0x00"),
-    CASE("{" A8 "}x", 8, "is 0x78"),
-    CASE("{" A8 "}{}", 8, "JSON header is wrong"),
-    CASE("{" A8 "}}", 8, "JSON header is wrong"),
-    CASE("{" A8 "}\f", 8, "is 0x0C"),
-    CASE("{" A8 "}\xC2\xA0", 8, "is 0xC2"),
-    CASE("{" A8, 8, "JSON header is wrong"),
-    CASE("{" A8 ",}", 8, "JSON header is wrong"),
-    CASE("{\"a\"}", 0, "JSON header is wrong"),
-    CASE("{a:1}", 0, "is 0x61"),
-    CASE("{/**/" A8 "}", 8, "is 0x2F"),
-    CASE("{'a':1}", 0, "is 0x27"),
-    CASE("{", 0, "JSON header is wrong"),
+    HEADER("", 0, "must start with '{'"),
+    HEADER(" {" A8 "}", 8, "must start with '{'"),
+    HEADER("\n{" A8 "}", 8, "must start with '{'"),
+    HEADER("\xEF\xBB\xBF{" A8 "}", 8, "must start with '{'"),
+    HEADER("[]", 0, "must start with '{'"),
+    HEADER("[{" A8 "}]", 8, "must start with '{'"),
+    HEADER("\"a\"", 0, "must start with '{'"),
+    HEADER("null", 0, "must start with '{'"),
+    HEADER("{" A8 "}\0", 8, "is 0x00"),
+    HEADER("{" A8 "}x", 8, "is 0x78"),
+    HEADER("{" A8 "}{}", 8, "JSON header is wrong"),
+    HEADER("{" A8 "}}", 8, "JSON header is wrong"),
+    HEADER("{" A8 "}\f", 8, "is 0x0C"),
+    HEADER("{" A8 "}\xC2\xA0", 8, "is 0xC2"),
+    HEADER("{" A8, 8, "JSON header is wrong"),
+    HEADER("{" A8 ",}", 8, "JSON header is wrong"),
+    HEADER("{\"a\"}", 0, "JSON header is wrong"),
+    HEADER("{a:1}", 0, "is 0x61"),
+    HEADER("{/**/" A8 "}", 8, "is 0x2F"),
+    HEADER("{'a':1}", 0, "is 0x27"),
+    HEADER("{", 0, "JSON header is wrong"),
     /* strings */
-    CASE("{\"\xFF\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"\xC0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"\xED\xA0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"\\ud800\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"\\u0000\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"a\\u0000b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"a\0b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"a\nb\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"\\x61\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
-    CASE("{\"a", 0, "JSON header is wrong"),
-    CASE("{\"a\\", 0, "JSON header is wrong"),
-    CASE("{\"\":" F32("[2]", 0, 8) "}", 8, "empty name"),
+    HEADER("{\"\xFF\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\xC0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\xED\xA0\x80\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\\ud800\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\\u0000\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"a\\u0000b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"a\0b\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"a\nb\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"\\x61\":" F32("[2]", 0, 8) "}", 8, "JSON header is wrong"),
+    HEADER("{\"a", 0, "JSON header is wrong"),
+    HEADER("{\"a\\", 0, "JSON header is wrong"),
+    HEADER("{\"\":" F32("[2]", 0, 8) "}", 8, "empty name"),
     /* the same name twice */
-    CASE("{" A8 "," A8 "}", 8, "duplicate"),
-    CASE("{" A8 ",\"\\u0061\":" F32("[2]", 0, 8) "}", 8, "duplicate"),
-    CASE("{" A8 ",\"a\":" F32("[1]", 8, 12) "}", 12, "duplicate"),
-    CASE("{\"__metadata__\":{},\"__metadata__\":{}," A8 "}", 8, "duplicate"),
-    CASE(METADATA("{\"k\":\"1\",\"k\":\"2\"}"), 8, "duplicate"),
-    CASE(METADATA("{\"k\":\"1\",\"\\u006b\":\"2\"}"), 8, "duplicate"),
-    CASE("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "duplicate"),
+    HEADER("{" A8 "," A8 "}", 8, "duplicate"),
+    HEADER("{" A8 ",\"\\u0061\":" F32("[2]", 0, 8) "}", 8, "duplicate"),
+    HEADER("{" A8 ",\"a\":" F32("[1]", 8, 12) "}", 12, "duplicate"),
+    HEADER("{\"__metadata__\":{},\"__metadata__\":{}," A8 "}", 8, "duplicate"),
+    HEADER(METADATA("{\"k\":\"1\",\"k\":\"2\"}"), 8, "duplicate"),
+    HEADER(METADATA("{\"k\":\"1\",\"\\u006b\":\"2\"}"), 8, "duplicate"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "duplicate"),
     /* fields */
-    CASE("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
-    CASE("{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
-    CASE("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "exactly the fields"),
-    CASE("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"strides\":[1]}}", 8, "exactly the fields"),
-    CASE("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"offsets\":[0,8]}}", 8, "exactly the fields"),
-    CASE("{\"a\":[]}", 0, "exactly the fields"),
-    CASE("{\"a\":8}", 0, "exactly the fields"),
-    CASE("{\"a\":\"x\"}", 0, "exactly the fields"),
-    CASE("{\"a\":null}", 0, "is 0x6E"),
-    CASE("{\"a\":{}}", 0, "exactly the fields"),
+    HEADER("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"strides\":[1]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"offsets\":[0,8]}}", 8, "exactly the fields"),
+    HEADER("{\"a\":[]}", 0, "exactly the fields"),
+    HEADER("{\"a\":8}", 0, "exactly the fields"),
+    HEADER("{\"a\":\"x\"}", 0, "exactly the fields"),
+    HEADER("{\"a\":null}", 0, "is 0x6E"),
+    HEADER("{\"a\":{}}", 0, "exactly the fields"),
     /* dtype */
-    CASE(DTYPE("\"f32\""), 8, "has dtype \"f32\""),
-    CASE(DTYPE("\"F31\""), 8, "has dtype \"F31\""),
-    CASE(DTYPE("\"\""), 8, "has dtype \"\""),
-    CASE(DTYPE("\"F32 \""), 8, "has dtype"),
-    CASE(DTYPE("32"), 8, "has dtype"),
-    CASE(DTYPE("[\"F32\"]"), 8, "has dtype"),
-    CASE(DTYPE("\"F64\""), 8, "needs 16 bytes"),
-    CASE(DTYPE("\"F16\""), 8, "needs 4 bytes"),
-    CASE("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
-    CASE("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
+    HEADER(DTYPE("\"f32\""), 8, "has dtype \"f32\""),
+    HEADER(DTYPE("\"F31\""), 8, "has dtype \"F31\""),
+    HEADER(DTYPE("\"\""), 8, "has dtype \"\""),
+    HEADER(DTYPE("\"F32 \""), 8, "has dtype"),
+    HEADER(DTYPE("32"), 8, "has dtype"),
+    HEADER(DTYPE("[\"F32\"]"), 8, "has dtype"),
+    HEADER(DTYPE("\"F64\""), 8, "needs 16 bytes"),
+    HEADER(DTYPE("\"F16\""), 8, "needs 4 bytes"),
+    HEADER("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
+    HEADER("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "no whole number of bytes"),
     /* whole numbers */
-    CASE(SHAPE("[-2]"), 8, "is 0x2D"),
-    CASE(SHAPE("[2.0]"), 8, "is 0x2E"),
-    CASE(SHAPE("[2e0]"), 8, "is 0x65"),
-    CASE(SHAPE("[+2]"), 8, "is 0x2B"),
-    CASE(SHAPE("[02]"), 8, "JSON header is wrong"),
-    CASE(SHAPE("[0x2]"), 8, "is 0x78"),
-    CASE(SHAPE("[\"2\"]"), 8, "whole numbers"),
-    CASE(SHAPE("[[2]]"), 8, "nests deeper"),
-    CASE(SHAPE("[{}]"), 8, "nests deeper"),
-    CASE(SHAPE("[null]"), 8, "is 0x6E"),
-    CASE(SHAPE("[true]"), 8, "is 0x74"),
-    CASE(SHAPE("2"), 8, "must be a list"),
-    CASE(SHAPE("{}"), 8, "must be a list"),
-    CASE(SHAPE("[18446744073709551616]"), 8, "JSON header is wrong"),
-    CASE(SHAPE("[9223372036854775808]"), 8, "JSON header is wrong"),
-    CASE(SHAPE("[1,1,1,1,1,1,1,1,2]"), 8, "at most 8"),
-    CASE(OFFSETS("[-0,8]"), 8, "is 0x2D"),
-    CASE(OFFSETS("[0,8.0]"), 8, "is 0x2E"),
-    CASE(OFFSETS("[0,8E0]"), 8, "is 0x45"),
-    CASE(OFFSETS("[\"0\",8]"), 8, "whole numbers"),
-    CASE(OFFSETS("[0]"), 8, "list of two"),
-    CASE(OFFSETS("[]"), 8, "list of two"),
-    CASE(OFFSETS("[0,8,8]"), 8, "list of two"),
-    CASE(OFFSETS("{}"), 8, "list of two"),
-    CASE(OFFSETS("8"), 8, "list of two"),
+    HEADER(SHAPE("[-2]"), 8, "is 0x2D"),
+    HEADER(SHAPE("[2.0]"), 8, "is 0x2E"),
+    HEADER(SHAPE("[2e0]"), 8, "is 0x65"),
+    HEADER(SHAPE("[+2]"), 8, "is 0x2B"),
+    HEADER(SHAPE("[02]"), 8, "JSON header is wrong"),
+    HEADER(SHAPE("[0x2]"), 8, "is 0x78"),
+    HEADER(SHAPE("[\"2\"]"), 8, "whole numbers"),
+    HEADER(SHAPE("[[2]]"), 8, "nests deeper"),
+    HEADER(SHAPE("[{}]"), 8, "nests deeper"),
+    HEADER(SHAPE("[null]"), 8, "is 0x6E"),
+    HEADER(SHAPE("[true]"), 8, "is 0x74"),
+    HEADER(SHAPE("2"), 8, "must be a list"),
+    HEADER(SHAPE("{}"), 8, "must be a list"),
+    HEADER(SHAPE("[18446744073709551616]"), 8, "JSON header is wrong"),
+    HEADER(SHAPE("[9223372036854775808]"), 8, "JSON header is wrong"),
+    HEADER(SHAPE("[1,1,1,1,1,1,1,1,2]"), 8, "at most 8"),
+    HEADER(OFFSETS("[-0,8]"), 8, "is 0x2D"),
+    HEADER(OFFSETS("[0,8.0]"), 8, "is 0x2E"),
+    HEADER(OFFSETS("[0,8E0]"), 8, "is 0x45"),
+    HEADER(OFFSETS("[\"0\",8]"), 8, "whole numbers"),
+    HEADER(OFFSETS("[0]"), 8, "list of two"),
+    HEADER(OFFSETS("[]"), 8, "list of two"),
+    HEADER(OFFSETS("[0,8,8]"), 8, "list of two"),
+    HEADER(OFFSETS("{}"), 8, "list of two"),
+    HEADER(OFFSETS("8"), 8, "list of two"),
     /* sizes */
-    CASE(OFFSETS("[8,0]"), 8, "before it begins"),
-    CASE(OFFSETS("[0,7]"), 7, "needs 8 bytes"),
-    CASE(OFFSETS("[0,9]"), 9, "needs 8 bytes"),
-    CASE("{\"a\":" F32("[0]", 0, 8) "}", 8, "needs 0 bytes"),
-    CASE("{\"a\":" F32("[]", 0, 8) "}", 8, "needs 4 bytes"),
-    CASE("{\"a\":" F32("[0,9223372036854775807,4]", 0, 0) "}", 0, "overflows"),
-    CASE("{\"a\":" F32("[9223372036854775807,4,0]", 0, 0) "}", 0, "overflows"),
-    CASE("{\"a\":" F32("[4294967296,4294967296]", 0, 0) "}", 0, "overflows"),
-    CASE("{\"a\":" F32("[2305843009213693952]", 0, 0) "}", 0, "overflows"),
-    CASE("{\"a\":" F32("[4294967296,2147483648,2]", 0, 0) "}", 0, "overflows"),
-    CASE("{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],\"data_offsets\":[0,0]}}", 0, "overflows"),
+    HEADER(OFFSETS("[8,0]"), 8, "before it begins"),
+    HEADER(OFFSETS("[0,7]"), 7, "needs 8 bytes"),
+    HEADER(OFFSETS("[0,9]"), 9, "needs 8 bytes"),
+    HEADER("{\"a\":" F32("[0]", 0, 8) "}", 8, "needs 0 bytes"),
+    HEADER("{\"a\":" F32("[]", 0, 8) "}", 8, "needs 4 bytes"),
+    HEADER("{\"a\":" F32("[0,9223372036854775807,4]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[9223372036854775807,4,0]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[4294967296,4294967296]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[2305843009213693952]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":" F32("[4294967296,2147483648,2]", 0, 0) "}", 0, "overflows"),
+    HEADER("{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],\"data_offsets\":[0,0]}}", 0, "overflows"),
     /* the tiling of the data */
-    CASE(OFFSETS("[4,12]"), 12, "a hole"),
-    CASE("{" A8 ",\"b\":" F32("[2]", 12, 20) "}", 20, "a hole"),
-    CASE("{" A8 ",\"b\":" F32("[2]", 4, 12) "}", 12, "they overlap"),
-    CASE("{" A8 ",\"b\":" F32("[2]", 0, 8) "}", 8, "they overlap"),
-    CASE("{" A8 ",\"b\":" F32("[0]", 4, 4) "}", 8, "they overlap"),
-    CASE("{" A8 ",\"b\":" F32("[0]", 12, 12) "}", 8, "a hole"),
-    CASE("{" A8 "}", 7, "cut short"),
-    CASE("{" A8 "}", 0, "cut short"),
-    CASE("{" A8 "}", 9, "too long"),
-    CASE("{}", 1, "too long"),
-    CASE("{\"a\":" F32("[2305843009213693951]", 0, 9223372036854775804) "}", 8, "overflows"),
-    CASE("{\"a\":" F32("[288230376151711743]", 0, 1152921504606846972) "}", 8, "cut short"),
+    HEADER(OFFSETS("[4,12]"), 12, "a hole"),
+    HEADER("{" A8 ",\"b\":" F32("[2]", 12, 20) "}", 20, "a hole"),
+    HEADER("{" A8 ",\"b\":" F32("[2]", 4, 12) "}", 12, "they overlap"),
+    HEADER("{" A8 ",\"b\":" F32("[2]", 0, 8) "}", 8, "they overlap"),
+    HEADER("{" A8 ",\"b\":" F32("[0]", 4, 4) "}", 8, "they overlap"),
+    HEADER("{" A8 ",\"b\":" F32("[0]", 12, 12) "}", 8, "a hole"),
+    HEADER("{" A8 "}", 7, "cut short"),
+    HEADER("{" A8 "}", 0, "cut short"),
+    HEADER("{" A8 "}", 9, "too long"),
+    HEADER("{}", 1, "too long"),
+    HEADER("{\"a\":" F32("[2305843009213693951]", 0, 9223372036854775804) "}", 8, "overflows"),
+    HEADER("{\"a\":" F32("[288230376151711743]", 0, 1152921504606846972) "}", 8, "cut short"),
     /* metadata */
-    CASE(METADATA("null"), 8, "is 0x6E"),
-    CASE(METADATA("[]"), 8, "object of strings"),
-    CASE(METADATA("\"x\""), 8, "object of strings"),
-    CASE(METADATA("{\"k\":1}"), 8, "strings only"),
-    CASE(METADATA("{\"k\":{}}"), 8, "strings only"),
-    CASE(METADATA("{\"k\":[\"x\"]}"), 8, "strings only"),
-    CASE(METADATA("{\"k\":null}"), 8, "is 0x6E"),
-    CASE(METADATA("{\"k\":\"\xFF\"}"), 8, "JSON header is wrong"),
-    CASE(METADATA("{\"k\":\"\\u0000\"}"), 8, "JSON header is wrong"),
-    CASE("{" A8 ",\"__metadata__\":{}", 8, "JSON header is wrong"),
-    CASE("{\"a\":{\"a\":{\"a\":{\"a\":{}}}}}", 0, "nests deeper"),
+    HEADER(METADATA("null"), 8, "is 0x6E"),
+    HEADER(METADATA("[]"), 8, "object of strings"),
+    HEADER(METADATA("\"x\""), 8, "object of strings"),
+    HEADER(METADATA("{\"k\":1}"), 8, "strings only"),
+    HEADER(METADATA("{\"k\":{}}"), 8, "strings only"),
+    HEADER(METADATA("{\"k\":[\"x\"]}"), 8, "strings only"),
+    HEADER(METADATA("{\"k\":null}"), 8, "is 0x6E"),
+    HEADER(METADATA("{\"k\":\"\xFF\"}"), 8, "JSON header is wrong"),
+    HEADER(METADATA("{\"k\":\"\\u0000\"}"), 8, "JSON header is wrong"),
+    HEADER("{" A8 ",\"__metadata__\":{}", 8, "JSON header is wrong"),
+    HEADER("{\"a\":{\"a\":{\"a\":{\"a\":{}}}}}", 0, "nests deeper"),
 };
 
-static void test_hostile_files_are_refused(void **state)
+TEST(hostile_files_are_refused)
 {
-    (void)state;
     assert_true(COUNT(hostile) >= 60);
     for (size_t i = 0; i < COUNT(hostile); i++) {
         char *name = format_string("hostile-%zu.safetensors", i);
@@ -213,9 +212,8 @@ static const char *const valid[] = {
     METADATA("{}"),
 };
 
-static void test_valid_files_are_read(void **state)
+TEST(valid_files_are_read)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(valid); i++) {
         size_t data = strchr(valid[i], 'a') && strstr(valid[i], "shape") ? 8 : 0;
         const char *path = write_safetensors("valid.safetensors", strlen(valid[i]), valid[i], strlen(valid[i]), data);
@@ -225,9 +223,8 @@ static void test_valid_files_are_read(void **state)
     }
 }
 
-static void test_header_length_lies(void **state)
+TEST(header_length_lies)
 {
-    (void)state;
     static const struct {
         uint64_t length;
         const char *part;
@@ -248,9 +245,8 @@ static void test_header_length_lies(void **state)
     }
 }
 
-static void test_long_names(void **state)
+TEST(long_names)
 {
-    (void)state;
     static const char rest[] = "\":" F32("[2]", 0, 8) "}";
     for (size_t length = 4096; length <= 4097; length++) {
         char *header = allocate(length + 100, 1);
@@ -267,9 +263,8 @@ static void test_long_names(void **state)
     }
 }
 
-static void test_deep_nesting_does_not_recurse(void **state)
+TEST(deep_nesting_does_not_recurse)
 {
-    (void)state;
     enum { DEPTH = 1000000 };
     char *header = allocate(DEPTH + 5, 1);
     memcpy(header, "{\"a\":", 5);
@@ -300,9 +295,8 @@ static const char *write_sample(const char *name)
 }
 
 /* Cut the file after every byte of its header, and after every byte of its data. */
-static void test_truncation_and_growth(void **state)
+TEST(truncation_and_growth)
 {
-    (void)state;
     static const char header[] = METADATA("{\"format\":\"pt\"}");
     size_t n;
     char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
@@ -317,9 +311,8 @@ static void test_truncation_and_growth(void **state)
 }
 
 /* Every single-bit flip is read or refused, but never crashes. */
-static void test_bit_flips_never_crash(void **state)
+TEST(bit_flips_never_crash)
 {
-    (void)state;
     static const char header[] = METADATA("{\"f\":\"pt\"}");
     size_t n, refused = 0;
     char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
@@ -351,18 +344,16 @@ static void read_too_much(void *path)
     read_at(open_reader(path), bytes, 2, 4);
 }
 
-static void test_reads_stay_inside_the_file(void **state)
+TEST(reads_stay_inside_the_file)
 {
-    (void)state;
     const char *path = write_file("five", "12345", 5);
     expect_refusal(read_beyond, (void *)path, 1,
                    "ends at byte 5, but 1 bytes are wanted from byte 18446744073709551615");
     expect_refusal(read_too_much, (void *)path, 1, "ends at byte 5, but 2 bytes are wanted from byte 4");
 }
 
-static void test_missing_file_is_an_io_error(void **state)
+TEST(missing_file_is_an_io_error)
 {
-    (void)state;
     expect_refusal(read_everything, (void *)temp_path("none.safetensors"), 4, "none.safetensors: No such file");
     expect_refusal(read_everything, "/tmp", 4, "/tmp is a folder");
     expect_refusal(read_everything, "/dev/null", 4, "/dev/null is a device");
@@ -370,9 +361,8 @@ static void test_missing_file_is_an_io_error(void **state)
 
 /* ---- safetensors: values and writing --------------------------------------------------------------------------- */
 
-static void test_write_and_read_back(void **state)
+TEST(write_and_read_back)
 {
-    (void)state;
     const char *path = write_sample("sample.safetensors");
     struct safetensors *st = open_safetensors(path);
     char text[128];
@@ -403,9 +393,8 @@ static void test_write_and_read_back(void **state)
     free(file);
 }
 
-static void test_shape_that_does_not_fit_is_cut(void **state)
+TEST(shape_that_does_not_fit_is_cut)
 {
-    (void)state;
     char text[128];
     int64_t shape[MAX_RANK];
     for (int i = 0; i < MAX_RANK; i++)
@@ -432,9 +421,8 @@ static void declare_twice(void *path)
 
 static void invalid_metadata(void *path) { st_metadata(new_st_writer(path), "config", "\xFF"); }
 
-static void test_writer_mistakes(void **state)
+TEST(writer_mistakes)
 {
-    (void)state;
     const char *path = temp_path("mistake.safetensors");
     struct outcome o = run_child(publish_too_little, (void *)path);
     assert_int_equal(o.signal, SIGABRT);
@@ -446,9 +434,8 @@ static void test_writer_mistakes(void **state)
 }
 
 /* All 65536 halves against the definition: (-1)^s 2^(e-15) 1.f, subnormals 2^-14 0.f. */
-static void test_every_half(void **state)
+TEST(every_half)
 {
-    (void)state;
     static const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[65536],\"data_offsets\":[0,131072]}}";
     static char file[8 + sizeof header - 1 + 131072];
     static float values[65536];
@@ -468,9 +455,8 @@ static void test_every_half(void **state)
     close_safetensors(st);
 }
 
-static void test_other_dtypes(void **state)
+TEST(other_dtypes)
 {
-    (void)state;
     static const char header[] = "{\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
                                  "\"i\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[16,32]},"
                                  "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[32,36]},"
@@ -514,9 +500,8 @@ static void ints_of_floats(void *path)
     read_ints(st, find_tensor(st, "w"), (int32_t[]){0, 0, 0, 0, 0, 0});
 }
 
-static void test_wrong_dtype_names_the_tensor(void **state)
+TEST(wrong_dtype_names_the_tensor)
 {
-    (void)state;
     const char *path = write_sample("sample.safetensors");
     expect_refusal(floats_of_ints, (void *)path, 1,
                    "sample.safetensors: tensor \"ids\" is I32; expected floating point");
@@ -524,9 +509,8 @@ static void test_wrong_dtype_names_the_tensor(void **state)
 }
 
 /* Written by PyTorch's safetensors library. */
-static void test_reference_file(void **state)
+TEST(reference_file)
 {
-    (void)state;
     struct safetensors *st = open_safetensors("tests/data/gpt2-tiny.safetensors");
     float loss;
     int32_t tokens[32];
@@ -546,9 +530,8 @@ static void test_reference_file(void **state)
 
 static const char model_path[] = "tests/data/llmc-tiny.bin", tokens_path[] = "tests/data/llmc-tokens.bin";
 
-static void test_llmc_model(void **state)
+TEST(llmc_model)
 {
-    (void)state;
     struct llmc_model *m = open_llmc_model(model_path);
     assert_int_equal(m->max_seq_len, 64);
     assert_int_equal(m->vocab, 256);
@@ -593,9 +576,8 @@ static void read_headerless(void *path)
 }
 
 /* Vocabulary padding: Vp = 4, V = 3, one layer, one channel. */
-static void test_llmc_padding_rows_are_left_out(void **state)
+TEST(llmc_padding_rows_are_left_out)
 {
-    (void)state;
     int32_t file[256 + 33] = {20240326, 3, 2, 3, 1, 1, 1, 4};
     float *values = (float *)(file + 256);
     for (int i = 0; i < 33; i++)
@@ -612,9 +594,8 @@ static void test_llmc_padding_rows_are_left_out(void **state)
     close_llmc_model(m);
 }
 
-static void test_llmc_damaged_models(void **state)
+TEST(llmc_damaged_models)
 {
-    (void)state;
     static const struct {
         int word, value;
         const char *part;
@@ -653,9 +634,8 @@ static void test_llmc_damaged_models(void **state)
     free(file);
 }
 
-static void test_token_files(void **state)
+TEST(token_files)
 {
-    (void)state;
     size_t n, size;
     uint16_t *tokens = read_token_shard(tokens_path, &n);
     char *file = read_whole(tokens_path, &size);
@@ -726,9 +706,8 @@ static void write_then_abandon(void *path)
     fail(EXIT_USAGE, "after it"); /* and its cleanup is gone with it */
 }
 
-static void test_publish_replaces(void **state)
+TEST(publish_replaces)
 {
-    (void)state;
     const char *path = temp_path("published");
     for (int i = 0; i < 2; i++) {
         struct writer *w = open_writer(path);
@@ -739,9 +718,8 @@ static void test_publish_replaces(void **state)
     }
 }
 
-static void test_publish_follows_links(void **state)
+TEST(publish_follows_links)
 {
-    (void)state;
     char *file = copy_string(write_file("behind", "old", 3)), *soft = copy_string(temp_path("link"));
     assert_int_equal(symlink("behind", soft), 0);
     struct writer *w = open_writer(soft);
@@ -755,9 +733,8 @@ static void test_publish_follows_links(void **state)
 
 static void open_and_abandon(void *path) { abandon(open_writer(path)); }
 
-static void test_unfinished_writes_leave_the_old_file(void **state)
+TEST(unfinished_writes_leave_the_old_file)
 {
-    (void)state;
     const char *path = write_file("kept", "old", 3);
     assert_int_equal(run_child(write_then_fail, (void *)path).code, 2);
     assert_true(holds(path, "old"));
@@ -791,9 +768,8 @@ static void publish_forever(const char *path)
 }
 
 /* kill -9 at any moment of a loop of publishing: the file is one whole version, always. */
-static void test_kill_while_publishing(void **state)
+TEST(kill_while_publishing)
 {
-    (void)state;
     char *path = copy_string(write_file("killed", "", 0));
     struct writer *w = open_writer(path);
     static char first[VERSION_BYTES];
@@ -828,9 +804,8 @@ static void write_to_full_disk(void *path)
     publish(w);
 }
 
-static void test_full_disk(void **state)
+TEST(full_disk)
 {
-    (void)state;
     const char *path = write_file("full", "old", 3);
     expect_refusal(write_to_full_disk, (void *)path, 4, "what was at that path before is untouched");
     expect_refusal(write_to_full_disk, (void *)path, 4, "after 1000 bytes");
@@ -870,9 +845,8 @@ static void expect_claims(const char *first, const char *second, bool clash)
     assert_int_equal(run_child(claim_both, "--log").code, clash ? EXIT_USAGE : 0); /* ... only */
 }
 
-static void test_claims(void **state)
+TEST(claims)
 {
-    (void)state;
     char *file = copy_string(write_file("claimed", "x", 1)), *hard = copy_string(temp_path("hard")),
          *soft = copy_string(temp_path("soft")), *dangling = copy_string(temp_path("dangling")),
          *loop = copy_string(temp_path("loop"));
@@ -895,9 +869,8 @@ static void test_claims(void **state)
     free(file), free(hard), free(soft), free(dangling), free(loop);
 }
 
-static void test_folders(void **state)
+TEST(folders)
 {
-    (void)state;
     struct stat status;
     char *deep = copy_string(temp_path("a/b//c/"));
     make_folder(deep);
@@ -909,38 +882,4 @@ static void test_folders(void **state)
     expect_refusal(make_it, (void *)temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");
     expect_refusal(open_and_abandon, (void *)temp_path("none/file"), 4, "does the folder exist");
     expect_refusal(open_and_abandon, (void *)temp_path("a/b"), 4, "a folder of that name is in the way");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile_files_are_refused),
-        cmocka_unit_test(test_valid_files_are_read),
-        cmocka_unit_test(test_header_length_lies),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_deep_nesting_does_not_recurse),
-        cmocka_unit_test(test_truncation_and_growth),
-        cmocka_unit_test(test_bit_flips_never_crash),
-        cmocka_unit_test(test_reads_stay_inside_the_file),
-        cmocka_unit_test(test_missing_file_is_an_io_error),
-        cmocka_unit_test(test_write_and_read_back),
-        cmocka_unit_test(test_shape_that_does_not_fit_is_cut),
-        cmocka_unit_test(test_writer_mistakes),
-        cmocka_unit_test(test_every_half),
-        cmocka_unit_test(test_other_dtypes),
-        cmocka_unit_test(test_wrong_dtype_names_the_tensor),
-        cmocka_unit_test(test_reference_file),
-        cmocka_unit_test(test_llmc_model),
-        cmocka_unit_test(test_llmc_padding_rows_are_left_out),
-        cmocka_unit_test(test_llmc_damaged_models),
-        cmocka_unit_test(test_token_files),
-        cmocka_unit_test(test_publish_replaces),
-        cmocka_unit_test(test_publish_follows_links),
-        cmocka_unit_test(test_unfinished_writes_leave_the_old_file),
-        cmocka_unit_test(test_kill_while_publishing),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_folders),
-    };
-    return cmocka_run_group_tests_name("file", tests, NULL, NULL);
 }

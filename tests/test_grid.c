@@ -193,8 +193,7 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     static const char *const others[] = {"", " --recompute full", " --delay-seed 3", " --recompute selective",
                                          " --overlap all-cpu --recompute selective --swap layer --broadcast-queues 2"};
     int turn = dp + pp + 2 * tp + 2 * apart, share = BATCH / dp, micro = turn % 3 + 1;
-    struct cell c = {
-        .model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
+    struct cell c = {.model = (pp + tp + apart) % 2, .dp = dp, .pp = pp, .tp = tp, .zero = turn % 4, .apart = apart};
     while (share % micro)
         micro--;
     const char *pipeline = pipelines[(dp + tp + apart) % 3];
@@ -233,10 +232,12 @@ static bool is_wanted(int dp, int pp, int tp, bool apart)
     return most_devices ? n <= most_devices : n <= 8 && n > 1 && (dp + 2 * pp + 3 * tp + apart) % 5 == 0;
 }
 
-static void test_meshes_train_like_one_device(void **state)
+TEST(meshes_train_like_one_device)
 {
-    (void)state;
+    const char *grid = getenv("YARD_GRID");
     int seen = 0;
+    most_devices = grid ? atoi(grid) : 0;
+    steps = most_devices ? MANY_STEPS : 3;
     need_own_products();
     for (int apart = 0; apart < 2; apart++)
         for (int n = 0; n < SIZES * SIZES * SIZES; n++) {
@@ -245,18 +246,8 @@ static void test_meshes_train_like_one_device(void **state)
             if (is_wanted(dp, pp, tp, apart))
                 expect_cell(&c), seen++;
         }
-    printf("%d meshes seen\n", seen);
-    assert_true(seen >= 8);
-}
-
-int main(void)
-{
-    const char *grid = getenv("YARD_GRID");
-    most_devices = grid ? atoi(grid) : 0;
-    steps = most_devices ? MANY_STEPS : 3;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_meshes_train_like_one_device)};
-    int failed = cmocka_run_group_tests_name("grid", tests, NULL, NULL);
     for (size_t i = 0; i < COUNT(known); i++)
         free_course(&known[i]);
-    return failed;
+    printf("%d meshes seen\n", seen);
+    assert_true(seen >= 8);
 }

@@ -18,20 +18,10 @@ static const struct shape {
 static struct machine *machines[COUNT(shapes)];
 static struct device *device; /* the one under test */
 
-static int open_machines(void **state)
+TEST(machines_open)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++)
         machines[i] = open_shaped("0:0", shapes[i].vector, shapes[i].work_group);
-    return 0;
-}
-
-static int close_machines(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(shapes); i++)
-        close_machine(machines[i]);
-    return 0;
 }
 
 /* `device` goes through all shapes. */
@@ -180,11 +170,7 @@ static void check_flat(int n)
     free(a), free(b);
 }
 
-static void test_flat_arrays(void **state)
-{
-    (void)state;
-    for_each_shape for_each(n, flat) check_flat((int)n);
-}
+TEST(flat_arrays) { for_each_shape for_each(n, flat) check_flat((int)n); }
 
 static void check_rows(int N, int C)
 {
@@ -206,16 +192,11 @@ static void check_rows(int N, int C)
     free(bias), free(x);
 }
 
-static void test_rows_and_columns(void **state)
-{
-    (void)state;
-    for_each_shape for_each(C, widths) check_rows(C == 77 ? 1 : 13, (int)C);
-}
+TEST(rows_and_columns) { for_each_shape for_each(C, widths) check_rows(C == 77 ? 1 : 13, (int)C); }
 
 /* The result must not be optimised away, and be a number: chains of fma stay below 1/(1-x) * y. */
-static void test_fma_peak_kernel(void **state)
+TEST(fma_peak_kernel)
 {
-    (void)state;
     for_each_shape
     {
         float out[256] = {0};
@@ -279,9 +260,8 @@ static void check_parts_of_embedding(int N, int C, int V, int first)
     free(tokens), free(order), free(start), free(wte), free(wpe);
 }
 
-static void test_embedding(void **state)
+TEST(embedding)
 {
-    (void)state;
     for_each_shape for_each(C, widths)
     {
         check_embedding(3, 7, (int)C, C == 16 ? 50 : 5);
@@ -335,11 +315,7 @@ static void check_layernorm(int N, int C)
     free(x), free(w), free(b);
 }
 
-static void test_layernorm(void **state)
-{
-    (void)state;
-    for_each_shape for_each(C, widths) check_layernorm(9, (int)C);
-}
+TEST(layernorm) { for_each_shape for_each(C, widths) check_layernorm(9, (int)C); }
 
 /* ---- gelu.cl ---------------------------------------------------------------------------------------------------- */
 
@@ -357,15 +333,10 @@ static void check_gelu(int n)
     free(x), free(dout);
 }
 
-static void test_gelu(void **state)
-{
-    (void)state;
-    for_each_shape for_each(n, flat) check_gelu((int)n);
-}
+TEST(gelu) { for_each_shape for_each(n, flat) check_gelu((int)n); }
 
-static void test_gelu_hides_nothing(void **state)
+TEST(gelu_hides_nothing)
 {
-    (void)state;
     for_each_shape
     {
         float x[3] = {NAN, INFINITY, -INFINITY}, out[3] = {0};
@@ -409,9 +380,8 @@ static void check_softmax(int heads, int T, float size)
     free(att), free(dscores);
 }
 
-static void test_softmax(void **state)
+TEST(softmax)
 {
-    (void)state;
     static const int lengths[] = {1, 2, 7, 16, 17, 33, 70};
     for_each_shape for_each(T, lengths)
     {
@@ -493,9 +463,8 @@ static void check_loss_sum(int N)
     free(losses);
 }
 
-static void test_loss(void **state)
+TEST(loss)
 {
-    (void)state;
     for_each_shape for_each(V, widths)
     {
         check_loss(5, (int)V, 1);
@@ -528,9 +497,8 @@ static void check_norm(int n, float clip, float *first_shape)
     free(partial.ours), free(partial.expected), free(grad);
 }
 
-static void test_norm(void **state)
+TEST(norm)
 {
-    (void)state;
     for_each(n, flat)
     {
         float first_shape[3] = {0};
@@ -566,9 +534,8 @@ static void check_halting_by_loss(float bad, int at)
 }
 
 /* Inf at the end stays Inf, before it the compensated sum makes it NaN. */
-static void test_norm_halts_on_what_is_not_finite(void **state)
+TEST(norm_halts_on_what_is_not_finite)
 {
-    (void)state;
     for_each_shape for (int at = 0; at < 3; at++)
     {
         check_halting(NAN, at);
@@ -581,9 +548,8 @@ static void test_norm_halts_on_what_is_not_finite(void **state)
 /* ---- long loops ------------------------------------------------------------------------------------------------- */
 
 /* As many tokens as a micro-batch may have on a driver with short loops (src/model/build.c), all of them the same. */
-static void test_longest_loops(void **state)
+TEST(longest_loops)
 {
-    (void)state;
     enum { TOKENS = SHORT_LOOPS / 4 };
     device = &machines[0]->device[0];
     check_rows(TOKENS, 1);
@@ -614,9 +580,8 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
     free(g);
 }
 
-static void test_adamw(void **state)
+TEST(adamw)
 {
-    (void)state;
     for_each_shape for_each(n, flat)
     {
         check_adamw((int)n, (int)n * 2 / 3, 0, CHOICE_DEVICE);
@@ -779,9 +744,8 @@ static void check_forms(struct machine *m, const struct sizes *s, enum gemm_engi
         }
 }
 
-static void test_own_gemm_is_one_chain_per_element(void **state)
+TEST(own_gemm_is_one_chain_per_element)
 {
-    (void)state;
     need_own_products();
     for_each_shape for (size_t i = 0; i < COUNT(products); i++)
         check_forms(machines[shape_], &products[i], GEMM_OWN, 0);
@@ -794,9 +758,8 @@ static void test_own_gemm_is_one_chain_per_element(void **state)
     }
 
 /* All m and n around the borders of a tile, and k around every depth that B may be cut to. */
-static void test_own_gemm_at_tile_borders(void **state)
+TEST(own_gemm_at_tile_borders)
 {
-    (void)state;
     need_own_products();
     static const int depths[] = {1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513};
     for_each_shape
@@ -811,9 +774,8 @@ static void test_own_gemm_at_tile_borders(void **state)
 }
 
 /* CLBlast may sum in any order: errors grow with K like those of a chain. */
-static void test_clblast_agrees(void **state)
+TEST(clblast_agrees)
 {
-    (void)state;
     device = &machines[0]->device[0];
     for (size_t i = 0; i < COUNT(products); i++)
         check_forms(machines[0], &products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
@@ -840,9 +802,8 @@ static void check_causal(struct machine *m, int T, int hs, enum gemm_causal caus
     check_product(m, &p, GEMM_OWN, 0);
 }
 
-static void test_causal_products(void **state)
+TEST(causal_products)
 {
-    (void)state;
     need_own_products();
     for_each_shape
     {
@@ -856,26 +817,8 @@ static void test_causal_products(void **state)
     }
 }
 
-int main(void)
+TEST(machines_close)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flat_arrays),
-        cmocka_unit_test(test_rows_and_columns),
-        cmocka_unit_test(test_fma_peak_kernel),
-        cmocka_unit_test(test_embedding),
-        cmocka_unit_test(test_layernorm),
-        cmocka_unit_test(test_gelu),
-        cmocka_unit_test(test_gelu_hides_nothing),
-        cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_norm_halts_on_what_is_not_finite),
-        cmocka_unit_test(test_longest_loops),
-        cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_own_gemm_is_one_chain_per_element),
-        cmocka_unit_test(test_own_gemm_at_tile_borders),
-        cmocka_unit_test(test_causal_products),
-        cmocka_unit_test(test_clblast_agrees),
-    };
-    return cmocka_run_group_tests_name("kernels", tests, open_machines, close_machines);
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        close_machine(machines[i]);
 }

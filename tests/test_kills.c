@@ -197,9 +197,8 @@ static void tell_counts(void)
     fflush(NULL);
 }
 
-static void test_killed_and_resumed(void **state)
+TEST(killed_and_resumed)
 {
-    (void)state;
     const char *wanted = getenv("KILLS");
     int kills = wanted ? atoi(wanted) : 8, n = (int)COUNT(courses);
     for (int i = 0; i < n; i++) {
@@ -223,10 +222,4 @@ static void test_killed_and_resumed(void **state)
         free(reference), free(log), free(words);
         tell_counts();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed_and_resumed)};
-    return cmocka_run_group_tests_name("kills", tests, NULL, NULL);
 }

@@ -9,9 +9,8 @@ enum { STEPS = 3 };
 
 /* ---- coordinates, stages, shards -------------------------------------------------------------------------------- */
 
-static void test_every_device_has_one_place(void **state)
+TEST(every_device_has_one_place)
 {
-    (void)state;
     struct mesh m = {.dp = 3, .pp = 4, .tp = 2, .chunks = 2};
     bool taken[24] = {false};
     for (int k = 0; k < m.dp; k++)
@@ -25,9 +24,8 @@ static void test_every_device_has_one_place(void **state)
         assert_true(taken[rank]);
 }
 
-static void test_shards_cover_a_unit_once(void **state)
+TEST(shards_cover_a_unit_once)
 {
-    (void)state;
     for (int n = 1; n <= 9; n++)
         for (size_t elements = 1; elements < 12 * NORM_BLOCK; elements += 1237) {
             size_t at = 0;
@@ -58,9 +56,8 @@ static void expect_parts(const struct cut *c, const int64_t shape[2], int n)
     free(taken);
 }
 
-static void test_parts_cover_a_parameter_once(void **state)
+TEST(parts_cover_a_parameter_once)
 {
-    (void)state;
     for (int n = 1; n <= 5; n++) {
         expect_parts(&(struct cut){SPLIT_ROWS, 1, 1}, (int64_t[]){7, 4}, n);
         expect_parts(&(struct cut){SPLIT_ROWS, 3, 2}, (int64_t[]){30, 5}, n);
@@ -82,9 +79,8 @@ static void expect_refused(const char *words, const char *sentence)
                     r.err);
 }
 
-static void test_impossible_meshes_are_refused(void **state)
+TEST(impossible_meshes_are_refused)
 {
-    (void)state;
     expect_refused("--mesh dp=x", "expected dp=A,pp=B,tp=C");
     expect_refused("-d 0:0x2 --mesh dp=2,dp=2", "each once");
     expect_refused("--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them");
@@ -152,9 +148,8 @@ static void expect_sound_order(const struct mesh *m, int p, int micros, const st
         assert_true(next[0][stage] == micros && next[1][stage] == micros);
 }
 
-static void test_orders_are_sound(void **state)
+TEST(orders_are_sound)
 {
-    (void)state;
     for (int pp = 1; pp <= 4; pp++)
         for (int micros = pp; micros <= 12; micros += pp)
             for (int kind = PIPELINE_1F1B; kind <= PIPELINE_INTERLEAVED; kind++) {
@@ -211,9 +206,8 @@ static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micro
     return bubble;
 }
 
-static void test_the_bubble_is_the_formula(void **state)
+TEST(the_bubble_is_the_formula)
 {
-    (void)state;
     for (int pp = 1; pp <= 4; pp++)
         for (int micros = pp; micros <= 12; micros += pp) {
             double expected = (double)(pp - 1) / (micros + pp - 1);
@@ -250,9 +244,8 @@ static double bubble_of_list(const char *pipeline, int pp, int layers, int micro
     return bubble;
 }
 
-static void test_no_list_waits_longer(void **state)
+TEST(no_list_waits_longer)
 {
-    (void)state;
     for (int pp = 2; pp <= 4; pp++) {
         int micros = 2 * pp;
         double expected = (double)(pp - 1) / (micros + pp - 1);
@@ -296,9 +289,8 @@ static float *reduced(int n, size_t elements)
     return all;
 }
 
-static void test_sums_are_in_rank_order(void **state)
+TEST(sums_are_in_rank_order)
 {
-    (void)state;
     static const size_t sizes[] = {1, 128, 300, 128 * 5, 4999};
     for (int apart = 0; apart < 2; apart++)
         for (int n = 1; n <= 5; n++)
@@ -337,9 +329,8 @@ static void expect_spread(const struct step *s, enum lane_kind kind, size_t firs
 }
 
 /* Of n parts on n devices: in each turn all send and all receive, so none is waited for by all others. */
-static void test_no_device_gets_everything_at_once(void **state)
+TEST(no_device_gets_everything_at_once)
 {
-    (void)state;
     enum { N = 4 };
     struct paper p = new_paper(N, &slow_speeds);
     struct tensor *x[N];
@@ -360,9 +351,8 @@ static bool has_name(const struct task *t, const char *name) { return strncmp(t-
 
 /* A lane takes its tasks in order, so copies that wait for different things have lanes of their own: a gather for an
  * update, a batch for nothing.  And a gather's first receiver is another one for each shard. */
-static void test_gathers_wait_for_nothing_else(void **state)
+TEST(gathers_wait_for_nothing_else)
 {
-    (void)state;
     contexts_apart(true);
     struct trainer *t = new_trainer(settings_of("--model tiny --untied -d 0:0x4 --zero 3"), LIST_TRAIN, false, true);
     size_t seen = 0;
@@ -385,9 +375,8 @@ static void test_gathers_wait_for_nothing_else(void **state)
 }
 
 /* Of layer 1 there are moves, layer 0's backward, and only then the sums. */
-static void test_moves_hide_behind_the_next_layer(void **state)
+TEST(moves_hide_behind_the_next_layer)
 {
-    (void)state;
     contexts_joined();
     struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x2"), LIST_TRAIN, false, true);
     int moved = 0, went_on = 0, added = 0;
@@ -458,17 +447,16 @@ static const char *const alike[][16] = {
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 0 --serial",
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --recompute full",
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
-     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3 --gather-ahead 0"},
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"},
     {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3", "--batch 4 --heads 4 -d 0:0x3 --mesh tp=3 --serial",
      "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
     {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
-     "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x4 --zero 3 --gather-ahead 2",
+     "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x4 --zero 3",
      "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
 
-static void test_meshes_give_the_same_bits(void **state)
+TEST(meshes_give_the_same_bits)
 {
-    (void)state;
     need_own_products();
     for (size_t i = 0; i < COUNT(alike); i++) {
         struct state first = train(alike[i][0]);
@@ -516,9 +504,8 @@ static double look(const char *words, float *logits, int vocab)
     return loss;
 }
 
-static void test_evaluation_and_sampling_are_close(void **state)
+TEST(evaluation_and_sampling_are_close)
 {
-    (void)state;
     enum { VOCAB = 256 };
     float one[VOCAB], many[VOCAB];
     double loss = look("--model tiny --heads 4 --untied", one, VOCAB);
@@ -534,9 +521,8 @@ static void test_evaluation_and_sampling_are_close(void **state)
 
 /* Block sums are added up by unit, member and shard: in the same order for every dp.  (Another one shows in the bits,
  * but with few data.) */
-static void test_the_norm_has_one_order(void **state)
+TEST(the_norm_has_one_order)
 {
-    (void)state;
     struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x8 --mesh dp=2,pp=2,tp=2"), LIST_TRAIN, true, true);
     int layer = -2, last = 0, seen = 0;
     for (size_t i = 0; i < t->train->n; i++) {
@@ -582,9 +568,8 @@ static double bytes_of_units(const struct trainer *t, int together)
 /* State per device in bytes per parameter: 4 of values, 4 of gradients, 8 of Adam's.  ZeRO-1 shares out the last, 2 the
  * gradients too, 3 all.  The padding of units, and shards in whole norm blocks, make a little more; gathered parameters
  * of two layers, and whole gradients of two with what is received of them, come on top. */
-static void test_zero_shares_the_state_out(void **state)
+TEST(zero_shares_the_state_out)
 {
-    (void)state;
     static const struct {
         double values, gradients, adams; /* whole, or shared out: 1 or 1 / N of 4, 4 and 8 bytes */
     } expected[] = {{1, 1, 1}, {1, 1, 0}, {1, 0, 0}, {0, 0, 0}};
@@ -612,9 +597,8 @@ static void test_zero_shares_the_state_out(void **state)
 }
 
 /* They have gradients of their own, and the parameters of their rank: also a tied head's behind the first stage. */
-static void test_groups_share_their_parameters(void **state)
+TEST(groups_share_their_parameters)
 {
-    (void)state;
     size_t bytes[2];
     for (int groups = 1; groups <= 2; groups++) {
         char words[96];
@@ -628,13 +612,12 @@ static void test_groups_share_their_parameters(void **state)
 
 /* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
 
-/* Gathers come so many windows ahead: between the copies that fill a tensor and its first reader, other gathered ones
+/* Gathers come one window ahead: between the copies that fill a tensor and its first reader, other gathered ones
  * are read first. */
-static size_t most_at_a_time(int ahead)
+static size_t most_at_a_time(void)
 {
-    char words[96];
-    snprintf(words, sizeof words, "--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3 --gather-ahead %d", ahead);
-    struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
+    struct trainer *t =
+        new_trainer(settings_of("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
     size_t most = 0;
     for (size_t at = 0; at < t->train->n; at++) {
         size_t n = 0;
@@ -649,17 +632,11 @@ static size_t most_at_a_time(int ahead)
     return most;
 }
 
-static void test_layers_are_gathered_ahead(void **state)
-{
-    (void)state;
-    for (int ahead = 0; ahead <= 3; ahead++)
-        assert_int_equal(most_at_a_time(ahead), ahead + 1);
-}
+TEST(layers_are_gathered_ahead) { assert_int_equal(most_at_a_time(), 2); }
 
 /* Each micro-batch has windows of its own, of the same parameters, and gets no more than it reads. */
-static void test_what_is_gathered_is_read(void **state)
+TEST(what_is_gathered_is_read)
 {
-    (void)state;
     struct trainer *t =
         new_trainer(settings_of("--model tiny --batch 8 -d 0:0x2 --zero 3 --micro-batch 1"), LIST_TRAIN, false, true);
     size_t gathers = 0;
@@ -679,9 +656,8 @@ static void test_what_is_gathered_is_read(void **state)
 }
 
 /* Two gathers of as many bytes change their sources: the proof must find it. */
-static void test_a_wrong_shard_is_found(void **state)
+TEST(a_wrong_shard_is_found)
 {
-    (void)state;
     contexts_joined(); /* so that a gather copies from a shard itself */
     struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
     char *wrong = verify(t->train, t->values);
@@ -709,9 +685,8 @@ static void test_a_wrong_shard_is_found(void **state)
 }
 
 /* No broadcast is left, no replica persists, and what the update writes are shards. */
-static void test_only_shards_are_kept(void **state)
+TEST(only_shards_are_kept)
 {
-    (void)state;
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
         struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"),
@@ -739,9 +714,8 @@ static void test_only_shards_are_kept(void **state)
 
 /* What a GPU nobody has is said to hold for CLBlast, against what CLBlast says of the device here: no less, and, as the
  * sizes are whole tiles of any usual size, not much more. */
-static void test_estimated_work_space(void **state)
+TEST(estimated_work_space)
 {
-    (void)state;
     static const char words[] = "--gemm clblast --layers 1 --heads 4 --channels 512 --seq-len 1024 --batch 2";
     struct settings *s = settings_of(words);
     struct trainer *here = new_trainer(s, LIST_TRAIN, false, true);
@@ -755,32 +729,4 @@ static void test_estimated_work_space(void **state)
         test_failed("CLBlast takes %zu bytes, estimated %zu\n", asked, estimated);
     assert_int_equal(uncounted_work(here->train), 0); /* it is a tensor there */
     free_trainer(here), free_trainer(paper);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_device_has_one_place),
-        cmocka_unit_test(test_shards_cover_a_unit_once),
-        cmocka_unit_test(test_impossible_meshes_are_refused),
-        cmocka_unit_test(test_orders_are_sound),
-        cmocka_unit_test(test_the_bubble_is_the_formula),
-        cmocka_unit_test(test_meshes_give_the_same_bits),
-        cmocka_unit_test(test_zero_shares_the_state_out),
-        cmocka_unit_test(test_parts_cover_a_parameter_once),
-        cmocka_unit_test(test_sums_are_in_rank_order),
-        cmocka_unit_test(test_layers_are_gathered_ahead),
-        cmocka_unit_test(test_what_is_gathered_is_read),
-        cmocka_unit_test(test_a_wrong_shard_is_found),
-        cmocka_unit_test(test_only_shards_are_kept),
-        cmocka_unit_test(test_the_norm_has_one_order),
-        cmocka_unit_test(test_evaluation_and_sampling_are_close),
-        cmocka_unit_test(test_no_list_waits_longer),
-        cmocka_unit_test(test_groups_share_their_parameters),
-        cmocka_unit_test(test_no_device_gets_everything_at_once),
-        cmocka_unit_test(test_gathers_wait_for_nothing_else),
-        cmocka_unit_test(test_estimated_work_space),
-        cmocka_unit_test(test_moves_hide_behind_the_next_layer),
-    };
-    return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);
 }

@@ -6,9 +6,8 @@
 /* ---- engines ----------------------------------------------------------------------------------------------------- */
 
 /* Unlike devices: each gets the products that suit it. */
-static void test_each_device_has_its_engine(void **state)
+TEST(each_device_has_its_engine)
 {
-    (void)state;
     struct costs *costs = read_costs("data/hardware/server.txt");
     struct machine *m = virtual_machine(costs, 2);
     struct mesh two = one_rank;
@@ -33,9 +32,8 @@ static void test_each_device_has_its_engine(void **state)
 
 /* What tasks read and write counts, not the size of the tensors that they are given: the embedding is looked up, and
  * half of a causal matrix is never touched. */
-static void test_bytes_are_those_touched(void **state)
+TEST(bytes_are_those_touched)
 {
-    (void)state;
     enum { B = 3, T = 16, C = 32, H = 2, V = 64 };
     const double half = B * H * T * T / 2.0;
     const struct {
@@ -240,37 +238,29 @@ static void check_model(const struct sizes *z)
     free_study(&s);
 }
 
-static void test_gradients_tied(void **state)
+TEST(gradients_tied)
 {
-    (void)state;
     need_own_products();
     check_model(&(struct sizes){{2, 5, 20, 9, 67, true}, 3, 0, 7, "own"});
 }
 
-static void test_gradients_untied(void **state)
+TEST(gradients_untied)
 {
-    (void)state;
     need_own_products();
     check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, "own"});
 }
 
-static void test_gradients_of_the_smallest_model(void **state)
+TEST(gradients_of_the_smallest_model)
 {
-    (void)state;
     need_own_products();
     check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, "own"});
 }
 
-static void test_gradients_with_clblast(void **state)
-{
-    (void)state;
-    check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, "clblast"});
-}
+TEST(gradients_with_clblast) { check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, "clblast"}); }
 
 /* The same gradient, whatever way the batch is cut. */
-static void test_gradients_with_micro_batches(void **state)
+TEST(gradients_with_micro_batches)
 {
-    (void)state;
     need_own_products();
     float *whole = NULL;
     for (int micro = 4; micro >= 1; micro /= 2) {
@@ -302,17 +292,15 @@ static void expect_reference(const char *more)
     json_decref(all);
 }
 
-static void test_pytorch_reference(void **state)
+TEST(pytorch_reference)
 {
-    (void)state;
     expect_reference("");
     expect_reference("--serial --audit");
     expect_reference("--gemm clblast");
 }
 
-static void test_check_fails_above_the_tolerance(void **state)
+TEST(check_fails_above_the_tolerance)
 {
-    (void)state;
     struct ran r = run_yard("check tests/data/gpt2-tiny.safetensors --tolerance 1e-9");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.out, "FAILED: 59 tensors"));
@@ -322,9 +310,8 @@ static void test_check_fails_above_the_tolerance(void **state)
     assert_non_null(strstr(r.out, "\"passed\": false"));
 }
 
-static void test_llmc_losses(void **state)
+TEST(llmc_losses)
 {
-    (void)state;
     static const double losses[] = {5.5520167, 5.3506155, 5.2154417, 5.1142387, 5.0335608, 4.9265060,
                                     4.8317766, 4.7630773, 4.7331305, 4.6235523, 4.5511670};
     const char *log = temp_path("llmc.jsonl");
@@ -350,9 +337,8 @@ static void test_llmc_losses(void **state)
 }
 
 /* What members have alike comes from the first one, where they compute in another way. */
-static void test_unlike_members_agree(void **state)
+TEST(unlike_members_agree)
 {
-    (void)state;
     struct costs *costs = read_costs("data/hardware/server.txt");
     struct machine *m = virtual_machine(costs, 3);
     struct mesh three = one_rank;
@@ -373,22 +359,4 @@ static void test_unlike_members_agree(void **state)
     assert_int_equal(a[0].tensor->offset, last->param[ln_1].offset * ELEMENT_BYTES);
     assert_int_equal(s->task[0]->access[1].tensor->offset, first->param[ln_1].offset * ELEMENT_BYTES);
     end_build(&b), free_step(s), free_model(model), free_pool(p), close_machine(m), free_costs(costs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_device_has_its_engine),
-        cmocka_unit_test(test_bytes_are_those_touched),
-        cmocka_unit_test(test_gradients_tied),
-        cmocka_unit_test(test_gradients_untied),
-        cmocka_unit_test(test_gradients_of_the_smallest_model),
-        cmocka_unit_test(test_gradients_with_clblast),
-        cmocka_unit_test(test_gradients_with_micro_batches),
-        cmocka_unit_test(test_pytorch_reference),
-        cmocka_unit_test(test_check_fails_above_the_tolerance),
-        cmocka_unit_test(test_llmc_losses),
-        cmocka_unit_test(test_unlike_members_agree),
-    };
-    return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

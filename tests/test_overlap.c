@@ -168,9 +168,8 @@ static double plan_instance(const struct instance *x, struct pass_report **repor
 }
 
 /* In the mean no plan takes 0.6 % more than the best list, and none 4 %. */
-static void test_plans_are_near_the_best_list(void **state)
+TEST(plans_are_near_the_best_list)
 {
-    (void)state;
     size_t cases = count_cases(24), fit = 0;
     double above = 0, most = 0;
     for (uint64_t i = 0; i < cases; i++) {
@@ -221,9 +220,8 @@ static void expect_example(const char *options, const char *choice, double perio
 }
 
 /* By hand: overlap.txt and overlap-pays.txt say how. */
-static void test_the_example(void **state)
+TEST(the_example)
 {
-    (void)state;
     expect_example("--clip 0 --overlap plan", "DCCC", 13.5);
     expect_example("--clip 0 --overlap all-cpu", "CCCC", 14.5);
     expect_example("--clip 0 --overlap local", "CCCC", 14.5);
@@ -246,9 +244,8 @@ static void test_the_example(void **state)
 
 /* When the third is released the CPU has 8 ms of the first and 10 ms of the second to do.  Ties go to the CPU, and so
  * does what has no room on the device. */
-static void test_local_rule(void **state)
+TEST(local_rule)
 {
-    (void)state;
     static const struct {
         const char *third, *memory, *choice;
     } cases[] = {{"18", "1G", "CCC"}, {"17.9", "1G", "DCC"}, {"17.9", "22", "CCC"}};
@@ -275,9 +272,8 @@ static void test_local_rule(void **state)
 
 /* In every second step only, on the host too: 3 and 4 ms in turn, which is no less than what is said to be the least.
  */
-static void test_updates_of_some_steps(void **state)
+TEST(updates_of_some_steps)
 {
-    (void)state;
     static const char text[] = "device gpu memory=1G\ntensor w gpu 4 parameters\ntensor g gpu 4 gradients\n"
                                "task f gpu.compute 1ms layer=0 role=forward reads=w\n"
                                "task b gpu.compute 2ms layer=0 role=backward reads=w writes=g\n"
@@ -305,9 +301,8 @@ static struct ran plan_with(const char *memory, const char *host, const char *op
 }
 
 /* Four parameters of 500,000 bytes, a gradient beside four activations of 1 MiB, and Adam's 4 x 1,000,000. */
-static void test_budgets(void **state)
+TEST(budgets)
 {
-    (void)state;
     char *least = format_string("device gpu needs %d bytes", 2500000 + 4 * (1 << 20));
     struct ran ran = plan_with("11194304", "1G", "--overlap plan");
     assert_int_equal(ran.code, EXIT_OK);
@@ -337,9 +332,8 @@ static void expect_refused(const char *text, const char *sentence)
         test_failed("%s: %s\n", sentence, ran.err);
 }
 
-static void test_plans_as_text(void **state)
+TEST(plans_as_text)
 {
-    (void)state;
     const char *path = write_file("new.txt", "", 0);
     char *options = format_string("--clip 0 --overlap plan --overlap-plan %s", path);
     assert_int_equal(remove(path), 0);
@@ -373,9 +367,8 @@ static size_t find_role(const struct step *s, enum role role, int layer, int mic
 
 /* Without clipping each layer is updated right behind its last backward, at the latest behind the next layer's where
  * gradients are summed, and no update follows from the norm. */
-static void test_updates_wait_for_nothing(void **state)
+TEST(updates_wait_for_nothing)
 {
-    (void)state;
     need_own_products();
     static const char *const mesh[] = {"-d 0:0", "-d 0:0 --micro-batch 2", "-d 0:0x2", "-d 0:0x2 --zero 3",
                                        "-d 0:0x2 --mesh tp=2"};
@@ -400,9 +393,8 @@ static void test_updates_wait_for_nothing(void **state)
 }
 
 /* Pieces of a gradient come down in the order in which the CPU takes them. */
-static void test_pieces_come_in_order(void **state)
+TEST(pieces_come_in_order)
 {
-    (void)state;
     struct ran ran = run_yard("plan --model char --vocab 50257 --clip 0 --hardware data/hardware/workstation.txt "
                               "--overlap all-cpu --print-list");
     assert_int_equal(ran.code, EXIT_OK);
@@ -465,9 +457,8 @@ static void expect_same_states(const char *what, struct state ours[2], const str
 static const char mixed_plan[] = "layer 0 C\nlayer 1 D\nother param.0 C\nother param.3 D\n";
 
 /* Shards, stages and parts of a unit are updated on the host like whole ones; with clipping and without. */
-static void test_bits_on_meshes(void **state)
+TEST(bits_on_meshes)
 {
-    (void)state;
     need_own_products();
     static const char *const mesh[] = {"-d 0:0 --micro-batch 2", "-d 0:0x2 --mesh dp=2 --zero 0",
                                        "-d 0:0x2 --mesh dp=2 --zero 2 --clip 0", "-d 0:0x2 --mesh pp=2 --micro-batch 2",
@@ -515,9 +506,8 @@ static size_t expect_gradients_before(const struct step *s, const struct task *c
     return n;
 }
 
-static void test_choices_are_made_when_gradients_are_there(void **state)
+TEST(choices_are_made_when_gradients_are_there)
 {
-    (void)state;
     static const char *const mesh[] = {"", "--mesh dp=2 --zero 2", "--mesh pp=2 --micro-batch 2"};
     for (size_t i = 0; i < COUNT(mesh); i++) {
         char *words = format_string("--model tiny --clip 0 --overlap local %s", mesh[i]);
@@ -537,9 +527,8 @@ static void test_choices_are_made_when_gradients_are_there(void **state)
 }
 
 /* Every update draws its side anew in every step; every other mesh has contexts of its own. */
-static void test_no_bit_depends_on_choices(void **state)
+TEST(no_bit_depends_on_choices)
 {
-    (void)state;
     need_own_products();
     size_t seeds = count_cases(1);
     for (size_t i = 0; i < COUNT(choosing); i++) {
@@ -561,9 +550,8 @@ static void test_no_bit_depends_on_choices(void **state)
 }
 
 /* An audit, too, runs the side that was chosen. */
-static void test_audit_follows_choices(void **state)
+TEST(audit_follows_choices)
 {
-    (void)state;
     need_own_products();
     const char *small = "-d 0:0 --model tiny --layers 1 --seq-len 4 --batch 1 --gemm own";
     char *audited = format_string("%s --overlap local --serial --audit", small);
@@ -576,9 +564,8 @@ static void test_audit_follows_choices(void **state)
 }
 
 /* One task after another, the CPU has never anything to do when it is asked, whatever was predicted. */
-static void test_rules_look_at_the_running_step(void **state)
+TEST(rules_look_at_the_running_step)
 {
-    (void)state;
     need_own_products();
     struct state unused[2];
     struct choices_made made =
@@ -615,9 +602,8 @@ static void expect_list_read_back(const char *words, int clip, const char *has)
 }
 
 /* A printed list has both sides of each update; what is not expected to work takes no time. */
-static void test_choices_are_printed_and_read(void **state)
+TEST(choices_are_printed_and_read)
 {
-    (void)state;
     static const char *const mesh[] = {"", "--mesh dp=2", "--mesh pp=2 --micro-batch 6"};
     for (size_t i = 0; i < COUNT(mesh) * 2; i++) {
         char *words = format_string("--model nano --hardware data/hardware/server.txt --overlap local %s", mesh[i / 2]);
@@ -627,17 +613,15 @@ static void test_choices_are_printed_and_read(void **state)
 }
 
 /* Parameters that live for a part of the step, as gathered ones, do so when read. */
-static void test_short_lived_parameters_are_printed_and_read(void **state)
+TEST(short_lived_parameters_are_printed_and_read)
 {
-    (void)state;
     expect_list_read_back("--model gpt2 --layers 4 --batch 4 --seq-len 128 --mesh dp=2 --zero 3 --device-mem 850M "
                           "--hardware data/hardware/server.txt",
                           0, "copy gather");
 }
 
-static void test_what_cannot_be_planned(void **state)
+TEST(what_cannot_be_planned)
 {
-    (void)state;
     struct ran ran = run_yard("plan --model tiny --overlap plan");
     assert_int_equal(ran.code, EXIT_OK);
     assert_non_null(strstr(ran.out, "pass overlap declines: nobody knows how long tasks take"));
@@ -656,9 +640,8 @@ static void expect_share(const json_t *share)
 }
 
 /* A plan needs times: bench takes them by a trial, as train does.  Shares of the peak are shares, or not known. */
-static void test_bench_makes_a_plan(void **state)
+TEST(bench_makes_a_plan)
 {
-    (void)state;
     need_own_products();
     struct ran ran = run_yard("bench --model tiny --layers 1 --seq-len 8 --batch 1 --gemm own --json --overlap local");
     assert_int_equal(ran.code, EXIT_OK);
@@ -674,28 +657,4 @@ static void test_bench_makes_a_plan(void **state)
     expect_share(json_object_get(bench, "own_share_of_peak"));
     assert_true(json_is_null(json_object_get(bench, "clblast_share_of_peak"))); /* not measured */
     json_decref(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans_are_near_the_best_list),
-        cmocka_unit_test(test_local_rule),
-        cmocka_unit_test(test_the_example),
-        cmocka_unit_test(test_updates_of_some_steps),
-        cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_plans_as_text),
-        cmocka_unit_test(test_updates_wait_for_nothing),
-        cmocka_unit_test(test_pieces_come_in_order),
-        cmocka_unit_test(test_bits_on_meshes),
-        cmocka_unit_test(test_choices_are_made_when_gradients_are_there),
-        cmocka_unit_test(test_no_bit_depends_on_choices),
-        cmocka_unit_test(test_audit_follows_choices),
-        cmocka_unit_test(test_rules_look_at_the_running_step),
-        cmocka_unit_test(test_choices_are_printed_and_read),
-        cmocka_unit_test(test_short_lived_parameters_are_printed_and_read),
-        cmocka_unit_test(test_what_cannot_be_planned),
-        cmocka_unit_test(test_bench_makes_a_plan),
-    };
-    return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);
 }

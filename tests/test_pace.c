@@ -17,15 +17,12 @@ static const char *write_hardware(void) { return write_file("paced.txt", hardwar
 
 /* ---- a trainer that starts over ---------------------------------------------------------------------------------- */
 
-static const char *two; /* -d for two devices */
-
 static struct trainer *open_tiny(const char *devices, bool apart)
 {
     struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 1, s->heads = 2, s->channels = 32, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = devices;
-    s->watchdog = 0;
     contexts_apart(apart);
     struct trainer *t = new_trainer(s, LIST_TRAIN, false, false);
     contexts_apart(false);
@@ -94,23 +91,11 @@ static void expect_delays_change_nothing(const char *devices, bool apart)
     free_trainer(t);
 }
 
-static void test_delays_on_one_device(void **state)
-{
-    (void)state;
-    expect_delays_change_nothing("0:0", false);
-}
+TEST(delays_on_one_device) { expect_delays_change_nothing("0:0", false); }
 
-static void test_delays_on_two_devices(void **state)
-{
-    (void)state;
-    expect_delays_change_nothing(two, false);
-}
+TEST(delays_on_two_devices) { expect_delays_change_nothing(two_devices(), false); }
 
-static void test_delays_on_two_contexts(void **state)
-{
-    (void)state;
-    expect_delays_change_nothing(two, true);
-}
+TEST(delays_on_two_contexts) { expect_delays_change_nothing(two_devices(), true); }
 
 /* ---- paced records ----------------------------------------------------------------------------------------------- */
 
@@ -143,7 +128,7 @@ struct paced {
 /* Four steps, paced; the weights must be those of --serial. */
 static struct paced run_paced(double scale)
 {
-    struct paced p = {.trainer = open_tiny(two, true), .costs = read_costs(write_hardware())};
+    struct paced p = {.trainer = open_tiny(two_devices(), true), .costs = read_costs(write_hardware())};
     struct step *s = p.trainer->train;
     size_t n, same;
     float *expected = train_serial(p.trainer, 4, &n);
@@ -202,9 +187,8 @@ static void expect_order(const struct paced *p, uint32_t number, size_t i, const
 
 /* Every task takes its modelled time or longer, behind all that it waits for and behind its lane; those that take
  * longer are the overruns that are counted. */
-static void test_paced_times(void **state)
+TEST(paced_times)
 {
-    (void)state;
     double scale = 150; /* a launch of 2 us is 0.3 ms */
     struct paced p = run_paced(scale);
     const struct step *s = p.trainer->train;
@@ -228,9 +212,8 @@ static void test_paced_times(void **state)
 }
 
 /* At next to no length, nothing is in time. */
-static void test_every_task_overruns(void **state)
+TEST(every_task_overruns)
 {
-    (void)state;
     struct paced p = run_paced(1e-9);
     assert_int_equal(p.overruns, p.tasks);
     assert_int_equal(p.tasks, 4 * p.trainer->train->n);
@@ -245,9 +228,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The scale that is chosen shows the median task for 5 ms at least. */
-static void test_the_scale_is_chosen(void **state)
+TEST(the_scale_is_chosen)
 {
-    (void)state;
     struct trainer *t = open_tiny("0:0", false);
     struct costs *c = read_costs(write_hardware());
     struct simulation *sim = must_simulate(t->train, c);
@@ -311,33 +293,26 @@ static void expect_same_files(const char *a, const char *b)
     free(line);
 }
 
-/* The scale chosen or given, the weights are those of the run that is not paced. */
-static void test_a_paced_run_saves_the_same_weights(void **state)
+/* The weights are those of the run that is not paced. */
+TEST(a_paced_run_saves_the_same_weights)
 {
-    (void)state;
     char *hardware = copy_string(write_hardware()), *plain = new_path("plain"), *given = new_path("given");
-    char *chosen = new_path("chosen");
     yard(TRAIN " --save %s", plain);
-    struct ran r = yard(TRAIN " --save %s --pace %s --pace-scale 20", given, hardware);
+    struct ran r = yard(TRAIN " --save %s --pace %s", given, hardware);
     assert_non_null(strstr(r.err, "paced"));
-    yard(TRAIN " --save %s --pace %s", chosen, hardware);
     char *a = format_string("%s/model.safetensors", plain), *b = format_string("%s/model.safetensors", given);
-    char *c = format_string("%s/model.safetensors", chosen);
     expect_same_files(a, b);
-    expect_same_files(a, c);
-    free(a), free(b), free(c), free(hardware), free(plain), free(given), free(chosen);
+    free(a), free(b), free(hardware), free(plain), free(given);
 }
 
 /* A paced trace and the simulated one of the same list: the same tasks, and times on one scale. */
-static void test_a_paced_trace_against_the_simulation(void **state)
+TEST(a_paced_trace_against_the_simulation)
 {
-    (void)state;
     char *hardware = copy_string(write_hardware()), *paced = new_path("paced.trace"), *sim = new_path("sim.trace");
-    yard(TRAIN " --pace %s --pace-scale 2000 --trace %s", hardware, paced);
+    yard(TRAIN " --pace %s --trace %s", hardware, paced);
     yard("plan " TINY " --hardware %s --simulate --trace %s", hardware, sim);
     struct trace *t = trace_open(paced);
     assert_int_equal(t->header.kind, TRACE_PACED);
-    assert_true(fabs(t->header.pace_scale * 2000 - 1) < 1e-12);
     trace_free(t);
     assert_non_null(strstr(yard("trace summary %s", paced).out, "trace    paced"));
     struct ran r = yard("trace diff %s %s --json --list train", paced, sim);
@@ -352,9 +327,8 @@ static void test_a_paced_trace_against_the_simulation(void **state)
     free(hardware), free(paced), free(sim);
 }
 
-static void test_a_simulated_trace_is_read_as_simulated(void **state)
+TEST(a_simulated_trace_is_read_as_simulated)
 {
-    (void)state;
     char *path = new_path("plan.trace");
     struct ran r =
         yard("plan --model tiny --hardware data/hardware/server.txt --mesh dp=4 --simulate --json --trace %s", path);
@@ -376,9 +350,8 @@ static void test_a_simulated_trace_is_read_as_simulated(void **state)
 }
 
 /* Busy shares, the critical path and the counts of one simulation agree with each other. */
-static void test_a_plan_with_a_simulation_is_one_object(void **state)
+TEST(a_plan_with_a_simulation_is_one_object)
 {
-    (void)state;
     struct ran r = yard("plan --model nano --hardware data/hardware/server.txt --mesh dp=4 --simulate --json");
     json_t *plan = yard_json(&r), *simulation = json_object_get(plan, "simulation"), *value;
     double ms = json_number(simulation, "step_ms"), path = 0;
@@ -404,9 +377,8 @@ static struct costs *measure_profile(char **path)
 }
 
 /* What was written is read, is written the same again, and gives every task of this shape its measured time. */
-static void test_a_profile_is_measured_and_read_back(void **state)
+TEST(a_profile_is_measured_and_read_back)
 {
-    (void)state;
     char *path, *again = new_path("again.txt");
     struct costs *c = measure_profile(&path);
     assert_true(c->measured && c->n_tasks > 20);
@@ -447,9 +419,8 @@ static void expect_stranger(const struct costs *c, const char *field, const char
     free(part), free(path);
 }
 
-static void test_a_profile_of_another_device_is_refused(void **state)
+TEST(a_profile_of_another_device_is_refused)
 {
-    (void)state;
     char *path;
     struct costs *c = measure_profile(&path);
     expect_stranger(c, "device", c->engine, c->units);
@@ -461,9 +432,8 @@ static void test_a_profile_of_another_device_is_refused(void **state)
 
 /* ---- what users can get wrong ------------------------------------------------------------------------------------ */
 
-static void test_mistakes_get_a_sentence(void **state)
+TEST(mistakes_get_a_sentence)
 {
-    (void)state;
     static const struct {
         int code;
         const char *words, *part;
@@ -490,25 +460,4 @@ static void test_mistakes_get_a_sentence(void **state)
         if (strncmp(r.err, "yard: ", 6) != 0 || !strstr(r.err, cases[i].part))
             test_failed("yard %s: expected \"%s\", got: %s\n", cases[i].words, cases[i].part, r.err);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_delays_on_one_device),
-        cmocka_unit_test(test_delays_on_two_devices),
-        cmocka_unit_test(test_delays_on_two_contexts),
-        cmocka_unit_test(test_paced_times),
-        cmocka_unit_test(test_every_task_overruns),
-        cmocka_unit_test(test_the_scale_is_chosen),
-        cmocka_unit_test(test_a_paced_run_saves_the_same_weights),
-        cmocka_unit_test(test_a_paced_trace_against_the_simulation),
-        cmocka_unit_test(test_a_simulated_trace_is_read_as_simulated),
-        cmocka_unit_test(test_a_plan_with_a_simulation_is_one_object),
-        cmocka_unit_test(test_a_profile_is_measured_and_read_back),
-        cmocka_unit_test(test_a_profile_of_another_device_is_refused),
-        cmocka_unit_test(test_mistakes_get_a_sentence),
-    };
-    two = two_devices();
-    return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
 }

@@ -102,27 +102,21 @@ static void expect_same_bits_whatever_is_on(const char *words, size_t wanted)
 
 #define TINY "--model tiny --seq-len 16 "
 
-static void test_combinations(void **state)
+TEST(combinations)
 {
-    (void)state;
     need_own_products();
     expect_same_bits_whatever_is_on(TINY "-d 0:0 --gemm own", 12);
 }
 
-static void test_combinations_on_two_devices(void **state)
+TEST(combinations_on_two_devices)
 {
-    (void)state;
     need_own_products();
     char *words = format_string(TINY "-d %s --micro-batch 1 --gemm own", two_devices());
     expect_same_bits_whatever_is_on(words, 24);
     free(words);
 }
 
-static void test_combinations_with_clblast(void **state)
-{
-    (void)state;
-    expect_same_bits_whatever_is_on(TINY "-d 0:0 --micro-batch 2 --gemm clblast", 6);
-}
+TEST(combinations_with_clblast) { expect_same_bits_whatever_is_on(TINY "-d 0:0 --micro-batch 2 --gemm clblast", 6); }
 
 /* ---- recompute --------------------------------------------------------------------------------------------------- */
 
@@ -157,9 +151,8 @@ static void expect_repeats(const char *how, const char *repeated, const char *ke
     free_trainer(t);
 }
 
-static void test_what_is_repeated(void **state)
+TEST(what_is_repeated)
 {
-    (void)state;
     expect_repeats("full", "attn.ln", "mlp.proj");   /* whose result nothing of the backward reads */
     expect_repeats("full", "attn.proj", "mlp.proj"); /* only the residual of the repeat reads it */
     expect_repeats("full", "mlp.gelu", "mlp.residual");
@@ -170,9 +163,8 @@ static void test_what_is_repeated(void **state)
 }
 
 /* Bytes at the peak: what is predicted for the schedule, for the arena, and what is then asked of OpenCL. */
-static void test_less_is_kept(void **state)
+TEST(less_is_kept)
 {
-    (void)state;
     static const char *const how[] = {"off", "selective", "full"};
     size_t high[3], peak[3], allocated[3];
     double period[3];
@@ -197,17 +189,15 @@ static void test_less_is_kept(void **state)
                         allocated[i - 1], period[i - 1]);
 }
 
-static void test_recompute_passes_the_audit(void **state)
+TEST(recompute_passes_the_audit)
 {
-    (void)state;
     struct settings *s = settings_of(TINY "-d 0:0 --recompute full");
     s->serial = s->audit = true;
     free(train(s).values);
 }
 
-static void test_recompute_declines_a_list_without_layers(void **state)
+TEST(recompute_declines_a_list_without_layers)
 {
-    (void)state;
     struct paper p = new_paper(1, &slow_speeds);
     struct tensor *x = new_bytes(&p, p.device, "x", 8, false);
     add_paper(&p, p.device->lane[LANE_COMPUTE], "f", x, NULL, NULL);
@@ -226,9 +216,8 @@ static void test_recompute_declines_a_list_without_layers(void **state)
 
 /* ---- yard plan --------------------------------------------------------------------------------------------------- */
 
-static void test_plan_reports_passes(void **state)
+TEST(plan_reports_passes)
 {
-    (void)state;
     struct ran ran =
         run_yard("plan --model tiny --hardware data/hardware/server.txt --simulate --json --recompute full "
                  "--after recompute");
@@ -263,9 +252,8 @@ static json_t *overlap_of(const char *options)
 }
 
 /* Overlap chooses before swap has made room, in a budget in which no choice fits: as if it had the room. */
-static void test_overlap_counts_on_swap(void **state)
+TEST(overlap_counts_on_swap)
 {
-    (void)state;
     json_t *all = overlap_of(""), *tight = overlap_of("--device-mem 30M");
     const char *same[] = {"declined", "choice", "period_ms", "local_ms", "updates"};
     for (size_t i = 0; i < COUNT(same); i++)
@@ -275,9 +263,8 @@ static void test_overlap_counts_on_swap(void **state)
 }
 
 /* The viewer colours them. */
-static void test_tasks_of_passes_have_roles(void **state)
+TEST(tasks_of_passes_have_roles)
 {
-    (void)state;
     struct trainer *t =
         new_trainer(settings_of("--model tiny --data LICENSE --overlap all-cpu --swap layer"), LIST_TRAIN, true, false);
     size_t n[ROLES] = {0};
@@ -291,9 +278,8 @@ static void test_tasks_of_passes_have_roles(void **state)
 }
 
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */
-static void test_passes_on_a_step_file(void **state)
+TEST(passes_on_a_step_file)
 {
-    (void)state;
     struct ran ran = run_yard("plan --list data/steps/recompute.txt --recompute full --simulate --verify --json");
     assert_int_equal(ran.code, EXIT_OK);
     json_t *plan = json_load_file(ran.stdout_path, 0, NULL), *sim = json_object_get(plan, "simulation");
@@ -313,9 +299,8 @@ static void test_passes_on_a_step_file(void **state)
 /* What recompute makes of lists that no model has, of 100 bytes a tensor; repeated: how many tasks, 0 where it
  * declines.
  */
-static void test_lists_that_no_model_has(void **state)
+TEST(lists_that_no_model_has)
 {
-    (void)state;
     static const struct {
         const char *tasks;
         size_t repeated;
@@ -368,23 +353,4 @@ static void test_lists_that_no_model_has(void **state)
         free_list(s);
         free(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_combinations),
-        cmocka_unit_test(test_combinations_on_two_devices),
-        cmocka_unit_test(test_combinations_with_clblast),
-        cmocka_unit_test(test_what_is_repeated),
-        cmocka_unit_test(test_less_is_kept),
-        cmocka_unit_test(test_recompute_passes_the_audit),
-        cmocka_unit_test(test_recompute_declines_a_list_without_layers),
-        cmocka_unit_test(test_plan_reports_passes),
-        cmocka_unit_test(test_overlap_counts_on_swap),
-        cmocka_unit_test(test_tasks_of_passes_have_roles),
-        cmocka_unit_test(test_passes_on_a_step_file),
-        cmocka_unit_test(test_lists_that_no_model_has),
-    };
-    return cmocka_run_group_tests_name("pass", tests, NULL, NULL);
 }

@@ -35,9 +35,8 @@ static char *printed(int columns, int rows, bool colour)
     return text;
 }
 
-static void test_letters(void **state)
+TEST(letters)
 {
-    (void)state;
     char *text = printed(40, 9, false);
     assert_string_equal(text, "       4 |**                           \n"
                               "         |  **                         \n"
@@ -55,9 +54,8 @@ static void test_letters(void **state)
     free(text);
 }
 
-static void test_colours(void **state)
+TEST(colours)
 {
-    (void)state;
     char *text = printed(40, 9, true);
     assert_non_null(strstr(text, "\033[34m*"));   /* training */
     assert_non_null(strstr(text, "\033[1;94mo")); /* validation */
@@ -85,9 +83,8 @@ static const unsigned char *next_chunk(const unsigned char *file, size_t size, s
     return chunk + 8;
 }
 
-static void test_a_picture_is_read_back(void **state)
+TEST(a_picture_is_read_back)
 {
-    (void)state;
     const char *path = temp_path("plot.png");
     struct canvas *c = draw_picture(&plot, 301, 200);
     must(write_png(path, c->pixels, c->width, c->height));
@@ -117,9 +114,8 @@ static void test_a_picture_is_read_back(void **state)
 }
 
 /* What lies outside of the canvas is not drawn, and costs nothing. */
-static void test_drawing_is_cut_at_the_edges(void **state)
+TEST(drawing_is_cut_at_the_edges)
 {
-    (void)state;
     struct canvas *c = new_canvas(8, 4);
     fill_rect(c, -5, -5, 6, 6, 1);
     fill_rect(c, 7, 3, INT32_MAX, INT32_MAX, 2);
@@ -154,9 +150,8 @@ static void refuse(const char *text, const char *part)
     expect_refusal(run, COMMAND((char *)write_log("bad.jsonl", text)), EXIT_FAILED, part);
 }
 
-static void test_mistakes_get_a_sentence(void **state)
+TEST(mistakes_get_a_sentence)
 {
-    (void)state;
     char *good = copy_string(write_log("good.jsonl", log_text)), *out = copy_string(temp_path("out.png"));
     expect_refusal(run, COMMAND((char *)temp_path("none.jsonl")), EXIT_IO, "none.jsonl");
     expect_refusal(run, &(struct command){.argc = 0}, EXIT_USAGE, "needs a log");
@@ -178,16 +173,4 @@ static void test_mistakes_get_a_sentence(void **state)
         run, COMMAND((char *)write_log("huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
     assert_int_equal(o.code, 0);
     free(good), free(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_letters),
-        cmocka_unit_test(test_colours),
-        cmocka_unit_test(test_a_picture_is_read_back),
-        cmocka_unit_test(test_drawing_is_cut_at_the_edges),
-        cmocka_unit_test(test_mistakes_get_a_sentence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,9 +147,8 @@ static void expect_edges(const struct step *s, const struct expected *x, size_t 
         test_failed("%zu edges, expected %zu\n", found, n);
 }
 
-static void test_data_edges_of_the_journey(void **state)
+TEST(data_edges_of_the_journey)
 {
-    (void)state;
     struct journey j = new_journey(no_work, NULL);
     depend(j.step, false); /* no addresses yet */
     static const struct expected edges[] = {
@@ -163,9 +162,8 @@ static void test_data_edges_of_the_journey(void **state)
 
 /* Task 0 waits for `show` of the step before, because r's bytes become h.  Everything else of the step before follows
  * from that: even p need not be waited for. */
-static void test_all_edges_of_the_journey(void **state)
+TEST(all_edges_of_the_journey)
 {
-    (void)state;
     struct journey j = new_journey(no_work, NULL);
     must(finish_steps(j.pool, &j.step, 1));
     assert_int_equal(j.h->address, j.r->address);
@@ -183,9 +181,8 @@ static void test_all_edges_of_the_journey(void **state)
 }
 
 /* The halves of a tensor do not conflict with each other, the whole conflicts with both. */
-static void test_views_conflict_where_they_overlap(void **state)
+TEST(views_conflict_where_they_overlap)
 {
-    (void)state;
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
     struct step *s = new_step(p, "views");
@@ -209,9 +206,8 @@ static void test_views_conflict_where_they_overlap(void **state)
 }
 
 /* Between contexts a move is staged: download, upload, and the download's end must be known in the other context. */
-static void test_moves_between_contexts(void **state)
+TEST(moves_between_contexts)
 {
-    (void)state;
     for (int apart = 0; apart < 2; apart++) {
         struct machine *m = open_two(apart);
         struct pool *p = new_pool(m);
@@ -319,9 +315,8 @@ static struct step *new_chain(struct pool *p, int n, int64_t elements)
     return s;
 }
 
-static void test_place_shares_what_may_be_shared(void **state)
+TEST(place_shares_what_may_be_shared)
 {
-    (void)state;
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
     struct step *s = new_chain(p, 9, 1000);
@@ -337,9 +332,8 @@ static void test_place_shares_what_may_be_shared(void **state)
     close_used(m);
 }
 
-static void test_place_fills_slabs(void **state)
+TEST(place_fills_slabs)
 {
-    (void)state;
     struct machine *m = open_one();
     m->device[0].max_allocation = GUARD_BYTES + 10000; /* room for two tensors of 4,000 bytes, aligned */
     struct pool *p = new_pool(m);
@@ -356,9 +350,8 @@ static void test_place_fills_slabs(void **state)
 }
 
 /* Only checking predicts the same addresses, and allocates nothing. */
-static void test_place_predicts(void **state)
+TEST(place_predicts)
 {
-    (void)state;
     struct machine *m = open_one();
     struct pool *p = new_pool(m), *q = new_pool(m);
     struct step *planned = new_chain(p, 5, 777), *real = new_chain(q, 5, 777);
@@ -374,9 +367,8 @@ static void test_place_predicts(void **state)
 }
 
 /* Two lists on one arena: one runs at a time, so theirs may share; what persists keeps its bytes and its value. */
-static void test_lists_share_an_arena(void **state)
+TEST(lists_share_an_arena)
 {
-    (void)state;
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
     struct step *lists[] = {new_step(p, "one"), new_step(p, "two")};
@@ -402,7 +394,7 @@ static void test_lists_share_an_arena(void **state)
     close_used(m);
 }
 
-static void case_over_budget(void)
+CASE(over_budget)
 {
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .device_memory = 20000});
     struct pool *p = new_pool(m);
@@ -414,7 +406,7 @@ static void case_over_budget(void)
     must(finish_steps(p, &s, 1));
 }
 
-static void case_over_host_budget(void)
+CASE(over_host_budget)
 {
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0", .host_memory = 9000});
     struct pool *p = new_pool(m);
@@ -425,7 +417,7 @@ static void case_over_host_budget(void)
 }
 
 /* Two thirds of the memory for each of two that share it. */
-static void case_shared_memory(void)
+CASE(shared_memory)
 {
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
@@ -436,7 +428,7 @@ static void case_shared_memory(void)
     must(finish_steps(p, &s, 1));
 }
 
-static void case_larger_than_a_slab(void)
+CASE(larger_than_a_slab)
 {
     struct machine *m = open_one();
     m->device[0].max_allocation = 20000;
@@ -445,18 +437,16 @@ static void case_larger_than_a_slab(void)
     must(finish_steps(p, &s, 1));
 }
 
-static void test_place_refuses_what_does_not_fit(void **state)
+TEST(place_refuses_what_does_not_fit)
 {
-    (void)state;
-    expect_case("over-budget", 2, "task straw (layer 4", "tensor camel", "3.91 KiB", "19.5 KiB", "--device-mem", NULL);
-    expect_case("over-host-budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
-    expect_case("shared-memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
-    expect_case("larger-than-a-slab", 2, "tensor t0 needs 19.5 KiB in one piece", "device 0:0", NULL);
+    expect_case("over_budget", 2, "task straw (layer 4", "tensor camel", "3.91 KiB", "19.5 KiB", "--device-mem", NULL);
+    expect_case("over_host_budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
+    expect_case("shared_memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
+    expect_case("larger_than_a_slab", 2, "tensor t0 needs 19.5 KiB in one piece", "device 0:0", NULL);
 }
 
-static void test_canary_sees_writes_past_a_slab(void **state)
+TEST(canary_sees_writes_past_a_slab)
 {
-    (void)state;
     struct machine *m = open_one();
     struct device *d = &m->device[0];
     struct pool *p = new_pool(m);
@@ -489,9 +479,8 @@ static void expect_verdict(const struct step *s, const char *part)
     free(wrong);
 }
 
-static void test_verify_sees_a_dropped_edge(void **state)
+TEST(verify_sees_a_dropped_edge)
 {
-    (void)state;
     struct journey j = new_journey(no_work, NULL);
     must(finish_steps(j.pool, &j.step, 1));
     j.step->task[1]->n_edges = 0;
@@ -503,9 +492,8 @@ static void test_verify_sees_a_dropped_edge(void **state)
 }
 
 /* A reader that place() does not see: the tensor's bytes are given away too early. */
-static void test_verify_sees_a_shortened_lifetime(void **state)
+TEST(verify_sees_a_shortened_lifetime)
 {
-    (void)state;
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
     struct step *s = new_chain(p, 5, 100);
@@ -521,9 +509,8 @@ static void test_verify_sees_a_shortened_lifetime(void **state)
     close_used(m);
 }
 
-static void test_verify_sees_the_end_of_a_slab(void **state)
+TEST(verify_sees_the_end_of_a_slab)
 {
-    (void)state;
     struct journey j = new_journey(no_work, NULL);
     must(finish_steps(j.pool, &j.step, 1));
     assert_null(verify(j.step, NULL));
@@ -532,9 +519,8 @@ static void test_verify_sees_the_end_of_a_slab(void **state)
     end_journey(&j);
 }
 
-static void test_verify_sees_a_read_of_nothing(void **state)
+TEST(verify_sees_a_read_of_nothing)
 {
-    (void)state;
     struct journey j = new_journey(no_work, NULL);
     j.step->task[2]->access[0].mode = ACCESS_NONE; /* the write of o is not declared */
     must(finish_steps(j.pool, &j.step, 1));
@@ -564,7 +550,7 @@ static struct step *new_pair(struct tensor *x[3])
     return s;
 }
 
-static void case_undeclared_write(void)
+CASE(undeclared_write)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
@@ -573,7 +559,7 @@ static void case_undeclared_write(void)
     audit_list(s);
 }
 
-static void case_undeclared_read(void)
+CASE(undeclared_read)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
@@ -581,7 +567,7 @@ static void case_undeclared_read(void)
     audit_list(s);
 }
 
-static void case_accumulate_said_write(void)
+CASE(accumulate_said_write)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
@@ -589,7 +575,7 @@ static void case_accumulate_said_write(void)
     audit_list(s);
 }
 
-static void case_accumulate_said_read(void)
+CASE(accumulate_said_read)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
@@ -597,7 +583,7 @@ static void case_accumulate_said_read(void)
     audit_list(s);
 }
 
-static void case_half_written(void)
+CASE(half_written)
 {
     struct tensor *x[3];
     struct step *s = new_pair(x);
@@ -611,7 +597,7 @@ static void scribble(void *tensor, const struct task *t, uint32_t number)
     memset(tensor_memory(tensor), 0, 16);
 }
 
-static void case_host_write(void)
+CASE(host_write)
 {
     struct machine *m = open_one();
     struct pool *p = new_pool(m);
@@ -622,15 +608,14 @@ static void case_host_write(void)
     audit_list(s);
 }
 
-static void test_audit_finds_what_is_not_declared(void **state)
+TEST(audit_finds_what_is_not_declared)
 {
-    (void)state;
-    expect_case("undeclared-write", 1, "audit: task fill (layer 7) wrote byte 2 of slab 0 on 0:0 (first)", NULL);
-    expect_case("undeclared-read", 1, "audit: task sum", "leaves another element 0 of tensor third", NULL);
-    expect_case("accumulate-said-write", 1, "audit: task more", "leaves another element 0 of tensor second", NULL);
-    expect_case("accumulate-said-read", 1, "audit: task more", "wrote byte", "(second)", NULL);
-    expect_case("half-written", 1, "audit: task fill", "leaves another element 60 of tensor first", NULL);
-    expect_case("host-write", 1, "audit: task scribble", "on host (secret)", NULL);
+    expect_case("undeclared_write", 1, "audit: task fill (layer 7) wrote byte 2 of slab 0 on 0:0 (first)", NULL);
+    expect_case("undeclared_read", 1, "audit: task sum", "leaves another element 0 of tensor third", NULL);
+    expect_case("accumulate_said_write", 1, "audit: task more", "leaves another element 0 of tensor second", NULL);
+    expect_case("accumulate_said_read", 1, "audit: task more", "wrote byte", "(second)", NULL);
+    expect_case("half_written", 1, "audit: task fill", "leaves another element 60 of tensor first", NULL);
+    expect_case("host_write", 1, "audit: task scribble", "on host (secret)", NULL);
 }
 
 /* ---- random lists ----------------------------------------------------------------------------------------------- */
@@ -787,9 +772,8 @@ static void check_waits(struct step *s, uint64_t seed)
         }
 }
 
-static void test_random_lists_are_ordered_and_placed(void **state)
+TEST(random_lists_are_ordered_and_placed)
 {
-    (void)state;
     struct machine *m = open_two(false);
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct world *w = new_world(m, seed);
@@ -855,23 +839,20 @@ static void run_random_lists(bool apart, bool audit, uint64_t from, uint64_t to)
     close_used(m);
 }
 
-static void test_random_lists_give_the_bits_of_serial(void **state)
+TEST(random_lists_give_the_bits_of_serial)
 {
-    (void)state;
     run_random_lists(false, false, 1000, 1100);
     run_random_lists(true, false, 2000, 2060);
 }
 
-static void test_random_lists_pass_the_audit(void **state)
+TEST(random_lists_pass_the_audit)
 {
-    (void)state;
     run_random_lists(false, true, 3000, 3020);
     run_random_lists(true, true, 3020, 3030);
 }
 
-static void test_serial_creates_no_thread(void **state)
+TEST(serial_creates_no_thread)
 {
-    (void)state;
     struct machine *m = open_two(true);
     struct world *w = new_world(m, 1000);
     must(finish_steps(w->pool, &w->step, 1));
@@ -904,16 +885,15 @@ static void run_broken(bool serial)
     drain(j.step);
 }
 
-static void case_failed_event(void) { run_broken(false); }
-static void case_failed_event_serial(void) { run_broken(true); }
+CASE(failed_event) { run_broken(false); }
+CASE(failed_event_serial) { run_broken(true); }
 
-static void test_failed_event_names_its_task(void **state)
+TEST(failed_event_names_its_task)
 {
-    (void)state;
     const char *sentence =
         "step 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
-    expect_case("failed-event", 1, sentence, NULL);
-    expect_case("failed-event-serial", 1, sentence, NULL);
+    expect_case("failed_event", 1, sentence, NULL);
+    expect_case("failed_event_serial", 1, sentence, NULL);
 }
 
 struct gate { /* a host task stands before it until it is opened */
@@ -946,9 +926,8 @@ static void expect_text(const char *text, const char *part)
         test_failed("expected \"%s\" in:\n%s\n", part, text);
 }
 
-static void test_frontier_names_what_is_stuck(void **state)
+TEST(frontier_names_what_is_stuck)
 {
-    (void)state;
     struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(wait_at_gate, &gate);
     char *text = NULL;
@@ -1000,9 +979,8 @@ static size_t count_logged(const struct log *l, const char *name)
 
 /* Something on the disk lane does not end: the steps behind it are computed, and their ends are seen, until a fifth run
  * of it would be needed. */
-static void test_the_background_holds_nobody_up(void **state)
+TEST(the_background_holds_nobody_up)
 {
-    (void)state;
     struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(no_work, NULL);
     struct log log = {.n = 0};
@@ -1064,9 +1042,8 @@ static float run_now_and_then(bool serial, size_t *calls)
     return result;
 }
 
-static void test_tasks_run_now_and_then(void **state)
+TEST(tasks_run_now_and_then)
 {
-    (void)state;
     size_t calls[2] = {0, 0};
     assert_true(run_now_and_then(true, &calls[0]) == 2223455.f);
     assert_true(run_now_and_then(false, &calls[1]) == 2223455.f);
@@ -1076,9 +1053,8 @@ static void test_tasks_run_now_and_then(void **state)
 
 /* Who comes behind a task that is skipped waits for what that one would have waited for; and for its last run, however
  * long ago.  Steps 1, 2: slow (cpu) -> maybe (disk) -> last (report). */
-static void test_a_skipped_task_orders_nobody(void **state)
+TEST(a_skipped_task_orders_nobody)
 {
-    (void)state;
     struct journey j = new_journey(no_work, NULL);
     const struct device *host = j.machine->host;
     struct tensor *x = new_array(j.pool, j.machine->host, "x", 4, true);
@@ -1104,9 +1080,8 @@ static void test_a_skipped_task_orders_nobody(void **state)
     end_journey(&j);
 }
 
-static void test_verify_sees_a_read_of_what_is_skipped(void **state)
+TEST(verify_sees_a_read_of_what_is_skipped)
 {
-    (void)state;
     struct journey j = new_journey(no_work, NULL);
     j.step->task[0]->when.every = 3;
     must(place(j.pool, &j.step, 1, true));
@@ -1129,7 +1104,7 @@ static void wait_for_stderr(void *context, const struct task *t, uint32_t number
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
-static void case_hang(void)
+CASE(hang)
 {
     execution.watchdog_seconds = 0.3;
     struct journey j = new_journey(wait_for_stderr, NULL);
@@ -1139,7 +1114,7 @@ static void case_hang(void)
     end_journey(&j);
 }
 
-static void case_hang_for_ever(void)
+CASE(hang_for_ever)
 {
     struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     execution.watchdog_seconds = 0.3;
@@ -1157,8 +1132,8 @@ static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait
         pause();
 }
 
-/* One signal, which waits for the step in flight; --watchdog 0. */
-static void case_interrupted_hang(void)
+/* One signal, which waits for the step in flight. */
+CASE(interrupted_hang)
 {
     struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(wait_at_gate, &gate);
@@ -1171,7 +1146,7 @@ static void case_interrupted_hang(void)
     drain(j.step);
 }
 
-static void case_driver_hangs(void)
+CASE(driver_hangs)
 {
     execution.watchdog_seconds = 0.3;
     struct journey j = new_journey(no_work, NULL);
@@ -1180,79 +1155,19 @@ static void case_driver_hangs(void)
     execute(j.step, 1);
 }
 
-static void test_watchdog_speaks(void **state)
+TEST(watchdog_speaks)
 {
-    (void)state;
     expect_case("hang", 0, "no task of list journey has ended for a while", "lane host cpu: task 0 make", NULL);
 }
 
-static void test_watchdog_gives_up(void **state)
+TEST(watchdog_gives_up)
 {
-    (void)state;
-    expect_case("hang-for-ever", 1, "lane host cpu: task 0 make", "5 times --watchdog: the run is given up", NULL);
-    expect_case("driver-hangs", 1, "the driver has not come back", "5 times --watchdog: the run is given up", NULL);
+    expect_case("hang_for_ever", 1, "lane host cpu: task 0 make", "the run is given up", NULL);
+    expect_case("driver_hangs", 1, "the driver has not come back", "the run is given up", NULL);
 }
 
-static void test_one_signal_ends_a_hang(void **state)
+TEST(one_signal_ends_a_hang)
 {
-    (void)state;
-    expect_case("interrupted-hang", EXIT_INTERRUPTED, "lane host cpu: task 0 make", "the step is given up",
+    expect_case("interrupted_hang", EXIT_INTERRUPTED, "lane host cpu: task 0 make", "the step is given up",
                 "what was saved before is whole", NULL);
-}
-
-static const struct test_case cases[] = {
-    {"over-budget", case_over_budget},
-    {"over-host-budget", case_over_host_budget},
-    {"shared-memory", case_shared_memory},
-    {"larger-than-a-slab", case_larger_than_a_slab},
-    {"undeclared-write", case_undeclared_write},
-    {"undeclared-read", case_undeclared_read},
-    {"accumulate-said-write", case_accumulate_said_write},
-    {"accumulate-said-read", case_accumulate_said_read},
-    {"half-written", case_half_written},
-    {"host-write", case_host_write},
-    {"failed-event", case_failed_event},
-    {"failed-event-serial", case_failed_event_serial},
-    {"hang", case_hang},
-    {"hang-for-ever", case_hang_for_ever},
-    {"interrupted-hang", case_interrupted_hang},
-    {"driver-hangs", case_driver_hangs},
-};
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data_edges_of_the_journey),
-        cmocka_unit_test(test_all_edges_of_the_journey),
-        cmocka_unit_test(test_views_conflict_where_they_overlap),
-        cmocka_unit_test(test_moves_between_contexts),
-        cmocka_unit_test(test_place_shares_what_may_be_shared),
-        cmocka_unit_test(test_place_fills_slabs),
-        cmocka_unit_test(test_place_predicts),
-        cmocka_unit_test(test_lists_share_an_arena),
-        cmocka_unit_test(test_place_refuses_what_does_not_fit),
-        cmocka_unit_test(test_canary_sees_writes_past_a_slab),
-        cmocka_unit_test(test_verify_sees_a_dropped_edge),
-        cmocka_unit_test(test_verify_sees_a_shortened_lifetime),
-        cmocka_unit_test(test_verify_sees_the_end_of_a_slab),
-        cmocka_unit_test(test_verify_sees_a_read_of_nothing),
-        cmocka_unit_test(test_audit_finds_what_is_not_declared),
-        cmocka_unit_test(test_random_lists_are_ordered_and_placed),
-        cmocka_unit_test(test_random_lists_give_the_bits_of_serial),
-        cmocka_unit_test(test_random_lists_pass_the_audit),
-        cmocka_unit_test(test_serial_creates_no_thread),
-        cmocka_unit_test(test_failed_event_names_its_task),
-        cmocka_unit_test(test_frontier_names_what_is_stuck),
-        cmocka_unit_test(test_the_background_holds_nobody_up),
-        cmocka_unit_test(test_tasks_run_now_and_then),
-        cmocka_unit_test(test_a_skipped_task_orders_nobody),
-        cmocka_unit_test(test_verify_sees_a_read_of_what_is_skipped),
-        cmocka_unit_test(test_watchdog_speaks),
-        cmocka_unit_test(test_watchdog_gives_up),
-        cmocka_unit_test(test_one_signal_ends_a_hang),
-    };
-    this_test = argv[0];
-    if (argc > 1)
-        return run_case(cases, COUNT(cases), argv[1]);
-    return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
 }

@@ -30,9 +30,8 @@ static void expect_times(const struct simulation *sim, int iteration, const stru
  *     step 3   upload   u0 11-13  u1 14-16
  *              compute  c0 14-17  c1 17-20
  */
-static void test_two_lanes_by_hand(void **state)
+TEST(two_lanes_by_hand)
 {
-    (void)state;
     struct paper p = new_paper(1, &slow_speeds);
     struct lane *compute = p.device->lane[LANE_COMPUTE], *upload = p.device->lane[LANE_UPLOAD];
     struct tensor *d0 = new_bytes(&p, p.device, "d0", 1, true), *d1 = new_bytes(&p, p.device, "d1", 1, true);
@@ -57,9 +56,8 @@ static void test_two_lanes_by_hand(void **state)
 }
 
 /* Nothing ties `a` to `b`, but no more than two iterations are in flight: a of step 3 waits for the end of step 1. */
-static void test_two_iterations_are_in_flight(void **state)
+TEST(two_iterations_are_in_flight)
 {
-    (void)state;
     struct paper p = new_paper(1, &slow_speeds);
     add_paper(&p, p.host->lane[LANE_CPU], "a", NULL, NULL, NULL);
     add_paper(&p, p.device->lane[LANE_COMPUTE], "b", NULL, NULL, NULL);
@@ -74,9 +72,8 @@ static void test_two_iterations_are_in_flight(void **state)
 }
 
 /* `free` could go at once, but it stands behind `waits` on its lane; in front of it, it does. */
-static void test_a_lane_blocks_behind_a_task_that_waits(void **state)
+TEST(a_lane_blocks_behind_a_task_that_waits)
 {
-    (void)state;
     for (int first = 0; first < 2; first++) {
         struct paper p = new_paper(1, &slow_speeds);
         struct lane *upload = p.device->lane[LANE_UPLOAD];
@@ -128,9 +125,8 @@ static double first_iteration(const struct simulation *sim)
 
 /* A swap-out right behind its layer gives the next layer the same bytes, and so makes it wait: 12 x (1 + 1).  One layer
  * later in the list, two activations alternate, and only the last copy shows: 12 + 1. */
-static void test_list_position_decides_when_bytes_are_held(void **state)
+TEST(list_position_decides_when_bytes_are_held)
 {
-    (void)state;
     double ones[2 * LAYERS];
     for (size_t i = 0; i < COUNT(ones); i++)
         ones[i] = 1;
@@ -140,8 +136,6 @@ static void test_list_position_decides_when_bytes_are_held(void **state)
     expect_number("its period", a->period, 24);
     expect_number("swapped out one layer later", first_iteration(b), 13);
     expect_number("its period", b->period, 12);
-    assert_int_equal(a->peak[0], 4);
-    assert_int_equal(b->peak[0], 2 * 4);
     free_simulation(a), free_simulation(b);
     end_paper(&at_once), end_paper(&later);
 }
@@ -193,9 +187,8 @@ static void expect_copies(struct paper *p, const struct span *expected, double p
     end_paper(p);
 }
 
-static void test_copies_share_a_link(void **state)
+TEST(copies_share_a_link)
 {
-    (void)state;
     struct paper p = new_copies(2, 2); /* together from the start: half speed */
     add_upload(&p, 0, 4, 0), add_upload(&p, 1, 4, 0);
     expect_copies(&p, (struct span[]){{0, 8}, {0, 8}}, 8);
@@ -211,59 +204,21 @@ static void test_copies_share_a_link(void **state)
 }
 
 /* The first has 2 of its 4 s done when the second joins, the rest takes it 4; the second then has 2 left, alone. */
-static void test_a_copy_joins_half_way(void **state)
+TEST(a_copy_joins_half_way)
 {
-    (void)state;
     struct paper p = new_copies(2, 2);
     add_upload(&p, 0, 4, 0), add_upload(&p, 1, 4, 2);
     expect_copies(&p, (struct span[]){{0, 6}, {0, 2}, {2, 8}}, 8);
 }
 
 /* A link has two directions, which do not disturb each other. */
-static void test_directions_are_links_of_their_own(void **state)
+TEST(directions_are_links_of_their_own)
 {
-    (void)state;
     struct paper p = new_copies(2, 2);
     add_upload(&p, 0, 4, 0);
     struct tensor *from = new_bytes(&p, &p.machine->device[1], "from", 1000, true);
     add_copy(p.step, p.machine->device[1].lane[LANE_DOWNLOAD], "back", new_bytes(&p, p.host, "to", 1000, true), from);
     expect_copies(&p, (struct span[]){{0, 4}, {0, 4}}, 4);
-}
-
-/* ---- memory over time -------------------------------------------------------------------------------------------- */
-
-/* Of the readers of x, the one that stands first in the list ends last, when y is there already:
- *
- *     cpu    make x 0-1   make w 1-2   short 2-3 (reads x, w)   make y 3-4   use y 4-5
- *     disk   long 1-11 (reads x)
- *
- * w and y share bytes, x has its own since it lives with w.  Held at most: x and y, 400 + 1600 bytes, and z for good.
- */
-static void test_memory_over_time(void **state)
-{
-    (void)state;
-    struct paper p = new_paper(1, &slow_speeds);
-    struct lane *cpu = p.host->lane[LANE_CPU];
-    struct tensor *x = new_bytes(&p, p.host, "x", 100, false), *w = new_bytes(&p, p.host, "w", 200, false);
-    struct tensor *y = new_bytes(&p, p.host, "y", 400, false), *z = new_bytes(&p, p.host, "z", 10, true);
-    add_paper(&p, cpu, "make x", x, NULL, NULL);
-    add_paper(&p, p.host->lane[LANE_DISK], "long", NULL, x, NULL);
-    add_paper(&p, cpu, "make w", w, NULL, NULL);
-    add_paper(&p, cpu, "short", NULL, x, w);
-    add_paper(&p, cpu, "make y", y, NULL, NULL);
-    add_paper(&p, cpu, "use y", z, y, NULL);
-    finish_paper(&p);
-    assert_int_equal(w->address, y->address);
-    assert_true(x->address >= y->address + y->bytes);
-    struct simulation *sim = simulate_durations(p.step, (double[]){1, 1, 1, 1, 1, 1});
-    assert_int_equal(sim->peak[p.host->index], 1600 + 40); /* nothing is long: x has gone when y comes */
-    free_simulation(sim);
-    sim = simulate_durations(p.step, (double[]){1, 10, 1, 1, 1, 1});
-    expect_times(sim, 0, (struct span[]){{0, 1}, {1, 11}, {1, 2}, {2, 3}, {3, 4}, {4, 5}});
-    assert_int_equal(sim->peak[p.host->index], 400 + 1600 + 40);
-    assert_int_equal(sim->peak[p.device->index], 0);
-    free_simulation(sim);
-    end_paper(&p);
 }
 
 /* ---- what is told about it --------------------------------------------------------------------------------------- */
@@ -273,9 +228,8 @@ static void test_memory_over_time(void **state)
  *     compute  a 20-29  b 29-30  (next step: a 30-39)
  *     report                     c 30-35 (reads what b wrote)
  */
-static void test_the_critical_path_is_one_step_long(void **state)
+TEST(the_critical_path_is_one_step_long)
 {
-    (void)state;
     static const struct {
         const char *task;
         double ms;
@@ -377,9 +331,8 @@ static void expect_longest_paths(const struct simulation *sim)
     free(span);
 }
 
-static void test_times_are_longest_paths(void **state)
+TEST(times_are_longest_paths)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct paper p = random_list(seed, &slow_speeds, 2);
         double *seconds = random_seconds(p.step->n, seed);
@@ -391,9 +344,8 @@ static void test_times_are_longest_paths(void **state)
 }
 
 /* Once the times are said to repeat, they do for as long as one looks. */
-static void test_what_follows_the_pattern_repeats_it(void **state)
+TEST(what_follows_the_pattern_repeats_it)
 {
-    (void)state;
     size_t longer = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct paper p = random_list(seed, &slow_speeds, 3);
@@ -413,9 +365,8 @@ static void test_what_follows_the_pattern_repeats_it(void **state)
     assert_true(longer > 0); /* where four steps were not enough */
 }
 
-static void test_durations_times_k(void **state)
+TEST(durations_times_k)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 30; seed++) {
         struct paper p = random_list(seed, &slow_speeds, 2);
         double *seconds = random_seconds(p.step->n, seed), k = 3;
@@ -432,9 +383,8 @@ static void test_durations_times_k(void **state)
     }
 }
 
-static void test_an_edge_less_never_takes_longer(void **state)
+TEST(an_edge_less_never_takes_longer)
 {
-    (void)state;
     struct paper p = random_list(7, &slow_speeds, 2);
     double *seconds = random_seconds(p.step->n, 7);
     struct simulation *all = simulate_durations(p.step, seconds);
@@ -491,9 +441,8 @@ static void make_copy(struct paper *p, struct task *t)
 }
 
 /* Four devices on one link: every copy gets its work done, in the time that its share takes and no other. */
-static void test_random_copies_share_evenly(void **state)
+TEST(random_copies_share_evenly)
 {
-    (void)state;
     struct speeds speeds = slow_speeds;
     double work = 0, time = 0;
     speeds.per_link = 4;
@@ -521,9 +470,8 @@ static void test_random_copies_share_evenly(void **state)
 /* ---- the builder's lists ----------------------------------------------------------------------------------------- */
 
 /* One device shares no link: predicting with costs is predicting with the durations that the costs give. */
-static void test_simulate_is_simulate_durations(void **state)
+TEST(simulate_is_simulate_durations)
 {
-    (void)state;
     struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 1);
     struct simulation *a = must_simulate(t->train, t->costs), *b = simulate_durations(t->train, a->seconds);
     assert_int_equal(a->steps, b->steps);
@@ -535,7 +483,6 @@ static void test_simulate_is_simulate_durations(void **state)
     assert_true(a->period > 0);
     for (int i = 0; i < t->machine->n_lanes; i++)
         expect_number("busy", a->busy[i], b->busy[i]);
-    assert_memory_equal(a->peak, b->peak, (size_t)(t->machine->n_devices + 1) * sizeof *a->peak);
     assert_int_equal(a->by_source[COST_MODELLED], t->train->n);
     expect_longest_paths(a);
     free_simulation(a), free_simulation(b);
@@ -545,9 +492,8 @@ static void test_simulate_is_simulate_durations(void **state)
 static bool on_link(const struct task *t) { return t->lane->kind == LANE_UPLOAD || t->lane->kind == LANE_DOWNLOAD; }
 
 /* Four devices in pairs on links that take no time: what remains is the longest path of the computations. */
-static void test_free_links_leave_the_compute_path(void **state)
+TEST(free_links_leave_the_compute_path)
 {
-    (void)state;
     struct speeds free_links = plausible_speeds;
     free_links.link = 1e30, free_links.latency = 0;
     struct trainer *t = plan_tiny(write_hardware("free.txt", &free_links), 4);
@@ -588,9 +534,8 @@ static double last_end(const struct simulation *sim, int iteration, const char *
 }
 
 /* The next batch is prepared and on its way up while this step's norm, updates and sends are still to come. */
-static void test_the_next_batch_does_not_wait_for_the_tail(void **state)
+TEST(the_next_batch_does_not_wait_for_the_tail)
 {
-    (void)state;
     for (int devices = 1; devices <= 4; devices += 3) {
         struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), devices);
         struct simulation *sim = must_simulate(t->train, t->costs);
@@ -603,9 +548,8 @@ static void test_the_next_batch_does_not_wait_for_the_tail(void **state)
     }
 }
 
-static void test_the_shipped_hardware(void **state)
+TEST(the_shipped_hardware)
 {
-    (void)state;
     static const struct {
         const char *name;
         int ranks;
@@ -617,37 +561,10 @@ static void test_the_shipped_hardware(void **state)
         struct simulation *sim = must_simulate(t->train, t->costs);
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);
-        for (int d = 0; d <= t->machine->n_devices; d++)
-            assert_true(sim->peak[d] >= 1 && sim->peak[d] <= t->machine->device[d].budget);
         char *wrong = verify(t->train, t->values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
         free_simulation(sim), free(path);
         free_trainer(t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_lanes_by_hand),
-        cmocka_unit_test(test_two_iterations_are_in_flight),
-        cmocka_unit_test(test_a_lane_blocks_behind_a_task_that_waits),
-        cmocka_unit_test(test_list_position_decides_when_bytes_are_held),
-        cmocka_unit_test(test_copies_share_a_link),
-        cmocka_unit_test(test_a_copy_joins_half_way),
-        cmocka_unit_test(test_directions_are_links_of_their_own),
-        cmocka_unit_test(test_memory_over_time),
-        cmocka_unit_test(test_the_critical_path_is_one_step_long),
-        cmocka_unit_test(test_times_are_longest_paths),
-        cmocka_unit_test(test_what_follows_the_pattern_repeats_it),
-        cmocka_unit_test(test_durations_times_k),
-        cmocka_unit_test(test_an_edge_less_never_takes_longer),
-        cmocka_unit_test(test_simulate_is_simulate_durations),
-        cmocka_unit_test(test_free_links_leave_the_compute_path),
-        cmocka_unit_test(test_random_copies_share_evenly),
-        cmocka_unit_test(test_the_next_batch_does_not_wait_for_the_tail),
-        cmocka_unit_test(test_the_shipped_hardware),
-    };
-    return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);
 }

@@ -257,9 +257,8 @@ static void cut_power(const char *path)
 
 static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
 
-static void test_stored_comes_back(void **state)
+TEST(stored_comes_back)
 {
-    (void)state;
     const char *path = temp_path("any.snap");
     for (uint32_t i = 0; i < 60; i++) {
         struct random_case r = random_case(i);
@@ -275,9 +274,8 @@ static void test_stored_comes_back(void **state)
     }
 }
 
-static void test_what_is_refused(void **state)
+TEST(what_is_refused)
 {
-    (void)state;
     struct snap *one, *two;
     struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
     struct stored x = store_of(&sizes, &m, 2, false);
@@ -563,9 +561,8 @@ static int count_lost(int ends, bool no_sync, int *done)
 }
 
 /* Also between the renaming of a file and the moment when its name is on the disk: who finds it there syncs that. */
-static void test_killed_and_then_cut(void **state)
+TEST(killed_and_then_cut)
 {
-    (void)state;
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
     const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
@@ -583,9 +580,8 @@ static void test_killed_and_then_cut(void **state)
     assert_int_equal(lost, 0);
 }
 
-static void test_lives_end_at_any_moment(void **state)
+TEST(lives_end_at_any_moment)
 {
-    (void)state;
     int done, ends = getenv("YARD_CUTS") ? atoi(getenv("YARD_CUTS")) : 3000;
     int lost = count_lost(ends, false, &done);
     printf("# %d ends of lives: %d lost\n", done, lost);
@@ -623,9 +619,8 @@ static void spoil_call(const struct stored *x, bool fresh, enum fault fault, int
     }
 }
 
-static void test_every_call_may_fail(void **state)
+TEST(every_call_may_fail)
 {
-    (void)state;
     struct mesh m = mesh_of(&sizes, 1, 1, 1, 0);
     struct stored x = store_of(&sizes, &m, 2, false);
     int tried = 0;
@@ -708,9 +703,8 @@ static struct image make_image(const char *path, struct snapshot *layout)
     return x;
 }
 
-static void test_every_bit_matters(void **state)
+TEST(every_bit_matters)
 {
-    (void)state;
     struct snapshot s;
     struct image x = make_image(temp_path("bits.snap"), &s);
     size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61, tried = 0, older = 0;
@@ -736,9 +730,8 @@ static void test_every_bit_matters(void **state)
 }
 
 /* A run that goes on, also when the newest iteration is damaged, leaves the page and the slot that it found. */
-static void test_what_was_found_stays(void **state)
+TEST(what_was_found_stays)
 {
-    (void)state;
     for (int damaged = 0; damaged < 2; damaged++) {
         struct snapshot s;
         struct snap *snap;
@@ -774,9 +767,8 @@ static void read_first(void *checkpoint)
 }
 
 /* Between opening and reading a run may store another iteration: what is read may then be of that. */
-static void test_who_reads_notices_a_writer(void **state)
+TEST(who_reads_notices_a_writer)
 {
-    (void)state;
     struct snapshot s;
     struct snap *snap;
     struct image x = make_image(temp_path("busy.snap"), &s);
@@ -801,9 +793,8 @@ static void test_who_reads_notices_a_writer(void **state)
     free_mesh(&m);
 }
 
-static void test_other_lengths_are_refused(void **state)
+TEST(other_lengths_are_refused)
 {
-    (void)state;
     struct snapshot s;
     struct image x = make_image(temp_path("length.snap"), &s);
     size_t most = x.n;
@@ -817,9 +808,8 @@ static void test_other_lengths_are_refused(void **state)
 }
 
 /* What the command says of a file whose newest iteration is damaged, and of one without any. */
-static void test_the_command_names_the_payload(void **state)
+TEST(the_command_names_the_payload)
 {
-    (void)state;
     struct snapshot s;
     char path[1024];
     snprintf(path, sizeof path, "%s", temp_path("verify.snap"));
@@ -844,9 +834,8 @@ static void test_the_command_names_the_payload(void **state)
 }
 
 /* A file that no run has committed to is not called damaged, nor is one that a run was killed over as it made it. */
-static void test_a_file_without_commits_is_not_damaged(void **state)
+TEST(a_file_without_commits_is_not_damaged)
 {
-    (void)state;
     struct snapshot s;
     char path[1024];
     snprintf(path, sizeof path, "%s", temp_path("without.snap"));
@@ -868,9 +857,8 @@ static void test_a_file_without_commits_is_not_damaged(void **state)
 }
 
 /* A terabyte of holes whose superblock names two thousand million payloads: memory is asked for what is there. */
-static void test_a_made_up_count_asks_for_no_memory(void **state)
+TEST(a_made_up_count_asks_for_no_memory)
 {
-    (void)state;
     struct snapshot s;
     char path[1024], page[SNAP_PAGE];
     snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
@@ -890,9 +878,8 @@ static void test_a_made_up_count_asks_for_no_memory(void **state)
 }
 
 /* The other words take it like the folder that has the same. */
-static void test_the_command_takes_it(void **state)
+TEST(the_command_takes_it)
 {
-    (void)state;
     char path[1024], folder[1024], other[1024];
     struct mesh m = mesh_of(&sizes, 2, 1, 1, 3);
     snprintf(path, sizeof path, "%s", temp_path("words.snap"));
@@ -943,9 +930,8 @@ static void store_plainly(int fd, const struct snap_plan *p, const char *bytes)
 static int by_rate(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
 
 /* Stored like this, plainly, and past the cache, in turn; then recovered, and read plainly. */
-static void test_bandwidth(void **state)
+TEST(bandwidth)
 {
-    (void)state;
     enum { TURNS = 9 };
     if (!getenv("YARD_BENCH"))
         skip();
@@ -1001,26 +987,4 @@ static void test_bandwidth(void **state)
     json_decref(d.options);
     free_stored(&x);
     free_mesh(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_comes_back),
-        cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_killed_and_then_cut),
-        cmocka_unit_test(test_lives_end_at_any_moment),
-        cmocka_unit_test(test_every_call_may_fail),
-        cmocka_unit_test(test_every_bit_matters),
-        cmocka_unit_test(test_what_was_found_stays),
-        cmocka_unit_test(test_other_lengths_are_refused),
-        cmocka_unit_test(test_the_command_names_the_payload),
-        cmocka_unit_test(test_a_file_without_commits_is_not_damaged),
-        cmocka_unit_test(test_a_made_up_count_asks_for_no_memory),
-        cmocka_unit_test(test_the_command_takes_it),
-        cmocka_unit_test(test_bandwidth),
-        cmocka_unit_test(test_who_reads_notices_a_writer),
-    };
-    cmocka_set_test_filter(getenv("YARD_BENCH") ? "test_bandwidth" : NULL);
-    return cmocka_run_group_tests_name("snapfile", tests, NULL, NULL);
 }

@@ -63,9 +63,8 @@ static void expect_outcome(const char *words, const char *expected)
 
 #define LIST "--list data/steps/snapshot.txt --clip 0 --snapshot build/never.snap "
 
-static void test_the_shipped_list(void **state)
+TEST(the_shipped_list)
 {
-    (void)state;
     expect_outcome(LIST "--iterations 13",
                    "1: 27 27, 2: 47 47, 7: 75 75, 10: 99 99, 13: 123 123 but not 3 4 5 6 8 9 11 12");
     expect_outcome(LIST "--iterations 6 --snapshot-every 3", "3: 43 43, 6: 67 67");
@@ -77,9 +76,8 @@ static void test_the_shipped_list(void **state)
 
 /* Training waits for no snapshot: a step's path goes through what it computes, 8 ms, also where tasks of a slot stood
  * in the list and left it. */
-static void test_the_critical_path_has_no_snapshots(void **state)
+TEST(the_critical_path_has_no_snapshots)
 {
-    (void)state;
     json_t *p = plan(LIST), *path = json_object_get(json_object_get(p, "simulation"), "critical_path");
     double sum = 0;
     for (size_t i = 0; i < json_array_size(path); i++) {
@@ -92,9 +90,8 @@ static void test_the_critical_path_has_no_snapshots(void **state)
 }
 
 /* laptop.txt without its disk: no time is claimed for it. */
-static void test_a_disk_that_nobody_described(void **state)
+TEST(a_disk_that_nobody_described)
 {
-    (void)state;
     char *text = NULL, line[512];
     size_t size;
     FILE *in = fopen("data/hardware/laptop.txt", "r"), *out = open_memstream(&text, &size);
@@ -215,9 +212,8 @@ static char *reckon(const struct scene *s)
     return more;
 }
 
-static void test_random_lists(void **state)
+TEST(random_lists)
 {
-    (void)state;
     const char *many = getenv("SNAPSHOT_CASES");
     for (uint32_t seed = 0; seed < (many ? (uint32_t)atoi(many) : 60); seed++) {
         struct scene s = random_scene(seed);
@@ -232,9 +228,8 @@ static void test_random_lists(void **state)
 }
 
 /* Wherever an update stands: a copy of each tensor that it writes, in every slot. */
-static void test_all_that_an_update_writes_is_stored(void **state)
+TEST(all_that_an_update_writes_is_stored)
 {
-    (void)state;
     enum { UPDATES = 16, SLOTS = 2 };
     char *text = copy_string("device gpu memory=1G\ndisk 1e9\n");
     for (int i = 0; i < UPDATES; i++)
@@ -270,9 +265,8 @@ static void expect_slow(const char *rate, int slots, const char *expected)
     free(text), free(words);
 }
 
-static void test_slow_disks(void **state)
+TEST(slow_disks)
 {
-    (void)state;
     expect_slow("999000", 2, "dropped, none with --snapshot-every 501"); /* 4004 ms for them, and a step takes 8 */
     expect_slow("33311e3", 4, "dropped, none with --snapshot-every 16"); /* 120.08 ms: 15 steps would fall behind */
     expect_slow("1e3", 2, "dropped, some even with --snapshot-every 1000");
@@ -280,9 +274,8 @@ static void test_slow_disks(void **state)
 
 /* The times of this list never repeat, since slots are free at another moment of each step: no lane is busier than the
  * period all the same. */
-static void test_no_lane_is_busier_than_the_period(void **state)
+TEST(no_lane_is_busier_than_the_period)
 {
-    (void)state;
     json_t *p = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
                      "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
                      "--snapshot-slots 3");
@@ -295,9 +288,8 @@ static void test_no_lane_is_busier_than_the_period(void **state)
 }
 
 /* A list that does not settle is not simulated for ever: the larger it is, the fewer of its steps. */
-static void test_large_lists_are_stopped_sooner(void **state)
+TEST(large_lists_are_stopped_sooner)
 {
-    (void)state;
     json_t *p = plan("--layers 4 --heads 12 --channels 384 --seq-len 8 --batch 8 --micro-batch 4 --zero 3 --clip 1 "
                      "--mesh dp=2,tp=4 --hardware data/hardware/server.txt --untied --snapshot x --snapshot-slots 4");
     json_t *simulation = json_object_get(p, "simulation");
@@ -321,9 +313,8 @@ static double stored_bytes(const char *words)
     return bytes;
 }
 
-static void test_every_mesh_stores_once(void **state)
+TEST(every_mesh_stores_once)
 {
-    (void)state;
     static const char *const meshes[] = {"--mesh dp=2 --zero 0",
                                          "--mesh dp=2 --zero 1",
                                          "--mesh dp=4 --zero 2",
@@ -341,9 +332,8 @@ static void test_every_mesh_stores_once(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
-    (void)state;
     struct ran ran = run_yard("train --snapshot ''");
     assert_int_equal(ran.code, EXIT_USAGE);
     assert_non_null(strstr(ran.err, "--snapshot takes a path"));
@@ -356,21 +346,4 @@ static void test_refused(void **state)
     ran = run_yard("plan --model tiny --hardware data/hardware/server.txt --snapshot x --host-mem 512K --simulate");
     assert_int_equal(ran.code, EXIT_USAGE);
     assert_non_null(strstr(ran.err, "host"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_shipped_list),
-        cmocka_unit_test(test_the_critical_path_has_no_snapshots),
-        cmocka_unit_test(test_a_disk_that_nobody_described),
-        cmocka_unit_test(test_random_lists),
-        cmocka_unit_test(test_all_that_an_update_writes_is_stored),
-        cmocka_unit_test(test_slow_disks),
-        cmocka_unit_test(test_no_lane_is_busier_than_the_period),
-        cmocka_unit_test(test_large_lists_are_stopped_sooner),
-        cmocka_unit_test(test_every_mesh_stores_once),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
 }

@@ -17,9 +17,8 @@ static int n_pairs(void)
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */
 
 /* Of a tensor's elements each is in one piece, and each piece's are where the plan to the whole says. */
-static void test_pieces_cover_each_tensor_once(void **state)
+TEST(pieces_cover_each_tensor_once)
 {
-    (void)state;
     for (uint32_t i = 0; i < 60; i++) {
         struct random_case r = random_case(1000 + i);
         struct pieces *p = cut_state(&r.config, &r.from);
@@ -41,9 +40,8 @@ static void test_pieces_cover_each_tensor_once(void **state)
 }
 
 /* q, k and v are cut each by heads: with three heads the second member has one of each. */
-static void test_attention_is_cut_by_heads(void **state)
+TEST(attention_is_cut_by_heads)
 {
-    (void)state;
     struct config c = {.layers = 1, .heads = 3, .channels = 12, .seq_len = 4, .vocab = 9, .tied = true};
     struct mesh m = mesh_of(&c, 1, 1, 3, 0);
     struct pieces *p = cut_state(&c, &m);
@@ -102,9 +100,8 @@ static void sabotage(struct copies *p)
     assert_null(prove_copies(p));
 }
 
-static void test_wrong_plans_are_refused(void **state)
+TEST(wrong_plans_are_refused)
 {
-    (void)state;
     for (uint32_t i = 0; i < 8; i++) {
         struct random_case r = random_case(2000 + i);
         struct pieces *from = cut_state(&r.config, &r.from), *to = cut_state(&r.config, &r.to);
@@ -149,9 +146,8 @@ static void plan_with_an_overlap(void *tensor)
     plan_copies(&t, &t, "a test");
 }
 
-static void test_holes_and_overlaps_have_no_plan(void **state)
+TEST(holes_and_overlaps_have_no_plan)
 {
-    (void)state;
     struct config c = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
     struct mesh m = mesh_of(&c, 1, 1, 2, 0);
     struct pieces *p = cut_state(&c, &m);
@@ -213,9 +209,8 @@ static struct moved reshard_to(const char *from, const char *to, const struct co
     return moved;
 }
 
-static void test_resharded_and_back_is_the_same(void **state)
+TEST(resharded_and_back_is_the_same)
 {
-    (void)state;
     const char *k = temp_path("k"), *n = temp_path("n"), *again = temp_path("again");
     for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
         struct random_case r = random_case(i);
@@ -279,9 +274,8 @@ static void open_it(void *folder)
 }
 
 /* A rule each. */
-static void test_the_manifest_is_read_strictly(void **state)
+TEST(the_manifest_is_read_strictly)
 {
-    (void)state;
     static const struct {
         const char *old, *new, *sentence;
     } rules[] = {
@@ -339,9 +333,8 @@ static void test_the_manifest_is_read_strictly(void **state)
 }
 
 /* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
-static void test_large_tensors_are_streamed(void **state)
+TEST(large_tensors_are_streamed)
 {
-    (void)state;
     struct config c = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true};
     const char *k = temp_path("large"), *n = temp_path("cut");
     struct mesh from = mesh_of(&c, 1, 1, 3, 0), to = mesh_of(&c, 2, 1, 2, 3);
@@ -402,9 +395,8 @@ static void expect_flips_found(const char *folder, const char *file, size_t ever
     free(path), free(bytes);
 }
 
-static void test_flipped_bits_are_found(void **state)
+TEST(flipped_bits_are_found)
 {
-    (void)state;
     char *folder = small_state("flips");
     int open = count_files("/proc/self/fd");
     expect_flips_found(folder, MANIFEST, 61);
@@ -414,9 +406,8 @@ static void test_flipped_bits_are_found(void **state)
     free(folder);
 }
 
-static void test_other_lengths_are_found(void **state)
+TEST(other_lengths_are_found)
 {
-    (void)state;
     char *folder = small_state("lengths"), *path = format_string("%s/rank-1.safetensors", folder);
     size_t n;
     char *bytes = read_whole(path, &n);
@@ -452,9 +443,8 @@ static void add_state(const char *folder, uint32_t step, int64_t session)
     free(path);
 }
 
-static void test_the_newest_is_of_the_last_session(void **state)
+TEST(the_newest_is_of_the_last_session)
 {
-    (void)state;
     const char *folder = temp_path("newest");
     char *old = format_string("%s/step-9", folder), *damaged = format_string("%s/step-40/" MANIFEST, folder);
     make_folder(folder);
@@ -477,9 +467,8 @@ static void test_the_newest_is_of_the_last_session(void **state)
 }
 
 /* What a link leads to is not ours: neither its files nor the folder. */
-static void test_links_are_not_followed(void **state)
+TEST(links_are_not_followed)
 {
-    (void)state;
     const char *folder = temp_path("links");
     char *target = small_state("elsewhere"),
          *elsewhere = realpath(target, NULL); /* links are relative to their folder */
@@ -588,9 +577,8 @@ static const char *const meshes[] = {
 };
 
 /* Two steps, a break, and two more give the bits of four, with the options and the strategy of the checkpoint alone. */
-static void test_a_resumed_run_is_the_unbroken_one(void **state)
+TEST(a_resumed_run_is_the_unbroken_one)
 {
-    (void)state;
     need_own_products();
     for (size_t i = 0; i < COUNT(meshes); i++) {
         char words[512];
@@ -612,9 +600,8 @@ static void test_a_resumed_run_is_the_unbroken_one(void **state)
 
 /* On each mesh the state of each other one is, when it is loaded, the same to the bit; the values alone where that is
  * wanted. */
-static void test_any_mesh_loads_any_other(void **state)
+TEST(any_mesh_loads_any_other)
 {
-    (void)state;
     need_own_products();
     static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 3",
                                         "-d 0:0x4 --mesh pp=2,tp=2 --zero 0", "-d 0:0x2 --mesh tp=2"};
@@ -651,9 +638,8 @@ static void test_any_mesh_loads_any_other(void **state)
 }
 
 /* The strategy goes on with another dp; one device runs plainly and keeps the record; others are refused. */
-static void test_the_strategy_is_rescaled(void **state)
+TEST(the_strategy_is_rescaled)
 {
-    (void)state;
     const char *folder = temp_path("strategy");
     struct trainer *t = start(TRAIN "-d 0:0x4 --mesh dp=2,tp=2");
     save_half(t, folder);
@@ -710,9 +696,8 @@ static int count_lines(const char *path, const char *with)
 }
 
 /* A run that is stopped and resumed leaves the files and the log of one that was not. */
-static void test_the_command_line_resumes(void **state)
+TEST(the_command_line_resumes)
 {
-    (void)state;
     const char *whole = temp_path("cli-whole"), *broken = temp_path("cli-broken"), *log = temp_path("cli.jsonl");
     const char *words = "train --model nano --layers 2 --steps 5 --val-batches 1 --sample-tokens 0";
     struct ran r = run_yard("%s --save '%s'", words, whole);
@@ -750,9 +735,8 @@ static void test_the_command_line_resumes(void **state)
 }
 
 /* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
-static void test_a_folder_is_one_run_s(void **state)
+TEST(a_folder_is_one_run_s)
 {
-    (void)state;
     const char *folder = temp_path("it's mine"),
                *words = "train --model tiny --steps 2 --val-share 0 --sample-tokens 0";
     make_folder(folder);
@@ -802,9 +786,8 @@ static void expect_ckpt(const char *format, const char *a, const char *b, int co
     expect_yard(words, code, part);
 }
 
-static void test_the_commands(void **state)
+TEST(the_commands)
 {
-    (void)state;
     char *a = small_state("commands"), *b = copy_string(temp_path("other")), *bin = copy_string(temp_path("m.bin"));
     char *hf = copy_string(temp_path("hf"));
     expect_ckpt("ckpt ls '%s'%s", a, "", 0, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3");
@@ -830,9 +813,8 @@ static void test_the_commands(void **state)
 }
 
 /* Of a folder all are verified; others go on from the newest that is complete, with a warning. */
-static void test_a_folder_is_verified_whole(void **state)
+TEST(a_folder_is_verified_whole)
 {
-    (void)state;
     size_t n;
     char *folder = copy_string(temp_path("several")), *file = format_string("%s/step-2/rank-0.safetensors", folder);
     struct config c = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
@@ -858,9 +840,8 @@ static void test_a_folder_is_verified_whole(void **state)
 }
 
 /* What is there already is not replaced by something of another kind, and a checkpoint takes nothing more. */
-static void test_nothing_else_is_replaced(void **state)
+TEST(nothing_else_is_replaced)
 {
-    (void)state;
     char *a = small_state("kept"), *file = format_string("%s-file", a), *bin = format_string("%s.bin", a);
     char *other = format_string("%s-other.bin", a), *within = format_string("%s/x", a);
     char *odd = format_string("%s-\377", a), *slash = format_string("%s-slash/", a);
@@ -870,7 +851,7 @@ static void test_nothing_else_is_replaced(void **state)
     expect_ckpt("ckpt export '%s' '%s'", a, other, 2, "is a file of another kind");
     expect_ckpt("ckpt export '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
     expect_ckpt("ckpt reshard '%s' '%s'", a, within, 2, "is a checkpoint, which takes nothing more");
-    expect_ckpt("train --model tiny --overwrite --save '%s'%s", a, "", 2, "is a checkpoint, which takes nothing more");
+    expect_ckpt("train --model tiny --save '%s'%s", a, "", 2, "is a checkpoint, which takes nothing more");
     expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
     expect_ckpt("ckpt export '%s' '%s'", a, bin, 0, "llm.c's form");
     expect_ckpt("ckpt export '%s' '%s-hf/'", a, a, 0, "Hugging");
@@ -885,9 +866,8 @@ static void test_nothing_else_is_replaced(void **state)
 }
 
 /* llm.c's file and Hugging Face's have the same parameters, from whatever mesh. */
-static void test_exports_agree(void **state)
+TEST(exports_agree)
 {
-    (void)state;
     char *a = small_state("exported"), *bin = copy_string(temp_path("agree.bin")),
          *hf = copy_string(temp_path("agree"));
     struct checkpoint *c = open_checkpoint(a);
@@ -920,9 +900,8 @@ static void test_exports_agree(void **state)
 
 static void export_it(void *checkpoint) { export_llmc(checkpoint, temp_path("untied.bin")); }
 
-static void test_a_head_of_its_own_is_exported(void **state)
+TEST(a_head_of_its_own_is_exported)
 {
-    (void)state;
     struct config c = small;
     c.tied = false;
     struct mesh m = mesh_of(&c, 1, 1, 2, 0);
@@ -938,34 +917,4 @@ static void test_a_head_of_its_own_is_exported(void **state)
     expect_refusal(export_it, k, 2, "which llm.c's format has no place for");
     free_checkpoint(k), free_mesh(&m);
     free(file), free(about), free(text);
-}
-
-int main(int argc, char **argv)
-{
-    (void)argc;
-    this_test = argv[0];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_cover_each_tensor_once),
-        cmocka_unit_test(test_attention_is_cut_by_heads),
-        cmocka_unit_test(test_wrong_plans_are_refused),
-        cmocka_unit_test(test_holes_and_overlaps_have_no_plan),
-        cmocka_unit_test(test_resharded_and_back_is_the_same),
-        cmocka_unit_test(test_large_tensors_are_streamed),
-        cmocka_unit_test(test_the_manifest_is_read_strictly),
-        cmocka_unit_test(test_flipped_bits_are_found),
-        cmocka_unit_test(test_other_lengths_are_found),
-        cmocka_unit_test(test_the_newest_is_of_the_last_session),
-        cmocka_unit_test(test_links_are_not_followed),
-        cmocka_unit_test(test_the_commands),
-        cmocka_unit_test(test_a_folder_is_verified_whole),
-        cmocka_unit_test(test_nothing_else_is_replaced),
-        cmocka_unit_test(test_exports_agree),
-        cmocka_unit_test(test_a_head_of_its_own_is_exported),
-        cmocka_unit_test(test_the_command_line_resumes),
-        cmocka_unit_test(test_a_folder_is_one_run_s),
-        cmocka_unit_test(test_a_resumed_run_is_the_unbroken_one),
-        cmocka_unit_test(test_any_mesh_loads_any_other),
-        cmocka_unit_test(test_the_strategy_is_rescaled),
-    };
-    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
 }

@@ -52,9 +52,8 @@ static void expect_period(const char *text, double period, int pattern)
 #define GPU "device gpu memory=1000\n"
 #define TWO "device a memory=1000\ndevice b memory=1000\n"
 
-static void test_every_word_is_kept(void **state)
+TEST(every_word_is_kept)
 {
-    (void)state;
     struct step *s = read_text_list("# a comment\n"
                                     "device server.0 memory=2K align=512   # another\n"
                                     "device host memory=1G align=64\n"
@@ -87,9 +86,8 @@ static void test_every_word_is_kept(void **state)
 }
 
 /* A copy waits for the latency, and then its bytes go: 2 + 100 / 50. */
-static void test_a_copy_by_hand(void **state)
+TEST(a_copy_by_hand)
 {
-    (void)state;
     struct simulation *sim = simulate_text(GPU "link gpu down 50 2\n"
                                                "tensor x gpu 100 work\ntensor h host 100 work\n"
                                                "task make gpu.compute 1 writes=x\n"
@@ -103,9 +101,8 @@ static void test_a_copy_by_hand(void **state)
 
 /* Between `start` and `end`, which keep the steps apart, copies run as the text says. */
 /* Such as a word that says whether it is needed. */
-static void test_a_copy_waits_for_all_it_reads(void **state)
+TEST(a_copy_waits_for_all_it_reads)
 {
-    (void)state;
     struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work keep\ntensor h host 100 work\n"
                                                "tensor k host 8 work\n"
                                                "task decide host.feed 5 writes=k\n"
@@ -128,9 +125,8 @@ static void expect_copies(const char *machine, const char *copies, size_t n, con
 
 #define HELD "tensor h0 host 100 work keep\ntensor h1 host 100 work keep\n"
 
-static void test_links_are_shared(void **state)
+TEST(links_are_shared)
 {
-    (void)state;
     const char *tensors = HELD "tensor p a 100 work keep\ntensor q b 100 work keep\n";
     const char *copies = "copy c p h0\ncopy d q h1\n";
     char *shared = format_string(TWO "link a,b up 100\n%s", tensors);
@@ -147,47 +143,31 @@ static void test_links_are_shared(void **state)
 }
 
 /* c is on the link from 1 to 2.5 and d, whose latency begins at 0.5, from 1.5 to 3: half of both goes at half speed. */
-static void test_a_latency_is_outside_the_shared_part(void **state)
+TEST(a_latency_is_outside_the_shared_part)
 {
-    (void)state;
     expect_copies(TWO "link a,b up 100 1\n" HELD "tensor p a 100 work keep\ntensor q b 100 work keep\n",
                   "copy c p h0\ntask wait b.compute 0.5 writes=q\ncopy d q h1\n", 3,
                   (double[][2]){{0, 2.5}, {0, 0.5}, {0.5, 3}});
 }
 
 /* A copy that was measured to take less than its link's latency takes what was measured. */
-static void test_a_time_below_the_latency(void **state)
+TEST(a_time_below_the_latency)
 {
-    (void)state;
     expect_copies(TWO "link a up 100 1\n" HELD "tensor p a 100 work keep\n", "copy c p h0 time=0.25\n", 1,
                   (double[][2]){{0, 0.25}});
 }
 
-/* f runs four steps ahead of g, on other bytes of x: x lies in memory once. */
-static void test_a_tensor_of_several_steps_lies_in_memory_once(void **state)
-{
-    (void)state;
-    struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.compute 1 writes=x[0:50]\n"
-                                               "task g gpu.upload 3 writes=x[50:100]\n");
-    expect_number("period", sim->period, 3);
-    assert_int_equal(sim->peak[0], 100);
-    end_simulation(sim);
-}
-
 /* Nothing runs in the other steps, so twelve of them may be open at once. */
-static void test_memory_of_what_runs_seldom(void **state)
+TEST(what_runs_seldom)
 {
-    (void)state;
     struct simulation *sim = simulate_text(GPU "tensor x gpu 100 work\ntask f gpu.upload 5 every=3 writes=x\n");
     expect_number("period", sim->period, 5. / 3);
-    assert_int_equal(sim->peak[0], 100);
     end_simulation(sim);
 }
 
 /* Two lanes of a device on its one link: n copy queues gain no bandwidth, unless one queue cannot fill the link. */
-static void test_further_lanes(void **state)
+TEST(further_lanes)
 {
-    (void)state;
     const char *tensors = HELD "lane gpu.upload1\ntensor p gpu 100 work keep\ntensor q gpu 100 work keep\n";
     const char *one = "copy c p h0\ncopy d q h1\n", *two = "copy c p h0\ncopy d q h1 lane=gpu.upload1\n";
     char *wide = format_string(GPU "link gpu up 100\n%s", tensors);
@@ -201,9 +181,8 @@ static void test_further_lanes(void **state)
 
 /* Where memory has room for all tensors nobody waits for bytes; where it has not, or that is asked for, b's writer
  * waits for a's slow reader. */
-static void test_bytes_are_shared_where_memory_is_scarce(void **state)
+TEST(bytes_are_shared_where_memory_is_scarce)
 {
-    (void)state;
     static const char tasks[] = "tensor a gpu 40 work\ntensor b gpu 40 work\ntask f gpu.compute 1 writes=a\n"
                                 "task slow gpu.upload 5 reads=a\ntask g gpu.compute 1 writes=b\n";
     static const struct {
@@ -221,9 +200,8 @@ static void test_bytes_are_shared_where_memory_is_scarce(void **state)
 }
 
 /* On the sender's down and the receiver's up link, at the smaller share; both latencies. */
-static void test_between_devices(void **state)
+TEST(between_devices)
 {
-    (void)state;
     const char *tensors = HELD "tensor x a 100 work keep\ntensor p b 100 work keep\ntensor q b 100 work keep\n";
     char *text = format_string(TWO "link a down 100 0.5\nlink b up 50 0.25\n%s", tensors);
     expect_copies(text, "copy c p x\n", 1, (double[][2]){{0, 2.75}});
@@ -236,18 +214,16 @@ static void test_between_devices(void **state)
     free(text);
 }
 
-static void test_the_disk(void **state)
+TEST(the_disk)
 {
-    (void)state;
     expect_copies("disk 200 1\n" HELD "tensor p host 100 work keep\ntensor q host 100 work keep\n",
                   "copy c p h0 lane=host.disk\ncopy d q h1 lane=host.cpu\n", 2, (double[][2]){{0, 1.5}, {0, 0}});
 }
 
 /* ---- the period -------------------------------------------------------------------------------------------------- */
 
-static void test_conditional_tasks(void **state)
+TEST(conditional_tasks)
 {
-    (void)state;
     const char *text = GPU "tensor x gpu 4 work keep\n"
                            "task work gpu.compute 2 reads=x writes=x\n"
                            "task save gpu.compute 3 every=%d reads=x\n"
@@ -265,9 +241,8 @@ static void test_conditional_tasks(void **state)
 }
 
 /* A write of every second step hides behind the next ones, as long as it ends before the next write. */
-static void test_a_pattern_longer_than_a_step(void **state)
+TEST(a_pattern_longer_than_a_step)
 {
-    (void)state;
     static const double write[] = {2, 4, 5}, period[] = {2, 2, 2.5};
     for (size_t i = 0; i < COUNT(write); i++) {
         char *text = format_string(GPU "tensor x gpu 4 work\ntensor h host 4 work\n"
@@ -283,9 +258,8 @@ static void test_a_pattern_longer_than_a_step(void **state)
 /* Step 3 is step 2 five seconds later, and yet step 4 is not: it waits for the end of step 2, whose tail `late`,
  * `early`, `next`, `last` did not stand behind step 1.  Steps begin three at a time, 18 s apart.  (`idle` and `more`
  * keep `make` and `last` from waiting for readers of what they write.) */
-static void test_one_step_alike_is_not_enough(void **state)
+TEST(one_step_alike_is_not_enough)
 {
-    (void)state;
     expect_period("device gpu memory=1K\ntensor s host 4 work keep\ntensor a host 4 work keep\n"
                   "tensor q host 4 work keep\ntensor b host 4 work keep\n"
                   "task idle host.cpu 4.5\n"
@@ -298,9 +272,8 @@ static void test_one_step_alike_is_not_enough(void **state)
                   6, 3);
 }
 
-static void test_steps_are_run_until_they_repeat(void **state)
+TEST(steps_are_run_until_they_repeat)
 {
-    (void)state;
     struct simulation *sim = simulate_text("task a host.cpu 1\n");
     assert_true(sim->steps <= MOST_RUNS + 1 && sim->first + sim->pattern == sim->steps);
     end_simulation(sim);
@@ -315,9 +288,8 @@ static void test_steps_are_run_until_they_repeat(void **state)
 
 /* ---- the examples ------------------------------------------------------------------------------------------------ */
 
-static void test_the_shipped_lists(void **state)
+TEST(the_shipped_lists)
 {
-    (void)state;
     static const struct {
         const char *name;
         bool clip;
@@ -370,9 +342,8 @@ static void expect_within(struct step *s, size_t budget, size_t enough)
     free(wrong);
 }
 
-static void test_no_byte_above_the_budget(void **state)
+TEST(no_byte_above_the_budget)
 {
-    (void)state;
     static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
     for (size_t i = 0; i < COUNT(lists); i++) {
         char *path = format_string("data/steps/%s.txt", lists[i]);
@@ -425,9 +396,8 @@ static void expect_order(const struct step *s, const char *names)
 }
 
 /* By hand: backwards 0-5, then both updates; the second hides behind the next step's first backward. */
-static void test_updates_wait_for_the_last_backward(void **state)
+TEST(updates_wait_for_the_last_backward)
 {
-    (void)state;
     struct step *s = gated_list(TWO_LAYERS);
     struct simulation *sim = must_simulate(s, NULL);
     expect_order(s, "back back adam tell adam");
@@ -442,9 +412,8 @@ static void test_updates_wait_for_the_last_backward(void **state)
 }
 
 /* The second norm runs in every other step only; in the others the first one holds the update. */
-static void test_a_gate_that_is_skipped_hides_no_other(void **state)
+TEST(a_gate_that_is_skipped_hides_no_other)
 {
-    (void)state;
     struct step *s = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
                                     "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
     struct simulation *sim = must_simulate(s, NULL);
@@ -455,9 +424,8 @@ static void test_a_gate_that_is_skipped_hides_no_other(void **state)
 
 static void gate_list(void *text) { gated_list(text); }
 
-static void test_gradients_may_not_follow_from_updates(void **state)
+TEST(gradients_may_not_follow_from_updates)
 {
-    (void)state;
     expect_refusal(gate_list,
                    GPU "tensor w gpu 4 parameters\n"
                        "task adam gpu.compute 1 role=update reads=w writes=w\n"
@@ -465,9 +433,8 @@ static void test_gradients_may_not_follow_from_updates(void **state)
                    EXIT_USAGE, "task 1 back is of role backward and follows from an update, which --clip holds");
 }
 
-static void test_who_reads_the_norm_is_not_gated(void **state)
+TEST(who_reads_the_norm_is_not_gated)
 {
-    (void)state;
     struct step *s = gated_list(GPU "tensor w gpu 4 parameters\ntensor n gpu 4 work\ntensor m gpu 4 work\n"
                                     "task norm gpu.compute 2 role=norm writes=n\n"
                                     "task pass host.cpu 1 reads=n writes=m\n"
@@ -478,9 +445,8 @@ static void test_who_reads_the_norm_is_not_gated(void **state)
     free_list(s);
 }
 
-static void test_verify_sees_an_update_that_is_not_gated(void **state)
+TEST(verify_sees_an_update_that_is_not_gated)
 {
-    (void)state;
     struct step *s = gated_list(TWO_LAYERS);
     struct task *adam = s->task[2];
     size_t dropped = 0;
@@ -500,9 +466,8 @@ static void test_verify_sees_an_update_that_is_not_gated(void **state)
 
 /* What a step leaves in a tensor that is not kept is gone in the next one, though the bytes may still be there. */
 #define EARLY "device gpu memory=1G\ntensor x gpu 8 work\ntask a gpu.compute 1 reads=x\ntask b gpu.compute 1 writes=x\n"
-static void test_verify_sees_a_read_before_the_write(void **state)
+TEST(verify_sees_a_read_before_the_write)
 {
-    (void)state;
     struct step *s = read_list(write_file("list.txt", EARLY, strlen(EARLY)));
     must(place(s->pool, &s, 1, true));
     depend(s, true);
@@ -514,36 +479,17 @@ static void test_verify_sees_a_read_before_the_write(void **state)
 }
 
 /* The host takes a second for each of three short tasks. */
-static void test_the_host_issues_in_list_order(void **state)
+TEST(the_host_issues_in_list_order)
 {
-    (void)state;
     struct simulation *sim = simulate_text("device host memory=1G issue=1\ndevice gpu memory=1G\n"
                                            "task a gpu.compute 0.1\ntask b gpu.compute 0.1\ntask c gpu.compute 0.1\n");
     expect_number("period", sim->period, 3);
     end_simulation(sim);
 }
 
-/* What waits for the host to issue it, or for its lane's gap, holds no bytes yet. */
-static void test_bytes_are_held_from_the_start(void **state)
-{
-    (void)state;
-    static const char *const waits[] = {"device host memory=1G issue=1\ndevice gpu memory=1G\nlane gpu.compute1\n",
-                                        "device gpu memory=1G\nlane gpu.compute1 gap=3\n"};
-    for (size_t i = 0; i < COUNT(waits); i++) {
-        char *text = format_string("%stensor x gpu 4 work\ntensor y gpu 8 work\ntask a gpu.compute 0.1 writes=x\n"
-                                   "task b gpu.compute 0.1 reads=x\ntask c gpu.compute1 0.1 writes=y\n",
-                                   waits[i]);
-        struct simulation *sim = simulate_text(text);
-        assert_int_equal(sim->peak[0], 8);
-        end_simulation(sim);
-        free(text);
-    }
-}
-
 /* All compute lanes of a device count: the fast one is at most two steps ahead of the slow one. */
-static void test_a_step_waits_for_all_compute_lanes(void **state)
+TEST(a_step_waits_for_all_compute_lanes)
 {
-    (void)state;
     struct simulation *sim = simulate_text("device gpu memory=1G\nlane gpu.compute1\n"
                                            "task fast gpu.compute 1\ntask slow gpu.compute1 10\n");
     expect_number("third start", sim->moments[2 * 2].start, 10);
@@ -551,9 +497,8 @@ static void test_a_step_waits_for_all_compute_lanes(void **state)
 }
 
 /* b may be skipped, decided late: c waits for a by itself. */
-static void test_verify_sees_who_wrote_before_a_task_that_may_be_skipped(void **state)
+TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
 {
-    (void)state;
     const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
                            "task c gpu.compute 1 reads=x\n";
     struct step *s = read_list(write_file("list.txt", text, strlen(text)));
@@ -571,9 +516,8 @@ static void test_verify_sees_who_wrote_before_a_task_that_may_be_skipped(void **
 }
 
 /* p, which no task touches, and y are in two slabs of 8 bytes each, then on the same bytes, then too much. */
-static void test_verify_looks_at_memory(void **state)
+TEST(verify_looks_at_memory)
 {
-    (void)state;
     struct step *s = read_text_list("device gpu memory=1000 slab=8\ntensor p gpu 8 work keep\ntensor y gpu 8 work\n"
                                     "task f gpu.compute 1 writes=y\n");
     struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
@@ -593,9 +537,8 @@ static void test_verify_looks_at_memory(void **state)
 }
 
 /* What lies on another device is copied; a word by which the host chooses is not. */
-static void test_verify_sees_a_task_that_reads_another_device(void **state)
+TEST(verify_sees_a_task_that_reads_another_device)
 {
-    (void)state;
     static const struct {
         const char *tasks, *wrong;
     } lists[] = {{"task f a.compute 1 writes=x\ntask g b.compute 1 reads=x\n",
@@ -619,9 +562,8 @@ static void test_verify_sees_a_task_that_reads_another_device(void **state)
 }
 
 /* In step 5 the reader runs and the writer does not, though both run in step 1. */
-static void test_verify_looks_at_all_sets_that_run_together(void **state)
+TEST(verify_looks_at_all_sets_that_run_together)
 {
-    (void)state;
     const char *text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=3 rest=1 writes=x\n"
                            "task r gpu.compute 1 every=4 rest=1 reads=x\n";
     struct step *s = read_list(write_file("list.txt", text, strlen(text)));
@@ -674,9 +616,8 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     free(text), free(twice);
 }
 
-static void test_a_models_list_and_back(void **state)
+TEST(a_models_list_and_back)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 4; ranks += 3) {
         struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), ranks);
         struct simulation *sim = must_simulate(t->train, t->costs);
@@ -687,9 +628,8 @@ static void test_a_models_list_and_back(void **state)
 }
 
 /* With gaps between tasks, a host that takes its time, and copies whose times were measured. */
-static void test_a_profiles_list_and_back(void **state)
+TEST(a_profiles_list_and_back)
 {
-    (void)state;
     struct trainer *t = plan_tiny(write_hardware("paper.txt", &plausible_speeds), 2);
     const char *profile = "device = d\ndriver = 1\nengine = own\nunits = 2\nvector = 8\nshape = s\n"
                           "link upload = 1e9 1e-6\nlink download = 2e9 2e-6\n"
@@ -703,9 +643,8 @@ static void test_a_profiles_list_and_back(void **state)
 }
 
 /* Memory that is kept counts, though no task touches it. */
-static void test_what_nobody_touches_is_written(void **state)
+TEST(what_nobody_touches_is_written)
 {
-    (void)state;
     struct step *s = read_text_list(GPU "tensor w gpu 100 parameters\ntensor x gpu 10 work\ntensor k gpu 1 work keep\n"
                                         "task t gpu.compute 1\n");
     char *text = written(s, (double[]){1});
@@ -714,9 +653,8 @@ static void test_what_nobody_touches_is_written(void **state)
     free_list(s);
 }
 
-static void test_names_are_made_their_own(void **state)
+TEST(names_are_made_their_own)
 {
-    (void)state;
     struct paper p = new_paper(1, &slow_speeds);
     for (int i = 0; i < 3; i++)
         add_paper(&p, p.host->lane[LANE_CPU], "a task", new_bytes(&p, p.host, "x", 1, false), NULL, NULL);
@@ -739,9 +677,8 @@ static void read_mistake(void *text) { free_list(read_list(write_file("wrong.txt
 
 #define START GPU "lane gpu.upload1\nlink gpu up 1e9\ntensor x gpu 64 work\ntensor h host 64 work\n" /* five lines */
 
-static void test_mistakes_name_line_and_word(void **state)
+TEST(mistakes_name_line_and_word)
 {
-    (void)state;
     static const struct {
         const char *line, *says;
     } mistakes[] = {
@@ -839,9 +776,8 @@ static void place_list(void *text)
 
 /* To the byte: a list on paper has no guards. */
 /* What is refused is not offered, and what is offered is taken. */
-static void test_roles_that_are_offered_are_taken(void **state)
+TEST(roles_that_are_offered_are_taken)
 {
-    (void)state;
     char offer[256] = "expected a role: forward";
     for (int k = ROLE_FORWARD; k < ROLES; k++) {
         char *text = format_string(START "task t gpu.compute 1 role=%s\n", role_name[k]);
@@ -861,58 +797,12 @@ static void test_roles_that_are_offered_are_taken(void **state)
     }
 }
 
-static void test_memory_is_what_is_written(void **state)
+TEST(memory_is_what_is_written)
 {
-    (void)state;
     free_list(read_text_list("device gpu memory=100\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
                              "task t gpu.compute 1 reads=y writes=x\n"));
     expect_refusal(place_list,
                    "device gpu memory=99\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"
                    "task t gpu.compute 1 reads=y writes=x\n",
                    EXIT_USAGE, "budget is 99 B; use smaller tensors, or a larger memory=");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_word_is_kept),
-        cmocka_unit_test(test_a_copy_by_hand),
-        cmocka_unit_test(test_a_copy_waits_for_all_it_reads),
-        cmocka_unit_test(test_links_are_shared),
-        cmocka_unit_test(test_a_latency_is_outside_the_shared_part),
-        cmocka_unit_test(test_a_time_below_the_latency),
-        cmocka_unit_test(test_a_tensor_of_several_steps_lies_in_memory_once),
-        cmocka_unit_test(test_memory_of_what_runs_seldom),
-        cmocka_unit_test(test_further_lanes),
-        cmocka_unit_test(test_bytes_are_shared_where_memory_is_scarce),
-        cmocka_unit_test(test_between_devices),
-        cmocka_unit_test(test_the_disk),
-        cmocka_unit_test(test_conditional_tasks),
-        cmocka_unit_test(test_a_pattern_longer_than_a_step),
-        cmocka_unit_test(test_one_step_alike_is_not_enough),
-        cmocka_unit_test(test_steps_are_run_until_they_repeat),
-        cmocka_unit_test(test_no_byte_above_the_budget),
-        cmocka_unit_test(test_updates_wait_for_the_last_backward),
-        cmocka_unit_test(test_gradients_may_not_follow_from_updates),
-        cmocka_unit_test(test_who_reads_the_norm_is_not_gated),
-        cmocka_unit_test(test_verify_sees_an_update_that_is_not_gated),
-        cmocka_unit_test(test_a_gate_that_is_skipped_hides_no_other),
-        cmocka_unit_test(test_verify_looks_at_all_sets_that_run_together),
-        cmocka_unit_test(test_verify_sees_who_wrote_before_a_task_that_may_be_skipped),
-        cmocka_unit_test(test_verify_looks_at_memory),
-        cmocka_unit_test(test_verify_sees_a_task_that_reads_another_device),
-        cmocka_unit_test(test_verify_sees_a_read_before_the_write),
-        cmocka_unit_test(test_the_host_issues_in_list_order),
-        cmocka_unit_test(test_bytes_are_held_from_the_start),
-        cmocka_unit_test(test_a_step_waits_for_all_compute_lanes),
-        cmocka_unit_test(test_the_shipped_lists),
-        cmocka_unit_test(test_a_models_list_and_back),
-        cmocka_unit_test(test_a_profiles_list_and_back),
-        cmocka_unit_test(test_what_nobody_touches_is_written),
-        cmocka_unit_test(test_names_are_made_their_own),
-        cmocka_unit_test(test_mistakes_name_line_and_word),
-        cmocka_unit_test(test_roles_that_are_offered_are_taken),
-        cmocka_unit_test(test_memory_is_what_is_written),
-    };
-    return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
 }

@@ -110,9 +110,8 @@ static double planned_period(struct step *s, unsigned classes)
     return period;
 }
 
-static void test_as_good_as_all_plans(void **state)
+TEST(as_good_as_all_plans)
 {
-    (void)state;
     enum { N = 4 };
     int cases = number_from("SWAP_CASES", 8), equal = 0, possible = 0;
     for (int i = 0; i < cases; i++) {
@@ -180,9 +179,8 @@ static size_t budget_in(const char *refusal)
 
 /* A budget that a refusal names is enough, what may move once more classes are named never makes a longer step, and
  * more bytes hardly ever do: a search that takes another way may miss what it would find. */
-static void test_laws_of_budgets(void **state)
+TEST(laws_of_budgets)
 {
-    (void)state;
     int cases = number_from("SWAP_CASES", 5), longer = 0, n = 0;
     for (int i = 0; i < cases; i++) {
         char *text = random_list("training", i + 1, getenv("SWAP_CASES") ? 0 : 3), *more = NULL;
@@ -242,9 +240,8 @@ static json_t *plan_six(size_t memory, const char *more, const char *options, in
 #define MIB ((size_t)1 << 20)
 #define AUTO "--swap auto"
 
-static void test_budgets_around_the_peak(void **state)
+TEST(budgets_around_the_peak)
 {
-    (void)state;
     json_t *p = plan_six(416 * MIB, "", AUTO, EXIT_OK);
     static const char *const fields[] = {"reason", "moves", "bare_ms", "period_ms", "stall_ms", "peak_bytes"};
     assert_true(json_is_true(json_object_get(p, "declined")));
@@ -270,9 +267,8 @@ static void test_budgets_around_the_peak(void **state)
 }
 
 /* Out behind its maker, in before its reader, and no copy later than it is needed: there is time for all. */
-static void test_transfers_hide(void **state)
+TEST(transfers_hide)
 {
-    (void)state;
     json_t *p = plan_six(240 * MIB, "", AUTO, EXIT_OK), *move;
     size_t i;
     expect_number("period", number_of(p, "period_ms"), 38);
@@ -292,9 +288,8 @@ static void test_transfers_hide(void **state)
 }
 
 /* A step starts with its first task.  Here that is long before the step before has ended. */
-static void test_times_count_from_the_first_task(void **state)
+TEST(times_count_from_the_first_task)
 {
-    (void)state;
     static const char *const times[] = {"out_start_ms", "out_end_ms", "in_start_ms", "in_end_ms", "needed_ms"};
     struct ran ran = run_yard("plan --layers 5 --heads 4 --channels 128 --seq-len 128 --batch 2 --micro-batch 1 "
                               "--clip 0 --mesh pp=2 --hardware data/hardware/server.txt --swap microbatch --swap-what "
@@ -318,9 +313,8 @@ static void test_times_count_from_the_first_task(void **state)
 }
 
 /* On a host without room all is made again, as with --recompute auto. */
-static void test_the_hosts_memory_counts(void **state)
+TEST(the_hosts_memory_counts)
 {
-    (void)state;
     json_t *p = plan_six(240 * MIB, "device host memory=64M\n", AUTO, EXIT_OK), *move;
     size_t i;
     assert_true(number_of(json_object_get(json_object_get(p, "peak_bytes"), "host"), "after") <= 64 * MIB);
@@ -335,9 +329,8 @@ static void test_the_hosts_memory_counts(void **state)
 }
 
 /* A copy takes the link's latency and its bytes' time; one more lane is used only where the link has one. */
-static void test_lanes_and_latency(void **state)
+TEST(lanes_and_latency)
 {
-    (void)state;
     char *text = six_layers(300 * MIB, "# link=\n");
     char *timed = format_string("%s\ntensor late gpu 4 work\ntensor there host 4 work\n"
                                 "task make gpu.compute 0 writes=late\ncopy tell there late\n",
@@ -375,9 +368,8 @@ static struct step *list_after(const char *list, const char *options)
     return read_list(ran.stdout_path);
 }
 
-static void test_by_layer(void **state)
+TEST(by_layer)
 {
-    (void)state;
     struct step *s = list_after("data/steps/swap.txt", "--swap layer");
     for (int k = 0; k < 5; k++) { /* layer k's copies stand right behind the next forward, right before its backward */
         assert_int_equal(position_of(s, "swap.out", k, -1, 0), position_of(s, "forward", k + 1, -1, 0) + 1);
@@ -387,9 +379,8 @@ static void test_by_layer(void **state)
     free_list(s);
 }
 
-static void test_by_micro_batch(void **state)
+TEST(by_micro_batch)
 {
-    (void)state;
     int n_out = 0;
     struct step *s = list_after("data/steps/1f1b.txt", "--swap microbatch");
     /* Stage 0 runs F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5. */
@@ -469,9 +460,8 @@ static void expect_same_training(const char *mesh, const char *swap, double shar
 }
 
 /* Where no file says how long tasks take, a short trial does: the plan knows its stall. */
-static void test_a_trial_comes_first(void **state)
+TEST(a_trial_comes_first)
 {
-    (void)state;
     need_own_products();
     size_t budget[2];
     ask_budgets(TINY AUTO, budget);
@@ -482,9 +472,8 @@ static void test_a_trial_comes_first(void **state)
 }
 
 /* SWAP_RUNS=N: so many meshes, orders, classes and budgets at random. */
-static void test_training_in_less_memory(void **state)
+TEST(training_in_less_memory)
 {
-    (void)state;
     static const char *const meshes[] = {"-d 0:0",
                                          "-d 0:0x2 --mesh pp=2 --micro-batch 1",
                                          "-d 0:0 --micro-batch 1",
@@ -503,22 +492,4 @@ static void test_training_in_less_memory(void **state)
         expect_same_training(meshes[(size_t)mesh], swap, share, i);
         free(swap);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_good_as_all_plans),
-        cmocka_unit_test(test_laws_of_budgets),
-        cmocka_unit_test(test_budgets_around_the_peak),
-        cmocka_unit_test(test_transfers_hide),
-        cmocka_unit_test(test_times_count_from_the_first_task),
-        cmocka_unit_test(test_the_hosts_memory_counts),
-        cmocka_unit_test(test_lanes_and_latency),
-        cmocka_unit_test(test_by_layer),
-        cmocka_unit_test(test_by_micro_batch),
-        cmocka_unit_test(test_training_in_less_memory),
-        cmocka_unit_test(test_a_trial_comes_first),
-    };
-    return cmocka_run_group_tests_name("swap", tests, NULL, NULL);
 }

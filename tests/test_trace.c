@@ -187,9 +187,8 @@ static const json_t *named(const json_t *array, const char *key, const char *nam
 
 /* ---- writing and reading --------------------------------------------------------------------------------------- */
 
-static void test_what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
-    (void)state;
     const char *path = make_example("example.trace");
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -210,9 +209,8 @@ static void test_what_is_written_is_read(void **state)
     trace_free(t);
 }
 
-static void test_ring_keeps_the_last_records(void **state)
+TEST(ring_keeps_the_last_records)
 {
-    (void)state;
     const char *path = temp_path("ring.trace");
     struct trace_writer *w = trace_create(path, &tables, 8);
     uint64_t early = trace_begin(w, 1, LOAD, 5);
@@ -231,9 +229,8 @@ static void test_ring_keeps_the_last_records(void **state)
     trace_free(t);
 }
 
-static void test_impossible_ends_are_mended(void **state)
+TEST(impossible_ends_are_mended)
 {
-    (void)state;
     const char *path = temp_path("mended.trace");
     struct trace_writer *w = trace_create(path, &tables, 4);
     trace_end(w, trace_begin(w, 1, LOAD, 0), 0, 0, 0);
@@ -258,9 +255,8 @@ static void write_and_die(void *path)
     kill(getpid(), SIGKILL);
 }
 
-static void test_file_of_a_killed_writer_opens(void **state)
+TEST(file_of_a_killed_writer_opens)
 {
-    (void)state;
     const char *path = temp_path("killed.trace");
     assert_int_equal(run_child(write_and_die, (void *)path).signal, SIGKILL);
     struct trace *t = trace_open(path);
@@ -279,9 +275,8 @@ static void test_file_of_a_killed_writer_opens(void **state)
 }
 
 /* A step that is not whole is no last step, nor are those behind it: how they would end is not known. */
-static void test_unfinished_step_is_not_whole(void **state)
+TEST(unfinished_step_is_not_whole)
 {
-    (void)state;
     const char *path = temp_path("unfinished.trace");
     struct trace_writer *w = trace_create(path, &tables, 100);
     for (size_t i = 0; i < 14; i++)
@@ -306,9 +301,8 @@ static void *write_until_stopped(void *writer)
     return NULL;
 }
 
-static void test_records_of_a_living_writer_are_whole(void **state)
+TEST(records_of_a_living_writer_are_whole)
 {
-    (void)state;
     const char *path = temp_path("living.trace");
     struct trace_writer *w = trace_create(path, &tables, 3);
     pthread_t thread;
@@ -356,9 +350,8 @@ static void cut_at_the_end(void *path)
     trace_close(w);
 }
 
-static void test_a_cut_file(void **state)
+TEST(a_cut_file)
 {
-    (void)state;
     void (*const ways[])(void *) = {write_while_cut, cut_at_the_end};
     for (size_t i = 0; i < COUNT(ways); i++) {
         char *path = copy_string(temp_path("cut.trace"));
@@ -375,9 +368,8 @@ static void test_a_cut_file(void **state)
 
 static void create_at(void *path) { trace_close(trace_create(path, &tables, 4)); }
 
-static void test_only_plain_files_are_replaced(void **state)
+TEST(only_plain_files_are_replaced)
 {
-    (void)state;
     const char *fifo = temp_path("fifo");
     struct stat st;
     assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -399,9 +391,8 @@ static void expect_damage(const char *path)
     expect_refusal(run_in_child, COMMAND("summary", (char *)path), EXIT_FAILED, path);
 }
 
-static void test_cut_files_are_refused(void **state)
+TEST(cut_files_are_refused)
 {
-    (void)state;
     size_t n;
     const char *path = make_example("whole.trace");
     FILE *file = fopen(path, "rb");
@@ -427,9 +418,8 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
 #define DAMAGE(at, type, ...) expect_damage(patched("damaged.trace", (at), &(type){__VA_ARGS__}, sizeof(type)))
 #define HEADER(field) offsetof(struct trace_header, field)
 
-static void test_damaged_headers_are_refused(void **state)
+TEST(damaged_headers_are_refused)
 {
-    (void)state;
     DAMAGE(HEADER(magic), char, 'X');
     DAMAGE(HEADER(version), uint32_t, 2);
     DAMAGE(HEADER(kind), uint32_t, 3);
@@ -466,9 +456,8 @@ static void test_damaged_headers_are_refused(void **state)
     expect_damage(path);
 }
 
-static void test_damaged_tables_are_refused(void **state)
+TEST(damaged_tables_are_refused)
 {
-    (void)state;
     struct trace *t = trace_open(make_example("layout.trace"));
     struct trace_header h = t->header;
     trace_free(t);
@@ -506,9 +495,8 @@ static void test_damaged_tables_are_refused(void **state)
 }
 
 /* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */
-static void test_random_damage_never_crashes(void **state)
+TEST(random_damage_never_crashes)
 {
-    (void)state;
     size_t n, at;
     struct trace *t = trace_open(make_example("layout.trace"));
     n = t->header.records_at + t->n_records * sizeof *t->records;
@@ -529,9 +517,8 @@ static void test_random_damage_never_crashes(void **state)
     }
 }
 
-static void test_texts_cannot_reach_the_terminal(void **state)
+TEST(texts_cannot_reach_the_terminal)
 {
-    (void)state;
     struct trace *t = trace_open(patched("escape.trace", HEADER(model), "\033[31m\xff", 6));
     assert_string_equal(t->header.model, "?[31m?e");
     trace_free(t);
@@ -569,9 +556,8 @@ static void check_example_summary(const json_t *s)
     expect_lane(s, "0:0 compute2", 5 + 5 + 10, 0); /* runs beside lanes of its own kind and device only */
 }
 
-static void test_summary_of_the_example(void **state)
+TEST(summary_of_the_example)
 {
-    (void)state;
     json_t *s = json_of(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
     check_example_summary(s);
     expect_task(s, "fwd", 2, 30, 155);
@@ -585,9 +571,8 @@ static void test_summary_of_the_example(void **state)
 }
 
 /* The disk still writes step 1 when step 4 is nearly done: the window is that of the steps all the same. */
-static void test_a_slow_disk_cuts_nothing(void **state)
+TEST(a_slow_disk_cuts_nothing)
 {
-    (void)state;
     struct trace_lane with_disk[COUNT(lanes)];
     memcpy(with_disk, lanes, sizeof lanes);
     with_disk[3] = (struct trace_lane){"host disk", LANE_DISK, 1, 0, 0};
@@ -607,9 +592,8 @@ static void test_a_slow_disk_cuts_nothing(void **state)
 }
 
 /* The lanes' numbers are means, so the period beside them is one: the last step is longer than the middle one. */
-static void test_no_lane_is_busier_than_the_period(void **state)
+TEST(no_lane_is_busier_than_the_period)
 {
-    (void)state;
     struct when uneven[COUNT(example)];
     memcpy(uneven, example, sizeof example);
     for (size_t i = 0; i < COUNT(uneven); i++)
@@ -629,9 +613,8 @@ static void test_no_lane_is_busier_than_the_period(void **state)
 
 /* Tasks that last from queue to sight overlap all over; the reader is told before the tables, if it is not one alone.
  */
-static void test_approximate_times_are_called_so(void **state)
+TEST(approximate_times_are_called_so)
 {
-    (void)state;
     for (size_t approximate = 0; approximate <= COUNT(example); approximate++) {
         const char *path = temp_path("approximate.trace");
         struct trace_writer *w = trace_create(path, &tables, COUNT(example));
@@ -657,9 +640,8 @@ static void expect_part(const json_t *path, const char *name, double hops, doubl
 }
 
 /* Step 4 has the median period: 820 to 930.  Back from adamw's end, each through an edge. */
-static void test_critical_path_of_the_example(void **state)
+TEST(critical_path_of_the_example)
 {
-    (void)state;
     json_t *s = json_of(COMMAND("summary", (char *)make_example("a.trace"), "--json"), 0);
     const json_t *path = json_object_get(s, "critical_path");
     near(number_at(path, "step"), 4);
@@ -674,9 +656,8 @@ static void test_critical_path_of_the_example(void **state)
 }
 
 /* fwd 0 has to wait for its lane, where another list's task runs, and that one waits for nothing. */
-static void test_critical_path_follows_lanes(void **state)
+TEST(critical_path_follows_lanes)
 {
-    (void)state;
     static const struct when when[] = {
         {1, LOAD, 0, 5, 0}, {1, EVAL, 6, 30, 0}, {1, FWD0, 30, 40, 0}, {1, FWD1, 40, 110, 0}};
     json_t *s = json_of(COMMAND("summary", (char *)make("lane.trace", &tables, when, COUNT(when)), "--json"), 0);
@@ -708,9 +689,8 @@ static void check_hops(const char *path)
 }
 
 /* Also when a producer seems to end after its consumer, by two clocks that disagree. */
-static void test_hops_fill_the_period(void **state)
+TEST(hops_fill_the_period)
 {
-    (void)state;
     static const struct when crossed[] = {{1, LOAD, 0, 60, 0}, {1, FWD0, 20, 50, 0}, {1, FWD1, 50, 70, 0}};
     check_hops(make_example("a.trace"));
     check_hops(make("crossed.trace", &tables, crossed, COUNT(crossed)));
@@ -734,9 +714,8 @@ static const char *make_paced(const char *name)
     return path;
 }
 
-static void test_paced_times_are_modelled_times(void **state)
+TEST(paced_times_are_modelled_times)
 {
-    (void)state;
     const char *example_path = make_example("a.trace"), *paced = make_paced("paced.trace");
     json_t *s = json_of(COMMAND("summary", (char *)paced, "--json"), 0);
     check_example_summary(s);
@@ -748,9 +727,8 @@ static void test_paced_times_are_modelled_times(void **state)
     json_decref(d);
 }
 
-static void test_other_list_and_tables(void **state)
+TEST(other_list_and_tables)
 {
-    (void)state;
     const char *path = make_example("a.trace");
     json_t *s = json_of(COMMAND("summary", (char *)path, "--list", "eval", "--json"), 0);
     near(number_at(s, "step_ms"), 0.040);
@@ -763,9 +741,8 @@ static void test_other_list_and_tables(void **state)
     free(text);
 }
 
-static void test_empty_trace(void **state)
+TEST(empty_trace)
 {
-    (void)state;
     const char *path = make("empty.trace", &tables, NULL, 0);
     free(output_of(COMMAND("summary", (char *)path), 0));
     json_decref(json_of(COMMAND("summary", (char *)path, "--json"), 0));
@@ -777,9 +754,8 @@ static void test_empty_trace(void **state)
 /* ---- diff ------------------------------------------------------------------------------------------------------ */
 
 /* One step: load 7 longer and fwd 1 3 shorter than the example's medians (20, 30, 70, 50; eval 40). */
-static void test_diff_of_two_traces(void **state)
+TEST(diff_of_two_traces)
 {
-    (void)state;
     static const struct when other[] = {{1, LOAD, 0, 77, 0},     {1, FWD0, 77, 97, 0},   {1, FWD1, 97, 124, 0},
                                         {1, ADAMW, 124, 174, 0}, {1, EVAL, 200, 240, 0}, {1, SIDE, 0, 9, 0}};
     struct trace_task renamed[N_TASKS];
@@ -810,9 +786,8 @@ static void test_diff_of_two_traces(void **state)
 }
 
 /* Tasks that nothing tells apart match in order, and one too many is left over. */
-static void test_diff_of_equal_names(void **state)
+TEST(diff_of_equal_names)
 {
-    (void)state;
     static const struct when two[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}},
                              three[] = {{1, LOAD, 0, 10, 0}, {1, FWD0, 10, 30, 0}, {1, FWD1, 30, 70, 0}};
     struct trace_task same[N_TASKS] = {0};
@@ -923,9 +898,8 @@ static const struct x_event *open_slice(const struct events *e, json_int_t lane,
     return found;
 }
 
-static void test_chrome_slices_of_a_lane_do_not_overlap(void **state)
+TEST(chrome_slices_of_a_lane_do_not_overlap)
 {
-    (void)state;
     json_t *root = exported(make_untidy(), temp_path("untidy.json.gz"), "1:");
     struct events e = collect(root);
     assert_int_equal(e.n_x, COUNT(example) - 1 + 6); /* one is of an evaluation */
@@ -938,9 +912,8 @@ static void test_chrome_slices_of_a_lane_do_not_overlap(void **state)
     json_decref(root);
 }
 
-static void test_chrome_arrows_join_their_slices(void **state)
+TEST(chrome_arrows_join_their_slices)
 {
-    (void)state;
     json_t *root = exported(make_untidy(), temp_path("untidy.json.gz"), "1:");
     struct events e = collect(root);
     size_t backwards = 0;
@@ -968,9 +941,8 @@ static void test_chrome_arrows_join_their_slices(void **state)
     json_decref(root);
 }
 
-static void test_chrome_shows_the_steps_asked_for(void **state)
+TEST(chrome_shows_the_steps_asked_for)
 {
-    (void)state;
     const char *out = temp_path("steps.json");
     json_t *root = exported(make_example("a.trace"), out, "2:3");
     struct events e = collect(root);
@@ -991,9 +963,8 @@ static void test_chrome_shows_the_steps_asked_for(void **state)
 }
 
 /* Lists count their steps each for itself. */
-static void test_chrome_shows_one_list(void **state)
+TEST(chrome_shows_one_list)
 {
-    (void)state;
     char *path = (char *)make_example("a.trace"), *out = (char *)temp_path("list.json");
     static const struct {
         char *list;
@@ -1012,9 +983,8 @@ static void test_chrome_shows_one_list(void **state)
                    EXIT_USAGE, "of list eval, none that --steps asks for");
 }
 
-static void test_chrome_keeps_nanoseconds(void **state)
+TEST(chrome_keeps_nanoseconds)
 {
-    (void)state;
     const char *path = temp_path("long.trace");
     uint64_t day = 86400ull * 1000000000;
     struct trace_writer *w = trace_create(path, &tables, 100);
@@ -1040,9 +1010,8 @@ static size_t open_files(void)
 }
 
 /* Who follows a trace that is being written may try again: nothing ends, and no file stays open. */
-static void test_a_bad_trace_is_a_problem(void **state)
+TEST(a_bad_trace_is_a_problem)
 {
-    (void)state;
     size_t before = open_files();
     for (int i = 0; i < 3; i++) {
         struct trace_follow *f;
@@ -1056,9 +1025,8 @@ static void test_a_bad_trace_is_a_problem(void **state)
     assert_int_equal(open_files(), before);
 }
 
-static void test_usage_mistakes_get_a_sentence(void **state)
+TEST(usage_mistakes_get_a_sentence)
 {
-    (void)state;
     char *path = (char *)make_example("a.trace");
     expect_refusal(run_in_child, COMMAND("sumary", path), EXIT_USAGE, "did you mean yard trace summary");
     expect_refusal(run_in_child, COMMAND("frobnicate", path), EXIT_USAGE, "summary, export or diff");
@@ -1077,9 +1045,8 @@ static void test_usage_mistakes_get_a_sentence(void **state)
     assert_int_equal(access(out, F_OK), -1);
 }
 
-static void test_help_names_every_option(void **state)
+TEST(help_names_every_option)
 {
-    (void)state;
     char *words[] = {"summary", "export", "diff"}, *parts[] = {"--list", "--chrome", "task_mape"};
     for (size_t i = 0; i < COUNT(words); i++) {
         char *text = output_of(COMMAND(words[i], "--help"), 0);
@@ -1091,44 +1058,4 @@ static void test_help_names_every_option(void **state)
         assert_non_null(strstr(text, words[i]));
         free(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_written_is_read),
-        cmocka_unit_test(test_ring_keeps_the_last_records),
-        cmocka_unit_test(test_impossible_ends_are_mended),
-        cmocka_unit_test(test_file_of_a_killed_writer_opens),
-        cmocka_unit_test(test_unfinished_step_is_not_whole),
-        cmocka_unit_test(test_records_of_a_living_writer_are_whole),
-        cmocka_unit_test(test_a_cut_file),
-        cmocka_unit_test(test_only_plain_files_are_replaced),
-        cmocka_unit_test(test_cut_files_are_refused),
-        cmocka_unit_test(test_damaged_headers_are_refused),
-        cmocka_unit_test(test_damaged_tables_are_refused),
-        cmocka_unit_test(test_random_damage_never_crashes),
-        cmocka_unit_test(test_texts_cannot_reach_the_terminal),
-        cmocka_unit_test(test_summary_of_the_example),
-        cmocka_unit_test(test_a_slow_disk_cuts_nothing),
-        cmocka_unit_test(test_approximate_times_are_called_so),
-        cmocka_unit_test(test_no_lane_is_busier_than_the_period),
-        cmocka_unit_test(test_critical_path_of_the_example),
-        cmocka_unit_test(test_critical_path_follows_lanes),
-        cmocka_unit_test(test_hops_fill_the_period),
-        cmocka_unit_test(test_paced_times_are_modelled_times),
-        cmocka_unit_test(test_other_list_and_tables),
-        cmocka_unit_test(test_empty_trace),
-        cmocka_unit_test(test_diff_of_two_traces),
-        cmocka_unit_test(test_diff_of_equal_names),
-        cmocka_unit_test(test_chrome_slices_of_a_lane_do_not_overlap),
-        cmocka_unit_test(test_chrome_arrows_join_their_slices),
-        cmocka_unit_test(test_chrome_shows_the_steps_asked_for),
-        cmocka_unit_test(test_chrome_shows_one_list),
-        cmocka_unit_test(test_chrome_keeps_nanoseconds),
-        cmocka_unit_test(test_a_bad_trace_is_a_problem),
-        cmocka_unit_test(test_usage_mistakes_get_a_sentence),
-        cmocka_unit_test(test_help_names_every_option),
-    };
-    return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
 }

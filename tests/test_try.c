@@ -124,9 +124,8 @@ static bool expect_plain_addresses(const struct pool *p, struct device *d)
     return second;
 }
 
-static void test_addresses_are_those_of_the_plain_algorithm(void **state)
+TEST(addresses_are_those_of_the_plain_algorithm)
 {
-    (void)state;
     size_t second = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct paper p = new_paper(1, &slow_speeds);
@@ -214,9 +213,8 @@ static void expect_same_verdict(const struct step *s, size_t *wrong_lists)
 }
 
 /* Without one of its waits each, a list is wrong; with a task on another lane it may be. */
-static void test_verdicts_are_those_of_all_pairs(void **state)
+TEST(verdicts_are_those_of_all_pairs)
 {
-    (void)state;
     size_t dropped = 0, wrong = 0, moved = 0, wrong_moves = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct paper p = new_paper(1, &slow_speeds);
@@ -283,9 +281,8 @@ static struct step *large_step(struct paper *p, size_t n)
 
 /* An algorithm that looks at all pairs of tasks, or of the tensors on the same bytes, would take minutes or gigabytes.
  */
-static void test_a_list_of_30000_tasks(void **state)
+TEST(a_list_of_30000_tasks)
 {
-    (void)state;
     struct paper p = new_paper(4, &plausible_speeds);
     struct step *s = large_step(&p, 30000);
     size_t before = peak_megabytes();
@@ -351,9 +348,8 @@ static void expect_forecast(const struct forecast *f, const struct step *s, cons
     free_simulation(sim);
 }
 
-static void test_a_forecast_comes_true(void **state)
+TEST(a_forecast_comes_true)
 {
-    (void)state;
     struct trainer *t = plan_tiny(write_hardware("try.txt", &plausible_speeds), 2);
     uint64_t before = fingerprint(t->train);
     struct forecast f = try_step(t->train, t->costs);
@@ -401,9 +397,8 @@ static void expect_most(const struct step *s, const struct costs *c, size_t byte
 }
 
 /* In the midst of an edit the list counts as it is now. */
-static void test_an_edit_is_tried(void **state)
+TEST(an_edit_is_tried)
 {
-    (void)state;
     struct four f = new_four();
     struct step *s = f.paper.step;
     expect_most(s, f.paper.costs, 8192, 2);
@@ -420,9 +415,8 @@ static void test_an_edit_is_tried(void **state)
     end_paper(&f.paper);
 }
 
-static void test_what_does_not_fit_is_told(void **state)
+TEST(what_does_not_fit_is_told)
 {
-    (void)state;
     struct four f = new_four();
     f.paper.device->budget = 11000; /* 4096 of which guard the slab */
     struct forecast all = try_step(f.paper.step, f.paper.costs);
@@ -436,18 +430,16 @@ static void test_what_does_not_fit_is_told(void **state)
     end_paper(&f.paper);
 }
 
-static void test_a_train_list_is_told_of_recompute(void **state)
+TEST(a_train_list_is_told_of_recompute)
 {
-    (void)state;
     struct ran ran = run_yard("plan --model tiny --hardware data/hardware/laptop.txt --device-mem 900K");
     assert_int_equal(ran.code, EXIT_USAGE);
     assert_non_null(strstr(ran.err, "task "));
     assert_non_null(strstr(ran.err, "use --recompute full, --swap auto, a smaller --micro-batch"));
 }
 
-static void test_without_times_there_is_no_period(void **state)
+TEST(without_times_there_is_no_period)
 {
-    (void)state;
     struct four f = new_four();
     struct forecast none = try_step(f.paper.step, NULL);
     assert_null(none.why_not);
@@ -473,9 +465,8 @@ static const char *hardware_of(int devices)
     return path;
 }
 
-static void test_64_devices_on_paper(void **state)
+TEST(64_devices_on_paper)
 {
-    (void)state;
     struct trainer *t = plan_tiny(hardware_of(64), 64);
     assert_int_equal(t->machine->n_devices, 64);
     char *wrong = verify(t->train, t->values);
@@ -486,30 +477,12 @@ static void test_64_devices_on_paper(void **state)
     free_trainer(t);
 }
 
-static void test_how_many_devices_a_plan_may_have(void **state)
+TEST(how_many_devices_a_plan_may_have)
 {
-    (void)state;
     struct ran r = run_yard("plan --model tiny --batch 2050 --hardware %s --mesh dp=1025", hardware_of(5000));
     assert_int_equal(r.code, EXIT_USAGE);
     assert_non_null(strstr(r.err, "a plan can use 1024 at most; --mesh asks for 1025"));
     r = run_yard("plan --model tiny --hardware %s --mesh dp=4", hardware_of(2));
     assert_int_equal(r.code, EXIT_USAGE);
     assert_non_null(strstr(r.err, "says devices = 2, but --mesh asks for 4"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses_are_those_of_the_plain_algorithm),
-        cmocka_unit_test(test_verdicts_are_those_of_all_pairs),
-        cmocka_unit_test(test_a_list_of_30000_tasks),
-        cmocka_unit_test(test_a_forecast_comes_true),
-        cmocka_unit_test(test_an_edit_is_tried),
-        cmocka_unit_test(test_what_does_not_fit_is_told),
-        cmocka_unit_test(test_a_train_list_is_told_of_recompute),
-        cmocka_unit_test(test_without_times_there_is_no_period),
-        cmocka_unit_test(test_64_devices_on_paper),
-        cmocka_unit_test(test_how_many_devices_a_plan_may_have),
-    };
-    return cmocka_run_group_tests_name("try", tests, NULL, NULL);
 }

@@ -39,9 +39,8 @@ static void expect_right(const char *what, char *wrong)
 }
 
 /* Caught by verify(): order.  The values are those of the list's own order, so nothing is wrong with them. */
-static void test_a_dropped_wait(void **state)
+TEST(a_dropped_wait)
 {
-    (void)state;
     struct trainer *t = plan_two();
     size_t waits = 0;
     expect_right("whole", verify(t->train, t->values));
@@ -88,9 +87,8 @@ static int producer_of(const struct step *s, int i, const struct tensor *x)
 
 /* Caught by compare_values(): it reads another value, or what is not yet written.  Placed and ordered as it now stands,
  * the list is in itself sound wherever the tensor persists, so verify() alone may have nothing to say. */
-static void test_a_task_before_its_producer(void **state)
+TEST(a_task_before_its_producer)
 {
-    (void)state;
     struct trainer *t = plan_two();
     struct step *s = t->train;
     size_t moved = 0, by_verify = 0;
@@ -122,9 +120,8 @@ static bool same_task(const struct task *a, const struct task *b)
 }
 
 /* Caught by compare_values(): both tensors are written and live, so the list is sound in itself. */
-static void test_the_wrong_micro_batch(void **state)
+TEST(the_wrong_micro_batch)
 {
-    (void)state;
     struct trainer *t = plan_two();
     struct step *s = t->train;
     size_t tried = 0;
@@ -190,9 +187,8 @@ static size_t free_early(struct trainer *t, int from, int to)
     return tried;
 }
 
-static void test_freed_too_early(void **state)
+TEST(freed_too_early)
 {
-    (void)state;
     struct trainer *t = plan_two();
     assert_true(free_early(t, 1 << 20, 1) > 30);
     expect_right("mended", verify(t->train, t->values));
@@ -200,9 +196,8 @@ static void test_freed_too_early(void **state)
 }
 
 /* The last reader of x itself writes y onto x's bytes: a kernel reads them in any order, so that is wrong as well. */
-static void test_freed_one_task_too_early(void **state)
+TEST(freed_one_task_too_early)
 {
-    (void)state;
     struct trainer *t = plan_two();
     assert_true(free_early(t, 0, 0) > 5);
     free_trainer(t);
@@ -250,9 +245,8 @@ static void end_swap(struct exchange *s)
     end_paper(&s->paper);
 }
 
-static void test_a_swap_computes_the_same(void **state)
+TEST(a_swap_computes_the_same)
 {
-    (void)state;
     struct exchange s = new_swap(false);
     order_swap(&s);
     expect_right("swap", verify(s.paper.step, s.plain));
@@ -260,9 +254,8 @@ static void test_a_swap_computes_the_same(void **state)
 }
 
 /* Caught by both when h is new in every step; by compare_values() alone when h keeps what the last step left there. */
-static void test_swapped_in_before_out(void **state)
+TEST(swapped_in_before_out)
 {
-    (void)state;
     for (int persists = 0; persists < 2; persists++) {
         struct exchange s = new_swap(persists);
         move_task(s.paper.step, 2, 1);
@@ -277,9 +270,8 @@ static void test_swapped_in_before_out(void **state)
 }
 
 /* Caught by verify(): order.  Two lanes and the step's end are crossed, and every wait on the way is needed. */
-static void test_a_swap_needs_its_waits(void **state)
+TEST(a_swap_needs_its_waits)
 {
-    (void)state;
     struct exchange s = new_swap(false);
     order_swap(&s);
     for (size_t i = 0; i < s.paper.step->n; i++)
@@ -295,9 +287,8 @@ static void test_a_swap_needs_its_waits(void **state)
 }
 
 /* Caught by compare_values(): it is w that goes out and comes back as b. */
-static void test_a_swap_of_another_value(void **state)
+TEST(a_swap_of_another_value)
 {
-    (void)state;
     struct exchange s = new_swap(false);
     s.paper.step->task[1]->access[1].tensor = s.paper.step->task[0]->access[1].tensor; /* out: h <- w */
     order_swap(&s);
@@ -307,9 +298,8 @@ static void test_a_swap_of_another_value(void **state)
 }
 
 /* Half of a goes out and comes back as a tensor of its own: values are known by part. */
-static void test_a_swap_of_a_part(void **state)
+TEST(a_swap_of_a_part)
 {
-    (void)state;
     for (int wrong = 0; wrong < 2; wrong++) {
         struct exchange s = new_swap(false);
         struct paper *p = &s.paper;
@@ -360,9 +350,8 @@ static bool has_views(const struct trainer *t, const struct tensor *x)
     return false;
 }
 
-static void test_swapping_activations_of_training(void **state)
+TEST(swapping_activations_of_training)
 {
-    (void)state;
     struct trainer *t = plan_two();
     size_t n = t->pool->n, swapped = 0, tasks = t->train->n;
     for (size_t i = 0; i < n && swapped < 12; i++) {
@@ -384,9 +373,8 @@ static void test_swapping_activations_of_training(void **state)
 }
 
 /* What persists is a result too: a copy to it counts although no task of the list reads it. */
-static void test_a_copy_that_is_left_out(void **state)
+TEST(a_copy_that_is_left_out)
 {
-    (void)state;
     for (int wrong = 0; wrong < 2; wrong++) {
         struct paper p = new_paper(1, &slow_speeds);
         struct tensor *x = new_bytes(&p, p.device, "x", 8, false), *y = new_bytes(&p, p.device, "y", 8, false);
@@ -424,9 +412,8 @@ static enum role expected_role(const struct task *t, enum role before)
     return before;
 }
 
-static void test_every_task_has_its_role(void **state)
+TEST(every_task_has_its_role)
 {
-    (void)state;
     struct trainer *t = plan_two();
     size_t count[ROLES] = {0};
     enum role before = ROLE_OTHER;
@@ -613,9 +600,8 @@ static bool change_chain(struct trainer *t, struct edit *e, size_t place, int fa
     return true;
 }
 
-static void test_pieces_repeats_and_stand_ins(void **state)
+TEST(pieces_repeats_and_stand_ins)
 {
-    (void)state;
     assert_int_equal(try_change("cut", cut_a_task, 2, 4), 24);
     assert_int_equal(try_change("twice", cut_twice, 2, 3), 9);
     assert_int_equal(try_change("repeat", repeat_attention, 2, 3), 24);
@@ -624,9 +610,8 @@ static void test_pieces_repeats_and_stand_ins(void **state)
 }
 
 /* Work that nothing reads counts as well. */
-static void test_a_piece_is_missing(void **state)
+TEST(a_piece_is_missing)
 {
-    (void)state;
     for (size_t missing = 0; missing < 3; missing++) {
         struct paper p = new_paper(1, &slow_speeds);
         struct task *piece[3];
@@ -647,9 +632,8 @@ static void test_a_piece_is_missing(void **state)
 
 /* What a move between two devices leaves on the host is no result: another way there is as good.  The copy of a result
  * is not missed before the list is compared. */
-static void test_a_move_that_takes_another_way(void **state)
+TEST(a_move_that_takes_another_way)
 {
-    (void)state;
     struct paper p = new_paper(2, &slow_speeds);
     struct device *there = &p.machine->device[1];
     struct tensor *w = new_bytes(&p, p.device, "w", 64, true), *x = new_bytes(&p, p.device, "x", 64, false),
@@ -676,27 +660,4 @@ static void test_a_move_that_takes_another_way(void **state)
     expect_wrong("no result", compare_values(values, p.step), "a tensor that persists ends with another value");
     free_values(values);
     end_paper(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_dropped_wait),
-        cmocka_unit_test(test_a_task_before_its_producer),
-        cmocka_unit_test(test_the_wrong_micro_batch),
-        cmocka_unit_test(test_freed_too_early),
-        cmocka_unit_test(test_freed_one_task_too_early),
-        cmocka_unit_test(test_a_swap_computes_the_same),
-        cmocka_unit_test(test_swapped_in_before_out),
-        cmocka_unit_test(test_a_swap_needs_its_waits),
-        cmocka_unit_test(test_a_swap_of_another_value),
-        cmocka_unit_test(test_a_swap_of_a_part),
-        cmocka_unit_test(test_swapping_activations_of_training),
-        cmocka_unit_test(test_a_copy_that_is_left_out),
-        cmocka_unit_test(test_every_task_has_its_role),
-        cmocka_unit_test(test_pieces_repeats_and_stand_ins),
-        cmocka_unit_test(test_a_piece_is_missing),
-        cmocka_unit_test(test_a_move_that_takes_another_way),
-    };
-    return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
 }

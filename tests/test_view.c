@@ -86,9 +86,8 @@ static void expect_picture(size_t i)
     assert_int_equal(hash, pictures[i].hash);
 }
 
-static void test_pictures_are_as_they_were(void **state)
+TEST(pictures_are_as_they_were)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(pictures); i++)
         expect_picture(i);
 }
@@ -106,9 +105,8 @@ static int selected_layer(const struct view *v)
 }
 
 /* overlap-pays: forwards of 1 ms, then backwards of 2 ms; a step takes 14.5 ms. */
-static void test_keys_do_what_the_help_says(void **state)
+TEST(keys_do_what_the_help_says)
 {
-    (void)state;
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     assert_int_equal(v->anchor, 1);
@@ -143,9 +141,8 @@ static void test_keys_do_what_the_help_says(void **state)
     free(trace);
 }
 
-static void test_the_mouse_selects_drags_measures_and_zooms(void **state)
+TEST(the_mouse_selects_drags_measures_and_zooms)
 {
-    (void)state;
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     must(run_script(v, "pagedown"));
@@ -182,9 +179,8 @@ static void test_the_mouse_selects_drags_measures_and_zooms(void **state)
     free(trace);
 }
 
-static void test_a_script_with_an_unknown_word_is_refused(void **state)
+TEST(a_script_with_an_unknown_word_is_refused)
 {
-    (void)state;
     static const char *const wrong[] = {"f nokey", "click:1", "click:1,2,3", "drag:1,2,3,nan", "wheel:1e9", "wheel"};
     char *trace = trace_of_list("data/steps/chain.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
@@ -199,9 +195,8 @@ static void test_a_script_with_an_unknown_word_is_refused(void **state)
 }
 
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
-static void test_two_traces_share_their_steps_start(void **state)
+TEST(two_traces_share_their_steps_start)
 {
-    (void)state;
     char *a = trace_of_list("data/steps/overlap-pays.txt"), *b = format_string("%s.b", a);
     assert_int_equal(rename(a, b), 0);
     free(a);
@@ -292,9 +287,8 @@ static void expect_whole(const struct track *k)
 
 /* Ends of one lane come late, so records come in between older ones; what is selected stays selected while its record
  * is there. */
-static void test_a_growing_trace_is_taken_bit_by_bit(void **state)
+TEST(a_growing_trace_is_taken_bit_by_bit)
 {
-    (void)state;
     const char *path = temp_path("grows.trace");
     struct trace_writer *w = begin_trace(path);
     struct view *v = view_of(path, NULL, 1280, 720, 1);
@@ -330,9 +324,8 @@ static void test_a_growing_trace_is_taken_bit_by_bit(void **state)
     end_view(v);
 }
 
-static void test_busy_time_is_that_of_the_bars(void **state)
+TEST(busy_time_is_that_of_the_bars)
 {
-    (void)state;
     char *trace = trace_of_list("data/steps/overlap-pays.txt");
     struct view *v = view_of(trace, NULL, 1280, 720, 1);
     const struct track *k = v->track[0];
@@ -380,9 +373,8 @@ static void play(const char *trace, const char *other, int width, int height, in
     end_view(v);
 }
 
-static void test_any_keys_in_any_order_draw_something(void **state)
+TEST(any_keys_in_any_order_draw_something)
 {
-    (void)state;
     char *trace = trace_of_list("data/steps/1f1b.txt");
     play(trace, NULL, 800, 400, 3);
     play(trace, trace, 1280, 720, 1);
@@ -391,9 +383,8 @@ static void test_any_keys_in_any_order_draw_something(void **state)
 }
 
 /* Times and steps from all over 64 and 32 bits: a damaged file, or a clock gone wrong. */
-static void test_absurd_times_are_drawn_too(void **state)
+TEST(absurd_times_are_drawn_too)
 {
-    (void)state;
     const char *path = temp_path("absurd.trace");
     struct trace_writer *w = begin_trace(path);
     for (uint32_t n = 0; n < 150; n++) {
@@ -417,9 +408,8 @@ static void push_text(const char *text)
     SDL_PushEvent(&e);
 }
 
-static void test_the_window_hands_keys_and_mouse_on(void **state)
+TEST(the_window_hands_keys_and_mouse_on)
 {
-    (void)state;
     setenv("SDL_VIDEODRIVER", "dummy", 1);
     assert_int_equal(SDL_Init(SDL_INIT_VIDEO), 0);
     SDL_Event down = {.type = SDL_KEYDOWN}, motion = {.type = SDL_MOUSEMOTION}, wheel = {.type = SDL_MOUSEWHEEL};
@@ -447,26 +437,5 @@ static void test_the_window_hands_keys_and_mouse_on(void **state)
     free(trace);
 }
 #else
-static void test_the_window_hands_keys_and_mouse_on(void **state)
-{
-    (void)state;
-    skip();
-}
+TEST(the_window_hands_keys_and_mouse_on) { skip(); }
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pictures_are_as_they_were),
-        cmocka_unit_test(test_keys_do_what_the_help_says),
-        cmocka_unit_test(test_the_mouse_selects_drags_measures_and_zooms),
-        cmocka_unit_test(test_a_script_with_an_unknown_word_is_refused),
-        cmocka_unit_test(test_two_traces_share_their_steps_start),
-        cmocka_unit_test(test_a_growing_trace_is_taken_bit_by_bit),
-        cmocka_unit_test(test_busy_time_is_that_of_the_bars),
-        cmocka_unit_test(test_any_keys_in_any_order_draw_something),
-        cmocka_unit_test(test_absurd_times_are_drawn_too),
-        cmocka_unit_test(test_the_window_hands_keys_and_mouse_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -246,7 +246,6 @@ int cmd_bench(int argc, char **argv)
     b.machine = open_machine(&o);
     /* What training would refuse is refused now, and not behind the products. */
     free_trainer(new_trainer(s, LIST_TRAIN, s->data != NULL, true));
-    execution.watchdog_seconds = 0;
 
     struct device *d = &b.machine->device[0];
     b.probe = open_probe(d);

@@ -144,7 +144,6 @@ int bench_broadcast(struct settings *s)
     FILE *text = text_beside_json(s->json);
     int beside = strcmp(s->main_queue, "compute") == 0;
     double best = NAN;
-    execution.watchdog_seconds = 0;
     run_trial_for(s);
     s->time_tasks = true;
     fprintf(text, "broadcasts of one step of model %s, %s%s\n", s->preset, s->hardware ? "simulated on " : "run",

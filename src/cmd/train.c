@@ -21,6 +21,7 @@ int cmd_train(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv);
     s->time_tasks = true; /* for the ends of steps */
+    execution.watchdog_seconds = s->serial ? 0 : 60;
     run_trial_for(s);
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | (s->sample_tokens ? LIST_SAMPLE : 0), true, false);
     resolve(s, t);

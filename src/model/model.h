@@ -13,7 +13,7 @@
 #include "../../cl/shared.h" /* defines: BLOCK, CONTROL_*, STATE_* */
 #include "../file/file.h"
 #include "../mesh/mesh.h"
-#include "../run/run.h"
+#include "../step/step.h"
 
 /* ---- params.c: configuration and the table of parameters ------------------------------------------------------- */
 

@@ -16,7 +16,8 @@
 #include "../mesh/mesh.h"
 #include "pass.h"
 
-enum { GATHER_LANES = 3 }; /* lanes of their own: what pipelines and gradients send waits for other things */
+/* Lanes of their own: what pipelines and gradients send waits for other things.  AHEAD: windows. */
+enum { GATHER_LANES = 3, AHEAD = 1 };
 
 struct window {
     struct tensor *whole; /* what its tasks used to read; with the device */
@@ -140,12 +141,12 @@ static size_t find_peers(const struct survey *v, const struct window *w, struct 
 }
 
 /* Where in the list the peers' copies go: in front of the first window that they are to be gathered under. */
-static struct task *place_of(const struct survey *v, struct window *const *peer, size_t n, size_t ahead)
+static struct task *place_of(const struct survey *v, struct window *const *peer, size_t n)
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct row *windows = &v->device[peer[i]->whole->device->index];
-        const struct window *at = windows->item[peer[i]->position - MIN(ahead, peer[i]->position)];
+        const struct window *at = windows->item[peer[i]->position - MIN(AHEAD, peer[i]->position)];
         if (!first || at->reader[0]->index < first->index)
             first = at->reader[0];
     }
@@ -176,12 +177,12 @@ static void read_there(struct edit *e, struct window *w)
         repoint(e, w->reader[i], w->whole, w->gathered);
 }
 
-static void gather_window(struct survey *v, struct edit *e, struct window *w, size_t ahead)
+static void gather_window(struct survey *v, struct edit *e, struct window *w)
 {
     struct window **peer = allocate(v->wholes[w->whole->replica_of->id].n, sizeof(struct window *));
     size_t n = find_peers(v, w, peer);
     const struct task *user = w->reader[0];
-    insert_before(e, place_of(v, peer, n, ahead));
+    insert_before(e, place_of(v, peer, n));
     v->step->tags = (struct tags){user->layer, user->micro, ROLE_SEND};
     for (size_t i = 0; i < n; i++) {
         const struct tensor *x = peer[i]->whole;
@@ -248,7 +249,7 @@ static void drop_copies(struct survey *v, struct edit *e, size_t n)
 
 /* ---- the pass --------------------------------------------------------------------------------------------------- */
 
-static char *describe(const struct survey *v, size_t ahead)
+static char *describe(const struct survey *v)
 {
     char most[32];
     const struct pool *p = v->step->pool;
@@ -259,29 +260,29 @@ static char *describe(const struct survey *v, size_t ahead)
         bytes = MAX(bytes, kept[d]);
     free(kept);
     return format_string("parameters are kept in shards of at most %s per device; %zu times a device gathers those of "
-                         "a layer, %zu ahead",
-                         format_bytes(most, (double)bytes), v->gathered, ahead);
+                         "a layer, %d ahead",
+                         format_bytes(most, (double)bytes), v->gathered, AHEAD);
 }
 
 bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    (void)c;
+    (void)c, (void)w;
     struct survey v = look_at(s);
     struct edit *e = open_edit(s);
-    size_t ahead = (size_t)w->gather_ahead, n = s->n;
+    size_t n = s->n;
     update_shards(&v, e);
     drop_copies(&v, e, n);
     for (size_t i = 0; i < v.all.n; i++) {
         struct window *window = v.all.item[i];
         if (!window->gathered)
-            gather_window(&v, e, window, ahead);
+            gather_window(&v, e, window);
     }
     for (size_t id = 0; id < v.n_tensors; id++)
         for (size_t i = 0; i < v.wholes[id].n; i++)
             let_go(e, v.wholes[id].item[i]);
     if (v.gathered) {
         commit(e);
-        r->reason = describe(&v, ahead);
+        r->reason = describe(&v);
     } else {
         undo(e);
         r->reason = copy_string("no parameters lie in shards");

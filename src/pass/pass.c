@@ -7,7 +7,7 @@
 const struct pass passes[] = {
     {"overlap", wants_overlap, run_overlap, {"--overlap all-cpu"}},
     {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
-    {"gather", wants_gather, run_gather, {"--zero 3", "--zero 3 --gather-ahead 0"}}, /* for the repeated tasks too */
+    {"gather", wants_gather, run_gather, {"--zero 3"}},
     {"broadcast",
      wants_broadcast,
      run_broadcast,

@@ -43,8 +43,7 @@ struct pass_options { /* what the options ask of the passes */
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
     bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
     uint64_t draw_seed;
-    bool gather;      /* parameters lie in shards ... */
-    int gather_ahead; /* ... and are gathered so many layers before their use */
+    bool gather; /* parameters lie in shards, and are gathered a layer before their use */
     enum swap swap;
     unsigned swap_what; /* a bit per enum memory_class */
 };

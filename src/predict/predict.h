@@ -82,6 +82,7 @@ void describe_speeds(struct machine *m, const struct costs *c);
 struct moment { /* one task in one simulated step: seconds */
     double start, end;
     int32_t blocker; /* node that it waited for last, NONE, or SKIPPED: it does not run in this step */
+    int32_t unmet;   /* while simulated: what it waits for and has not ended */
 };
 enum { NONE = -1, SKIPPED = -2 };
 struct simulation {
@@ -96,17 +97,14 @@ struct simulation {
     size_t by_source[COST_SOURCES];
     double period; /* mean over the pattern: from one step's end to the next one's */
     double *busy;  /* by lane: seconds per step, over the time of the pattern */
-    size_t *peak;  /* by device: bytes live at once, over time */
 };
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  c NULL: a
  * step file, which has its times.  NULL, or the problem: its numbers make no sense. */
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
 struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
-/* The same with given durations (seconds, per task) and no shared links. */
-struct simulation *simulate_durations(const struct step *s, const double *seconds);
 void free_simulation(struct simulation *sim);
-struct total {                /* seconds by the name of a task */
-    const char *name, *other; /* other: the blocker, for waits; else "" */
+struct total { /* seconds by the name of a task */
+    const char *name;
     int lane;
     double seconds, flops;
     size_t count;

@@ -11,11 +11,10 @@ void sort_totals(struct total *totals, size_t n) { SORT(totals, n, longest_first
 void add_total(struct total *totals, size_t *n, struct total t)
 {
     size_t i = 0;
-    while (i < *n &&
-           !(totals[i].lane == t.lane && strcmp(totals[i].name, t.name) == 0 && strcmp(totals[i].other, t.other) == 0))
+    while (i < *n && (totals[i].lane != t.lane || strcmp(totals[i].name, t.name) != 0))
         i++;
     if (i == *n)
-        totals[(*n)++] = (struct total){.name = t.name, .other = t.other, .lane = t.lane};
+        totals[(*n)++] = (struct total){.name = t.name, .lane = t.lane};
     totals[i].seconds += t.seconds;
     totals[i].flops += t.flops;
     totals[i].count++;
@@ -26,90 +25,11 @@ static const struct task *task_of(const struct simulation *sim, int node)
     return sim->step->task[node % (int)sim->step->n];
 }
 
-static size_t steady_begin(const struct simulation *sim) { return (size_t)sim->first * sim->step->n; }
 static size_t all_nodes(const struct simulation *sim) { return (size_t)sim->steps * sim->step->n; }
 
-/* ---- critical path --------------------------------------------------------------------------------------------- */
-
-/* But for snapshots: they end during later steps, which do not wait for them. */
-static int last_to_end(const struct simulation *sim)
-{
-    size_t best = steady_begin(sim);
-    for (size_t i = best; i < all_nodes(sim); i++)
-        if (sim->moments[i].end > sim->moments[best].end && task_of(sim, (int)i)->role != ROLE_SNAPSHOT)
-            best = i;
-    return (int)best;
-}
-
-/* From the last end back through what each task waited for, over the steady pattern; seconds per step. */
-static size_t critical_path(const struct simulation *sim, struct total *totals)
-{
-    size_t n = 0;
-    int node = last_to_end(sim);
-    double stop = sim->moments[node].end - sim->period * sim->pattern;
-    for (; node >= 0 && sim->moments[node].end > stop; node = sim->moments[node].blocker) {
-        const struct moment *m = &sim->moments[node];
-        double from = MAX(m->start, stop);
-        add_total(totals, &n,
-                  (struct total){.name = task_of(sim, node)->name,
-                                 .other = "",
-                                 .lane = task_of(sim, node)->lane->index,
-                                 .seconds = (m->end - from) / sim->pattern});
-    }
-    sort_totals(totals, n);
-    return n;
-}
-
-/* ---- what lanes wait for --------------------------------------------------------------------------------------- */
-
-/* A gap on a lane is the blocker's: the task that ended last of those that the next one waited for. */
-static size_t find_waits(const struct simulation *sim, struct total *totals)
-{
-    size_t n = 0;
-    int n_lanes = sim->step->pool->machine->n_lanes;
-    double *lane_end = allocate((size_t)n_lanes, sizeof *lane_end);
-    for (int i = 0; i < n_lanes; i++)
-        lane_end[i] = -1;
-    for (size_t node = steady_begin(sim); node < all_nodes(sim); node++) {
-        const struct moment *m = &sim->moments[node];
-        int lane = task_of(sim, (int)node)->lane->index;
-        if (m->blocker == SKIPPED)
-            continue;
-        double waited = m->start - lane_end[lane] - sim->gaps[node % sim->step->n]; /* (a gap is not waiting) */
-        if (lane_end[lane] >= 0 && waited > 1e-9 && m->blocker >= 0)
-            add_total(totals, &n,
-                      (struct total){.name = task_of(sim, (int)node)->name,
-                                     .other = task_of(sim, m->blocker)->name,
-                                     .lane = lane,
-                                     .seconds = waited / sim->pattern});
-        lane_end[lane] = m->end;
-    }
-    free(lane_end);
-    sort_totals(totals, n);
-    return n;
-}
-
-/* ---- for people ------------------------------------------------------------------------------------------------ */
-
-static struct table *lane_table(const struct simulation *sim)
-{
-    static const struct column columns[] = {{"lane, simulated", "name", CELL_TEXT, 24, 0},
-                                            {"busy ms", "busy_ms", CELL_FIXED, 10, 3},
-                                            {"busy", "busy", CELL_SHARE, 6, 0}};
-    struct table *t = new_table(columns, COUNT(columns));
-    const struct machine *m = sim->step->pool->machine;
-    bool *has_tasks = allocate((size_t)m->n_lanes, sizeof *has_tasks);
-    for (size_t i = 0; i < sim->step->n; i++)
-        has_tasks[sim->step->task[i]->lane->index] = true;
-    for (int i = 0; i < m->n_lanes; i++)
-        if (has_tasks[i])
-            ROW(t, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]),
-                number_cell(sim->busy[i] / sim->period));
-    free(has_tasks);
-    return t;
-}
-
-static struct table *path_table(const struct simulation *sim)
+/* From the last end back through what each task waited for, over the steady pattern; ms per step.  But for snapshots:
+ * they end during later steps, which do not wait for them. */
+static struct table *critical_path(const struct simulation *sim)
 {
     static const struct column columns[] = {{"critical path, simulated", "task", CELL_TEXT, 24, 0},
                                             {"lane", "lane", CELL_TEXT, 24, 0},
@@ -117,8 +37,22 @@ static struct table *path_table(const struct simulation *sim)
                                             {"ms", "ms", CELL_FIXED, 10, 3},
                                             {"share", "share", CELL_SHARE, 6, 0}};
     struct table *t = new_table(columns, COUNT(columns));
-    struct total *totals = allocate(all_nodes(sim), sizeof *totals);
-    size_t n = critical_path(sim, totals);
+    struct total *totals = allocate(sim->step->n, sizeof *totals);
+    size_t n = 0;
+    int node = sim->first * (int)sim->step->n;
+    for (int i = node; i < (int)all_nodes(sim); i++)
+        if (sim->moments[i].end > sim->moments[node].end && task_of(sim, i)->role != ROLE_SNAPSHOT)
+            node = i;
+    double stop = sim->moments[node].end - sim->period * sim->pattern;
+    for (; node >= 0 && sim->moments[node].end > stop; node = sim->moments[node].blocker) {
+        const struct moment *m = &sim->moments[node];
+        const struct task *task = task_of(sim, node);
+        add_total(totals, &n,
+                  (struct total){.name = task->name,
+                                 .lane = task->lane->index,
+                                 .seconds = (m->end - MAX(m->start, stop)) / sim->pattern});
+    }
+    sort_totals(totals, n);
     for (size_t i = 0; i < n; i++)
         ROW(t, text_cell(totals[i].name), text_cell(sim->step->pool->machine->lane[totals[i].lane]->name),
             number_cell((double)totals[i].count), number_cell(1e3 * totals[i].seconds),
@@ -127,24 +61,14 @@ static struct table *path_table(const struct simulation *sim)
     return t;
 }
 
-static void print_waits(FILE *out, const struct simulation *sim)
-{
-    struct total *totals = allocate(all_nodes(sim), sizeof *totals);
-    size_t n = find_waits(sim, totals);
-    for (size_t i = 0; i < n && i < TOP; i++) {
-        if (i == 0)
-            fprintf(out, "\nlanes that stand still, simulated\n");
-        fprintf(out, "  lane %s blocked by %s for %.3f ms, waiting for %s\n",
-                sim->step->pool->machine->lane[totals[i].lane]->name, totals[i].name, 1e3 * totals[i].seconds,
-                totals[i].other);
-    }
-    free(totals);
-}
-
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c)
 {
+    static const struct column columns[] = {{"lane, simulated", "name", CELL_TEXT, 24, 0},
+                                            {"busy ms", "busy_ms", CELL_FIXED, 10, 3},
+                                            {"busy", "busy", CELL_SHARE, 6, 0}};
     const struct machine *m = sim->step->pool->machine;
-    struct table *lanes = lane_table(sim), *path = path_table(sim);
+    struct table *lanes = new_table(columns, COUNT(columns)), *path = critical_path(sim);
+    bool *has_tasks = allocate((size_t)m->n_lanes, sizeof *has_tasks);
     char bytes[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
@@ -158,15 +82,20 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                    sim->pattern);
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
+    for (size_t i = 0; i < sim->step->n; i++)
+        has_tasks[sim->step->task[i]->lane->index] = true;
+    for (int i = 0; i < m->n_lanes; i++)
+        if (has_tasks[i])
+            ROW(lanes, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]),
+                number_cell(sim->busy[i] / sim->period));
     print_table(out, lanes);
     for (int d = 0; d <= m->n_devices; d++)
-        fprintf(out, "%s%-24s most bytes live at once %s, budget %s\n", d ? "" : "\n", m->device[d].id,
-                format_bytes(bytes, (double)sim->peak[d]),
+        fprintf(out, "%s%-24s holds at most %s, budget %s\n", d ? "" : "\n", m->device[d].id,
+                format_bytes(bytes, (double)sim->step->high[d]),
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     print_heading(out, path);
     print_rows(out, path, 0, TOP);
-    print_waits(out, sim);
-    free_table(lanes), free_table(path);
+    free_table(lanes), free_table(path), free(has_tasks);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
@@ -174,18 +103,16 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 json_t *simulation_json(const struct simulation *sim)
 {
     const struct machine *m = sim->step->pool->machine;
-    struct table *path = path_table(sim);
-    json_t *lanes = json_object(), *memory = json_object();
+    struct table *path = critical_path(sim);
+    json_t *lanes = json_object();
     for (int i = 0; i < m->n_lanes; i++)
         json_object_set_new(lanes, m->lane[i]->name, json_real(sim->busy[i] / sim->period));
-    for (int d = 0; d <= m->n_devices; d++)
-        json_object_set_new(memory, m->device[d].id, json_integer((json_int_t)sim->peak[d]));
-    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I}}", "kind", "simulated",
-                            "step_ms", 1e3 * sim->period, "pattern", sim->pattern, "settled", sim->settled, "busy",
-                            lanes, "peak_bytes", memory, "critical_path", table_json(path), "tasks", "measured",
-                            (json_int_t)sim->by_source[COST_MEASURED], "scaled",
-                            (json_int_t)sim->by_source[COST_SCALED], "modelled",
-                            (json_int_t)sim->by_source[COST_MODELLED], "given", (json_int_t)sim->by_source[COST_GIVEN]);
+    json_t *all =
+        json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:{}}", "kind", "simulated", "step_ms", 1e3 * sim->period, "pattern",
+                  sim->pattern, "settled", sim->settled, "busy", lanes, "critical_path", table_json(path), "tasks");
+    for (int source = 0; source < COST_SOURCES; source++)
+        json_object_set_new(json_object_get(all, "tasks"), cost_source_name[source],
+                            json_integer((json_int_t)sim->by_source[source]));
     free_table(path);
     return all;
 }

@@ -23,210 +23,110 @@
 enum { LEAST_STEPS = 64, MOST_STEPS = 20000, MOST_NODES = 1 << 25 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
-struct turn {      /* what a lane does */
-    int started;   /* how many of its nodes */
-    int node;      /* that runs, or NONE */
-    bool begun;    /* else it waits for the host, or the lane's gap */
-    bool on_links; /* else it computes, or waits for the latency */
+struct turn {            /* what a lane does */
+    int first;           /* of its tasks; NONE: it has none */
+    int task, iteration; /* that comes next */
+    int node;            /* that runs, or NONE */
+    bool begun;          /* else it waits for the host, or the lane's gap */
+    bool on_links;       /* else it computes, or waits for the latency */
     double latency;
     double left; /* seconds of work left at `now`, at full speed */
     double next; /* when it ends at the present speed, or its latency or its wait does */
     double full; /* bytes per second alone */
     const struct link *link[2];
 };
-struct user { /* lanes whose copies are on a link */
-    int *lane;
-    size_t n, cap;
+struct wait { /* for a task */
+    int consumer;
+    bool next_step; /* it is the consumer of the next iteration that waits */
+    int more;       /* the next wait for the same task, or NONE */
+};
+struct state { /* of a task */
+    int next_on_lane, waits;
+    int ended;        /* its last run that has ended, or NONE */
+    int in_flight;    /* runs that have been opened and have not ended */
+    bool before_slot; /* a task with a slot follows from it within the iteration */
+};
+struct iteration {
+    int left, computing; /* tasks that have not ended; of them on compute lanes */
+    double end, issue_begin;
+    bool decided, stored; /* has it been decided whether it gets a slot; and has it got one? */
 };
 struct simulator {
     struct simulation *sim;
     int n, n_lanes, limit, repeat; /* iterations at most; so many until conditional tasks come round */
-    int ring;                      /* iterations whose tensors are told apart: those that can be open at once */
-    int *first_out, *out;        /* waits, by producer: consumers of task i, out[first_out[i]] ...; bit 30: next step */
-    int *unmet;                  /* by node: producers that have not ended, the lane's turn not counted */
-    int *lane_list, *lane_first; /* tasks of each lane in order */
-    struct turn *turn;           /* by lane */
-    int *winner;               /* [2 n_lanes]: of 2 i and 2 i + 1 the lane with the earlier event; behind: the lanes */
-    struct user *users;        /* by link */
-    int *load;                 /* by link: copies on it */
-    int opened, done;          /* iterations that the host has opened; of which all up to there have ended */
-    int *left, *computing;     /* by iteration: tasks that have not ended; of them on compute lanes */
-    int *ended, *in_flight;    /* by task: its last run that has ended, NONE; runs that have been opened and not */
-    int full;                  /* tasks with MOST_RUNS in flight */
-    double *end, *issue_begin; /* by iteration: its end; when the host begins it */
-    double issue, now;         /* host seconds per task */
+    struct state *state;           /* by task */
+    struct wait *wait;
+    struct turn *turn;     /* by lane */
+    int *winner;           /* [2 n_lanes]: of 2 i and 2 i + 1 the lane with the earlier event; behind: the lanes */
+    struct turn **copying; /* lanes whose copies are on links */
+    int n_copying, *load;  /* by link: copies on it */
+    struct iteration *iteration;
+    int opened, done;  /* iterations that the host has opened; of which all up to there have ended */
+    int full;          /* tasks with MOST_RUNS in flight */
+    double issue, now; /* issue: host seconds per task */
     bool stop;
-    size_t cap_moments, cap_unmet;
-    int slots;              /* of snapshots */
-    int *commit, n_commits; /* tasks that commit them */
-    int *leaving;           /* room for as many */
-    bool *first;            /* by task: a task with a slot follows from it within the iteration */
-    bool *decided;          /* by iteration */
-    int taken, durable;     /* snapshots that got a slot; that are committed */
-    int *uses;     /* [ring, tensor] accesses in that iteration that have not ended, negative until the first starts */
-    int *holders;  /* [tensor] iterations in which it is live: two may meet where they touch different bytes of it */
-    int64_t *live; /* bytes held now, by device */
+    size_t cap_moments;
+    int slots;                 /* of snapshots */
+    const struct task *commit; /* ends one of them */
+    int taken, durable;        /* snapshots that got a slot; that are committed */
 };
-enum { NEXT_STEP = 1 << 30 };
 
 static const struct task *task_of(const struct simulator *k, int node) { return k->sim->step->task[node % k->n]; }
 
 static bool skipped(const struct simulator *k, int node) { return k->sim->moments[node].blocker == SKIPPED; }
 
-/* ---- preparing ------------------------------------------------------------------------------------------------- */
-
-static void index_consumers(struct simulator *k)
-{
-    const struct step *s = k->sim->step;
-    k->first_out = allocate((size_t)k->n + 2, sizeof *k->first_out);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < k->n; i++)
-            for (size_t e = 0; e < s->task[i]->n_edges; e++) {
-                const struct edge *edge = &s->task[i]->edges[e];
-                if (!edge->wait)
-                    continue;
-                if (pass == 0)
-                    k->first_out[edge->from + 2]++;
-                else
-                    k->out[k->first_out[edge->from + 1]++] = i | (edge->previous ? NEXT_STEP : 0);
-            }
-        if (pass == 1)
-            break;
-        for (int i = 0; i < k->n; i++)
-            k->first_out[i + 2] += k->first_out[i + 1];
-        k->out = allocate((size_t)k->first_out[k->n + 1], sizeof *k->out);
-    }
-}
-
-static void list_lanes(struct simulator *k)
-{
-    k->lane_list = allocate((size_t)k->n, sizeof *k->lane_list);
-    k->lane_first = allocate((size_t)k->n_lanes + 2, sizeof *k->lane_first);
-    for (int i = 0; i < k->n; i++)
-        k->lane_first[task_of(k, i)->lane->index + 2]++;
-    for (int lane = 0; lane < k->n_lanes; lane++)
-        k->lane_first[lane + 2] += k->lane_first[lane + 1];
-    for (int i = 0; i < k->n; i++)
-        k->lane_list[k->lane_first[task_of(k, i)->lane->index + 1]++] = i;
-    for (int lane = 0; lane < k->n_lanes; lane++) {
-        k->turn[lane].node = NONE;
-        k->turn[lane].next = INFINITY;
-        k->winner[k->n_lanes + lane] = lane;
-    }
-    for (int i = k->n_lanes - 1; i > 0; i--)
-        k->winner[i] = k->winner[2 * i];
-}
-
-/* ---- running --------------------------------------------------------------------------------------------------- */
-
-/* The share of its full speed at which the lane's task goes. */
-static double speed(const struct simulator *k, const struct turn *l)
-{
-    return l->on_links && isfinite(l->full) ? link_rate(l->link, k->load) / l->full : 1;
-}
-
-/* Of two lanes with their events at the same time, the first goes first. */
-static int sooner(const struct simulator *k, int a, int b)
-{
-    double x = k->turn[a].next, y = k->turn[b].next;
-    return y < x || (y == x && b < a) ? b : a;
-}
+/* ---- the lanes' events ----------------------------------------------------------------------------------------- */
 
 static void set_next(struct simulator *k, struct turn *l, double next)
 {
     l->next = next;
-    for (int i = (k->n_lanes + (int)(l - k->turn)) / 2; i > 0; i /= 2)
-        k->winner[i] = sooner(k, k->winner[2 * i], k->winner[2 * i + 1]);
-}
-
-/* The other copies on its links: what they have left is brought up to now, or their ends follow from it. */
-static void for_others(struct simulator *k, const struct turn *copy, bool ends)
-{
-    for (int i = 0; i < 2; i++)
-        for (size_t n = 0; copy->link[i] && n < k->users[copy->link[i]->index].n; n++) {
-            struct turn *l = &k->turn[k->users[copy->link[i]->index].lane[n]];
-            if (l != copy && ends)
-                set_next(k, l, k->now + l->left / speed(k, l));
-            else if (l != copy)
-                l->left = (l->next - k->now) * speed(k, l);
-        }
-}
-
-static void join_or_leave(struct user *u, int lane, bool join)
-{
-    size_t i = 0;
-    if (join) {
-        *APPEND(u->lane, u->n, u->cap) = lane;
-        return;
+    for (int i = (k->n_lanes + (int)(l - k->turn)) / 2; i > 0; i /= 2) {
+        int a = k->winner[2 * i], b = k->winner[2 * i + 1];
+        double x = k->turn[a].next, y = k->turn[b].next;
+        k->winner[i] = y < x || (y == x && b < a) ? b : a;
     }
-    while (u->lane[i] != lane)
-        i++;
-    u->lane[i] = u->lane[--u->n];
+}
+
+/* The share of its full speed at which the lane's copy goes. */
+static double speed(const struct simulator *k, const struct turn *l) { return link_rate(l->link, k->load) / l->full; }
+
+static bool share_link(const struct turn *a, const struct turn *b)
+{
+    return (a->link[0] && (a->link[0] == b->link[0] || a->link[0] == b->link[1])) ||
+           (a->link[1] && (a->link[1] == b->link[0] || a->link[1] == b->link[1]));
 }
 
 /* The lane's copy joins or leaves its links, and what the others there have left takes another time. */
-static void change_load(struct simulator *k, const struct turn *copy, bool join)
+static void change_load(struct simulator *k, struct turn *copy, bool joins)
 {
-    for_others(k, copy, false);
+    if (!joins) {
+        int at = 0;
+        while (k->copying[at] != copy)
+            at++;
+        k->copying[at] = k->copying[--k->n_copying];
+    }
+    for (int i = 0; i < k->n_copying; i++)
+        if (share_link(k->copying[i], copy))
+            k->copying[i]->left = (k->copying[i]->next - k->now) * speed(k, k->copying[i]);
     for (int i = 0; i < 2; i++)
-        if (copy->link[i]) {
-            k->load[copy->link[i]->index] += join ? 1 : -1;
-            join_or_leave(&k->users[copy->link[i]->index], (int)(copy - k->turn), join);
-        }
-    for_others(k, copy, true);
+        if (copy->link[i])
+            k->load[copy->link[i]->index] += joins ? 1 : -1;
+    for (int i = 0; i < k->n_copying; i++)
+        if (share_link(k->copying[i], copy))
+            set_next(k, k->copying[i], k->now + k->copying[i]->left / speed(k, k->copying[i]));
+    if (joins)
+        k->copying[k->n_copying++] = copy;
 }
 
-static int *uses_of(const struct simulator *k, int node)
-{
-    return k->uses + (size_t)(node / k->n % k->ring) * k->sim->step->pool->n;
-}
+/* ---- running --------------------------------------------------------------------------------------------------- */
 
-/* A tensor is live from the start of the first task that touches it in an iteration ... */
-static void take_bytes(struct simulator *k, int node)
+static void pass_turn(const struct simulator *k, struct turn *l)
 {
-    const struct task *t = task_of(k, node);
-    int *left = uses_of(k, node);
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->storage;
-        int d = x->device->index;
-        if (x->persistent || left[x->id] >= 0)
-            continue;
-        left[x->id] = -left[x->id];
-        if (k->holders[x->id]++)
-            continue;
-        k->live[d] += (int64_t)x->bytes;
-        k->sim->peak[d] = MAX(k->sim->peak[d], (size_t)k->live[d]);
+    l->task = k->state[l->task].next_on_lane;
+    if (l->task == NONE) {
+        l->task = l->first;
+        l->iteration++;
     }
-}
-
-/* ... to the end of the last one, wherever they run. */
-static void give_bytes(struct simulator *k, int node)
-{
-    const struct task *t = task_of(k, node);
-    int *left = uses_of(k, node);
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor->storage;
-        if (!x->persistent && --left[x->id] == 0 && --k->holders[x->id] == 0)
-            k->live[x->device->index] -= (int64_t)x->bytes;
-    }
-}
-
-/* The next task of the lane that is not skipped, of the iterations that are open. */
-static int head_of(const struct simulator *k, int lane)
-{
-    int size = k->lane_first[lane + 1] - k->lane_first[lane];
-    for (int *nth = &k->turn[lane].started; size && *nth / size < k->opened; ++*nth) {
-        int node = *nth / size * k->n + k->lane_list[k->lane_first[lane] + *nth % size];
-        if (!skipped(k, node))
-            return node;
-    }
-    return NONE;
-}
-
-/* When the host has issued the node: in list order. */
-static double issued(const struct simulator *k, int node)
-{
-    return k->issue > 0 ? k->issue_begin[node / k->n] + (node % k->n + 1) * k->issue : 0;
 }
 
 static void join_links(struct simulator *k, struct turn *l)
@@ -236,27 +136,36 @@ static void join_links(struct simulator *k, struct turn *l)
     set_next(k, l, k->now + l->left / speed(k, l));
 }
 
-/* Its first moment: the bytes are held from here on. */
+/* Its first moment. */
 static void begin(struct simulator *k, struct turn *l)
 {
     bool copies = isfinite(l->full);
     l->begun = true;
-    take_bytes(k, l->node);
     set_next(k, l, k->now + (copies ? l->latency : l->left));
     if (copies && l->next <= k->now)
         join_links(k, l);
 }
 
-static void start(struct simulator *k, int lane, int node, int blocker)
+/* Start the lane's next task that is not skipped, of the iterations that are open, if all that it waits for has ended;
+ * `blocker` is what ended last. */
+static void try_start(struct simulator *k, int lane, int blocker)
 {
     struct turn *l = &k->turn[lane];
-    int i = node % k->n;
-    double seconds = k->sim->seconds[i], from = fmax(k->now + k->sim->gaps[i], issued(k, node));
-    l->started++;
+    if (l->node != NONE || l->first == NONE)
+        return;
+    while (l->iteration < k->opened && skipped(k, l->iteration * k->n + l->task))
+        pass_turn(k, l);
+    int i = l->task, node = l->iteration * k->n + i;
+    if (l->iteration == k->opened || k->sim->moments[node].unmet)
+        return;
+    double seconds = k->sim->seconds[i], from = k->now + k->sim->gaps[i];
+    if (k->issue > 0) /* the host issues in list order */
+        from = fmax(from, k->iteration[l->iteration].issue_begin + (i + 1) * k->issue);
+    pass_turn(k, l);
     l->node = node;
     l->on_links = l->begun = false;
     l->link[0] = l->link[1] = NULL;
-    if (k->load && seconds > 0)
+    if (seconds > 0)
         links_of(task_of(k, node), l->link);
     l->full = link_rate(l->link, NULL);
     l->latency = isfinite(l->full) ? fmin(link_latency(l->link), seconds) : 0;
@@ -266,14 +175,6 @@ static void start(struct simulator *k, int lane, int node, int blocker)
         set_next(k, l, from);
     else
         begin(k, l);
-}
-
-/* Start the lane's next task if all that it waits for has ended; `blocker` is what ended last. */
-static void try_start(struct simulator *k, int lane, int blocker)
-{
-    int node = k->turn[lane].node == NONE ? head_of(k, lane) : NONE;
-    if (node != NONE && k->unmet[node] == 0)
-        start(k, lane, node, blocker);
 }
 
 /* ---- opening an iteration ---------------------------------------------------------------------------------------- */
@@ -286,44 +187,30 @@ static int latest_run(const struct simulator *k, int i, int iteration)
     return iteration;
 }
 
-static void open_task(struct simulator *k, int node)
-{
-    const struct task *t = task_of(k, node);
-    int i = node % k->n, iteration = node / k->n, *left = uses_of(k, node);
-    bool now = runs(t, (uint32_t)iteration + 1);
-    k->sim->moments[node] = (struct moment){.blocker = now ? NONE : SKIPPED};
-    k->unmet[node] = now && t->slot; /* the choice of one */
-    if (!now)
-        return;
-    for (size_t e = 0; e < t->n_edges; e++) {
-        int from = (int)t->edges[e].from, run = NONE;
-        if (t->edges[e].wait)
-            run = latest_run(k, from, iteration - t->edges[e].previous);
-        k->unmet[node] += run != NONE && run > k->ended[from];
-    }
-    for (int a = 0; a < t->n_access; a++)
-        left[t->access[a].tensor->storage->id]--;
-    k->left[iteration]++;
-    k->computing[iteration] += t->lane->kind == LANE_COMPUTE;
-    k->full += ++k->in_flight[i] == MOST_RUNS;
-}
-
 static void open_iteration(struct simulator *k)
 {
-    size_t n = k->sim->step->pool->n, nodes = (size_t)(k->opened + 1) * (size_t)k->n;
-    int iteration = k->opened++;
-    k->sim->moments = grow(k->sim->moments, &k->cap_moments, nodes, sizeof *k->sim->moments);
-    k->unmet = grow(k->unmet, &k->cap_unmet, nodes, sizeof *k->unmet);
-    memset(k->uses + (size_t)(iteration % k->ring) * n, 0, n * sizeof *k->uses);
-    if (iteration > 0)
-        k->issue_begin[iteration] = fmax(k->now, k->issue_begin[iteration - 1] + k->n * k->issue);
-    for (int i = 0; i < k->n; i++)
-        open_task(k, iteration * k->n + i);
-}
-
-static bool may_open(const struct simulator *k)
-{
-    return k->opened < k->limit && k->full == 0 && (k->opened < 2 || k->computing[k->opened - 2] == 0);
+    int number = k->opened++;
+    struct iteration *iteration = &k->iteration[number];
+    k->sim->moments = grow(k->sim->moments, &k->cap_moments, (size_t)k->opened * (size_t)k->n, sizeof *k->sim->moments);
+    if (number > 0)
+        iteration->issue_begin = fmax(k->now, k->iteration[number - 1].issue_begin + k->n * k->issue);
+    for (int i = 0; i < k->n; i++) {
+        const struct task *t = k->sim->step->task[i];
+        struct moment *m = &k->sim->moments[number * k->n + i];
+        bool now = runs(t, (uint32_t)number + 1);
+        *m = (struct moment){.blocker = now ? NONE : SKIPPED, .unmet = t->slot > 0}; /* (until a slot is chosen) */
+        if (!now)
+            continue;
+        for (size_t e = 0; e < t->n_edges; e++) {
+            int from = (int)t->edges[e].from, run = NONE;
+            if (t->edges[e].wait)
+                run = latest_run(k, from, number - t->edges[e].previous);
+            m->unmet += run > k->state[from].ended;
+        }
+        iteration->left++;
+        iteration->computing += t->lane->kind == LANE_COMPUTE;
+        k->full += ++k->state[i].in_flight == MOST_RUNS;
+    }
 }
 
 /* ---- until the times repeat ------------------------------------------------------------------------------------ */
@@ -334,29 +221,25 @@ static bool repeats(const struct simulator *k, int a, int b, double shift, doubl
     const struct moment *x = &k->sim->moments[(size_t)a * (size_t)k->n],
                         *y = &k->sim->moments[(size_t)b * (size_t)k->n];
     for (int i = 0; i < k->n; i++) {
-        bool skips = x[i].blocker == SKIPPED;
-        if (skips != (y[i].blocker == SKIPPED))
+        if ((x[i].blocker == SKIPPED) != (y[i].blocker == SKIPPED))
             return false;
-        if (!skips &&
+        if (x[i].blocker != SKIPPED &&
             (fabs(y[i].start - x[i].start - shift) > tolerance || fabs(y[i].end - x[i].end - shift) > tolerance))
             return false;
     }
-    return fabs(k->issue_begin[b] - k->issue_begin[a] - shift) <= tolerance || k->issue == 0;
+    return k->issue == 0 || fabs(k->iteration[b].issue_begin - k->iteration[a].issue_begin - shift) <= tolerance;
 }
 
 /* With snapshots, which may be in flight for long, all of the pattern and one that got a slot. */
-static bool repeats_for(const struct simulator *k, int iteration, int p, double shift, double tolerance)
+static bool repeats_for(const struct simulator *k, int last, int pattern, double shift, double tolerance)
 {
     bool stored = !k->slots;
-    for (int i = 0; i < p && !stored; i++)
-        for (int c = 0; c < k->n_commits && !stored; c++)
-            stored = !skipped(k, (iteration - i) * k->n + k->commit[c]);
-    if (!stored)
-        return false;
-    for (int i = 0; i < MAX(k->slots ? p : k->repeat, MOST_RUNS); i++)
-        if (iteration - p - i < 0 || !repeats(k, iteration - p - i, iteration - i, shift, tolerance))
+    for (int i = 0; i < pattern && !stored; i++)
+        stored = k->iteration[last - i].stored;
+    for (int i = 0; stored && i < MAX(k->slots ? pattern : k->repeat, MOST_RUNS); i++)
+        if (last - pattern - i < 0 || !repeats(k, last - pattern - i, last - i, shift, tolerance))
             return false;
-    return true;
+    return stored;
 }
 
 /* Without a pattern ends tell little: an iteration that is stored ends long after its neighbours.  Its tasks that run
@@ -367,26 +250,25 @@ static double mean_seconds(const struct simulator *k, int from, int to)
     for (int a = from * k->n, b = to * k->n; a < (from + 1) * k->n; a++, b++)
         if (m[a].blocker != SKIPPED && m[b].blocker != SKIPPED && !task_of(k, a)->slot)
             return (m[b].end - m[a].end) / (to - from);
-    return (k->end[to] - k->end[from]) / (to - from);
+    return (k->iteration[to].end - k->iteration[from].end) / (to - from);
 }
 
-static void look_for_pattern(struct simulator *k, int iteration)
+static void look_for_pattern(struct simulator *k, int last)
 {
     struct simulation *sim = k->sim;
-    for (int p = k->repeat; p < iteration && !sim->settled; p += k->repeat) {
-        double shift = k->end[iteration] - k->end[iteration - p], tolerance = 1e-9 * shift / p;
-        tolerance += 1e-14 * k->end[iteration]; /* what adding up has rounded */
+    double end = k->iteration[last].end;
+    for (int p = k->repeat; p < last && !sim->settled; p += k->repeat) {
+        double shift = end - k->iteration[last - p].end, rounded = 1e-14 * end; /* by adding up */
         sim->pattern = p;
-        sim->settled = repeats_for(k, iteration, p, shift, tolerance);
+        sim->settled = repeats_for(k, last, p, shift, 1e-9 * shift / p + rounded);
     }
-    k->stop = sim->settled || iteration == k->limit - 1;
+    k->stop = sim->settled || last == k->limit - 1;
     if (!sim->settled)
-        sim->pattern = MAX(k->limit / 2 / k->repeat, 1) * k->repeat;
-    sim->steps = iteration + 1;
-    sim->pattern = MIN(sim->pattern, iteration);
+        sim->pattern = MIN(MAX(k->limit / 2 / k->repeat, 1) * k->repeat, last);
+    sim->steps = last + 1;
     sim->first = sim->steps - sim->pattern;
-    sim->period = sim->settled ? (k->end[iteration] - k->end[iteration - sim->pattern]) / sim->pattern
-                               : mean_seconds(k, iteration - sim->pattern, iteration);
+    sim->period = sim->settled ? (end - k->iteration[last - sim->pattern].end) / sim->pattern
+                               : mean_seconds(k, last - sim->pattern, last);
 }
 
 /* What the last end, that of `node`, brings about: iterations are over, others are opened, and lanes go on. */
@@ -394,12 +276,13 @@ static void move_on(struct simulator *k, int node)
 {
     int before = k->opened;
     while (!k->stop) {
-        if (k->done < k->opened && k->left[k->done] == 0) {
-            k->end[k->done] = k->now;
+        if (k->done < k->opened && k->iteration[k->done].left == 0) {
+            k->iteration[k->done].end = k->now;
             if (k->done > 0)
                 look_for_pattern(k, k->done);
             k->done++;
-        } else if (may_open(k))
+        } else if (k->opened < k->limit && k->full == 0 &&
+                   (k->opened < 2 || k->iteration[k->opened - 2].computing == 0))
             open_iteration(k);
         else
             break;
@@ -408,150 +291,149 @@ static void move_on(struct simulator *k, int node)
         try_start(k, lane, node);
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------------------------
- */
-
-/* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
- * been updated, those of all slots but one leave it: slots are filled in turn, and the next one is free unless the
- * newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored. */
-static void find_slots(struct simulator *k)
-{
-    const struct step *s = k->sim->step;
-    k->first = allocate(s->n, sizeof *k->first);
-    k->commit = allocate(s->n, sizeof *k->commit);
-    k->leaving = allocate(s->n, sizeof *k->leaving);
-    for (size_t i = 0; i < s->n; i++) {
-        k->slots = MAX(k->slots, s->task[i]->slot);
-        if (s->task[i]->commits)
-            k->commit[k->n_commits++] = (int)i;
-        for (size_t e = 0; e < s->task[i]->n_edges && s->task[i]->slot; e++)
-            k->first[s->task[i]->edges[e].from] |= !s->task[i]->edges[e].previous;
-    }
-    if (k->slots)
-        k->limit = MAX(k->limit, MIN(STORED_STEPS, STORED_NODES / k->n));
-    k->decided = allocate((size_t)k->limit, sizeof *k->decided);
-}
-
-static void release(struct simulator *k, int i, int iteration, int blocker);
-
-static void leave(struct simulator *k, int node)
-{
-    int i = node % k->n, iteration = node / k->n;
-    k->sim->moments[node].blocker = SKIPPED;
-    k->full -= k->in_flight[i]-- == MOST_RUNS;
-    k->left[iteration]--;
-}
-
-/* node: the update that was the first. */
-static void choose_slot(struct simulator *k, int iteration, int node)
-{
-    int held = k->taken - k->durable + (k->durable > 0), slot = held < k->slots ? k->taken % k->slots + 1 : 0;
-    const struct task *commit = k->sim->step->task[k->commit[0]];
-    bool wanted = runs(commit, (uint32_t)iteration + 1);
-    size_t n = 0;
-    k->decided[iteration] = true;
-    if (!wanted)
-        return;
-    for (int i = 0; i < k->n; i++) {
-        int copy = iteration * k->n + i, of = task_of(k, copy)->slot;
-        if (of && of != slot) {
-            leave(k, copy);
-            k->leaving[n++] = i;
-        }
-    }
-    k->taken += slot > 0;
-    for (size_t i = 0; i < n; i++) { /* (all have left before one that waits for them can start) */
-        int task = k->leaving[i], before = latest_run(k, task, iteration - 1);
-        if (before == NONE || before <= k->ended[task]) /* else its end releases them */
-            release(k, task, iteration, node);
-        try_start(k, task_of(k, task)->lane->index, node);
-    }
-    for (int i = 0; i < k->n && slot; i++)
-        if (k->sim->step->task[i]->slot == slot && --k->unmet[iteration * k->n + i] == 0)
-            try_start(k, task_of(k, i)->lane->index, node);
-}
-
-static void note_snapshot(struct simulator *k, int node)
-{
-    if (k->first[node % k->n] && !k->decided[node / k->n] && !task_of(k, node)->slot)
-        choose_slot(k, node / k->n, node);
-    k->durable += task_of(k, node)->commits;
-}
-
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
-/* Task i of that iteration has ended, or left with the end of `blocker`, for all that wait for this run of it. */
-static void release_one(struct simulator *k, int i, int iteration, int consumer, int step, int blocker)
+/* Task i of that iteration has ended, or left with the end of `blocker`: so it has for all that wait for this run, in
+ * later iterations too as far as it is skipped there. */
+static void release(struct simulator *k, int i, int iteration, int blocker)
 {
-    for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
-        int node = (c + step) * k->n + consumer;
-        if (!skipped(k, node) && --k->unmet[node] == 0)
-            try_start(k, task_of(k, node)->lane->index, blocker);
+    for (int w = k->state[i].waits; w != NONE; w = k->wait[w].more) {
+        int step = k->wait[w].next_step;
+        for (int c = iteration; c + step < k->opened && (c == iteration || skipped(k, c * k->n + i)); c++) {
+            int node = (c + step) * k->n + k->wait[w].consumer;
+            if (!skipped(k, node) && --k->sim->moments[node].unmet == 0)
+                try_start(k, task_of(k, node)->lane->index, blocker);
+        }
     }
 }
 
-static void release(struct simulator *k, int i, int iteration, int blocker)
+/* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
+ * been updated, by `node`, those of all slots but one leave it: slots are filled in turn, and the next one is free
+ * unless the newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored.
+ */
+static void choose_slot(struct simulator *k, struct iteration *iteration, int node)
 {
-    for (int e = k->first_out[i]; e < k->first_out[i + 1]; e++)
-        release_one(k, i, iteration, k->out[e] & ~NEXT_STEP, k->out[e] & NEXT_STEP ? 1 : 0, blocker);
+    int number = (int)(iteration - k->iteration), held = k->taken - k->durable + (k->durable > 0);
+    int slot = held < k->slots ? k->taken % k->slots + 1 : 0;
+    struct task *const *task = k->sim->step->task;
+    iteration->decided = true;
+    if (!runs(k->commit, (uint32_t)number + 1))
+        return;
+    iteration->stored = slot > 0;
+    k->taken += slot > 0;
+    for (int i = 0; i < k->n; i++)
+        if (task[i]->slot && task[i]->slot != slot) {
+            k->sim->moments[number * k->n + i].blocker = SKIPPED;
+            k->full -= k->state[i].in_flight-- == MOST_RUNS;
+            iteration->left--;
+        }
+    for (int i = 0; i < k->n; i++) /* (all have left before one that waits for them can start) */
+        if (task[i]->slot && task[i]->slot != slot) {
+            int before = latest_run(k, i, number - 1);
+            if (before <= k->state[i].ended) /* else its end releases them */
+                release(k, i, number, node);
+            try_start(k, task[i]->lane->index, node);
+        }
+    for (int i = 0; i < k->n && slot; i++)
+        if (task[i]->slot == slot && --k->sim->moments[number * k->n + i].unmet == 0)
+            try_start(k, task[i]->lane->index, node);
 }
 
-static void finish(struct simulator *k, int lane)
+static void finish(struct simulator *k, struct turn *l)
 {
-    struct turn *l = &k->turn[lane];
-    int node = l->node, i = node % k->n, iteration = node / k->n;
-    give_bytes(k, node);
+    int node = l->node, i = node % k->n;
+    struct iteration *iteration = &k->iteration[node / k->n];
+    const struct task *t = task_of(k, node);
     k->sim->moments[node].end = k->now;
     if (l->on_links)
         change_load(k, l, false);
     l->node = NONE;
     set_next(k, l, INFINITY);
-    k->ended[i] = iteration;
-    if (k->slots)
-        note_snapshot(k, node);
-    release(k, i, iteration, node);
-    k->full -= k->in_flight[i]-- == MOST_RUNS;
-    k->left[iteration]--;
-    k->computing[iteration] -= task_of(k, node)->lane->kind == LANE_COMPUTE;
+    k->state[i].ended = node / k->n;
+    if (k->state[i].before_slot && !iteration->decided && !t->slot)
+        choose_slot(k, iteration, node);
+    k->durable += t->commits;
+    release(k, i, node / k->n, node);
+    k->full -= k->state[i].in_flight-- == MOST_RUNS;
+    iteration->left--;
+    iteration->computing -= t->lane->kind == LANE_COMPUTE;
     move_on(k, node);
-    try_start(k, lane, node);
+    try_start(k, (int)(l - k->turn), node);
 }
 
 /* Of those at the same time the disk's, which may set a slot free. */
-static int earliest(const struct simulator *k)
+static struct turn *earliest(const struct simulator *k)
 {
-    int best = k->winner[1];
-    const struct lane *disk = k->sim->step->pool->machine->host->lane[LANE_DISK];
-    if (k->slots && k->turn[disk->index].next <= k->turn[best].next * (1 + 1e-12))
-        best = disk->index;
-    return k->turn[best].node == NONE ? NONE : best;
+    struct turn *best = &k->turn[k->winner[1]];
+    struct turn *disk = &k->turn[k->sim->step->pool->machine->host->lane[LANE_DISK]->index];
+    return k->slots && disk->next <= best->next * (1 + 1e-12) ? disk : best;
 }
 
 static void run_clock(struct simulator *k)
 {
     move_on(k, NONE);
-    for (int lane = earliest(k); lane != NONE && !k->stop; lane = earliest(k)) {
-        struct turn *l = &k->turn[lane];
+    for (struct turn *l = earliest(k); l->node != NONE && !k->stop; l = earliest(k)) {
         k->now = fmax(k->now, l->next); /* (a disk that is a rounding late comes first) */
         if (!l->begun)
             begin(k, l);
         else if (isfinite(l->full) && !l->on_links)
             join_links(k, l);
         else
-            finish(k, lane);
+            finish(k, l);
     }
     CHECK(k->stop, "%d iterations ended: the list deadlocks", k->sim->steps);
 }
 
-/* ---- what came out --------------------------------------------------------------------------------------------- */
+/* ---- before and behind ------------------------------------------------------------------------------------------- */
 
-/* Within the last `pattern` periods, whichever iteration it is for; what is in flight counts up to now. */
-static void sum_busy(const struct simulator *k)
+/* Lists of the tasks of each lane and of the waits for each task, both in list order. */
+static void index_list(struct simulator *k)
+{
+    const struct step *s = k->sim->step;
+    int n_waits = 0;
+    for (int lane = 0; lane < k->n_lanes; lane++) {
+        k->turn[lane] = (struct turn){.first = NONE, .node = NONE, .next = INFINITY};
+        k->winner[k->n_lanes + lane] = lane;
+    }
+    for (int i = k->n_lanes - 1; i > 0; i--)
+        k->winner[i] = k->winner[2 * i];
+    for (int i = 0; i < k->n; i++)
+        k->state[i].waits = k->state[i].ended = NONE;
+    for (int i = k->n - 1; i >= 0; i--) {
+        const struct task *t = s->task[i];
+        struct turn *l = &k->turn[t->lane->index];
+        k->state[i].next_on_lane = l->first;
+        l->first = l->task = i;
+        k->slots = MAX(k->slots, t->slot);
+        k->commit = t->commits ? t : k->commit;
+        for (size_t e = t->n_edges; e-- > 0;) {
+            const struct edge *edge = &t->edges[e];
+            struct state *from = &k->state[edge->from];
+            from->before_slot |= t->slot && !edge->previous;
+            if (!edge->wait)
+                continue;
+            k->wait[n_waits] = (struct wait){i, edge->previous, from->waits};
+            from->waits = n_waits++;
+        }
+    }
+}
+
+/* Of the pattern: how long each task takes; and what lanes do within its periods, whichever iteration it is for. */
+static void sum_up(const struct simulator *k)
 {
     struct simulation *sim = k->sim;
     double from = k->now - sim->pattern * sim->period;
+    for (int i = 0; i < k->n; i++) {
+        int n = 0;
+        for (int iteration = sim->first; iteration < sim->steps; iteration++) {
+            const struct moment *m = &sim->moments[iteration * k->n + i];
+            sim->steady[i] += m->end - m->start;
+            n += m->blocker != SKIPPED;
+        }
+        sim->steady[i] = n ? sim->steady[i] / n : sim->seconds[i];
+    }
     for (int lane = 0; lane < k->n_lanes; lane++)
-        if (k->turn[lane].node != NONE)
+        if (k->turn[lane].node != NONE) /* what is in flight counts up to now */
             sim->moments[k->turn[lane].node].end = k->now;
     for (int node = 0; node < k->opened * k->n; node++) {
         const struct moment *m = &sim->moments[node]; /* (none: 0 to 0) */
@@ -559,127 +441,60 @@ static void sum_busy(const struct simulator *k)
     }
 }
 
-static void sum_up(struct simulation *sim)
-{
-    const struct step *s = sim->step;
-    sim->steady = allocate(s->n, sizeof *sim->steady);
-    for (size_t i = 0; i < s->n; i++) {
-        int n = 0;
-        for (int iteration = sim->first; iteration < sim->steps; iteration++) {
-            const struct moment *m = &sim->moments[(size_t)iteration * s->n + i];
-            sim->steady[i] += m->end - m->start;
-            n += m->blocker != SKIPPED;
-        }
-        sim->steady[i] = n ? sim->steady[i] / n : sim->seconds[i];
-    }
-}
-
-static void hold_persistent(struct simulator *k)
-{
-    const struct pool *p = k->sim->step->pool;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->storage == p->tensors[i] && p->tensors[i]->persistent)
-            k->live[p->tensors[i]->device->index] += (int64_t)p->tensors[i]->bytes;
-    for (int d = 0; d <= p->machine->n_devices; d++)
-        k->sim->peak[d] = (size_t)k->live[d];
-}
-
-static int most_seldom(const struct step *s)
-{
-    uint32_t every = 1;
-    for (size_t i = 0; i < s->n; i++)
-        every = MAX(every, s->task[i]->when.every);
-    return (int)every;
-}
-
-static void free_simulator(struct simulator *k)
-{
-    free(k->first_out), free(k->out), free(k->unmet), free(k->lane_list), free(k->lane_first);
-    for (size_t i = 0; i < k->sim->step->pool->machine->n_links && k->users; i++)
-        free(k->users[i].lane);
-    free(k->users), free(k->winner);
-    free(k->turn), free(k->load), free(k->left), free(k->computing), free(k->ended), free(k->in_flight);
-    free(k->end), free(k->issue_begin), free(k->uses), free(k->holders), free(k->live);
-    free(k->first), free(k->commit), free(k->leaving), free(k->decided);
-}
-
-/* by_links: copies take their turns on the machine's links. */
-static struct simulation *run_simulation(struct simulation *sim, double issue, bool by_links)
+static void run_simulation(struct simulation *sim)
 {
     const struct step *s = sim->step;
     const struct machine *m = s->pool->machine;
     CHECK(s->n > 0, "list %s has no tasks", s->name);
-    struct simulator k = {
-        .sim = sim, .n = (int)s->n, .n_lanes = m->n_lanes, .issue = issue, .repeat = (int)repeat_of(s, 2 * MOST_STEPS)};
+    struct simulator k = {.sim = sim,
+                          .n = (int)s->n,
+                          .n_lanes = m->n_lanes,
+                          .issue = m->issue,
+                          .repeat = (int)repeat_of(s, 2 * MOST_STEPS),
+                          .state = allocate(s->n, sizeof *k.state),
+                          .wait = allocate(s->n_edges, sizeof *k.wait),
+                          .turn = allocate((size_t)m->n_lanes, sizeof *k.turn),
+                          .winner = allocate(2 * (size_t)m->n_lanes, sizeof *k.winner),
+                          .copying = allocate((size_t)m->n_lanes, sizeof *k.copying),
+                          .load = allocate(m->n_links, sizeof *k.load)};
+    index_list(&k);
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
-    find_slots(&k);
-    k.turn = allocate((size_t)k.n_lanes, sizeof *k.turn);
-    k.winner = allocate(2 * (size_t)k.n_lanes, sizeof *k.winner);
-    k.load = by_links ? allocate(m->n_links + 1, sizeof *k.load) : NULL;
-    k.users = by_links ? allocate(m->n_links + 1, sizeof *k.users) : NULL;
-    k.left = allocate((size_t)k.limit, sizeof *k.left);
-    k.computing = allocate((size_t)k.limit, sizeof *k.computing);
-    k.ended = allocate(s->n, sizeof *k.ended);
-    memset(k.ended, NONE, s->n * sizeof *k.ended);
-    k.in_flight = allocate(s->n, sizeof *k.in_flight);
-    k.ring = MIN(MOST_RUNS * most_seldom(s) + 1, k.limit);
-    k.uses = allocate((size_t)k.ring * s->pool->n, sizeof *k.uses);
-    k.end = allocate((size_t)k.limit + 1, sizeof *k.end);
-    k.issue_begin = allocate((size_t)k.limit + 1, sizeof *k.issue_begin);
-    k.holders = allocate(s->pool->n, sizeof *k.holders);
-    k.live = allocate((size_t)m->n_devices + 1, sizeof *k.live);
-    sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
-    sim->peak = allocate((size_t)m->n_devices + 1, sizeof *sim->peak);
-    index_consumers(&k);
-    list_lanes(&k);
-    hold_persistent(&k);
+    if (k.slots)
+        k.limit = MAX(k.limit, MIN(STORED_STEPS, STORED_NODES / k.n));
+    k.iteration = allocate((size_t)k.limit, sizeof *k.iteration);
     run_clock(&k);
-    sum_busy(&k);
-    free_simulator(&k);
-    sum_up(sim);
-    return sim;
-}
-
-/* Eleven days.  Beyond, and below a nanosecond, some number of the file is wrong, and times would not fit their clocks.
- */
-static struct problem *check_total(const struct simulation *sim, const struct costs *c)
-{
-    double total = (double)sim->step->n * sim->step->pool->machine->issue;
-    for (size_t i = 0; i < sim->step->n; i++)
-        total += sim->gaps[i] + sim->seconds[i];
-    if (total >= 1e-9 && total <= 1e6)
-        return NULL;
-    return new_problem(EXIT_USAGE,
-                       "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
-                       c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
-}
-
-static struct simulation *new_simulation(const struct step *s)
-{
-    struct simulation *sim = allocate(1, sizeof *sim);
-    sim->step = s;
-    sim->seconds = allocate(s->n, sizeof *sim->seconds);
-    sim->gaps = allocate(s->n, sizeof *sim->gaps);
-    return sim;
+    sum_up(&k);
+    free(k.state), free(k.wait), free(k.turn), free(k.winner), free(k.copying), free(k.load), free(k.iteration);
 }
 
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **out)
 {
-    struct simulation *sim = new_simulation(s);
+    struct simulation *sim = allocate(1, sizeof *sim);
+    struct machine *m = s->pool->machine;
+    sim->step = s;
+    sim->seconds = allocate(s->n, sizeof *sim->seconds);
+    sim->gaps = allocate(s->n, sizeof *sim->gaps);
+    sim->steady = allocate(s->n, sizeof *sim->steady);
+    sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
     if (c)
-        describe_speeds(s->pool->machine, c);
+        describe_speeds(m, c);
+    double total = (double)s->n * m->issue;
     for (size_t i = 0; i < s->n; i++) {
         enum cost_source source = COST_GIVEN;
         sim->gaps[i] = s->task[i]->lane->gap;
         sim->seconds[i] = c ? task_seconds(c, s->task[i], &source) : given_seconds(s->task[i]);
         sim->by_source[source]++;
+        total += sim->gaps[i] + sim->seconds[i];
     }
-    struct problem *wrong = check_total(sim, c);
-    if (wrong)
-        free_simulation(sim);
-    else
-        *out = run_simulation(sim, s->pool->machine->issue, true);
-    return wrong;
+    if (total >= 1e-9 && total <= 1e6) { /* from a nanosecond to eleven days: times fit their clocks */
+        run_simulation(sim);
+        *out = sim;
+        return NULL;
+    }
+    free_simulation(sim);
+    return new_problem(EXIT_USAGE,
+                       "%s%s the tasks of a step take %.3g s together, expected 1e-9 to 1e6: is a number in it wrong?",
+                       c ? c->path : "in the step file", c ? ", with --what-if, makes" : "", total);
 }
 
 struct simulation *must_simulate(const struct step *s, const struct costs *c)
@@ -689,19 +504,8 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c)
     return sim;
 }
 
-struct simulation *simulate_durations(const struct step *s, const double *seconds)
-{
-    struct simulation *sim = new_simulation(s);
-    memcpy(sim->seconds, seconds, s->n * sizeof *seconds);
-    return run_simulation(sim, 0, false);
-}
-
 void free_simulation(struct simulation *sim)
 {
-    free(sim->moments);
-    free(sim->seconds);
-    free(sim->steady);
-    free(sim->gaps);
-    free(sim->busy), free(sim->peak);
+    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->gaps), free(sim->busy);
     free(sim);
 }

@@ -285,7 +285,7 @@ static char *verify_storage(const struct step *s, struct strip *strip, const str
 {
     size_t n;
     struct cell *c = cells_of(strip, first_byte(t), first_byte(t) + t->bytes, &n);
-    if (s->ready && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
+    if (s->running && (t->slab >= (int)t->device->n_slabs || t->address + t->bytes > t->device->slabs[t->slab].bytes))
         return format_string("tensor %s ends behind its slab on device %s", t->name, t->device->id);
     for (size_t i = 0; i < n; i++) {
         if (c[i].writer != NEVER)

@@ -16,12 +16,37 @@
 
 struct execution execution;
 
+void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
+           cl_event *done)
+{
+    cl_command_queue queue = t->lane->queue;
+    const struct grid *g = &t->grid;
+    if (t->issue) {
+        t->issue(t, number, n_wait, wait, done);
+        return;
+    }
+    if (!t->copy) {
+        CL(clEnqueueNDRangeKernel(queue, s->running->task[t->index].kernel, (cl_uint)g->dims, NULL, g->global,
+                                  g->local[0] ? g->local : NULL, n_wait, wait, done));
+        return;
+    }
+    struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    if (from->device->is_host)
+        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
+                                done));
+    else if (to->device->is_host)
+        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait,
+                               done));
+    else
+        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
+}
+
 static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }
 
 /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
 static cl_uint wait_for_lane(struct step *s, const struct task *t, cl_event *wait)
 {
-    const struct queue *q = &s->queue[t->lane->index];
+    const struct queue *q = &s->running->queue[t->lane->index];
     if (q->retired == q->given || t->lane->device->is_host)
         return 0;
     *wait = queued_slot(s, q, q->given - 1)->done;
@@ -32,7 +57,7 @@ static cl_uint wait_for_lane(struct step *s, const struct task *t, cl_event *wai
 static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
 {
     int context = context_of(t);
-    cl_uint n = s->finish && !t->slot ? wait_for_lane(s, t, wait) : 0;
+    cl_uint n = s->running->finish && !t->slot ? wait_for_lane(s, t, wait) : 0;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
         struct slot *slot = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
@@ -51,71 +76,46 @@ static cl_event user_event(struct step *s, int context)
     return event;
 }
 
-/* User events in the other contexts that wait for task i. */
-static cl_uint make_foreign(struct step *s, const struct task *t, struct slot *slot, cl_event *made)
-{
-    cl_uint n = 0;
-    for (int c = 0; c < s->pool->machine->n_contexts; c++)
-        if (t->notify >> c & 1)
-            made[n++] = slot->foreign[c] = user_event(s, c);
-    return n;
-}
-
-static struct job job_of(struct step *s, const struct task *t, struct slot *slot)
-{
-    return (struct job){.step = s, .slot = slot, .task = t->index, .number = slot->number};
-}
-
-/* The job of a task that its lane's thread begins: of a host task, and of a device's copy that is decided late. */
-static void issue_job(struct step *s, struct task *t, struct slot *slot, cl_uint n_wait, cl_event *wait)
-{
-    bool host = t->lane->device->is_host;
-    cl_event complete[MAX_DEVICES + 1];
-    cl_uint n = make_foreign(s, t, slot, complete);
-    complete[n++] = slot->done = user_event(s, host ? 0 : context_of(t));
-    struct job job = job_of(s, t, slot);
-    job.run = host;
-    job.goes = is_decided_late(t) ? goes_ahead : NULL;
-    job.n_wait = n_wait, job.wait = wait;
-    job.n_complete = n, job.complete = complete;
-    submit_job(&t->lane->thread, t->lane->name, &job);
-}
-
-/* A wrapped task's `done` is not the end of its work, but what the lane's thread completes when the wrapper lets it. */
-static void issue_device(struct step *s, struct task *t, struct slot *slot, cl_uint n_wait, cl_event *wait)
-{
-    cl_event complete[MAX_DEVICES + 1];
-    cl_uint n = t->notify ? make_foreign(s, t, slot, complete) : 0;
-    t->issue(t, slot->number, n_wait, n_wait ? wait : NULL, &slot->work);
-    if (t->flush || s->finish)
-        CL(clFlush(t->lane->queue)); /* or a waiting lane might wait for ever */
-    slot->done = slot->work;
-    if (s->finish)
-        complete[n++] = slot->done = user_event(s, context_of(t));
-    if (n) {
-        struct job job = job_of(s, t, slot);
-        job.n_wait = 1, job.wait = &slot->work;
-        job.n_complete = n, job.complete = complete;
-        submit_job(&t->lane->forward, t->lane->name, &job);
-    }
-}
-
+/* A device's task is issued to its queue.  A host's is a job of its lane's thread; so is a device's copy that is
+ * decided late, which the thread issues.  A wrapped task's `done` is not the end of its work, but what the lane's
+ * forwarder completes when the wrapper lets it. */
 static void issue_task(struct step *s, uint32_t number, struct task *t)
 {
-    cl_uint n_wait = gather_waits(s, number, t, s->wait);
+    struct running *r = s->running;
+    struct lane *lane = t->lane;
+    bool late = is_decided_late(t);
+    cl_event complete[MAX_DEVICES + 1];
+    struct job job = {.step = s,
+                      .task = t->index,
+                      .number = number,
+                      .run = lane->device->is_host,
+                      .goes = late ? goes_ahead : NULL,
+                      .n_wait = gather_waits(s, number, t, r->wait),
+                      .wait = r->wait,
+                      .complete = complete};
     if (t->slot && !t->copy) {
-        park_job(s, &(struct job){
-                        .step = s, .task = t->index, .number = number, .run = true, .n_wait = n_wait, .wait = s->wait});
+        park_job(s, &job);
         return;
     }
-    struct slot *slot = open_slot(s, t, number);
+    struct slot *slot = job.slot = open_slot(s, t, number);
     slot->queued = now_ns();
-    if (execution.trace && !is_decided_late(t)) /* one that may not run is recorded when it has */
+    if (execution.trace && !late) /* one that may not run is recorded when it has */
         slot->record = begin_record(s, t, slot);
-    if (t->lane->device->is_host || is_decided_late(t))
-        issue_job(s, t, slot, n_wait, s->wait);
-    else
-        issue_device(s, t, slot, n_wait, s->wait);
+    for (int c = 0; c < s->pool->machine->n_contexts; c++)
+        if (t->notify >> c & 1)
+            complete[job.n_complete++] = slot->foreign[c] = user_event(s, c);
+    if (!job.run && !late) {
+        issue(s, t, number, job.n_wait, job.n_wait ? job.wait : NULL, &slot->work);
+        if (t->flush || r->finish)
+            CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
+        job.n_wait = 1;
+        job.wait = &slot->work;
+        slot->done = slot->work;
+    }
+    if (job.run || late || r->finish)
+        complete[job.n_complete++] = slot->done = user_event(s, job.run ? 0 : context_of(t));
+    if (job.n_complete)
+        submit_job(job.run || late ? &lane->thread : &lane->forward, lane->name, &job);
 }
 
 /* All that has been issued; other threads may use the slots meanwhile. */
@@ -127,39 +127,34 @@ static void wait_until_ended(struct step *s)
     pthread_mutex_lock(&slots_lock);
 }
 
-/* Task i of the list, when it may be issued. */
-static void issue_in_turn(struct step *s, uint32_t number, size_t i)
-{
-    if (!runs(s->task[i], number) || (s->task[i]->slot && !s->late))
-        return;
-    bool alone = must_be_alone(s, s->task[i]);
-    if (is_held(s, number)) {
-        pthread_mutex_unlock(&slots_lock);
-        wait_for_viewer(s, number, i);
-        pthread_mutex_lock(&slots_lock);
-    }
-    if (alone)
-        wait_until_ended(s);
-    issue_task(s, number, s->task[i]);
-    if (alone)
-        wait_until_ended(s);
-}
-
 void execute(struct step *s, uint32_t number)
 {
-    CHECK(s->ready, "list %s has not been finished", s->name);
+    CHECK(s->running, "list %s has not been finished", s->name);
     if (execution.serial) {
         wait_iteration(s, number);
-        s->ended[number & 3] = 0;
+        s->running->ended[number & 3] = 0;
         execute_serial(s, number);
         return;
     }
     make_room(s, number);
     watch(s);
     pthread_mutex_lock(&slots_lock);
-    s->ended[number & 3] = 0;
-    for (size_t i = 0; i < s->n; i++)
-        issue_in_turn(s, number, i);
+    s->running->ended[number & 3] = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!runs(s->task[i], number) || (s->task[i]->slot && !s->running->late))
+            continue;
+        bool alone = must_be_alone(s, s->task[i]);
+        if (is_held(s, number)) {
+            pthread_mutex_unlock(&slots_lock);
+            wait_for_viewer(s, number, i);
+            pthread_mutex_lock(&slots_lock);
+        }
+        if (alone)
+            wait_until_ended(s);
+        issue_task(s, number, s->task[i]);
+        if (alone)
+            wait_until_ended(s);
+    }
     pthread_mutex_unlock(&slots_lock);
     flush_lanes(s->pool->machine);
     retire_ended(s);
@@ -170,7 +165,7 @@ void execute(struct step *s, uint32_t number)
 static void bring_home(struct step *s)
 {
     struct slot slot = {.number = 0};
-    for (size_t i = 0; s->ready && i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++)
         if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
             run_alone(s, 0, i, &slot);
 }
@@ -179,6 +174,8 @@ static void bring_home(struct step *s)
 void drain_but_disk(struct step *s)
 {
     const struct machine *m = s->pool->machine;
+    if (!s->running)
+        return;
     wait_iteration(s, UINT32_MAX);
     for (int i = 0; i < m->n_lanes; i++)
         if (m->lane[i]->kind != LANE_DISK)
@@ -190,6 +187,6 @@ void drain_but_disk(struct step *s)
 void drain(struct step *s)
 {
     drain_but_disk(s);
-    if (s->late)
+    if (s->running && s->running->late)
         wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread), report_stored(s);
 }

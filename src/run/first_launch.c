@@ -30,7 +30,7 @@ static struct launch *find_launch(const struct task *t)
 
 bool must_be_alone(const struct step *s, const struct task *t)
 {
-    if (t->issued || !t->kernel || s->pool->machine->n_devices == 1)
+    if (s->running->task[t->index].issued || !t->file || s->pool->machine->n_devices == 1)
         return false;
     struct launch *l = find_launch(t);
     size_t plane = MAX(t->grid.global[0], t->grid.global[1]), width = MAX(plane, t->grid.global[2]);

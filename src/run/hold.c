@@ -12,7 +12,7 @@
 
 enum { MOST_AT_ONCE = 1000 }; /* tasks or steps that are granted, however many are asked for */
 #define LOOK_NS 2000000
-#define LONGEST_NS 5000000000 /* that a task is stretched to: --watchdog must not take it for a hang */
+#define LONGEST_NS 5000000000 /* that a task is stretched to: the watchdog must not take it for a hang */
 
 static struct {
     bool held;

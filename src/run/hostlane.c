@@ -23,22 +23,13 @@ struct host_thread {
 /* Wait for each event (they may be of several contexts); a failed one's status, else CL_COMPLETE. */
 static cl_int wait_for(cl_uint n, cl_event *events)
 {
-    cl_int worst = CL_COMPLETE, status;
+    cl_int worst = CL_COMPLETE;
     for (cl_uint i = 0; i < n; i++) {
         clWaitForEvents(1, &events[i]); /* fails when the event did: the status says so too */
-        CL(clGetEventInfo(events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
-        worst = MIN(worst, status);
+        worst = MIN(worst, event_status(events[i]));
         CL(clReleaseEvent(events[i]));
     }
     return worst;
-}
-
-static void run_task(const struct job *job)
-{
-    const struct task *task = job->step->task[job->task];
-    job->slot->start = now_ns();
-    task->run(task->context, task, job->number);
-    job->slot->end = now_ns();
 }
 
 /* A device's copy, issued behind what it waits for if it goes; the forwarder sees its end, or in its turn that it is
@@ -49,7 +40,7 @@ static void issue_chosen(struct job *job)
     struct job end = *job;
     end.goes = NULL;
     if (!job->slot->skipped) {
-        t->issue(t, job->number, 0, NULL, &job->slot->work);
+        issue(job->step, t, job->number, 0, NULL, &job->slot->work);
         CL(clFlush(t->lane->queue));
         end.n_wait = 1;
         end.wait = &job->slot->work;
@@ -60,8 +51,8 @@ static void issue_chosen(struct job *job)
 
 static void finish_job(struct job *job, cl_int status)
 {
-    if (!job->slot->skipped && job->step->finish)
-        job->step->finish(job->step, job->number, job->task, job->slot);
+    if (!job->slot->skipped && job->step->running->finish)
+        job->step->running->finish(job->step, job->number, job->task, job->slot);
     if (job->ended)
         job->ended(job);
     for (cl_uint i = 0; i < job->n_complete; i++)
@@ -80,8 +71,12 @@ static void run_job(struct job *job)
         issue_chosen(job);
         return;
     }
-    if (ready && job->run && !job->slot->skipped)
-        run_task(job);
+    if (ready && job->run && !job->slot->skipped) {
+        const struct task *task = job->step->task[job->task];
+        job->slot->start = now_ns();
+        task->run(task->context, task, job->number);
+        job->slot->end = now_ns();
+    }
     finish_job(job, status);
 }
 

@@ -38,7 +38,7 @@ struct late {
 
 void start_late(struct step *s, slot_chooser *choose, void *context)
 {
-    struct late *l = s->late = allocate(1, sizeof *l);
+    struct late *l = s->running->late = allocate(1, sizeof *l);
     l->choose = choose;
     l->context = context;
     pthread_mutex_init(&l->lock, NULL);
@@ -46,8 +46,8 @@ void start_late(struct step *s, slot_chooser *choose, void *context)
 
 void stop_late(struct step *s)
 {
-    struct late *l = s->late;
-    s->late = NULL;
+    struct late *l = s->running->late;
+    s->running->late = NULL;
     pthread_mutex_destroy(&l->lock);
     for (int i = 0; i < MOST_RUNS; i++)
         free(l->choice[i].parked);
@@ -79,7 +79,7 @@ static void settle_job(const struct choice *c, struct job *job)
 
 bool is_chosen(struct step *s, const struct task *t, uint32_t number)
 {
-    struct late *l = s->late;
+    struct late *l = s->running->late;
     if (!l)
         return false;
     pthread_mutex_lock(&l->lock);
@@ -99,7 +99,7 @@ bool is_chosen(struct step *s, const struct task *t, uint32_t number)
 
 static void note_ended(const struct job *job)
 {
-    struct late *l = job->step->late;
+    struct late *l = job->step->running->late;
     pthread_mutex_lock(&l->lock);
     *APPEND(l->ended, l->n_ended, l->cap_ended) = (struct ended){job->task, job->slot};
     pthread_mutex_unlock(&l->lock);
@@ -107,8 +107,9 @@ static void note_ended(const struct job *job)
 
 void park_job(struct step *s, const struct job *job)
 {
-    struct late *l = s->late;
+    struct late *l = s->running->late;
     struct job kept = keep_job(job);
+    kept.goes = NULL;
     kept.ended = note_ended;
     kept.slot = allocate(1, sizeof *kept.slot);
     *kept.slot = (struct slot){.number = job->number, .queued = now_ns()};
@@ -123,7 +124,7 @@ void park_job(struct step *s, const struct job *job)
 
 bool take_ended(struct step *s, struct task **t, struct slot **slot)
 {
-    struct late *l = s->late;
+    struct late *l = s->running->late;
     if (!l)
         return false;
     pthread_mutex_lock(&l->lock);

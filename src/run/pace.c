@@ -59,7 +59,7 @@ static void count_task(struct pace *p, uint64_t late)
 static void finish_padded(struct step *s, uint32_t number, size_t i, struct slot *slot)
 {
     (void)number;
-    struct pace *p = s->wrapper;
+    struct pace *p = s->running->wrapper;
     const struct task *t = s->task[i];
     double scale = p->scale * asked_slowness();
     slot->start = padded_start(p, t, slot->queued) + (uint64_t)(1e9 * p->gaps[i] * scale);
@@ -75,7 +75,7 @@ static void finish_padded(struct step *s, uint32_t number, size_t i, struct slot
 static void finish_stretched(struct step *s, uint32_t number, size_t i, struct slot *slot)
 {
     (void)number;
-    struct pace *p = s->wrapper;
+    struct pace *p = s->running->wrapper;
     const struct task *t = s->task[i];
     task_times(t, slot, now_ns());
     uint64_t took = slot->end - MIN(slot->start, slot->end), start = padded_start(p, t, slot->queued);
@@ -87,7 +87,7 @@ static void finish_stretched(struct step *s, uint32_t number, size_t i, struct s
 static void finish_delayed(struct step *s, uint32_t number, size_t i, struct slot *slot)
 {
     (void)slot;
-    double delay = random_uniform(s->wrapper->seed, STREAM_DELAY, number, i);
+    double delay = random_uniform(s->running->wrapper->seed, STREAM_DELAY, number, i);
     if (delay < 0.5) /* half of the tasks are not delayed at all */
         return;
     sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
@@ -98,10 +98,10 @@ static void finish_delayed(struct step *s, uint32_t number, size_t i, struct slo
 static void wrap(struct step *s, struct pace *p, finish_function *finish)
 {
     p->ended = allocate(s->n, sizeof *p->ended);
-    p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
+    p->lane_end = allocate((size_t)s->running->n_queues, sizeof *p->lane_end);
     pthread_mutex_init(&p->lock, NULL);
-    s->wrapper = p;
-    s->finish = finish;
+    s->running->wrapper = p;
+    s->running->finish = finish;
 }
 
 /* Seconds of one real step, as fast as it goes: the second of two. */
@@ -132,7 +132,7 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
         fail(
             EXIT_USAGE,
             "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s: check the file's "
-            "numbers and --pace-scale",
+            "numbers",
             period, p->scale);
     p->seconds = copy_bytes(seconds, s->n * sizeof *seconds);
     p->gaps = copy_bytes(gaps, s->n * sizeof *gaps);
@@ -150,9 +150,9 @@ void start_delays(struct step *s, uint64_t seed)
 void adopt_slowness(struct step *s)
 {
     bool slow = asked_slowness() > 1;
-    if (!slow && s->finish == finish_stretched)
+    if (!slow && s->running->finish == finish_stretched)
         stop_pacing(s);
-    if (!s->wrapper && slow && !execution.serial) {
+    if (!s->running->wrapper && slow && !execution.serial) {
         drain(s);
         wrap(s, allocate(1, sizeof(struct pace)), finish_stretched);
     }
@@ -171,12 +171,15 @@ void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *secon
 
 void stop_pacing(struct step *s)
 {
-    struct pace *p = s->wrapper;
+    struct pace *p = s->running ? s->running->wrapper : NULL;
     if (!p)
         return;
     drain(s);
-    s->wrapper = NULL;
-    s->finish = NULL;
+    if (p->seconds)
+        note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", p->overruns, p->tasks,
+             1e-6 * p->overrun_ns / p->scale);
+    s->running->wrapper = NULL;
+    s->running->finish = NULL;
     pthread_mutex_destroy(&p->lock);
     free(p->seconds), free(p->gaps), free(p->ended), free(p->lane_end);
     free(p);

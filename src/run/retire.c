@@ -14,12 +14,13 @@ pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct slot *slot_of_run(const struct step *s, const struct task *t, uint32_t run)
 {
-    return &s->slots[t->index * MOST_RUNS + run % MOST_RUNS];
+    return &s->running->task[t->index].slot[run % MOST_RUNS];
 }
 
 struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number)
 {
-    for (uint32_t run = t->issued; run != t->retired; run--)
+    const struct task_runs *r = &s->running->task[t->index];
+    for (uint32_t run = r->issued; run != r->retired; run--)
         if (slot_of_run(s, t, run - 1)->number <= number)
             return slot_of_run(s, t, run - 1);
     return NULL;
@@ -39,8 +40,8 @@ bool has_ended(const struct slot *slot) { return slot->done && event_status(slot
 
 struct slot *open_slot(struct step *s, struct task *t, uint32_t number)
 {
-    struct slot *slot = slot_of_run(s, t, t->issued++);
-    struct queue *q = &s->queue[t->lane->index];
+    struct slot *slot = slot_of_run(s, t, s->running->task[t->index].issued++);
+    struct queue *q = &s->running->queue[t->lane->index];
     struct issued *r = queued_run(q, q->given);
     *slot = (struct slot){.number = number, .foreign = slot->foreign};
     r->task = (uint32_t)t->index;
@@ -56,11 +57,11 @@ static void report_failure(struct step *s)
 {
     const struct issued *first = NULL;
     wait_lanes(s);
-    for (int i = 0; i < s->n_queues; i++)
-        for (uint64_t nth = s->queue[i].retired; nth < s->queue[i].given; nth++) {
-            const struct issued *r = queued_run(&s->queue[i], nth);
+    for (int i = 0; i < s->running->n_queues; i++)
+        for (uint64_t nth = s->running->queue[i].retired; nth < s->running->queue[i].given; nth++) {
+            const struct issued *r = queued_run(&s->running->queue[i], nth);
             bool earlier = !first || r->number < first->number || (r->number == first->number && r->task < first->task);
-            if (earlier && event_status(queued_slot(s, &s->queue[i], nth)->done) < 0)
+            if (earlier && event_status(queued_slot(s, &s->running->queue[i], nth)->done) < 0)
                 first = r;
         }
     const struct task *t = s->task[first->task];
@@ -91,14 +92,14 @@ void report_run(struct step *s, const struct task *t, const struct slot *slot, b
     if (execution.observe)
         execution.observe(execution.observe_context, s, t, slot->number, slot->start, slot->end);
     if (t->lane->kind == LANE_COMPUTE)
-        s->ended[slot->number & 3] = MAX(s->ended[slot->number & 3], slot->end);
+        s->running->ended[slot->number & 3] = MAX(s->running->ended[slot->number & 3], slot->end);
 }
 
 /* last_end: of the run before it on its lane. */
 static void report_slot(struct step *s, const struct task *t, struct slot *slot, uint64_t last_end)
 {
     bool exact = task_times(t, slot, now_ns());
-    if (t->span && !s->finish) /* several commands: from the end of what was before them on the lane */
+    if (t->span && !s->running->finish) /* several commands: from the end of what was before them on the lane */
         slot->start = MAX(slot->queued, MIN(last_end, slot->end));
     if (execution.trace && is_decided_late(t))
         slot->record = begin_record(s, t, slot);
@@ -109,7 +110,7 @@ static void report_slot(struct step *s, const struct task *t, struct slot *slot,
 static void retire(struct step *s, struct queue *q)
 {
     struct task *t = s->task[queued_run(q, q->retired)->task];
-    struct slot *slot = slot_of_run(s, t, t->retired);
+    struct slot *slot = slot_of_run(s, t, s->running->task[t->index].retired);
     clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(slot->done) < 0)
         report_failure(s);
@@ -118,14 +119,14 @@ static void retire(struct step *s, struct queue *q)
     pthread_mutex_lock(&slots_lock);
     q->last_end = MAX(q->last_end, slot->end);
     release(s, slot);
-    t->retired++;
+    s->running->task[t->index].retired++;
     q->retired++;
     pthread_mutex_unlock(&slots_lock);
 }
 
 void retire_ended(struct step *s)
 {
-    for (struct queue *q = s->queue; q < s->queue + s->n_queues; q++)
+    for (struct queue *q = s->running->queue; q < s->running->queue + s->running->n_queues; q++)
         while (q->retired < q->given && has_ended(queued_slot(s, q, q->retired)))
             retire(s, q);
     report_stored(s);
@@ -175,9 +176,9 @@ static void wait_queue(struct step *s, struct queue *q, uint64_t until)
  * waits. */
 static void wait_kind(struct step *s, uint32_t number, bool compute)
 {
-    for (int i = 0; i < s->n_queues; i++)
+    for (int i = 0; i < s->running->n_queues; i++)
         if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == compute)
-            wait_queue(s, &s->queue[i], given_until(&s->queue[i], number));
+            wait_queue(s, &s->running->queue[i], given_until(&s->running->queue[i], number));
 }
 
 void wait_compute(struct step *s, uint32_t number) { wait_kind(s, number, true); }
@@ -191,23 +192,22 @@ void wait_iteration(struct step *s, uint32_t number)
 void wait_task(struct step *s, const struct task *t, uint32_t number)
 {
     wait_compute(s, number);
-    if (s->n_queues)
-        wait_queue(s, &s->queue[t->lane->index], given_until(&s->queue[t->lane->index], number));
+    wait_queue(s, &s->running->queue[t->lane->index], given_until(&s->running->queue[t->lane->index], number));
 }
 
 void wait_lanes(struct step *s)
 {
-    for (int i = 0; i < s->n_queues; i++)
-        if (s->queue[i].retired < s->queue[i].given)
-            clWaitForEvents(1, &queued_slot(s, &s->queue[i], s->queue[i].given - 1)->done);
+    for (int i = 0; i < s->running->n_queues; i++)
+        if (s->running->queue[i].retired < s->running->queue[i].given)
+            clWaitForEvents(1, &queued_slot(s, &s->running->queue[i], s->running->queue[i].given - 1)->done);
 }
 
 bool is_computed(const struct step *s, uint32_t number)
 {
     bool yes = true;
-    for (int i = 0; i < s->n_queues; i++)
+    for (int i = 0; i < s->running->n_queues; i++)
         if (s->pool->machine->lane[i]->kind == LANE_COMPUTE)
-            yes &= given_until(&s->queue[i], number) == s->queue[i].retired;
+            yes &= given_until(&s->running->queue[i], number) == s->running->queue[i].retired;
     return yes;
 }
 
@@ -216,9 +216,9 @@ void make_room(struct step *s, uint32_t number)
     if (number > 2)
         wait_compute(s, number - 2);
     for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        if (t->issued - t->retired == MOST_RUNS)
-            wait_queue(s, &s->queue[t->lane->index],
-                       given_until(&s->queue[t->lane->index], slot_of_run(s, t, t->retired)->number));
+        const struct task_runs *r = &s->running->task[i];
+        struct queue *q = &s->running->queue[s->task[i]->lane->index];
+        if (r->issued - r->retired == MOST_RUNS)
+            wait_queue(s, q, given_until(q, r->slot[r->retired % MOST_RUNS].number));
     }
 }

@@ -22,6 +22,44 @@
 
 #include <pthread.h>
 
+/* ---- what runs of a list ---------------------------------------------------------------------------------------- */
+
+struct slot {          /* one run of a task */
+    uint32_t number;   /* iteration */
+    cl_event work;     /* the end of its commands */
+    cl_event done;     /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
+    cl_event *foreign; /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
+    uint64_t queued, start, end; /* start, end: written by host threads */
+    uint64_t record;             /* in the trace */
+    bool skipped;                /* it has not run: decided late */
+};
+struct task_runs {               /* of a task */
+    cl_kernel kernel;            /* its own object: arguments are set once */
+    uint32_t issued, retired;    /* how often */
+    struct slot slot[MOST_RUNS]; /* of those that are in flight */
+};
+struct issued { /* a run that has not been retired */
+    _Atomic uint32_t task, number;
+};
+struct queue { /* what a lane has been given: a ring, since it runs in order */
+    struct issued *run;
+    size_t cap;
+    _Atomic uint64_t given, retired; /* how many in all */
+    _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
+    uint64_t last_end;
+};
+typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
+struct running {
+    struct task_runs *task; /* by position in the list */
+    struct queue *queue;    /* by lane */
+    int n_queues;
+    cl_event *wait;       /* room for what one task waits for */
+    uint64_t ended[4];    /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
+    struct pace *wrapper; /* pace.c: pads or delays the end of every task */
+    finish_function *finish; /* of the wrapper; NULL: none */
+    struct late *late;       /* late.c: which slot's tasks run; NULL: of none */
+};
+
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
 
 /* place + depend + kernels and their arguments.  NULL, or place()'s problem. */
@@ -37,7 +75,7 @@ struct execution {
     struct trace_writer *trace;
     observer *observe;
     void *observe_context;
-    double watchdog_seconds; /* 0: off */
+    double watchdog_seconds; /* 0: off; yard train sets it */
 };
 /* Set for the whole process before the first execute(). */
 extern struct execution execution;
@@ -80,6 +118,10 @@ bool has_ended(const struct slot *slot);
 /* Begin its record in the trace; hand its times to that and to who observes. */
 uint64_t begin_record(const struct step *s, const struct task *t, const struct slot *slot);
 void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact);
+
+/* Issues the commands of a device's task; *done gets the event of the last one. */
+void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
+           cl_event *done);
 
 /* ---- slots.c, serial.c ----------------------------------------------------------------------------------------- */
 
@@ -188,7 +230,6 @@ uint64_t stretch(uint64_t start, uint64_t end);
 /* From here on, execute() ends every task of `s` no sooner than gaps[i] + seconds[i], times `scale`, behind its
  * predecessors.  Both arrays have an entry per task, in modelled seconds; they are copied.  scale 0: chosen so that
  * real work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
-struct pace;
 struct pace *start_pacing(struct step *s, const double *seconds, const double *gaps, double period, double scale);
 double pace_scale(const struct pace *p);
 /* How many of how many tasks ended later than they should have, and by how much in all (seconds, modelled). */

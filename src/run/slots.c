@@ -40,7 +40,7 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot)
         slot->end = now_ns();
         return;
     }
-    t->issue(t, number, 0, NULL, &slot->work);
+    issue(s, t, number, 0, NULL, &slot->work);
     clWaitForEvents(1, &slot->work);
     check_status(s, t, number, slot->work);
     task_times(t, slot, now_ns());

@@ -44,8 +44,8 @@ static void *asker_main(void *unused)
     pthread_detach(pthread_self());
     for (;; pause_a_look()) {
         pthread_mutex_lock(&slots_lock);
-        for (int i = 0; watched && i < watched->n_queues; i++)
-            watched->queue[i].ended = first_open(watched, &watched->queue[i]);
+        for (int i = 0; watched && i < watched->running->n_queues; i++)
+            watched->running->queue[i].ended = first_open(watched, &watched->running->queue[i]);
         pthread_mutex_unlock(&slots_lock);
         answered++;
     }
@@ -63,7 +63,7 @@ static uint64_t first_unseen(const struct queue *q)
 /* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
 static const struct issued *find_open(const struct step *s, uint32_t task, uint32_t number)
 {
-    const struct queue *q = &s->queue[s->task[task]->lane->index];
+    const struct queue *q = &s->running->queue[s->task[task]->lane->index];
     for (uint64_t nth = q->given, first = first_unseen(q); nth > first; nth--) {
         const struct issued *r = queued_run(q, nth - 1);
         if (r->task == task && r->number <= number)
@@ -102,8 +102,8 @@ static void print_lane(FILE *out, const struct step *s, const struct queue *q)
 void print_frontier(FILE *out, const struct step *s)
 {
     fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", s->name);
-    for (int i = 0; i < s->n_queues; i++)
-        print_lane(out, s, &s->queue[i]);
+    for (int i = 0; i < s->running->n_queues; i++)
+        print_lane(out, s, &s->running->queue[i]);
     fprintf(out, "  run with --serial to step through the tasks one by one\n");
 }
 
@@ -124,8 +124,8 @@ struct look {
 static bool stands_still(struct look *l)
 {
     uint64_t moved = 0, unfinished = 0;
-    for (int i = 0; watched && i < watched->n_queues; i++) {
-        uint64_t ended = first_unseen(&watched->queue[i]), given = watched->queue[i].given;
+    for (int i = 0; watched && i < watched->running->n_queues; i++) {
+        uint64_t ended = first_unseen(&watched->running->queue[i]), given = watched->running->queue[i].given;
         moved += given + ended;
         unfinished += given - ended;
     }
@@ -156,9 +156,9 @@ static void lose_patience(struct look *l)
              l->late);
     if (give_up)
         fail(EXIT_FAILED,
-             "no task has ended for %.0f s, %d times --watchdog: the run is given up; what was saved before is whole.\n"
-             "  If a task takes that long here, use a larger --watchdog; if the driver hangs, --serial or another -d",
-             l->quiet, GIVE_UP);
+             "no task has ended for %.0f s, the run is given up; what was saved before is whole.\n"
+             "  Where a task takes that long, or the driver hangs, use --serial or another -d",
+             l->quiet);
 }
 
 static void *watchdog_main(void *unused)

@@ -265,9 +265,9 @@ static void open_file(void *opening)
     char *manifest = lay_out(s, o->plan);
     recover_old(o);
     struct checkpoint *old = o->old;
-    if (old && old->snapshot->newest.slot && !o->plan->replace && !same_sizes(&old->pieces->config, o->plan->config))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file, or add --overwrite",
-             s->path, describe_sizes((char[160]){0}, &old->pieces->config));
+    if (old && old->snapshot->newest.slot && !same_sizes(&old->pieces->config, o->plan->config))
+        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
+             describe_sizes((char[160]){0}, &old->pieces->config));
     const struct snapshot *a = s->file->snapshot, *b = old ? old->snapshot : NULL;
     if (b && a->slots == b->slots && a->manifest_bytes == b->manifest_bytes && a->manifest_hash == b->manifest_hash &&
         a->file_bytes == b->file_bytes)

@@ -31,7 +31,6 @@ struct snap_plan {
     const struct mesh *mesh;
     int slots;
     int64_t batch; /* sequences of an iteration */
-    bool replace;  /* also a model of other sizes */
     struct snap_payload *payload;
     size_t n;
 };

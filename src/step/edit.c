@@ -29,7 +29,7 @@ struct edit {
 
 struct edit *open_edit(struct step *s)
 {
-    CHECK(!s->cursor && !s->ready, "list %s is being edited already, or ready to run", s->name);
+    CHECK(!s->cursor && !s->running, "list %s is being edited already, or ready to run", s->name);
     struct edit *e = allocate(1, sizeof *e);
     e->step = s;
     e->n_tasks = s->n;

@@ -200,7 +200,7 @@ struct task {
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
-    issue_function *issue;       /* NULL on host lanes */
+    issue_function *issue;       /* of what is neither kernel nor copy; NULL: run/execute.c knows how */
     host_function *run;          /* host lanes */
     void *context;               /* of run; or its own, as the issue function's description is, freed with the task */
     size_t description;          /* bytes of the latter; 0: it is not its own */
@@ -208,7 +208,6 @@ struct task {
     struct arg *args;
     int n_args;
     struct grid grid;
-    cl_kernel kernel; /* its own object: arguments are set once */
     bool copy;        /* access[1] to access[0]; what else it reads it waits for */
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
@@ -223,9 +222,6 @@ struct task {
     size_t n_edges;
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits: submit at once */
-
-    /* running: how often it was issued, and how many of these runs have been retired (run/retire.c) */
-    uint32_t issued, retired;
 };
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
@@ -237,34 +233,12 @@ bool has_needed(const struct task *t);
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 
-enum { MOST_RUNS = 4 }; /* of a task that may be in flight */
-struct slot {           /* one of them */
-    uint32_t number;    /* iteration */
-    cl_event work;      /* the end of its commands */
-    cl_event done;      /* what others wait for: the same, unless the list is wrapped; of host tasks a user event */
-    cl_event *foreign;  /* by context: user events that stand for `done` elsewhere; NULL: nobody waits there */
-    uint64_t queued, start, end; /* start, end: written by host threads */
-    uint64_t record;             /* in the trace */
-    bool skipped;                /* it has not run: decided late */
-};
-struct issued { /* a run that has not been retired */
-    _Atomic uint32_t task, number;
-};
-struct queue { /* what a lane has been given: a ring, since it runs in order */
-    struct issued *run;
-    size_t cap;
-    _Atomic uint64_t given, retired; /* how many in all */
-    _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
-    uint64_t last_end;
-};
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;
     size_t bytes, of_class[MEM_CLASSES];
 };
-struct pace; /* run/pace.c */
-typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
 enum { MOST_TASKS = 1000000 }; /* of a list: gpt2 on 128 devices has 915,049, which take 1.4 GB; one more is refused */
-struct late;                   /* run/late.c */
+enum { MOST_RUNS = 4 };        /* of a task that may be in flight */
 struct step {
     char name[24]; /* "train", "eval" */
     struct pool *pool;
@@ -280,17 +254,9 @@ struct step {
     struct edge *edges; /* set by depend(): those of task 0, of task 1 ... */
     size_t n_edges, cap_edges;
 
-    /* running */
-    struct slot *slots;  /* [n, MOST_RUNS] */
-    struct queue *queue; /* by lane */
-    int n_queues;
-    cl_event *wait;    /* room for what one task waits for */
-    uint64_t ended[4]; /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
-    bool ready;
-    struct pace *wrapper;      /* pace.c: pads or delays the end of every task */
-    finish_function *finish;   /* of the wrapper; NULL: none */
-    struct late *late;         /* late.c: which slot's tasks run; NULL: of none */
-    uint32_t first_trace_task; /* index of task 0 in the trace's task table */
+    struct running *running;      /* what runs of it, of which only run/ knows more; NULL: it is not to run */
+    void (*stop)(struct step *s); /* frees that */
+    uint32_t first_trace_task;    /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */

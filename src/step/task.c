@@ -29,8 +29,6 @@ const char *layer_and_micro(char out[64], const struct task *t)
 
 void free_task(struct task *t)
 {
-    if (t->kernel)
-        CL(clReleaseKernel(t->kernel));
     if (t->description)
         free(t->context);
     free(t->args), free(t->access);
@@ -39,16 +37,11 @@ void free_task(struct task *t)
 
 void free_step(struct step *s)
 {
-    for (int i = 0; i < s->n_queues; i++) {
-        CHECK(s->queue[i].given == s->queue[i].retired, "list %s is freed while tasks of it are in flight", s->name);
-        free(s->queue[i].run);
-    }
+    if (s->stop)
+        s->stop(s);
     for (size_t i = 0; i < s->n; i++)
         free_task(s->task[i]);
-    for (size_t i = 0; s->slots && i < s->n * MOST_RUNS; i++)
-        free(s->slots[i].foreign);
-    free(s->slots), free(s->queue), free(s->wait), free(s->task), free(s->peak), free(s->high), free(s->level),
-        free(s->edges);
+    free(s->task), free(s->peak), free(s->high), free(s->level), free(s->edges);
     free(s);
 }
 
@@ -127,7 +120,7 @@ struct task *add_again(struct step *s, const struct task *t)
     again->index = links.index, again->prev = links.prev, again->next = links.next;
     again->args = copy_bytes(t->args, (size_t)t->n_args * sizeof *t->args);
     again->access = copy_bytes(t->access, (size_t)t->n_access * sizeof *t->access);
-    if (t->issue)
+    if (t->description)
         again->context = copy_bytes(t->context, t->description);
     again->edges = NULL;
     again->n_edges = 0;
@@ -227,14 +220,6 @@ void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
-static void issue_kernel(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
-{
-    (void)number;
-    const struct grid *g = &t->grid;
-    CL(clEnqueueNDRangeKernel(t->lane->queue, t->kernel, (cl_uint)g->dims, NULL, g->global,
-                              g->local[0] ? g->local : NULL, n_wait, wait, done));
-}
-
 /* Argument k moves its tensor to the access list: what is bound is what is declared. */
 static void declare_argument(struct task *t, int k)
 {
@@ -257,7 +242,6 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
                         struct grid grid, const struct arg *args, int n_args)
 {
     struct task *t = add_task(s, lane, name);
-    t->issue = issue_kernel;
     t->file = file;
     t->function = function;
     t->grid = grid;
@@ -269,21 +253,6 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
-
-static void issue_copy(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
-{
-    (void)number;
-    struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
-    cl_command_queue queue = t->lane->queue;
-    if (from->device->is_host)
-        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
-                                done));
-    else if (to->device->is_host)
-        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait,
-                               done));
-    else
-        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
-}
 
 /* From the host's memory to the host's memory. */
 static void run_copy(void *context, const struct task *t, uint32_t number)
@@ -297,7 +266,6 @@ struct task *add_copy(struct step *s, struct lane *lane, const char *name, struc
     CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
           from->bytes);
     struct task *t = add_task(s, lane, name);
-    t->issue = lane->device->is_host ? NULL : issue_copy;
     t->run = lane->device->is_host ? run_copy : NULL;
     t->copy = true;
     add_access(t, to, ACCESS_WRITE);

@@ -205,7 +205,7 @@ struct snap_counts end_snapshots(struct progress *p)
 void show_rate(const struct progress *p)
 {
     enum { LONG_MS = 10000 };
-    if (p->total_ms < LONG_MS || execution.serial || p->trainer->train->wrapper)
+    if (p->total_ms < LONG_MS || execution.serial || p->trainer->train->running->wrapper)
         return;
     double ms = p->total_ms / (p->counted - 1);
     printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1, ms,

@@ -101,39 +101,22 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
 
 /* ---- what is there already -------------------------------------------------------------------------------------- */
 
-struct saved { /* a checkpoint, or a file, that --save would replace */
-    const char *path;
-    bool file;
-    struct config config;
-};
-
-static void read_saved(void *saved)
-{
-    struct saved *s = saved;
-    struct source source = s->file ? (struct source){.path = copy_string(s->path)} : open_source(s->path);
-    s->config = source_config(&source);
-    close_source(&source);
-}
-
-/* A model of other sizes is another model: it is not replaced unless that is asked for. */
+/* A model of other sizes is another model: it is not replaced. */
 static void check_sizes(const char *path, bool file, const struct config *ours)
 {
-    struct saved old = {.path = path, .file = file};
-    struct problem *p = attempt(read_saved, &old);
-    if (p && p->code == EXIT_FAILED)
-        fail(p->code, "%s; --save would replace it, and --overwrite does, whatever it is", p->sentence);
-    must(p); /* no file, or one that may not be read: --overwrite is of no use */
-    if (!same_sizes(&old.config, ours))
-        fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or add --overwrite", path,
-             describe_sizes((char[160]){0}, &old.config));
+    struct source source = file ? (struct source){.path = copy_string(path)} : open_source(path);
+    struct config old = source_config(&source);
+    close_source(&source);
+    if (!same_sizes(&old, ours))
+        fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", path,
+             describe_sizes((char[160]){0}, &old));
 }
 
 void check_saved(const struct settings *s, const struct config *ours)
 {
-    if (s->save)
-        expect_outside("--save", s->save);
-    if (!s->save || s->overwrite)
+    if (!s->save)
         return;
+    expect_outside("--save", s->save);
     char *newest = find_checkpoint(s->save), *model = saved_model(s);
     if (newest)
         check_sizes(newest, false, ours);

@@ -107,8 +107,6 @@ static const struct option options[] = {
     {"vector", 0, OPT_INT, &s.vector, NULL, "N", 0, 16, DEVICES, RUN_ALL,
      "floats per vector: 1, 4, 8 or 16, at most what the device has (0: just that). Results depend on it to the last "
      "bit: for the same bits on unlike CPUs, take the same N there, and the same driver"},
-    {"gather-ahead", 0, OPT_INT, &s.gather_ahead, "1", "N", 0, MAX_LAYERS, DEVICES, BUILD_ALL,
-     "with --zero 3: parameters are gathered N layers before they are used, and so many more layers' are held"},
     {"overlap", 0, OPT_CHOICE, &s.overlap, "off", "off|plan|local|all-cpu|all-device", 0, 0, PASSES, BUILD_ALL,
      "run optimizer updates of some layers on the CPU while the device goes on. plan: those with which a step is "
      "shortest; local: by what the CPU has still to do at the end of each layer's backward"},
@@ -161,8 +159,6 @@ static const struct option options[] = {
      "DIR/model.safetensors"},
     {"save-every", 0, OPT_INT, &s.save_every, NULL, "N", 0, 1e9, LOOKING, CMD_TRAIN,
      "also every N steps (0: only at the end)"},
-    {"overwrite", 0, OPT_FLAG, &s.overwrite, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN,
-     "--save and --snapshot may replace a model of other sizes, and --save the file of --init"},
     {"keep", 0, OPT_INT, &s.keep, NULL, "K", 0, 1e9, LOOKING, CMD_TRAIN,
      "keep the K newest checkpoints (0: all of the run)"},
     {"resume", 0, OPT_INPUT, &s.resume, NULL, "DIR|FILE", 0, 0, LOOKING, CMD_TRAIN,
@@ -171,8 +167,6 @@ static const struct option options[] = {
      "changed"},
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, LOOKING, CMD_TRAIN,
      "tokens of text shown at the end"},
-    {"watchdog", 0, OPT_DOUBLE, &s.watchdog, "60", "SECONDS", 0, 1e6, LOOKING, CMD_TRAIN | CMD_BENCH,
-     "when no task ends for so long, print what each lane waits for;\nafter five times as long, end the run (0: off)"},
     {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, LOOKING, CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH,
      "one JSON object on stdout and nothing else"},
     {"print", 0, OPT_FLAG, &s.print, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
@@ -202,10 +196,8 @@ static const struct option options[] = {
     {"what-if", 0, OPT_TEXT, &s.what_if, NULL, "WORDS", 0, 0, PREDICTING, CMD_PLAN,
      "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\""},
     {"pace", 0, OPT_INPUT, &s.pace, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN,
-     "pad every task of a real run to its predicted end, by a profile or a hardware description"},
-    {"pace-scale", 0, OPT_DOUBLE, &s.pace_scale, NULL, "X", 0, 1e9, PREDICTING, CMD_TRAIN,
-     "seconds shown per modelled second (0: so that real work takes at most half of the cores, and the median task 5 "
-     "ms)"},
+     "pad every task of a real run to its predicted end, by a profile or a hardware description; all of them stretched "
+     "so that real work takes at most half of the cores, and the median task 5 ms"},
     {"iterations", 0, OPT_INT, &s.iterations, "16", "N", 1, 1e6, PREDICTING, CMD_PLAN,
      "with --snapshot: report the commits of the first N iterations"},
     {"broadcast", 0, OPT_FLAG, &s.broadcast, NULL, NULL, 0, 0, PREDICTING, CMD_BENCH,
@@ -294,32 +286,29 @@ static void check_print_list(void)
                            : "verify");
 }
 
-/* An option that says more about another one, and the word that this must have; NULL: any but off. */
+/* An option that says more about another one, which is off. */
 static const struct {
-    const char *detail, *of, *word;
-} details[] = {{"save-every", "save", NULL},
-               {"keep", "save", NULL},
-               {"gather-ahead", "zero", "3"},
-               {"swap-what", "swap", NULL},
-               {"broadcast-slices", "broadcast-queues", NULL},
-               {"broadcast-deal", "broadcast-queues", NULL},
-               {"broadcast-main", "broadcast-queues", NULL},
-               {"snapshot-every", "snapshot", NULL},
-               {"snapshot-slots", "snapshot", NULL},
-               {"iterations", "snapshot", NULL},
-               {"pace-scale", "pace", NULL}};
+    const char *detail, *of;
+} details[] = {{"save-every", "save"},
+               {"keep", "save"},
+               {"swap-what", "swap"},
+               {"broadcast-slices", "broadcast-queues"},
+               {"broadcast-deal", "broadcast-queues"},
+               {"broadcast-main", "broadcast-queues"},
+               {"snapshot-every", "snapshot"},
+               {"snapshot-slots", "snapshot"},
+               {"iterations", "snapshot"}};
 
 /* Allowed all the same: a script that tries a technique on and off need not take its details away. */
 static void warn_of_idle(void)
 {
     for (size_t i = 0; i < COUNT(details); i++) {
-        const char *detail = details[i].detail, *of = details[i].of, *word = details[i].word;
+        const char *detail = details[i].detail, *of = details[i].of;
         const struct option *option = find_option(&table, of);
         char *text = option_text(option);
         bool off = option->type != OPT_OUTPUT && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0);
-        bool on = word ? strcmp(text, word) == 0 : *text && !off;
-        if (was_given(detail) && !on && !s.broadcast)
-            warn("--%s has no effect without --%s%s%s", detail, of, word ? " " : "", word ? word : "");
+        if (was_given(detail) && (off || !*text) && !s.broadcast)
+            warn("--%s has no effect without --%s", detail, of);
         free(text);
     }
 }
@@ -357,7 +346,6 @@ static void derive(enum command command)
     REFUSE_IF(s.serial && (s.pace || s.delay_seed >= 0),
               "--serial runs one task after another: it cannot be paced or delayed; leave --serial out");
     REFUSE_IF(s.pace && s.delay_seed >= 0, "--pace and --delay-seed both decide when tasks end: leave one out");
-    REFUSE_IF(s.pace_scale != 0 && s.pace_scale < 1e-9, "--pace-scale must be 0 or 1e-9 to 1e9");
     REFUSE_IF(s.stop_after && !s.save, "--stop-after saves and stops: add --save DIR");
     REFUSE_IF(s.stop_after > s.steps, "--stop-after %lld is behind the last step, %lld", (long long)s.stop_after,
               (long long)s.steps);
@@ -534,17 +522,14 @@ static void claim_files(enum command command)
             claim_input(who, *(const char **)o->value);
         else
             claim_output(who, *(const char **)o->value,
-                         o->value == &s.snapshot    ? "--resume"
-                         : o->value != &s.save      ? NULL
-                         : s.overwrite && !s.resume ? "--init"
-                                                    : "--resume");
+                         o->value == &s.snapshot || o->value == &s.save ? "--resume" : NULL);
         free(who);
     }
     if (s.overlap_plan)
         claim_output("--overlap-plan", s.overlap_plan, NULL);
     if (s.save) {
         char *model = saved_model(&s);
-        claim_output("--save", model, s.overwrite ? "--init" : NULL);
+        claim_output("--save", model, NULL);
         free(model);
     }
 }

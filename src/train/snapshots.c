@@ -208,11 +208,8 @@ void open_snapshots(struct trainer *t, uint32_t step)
         return;
     struct snapshots *s = allocate(1, sizeof *s);
     struct checkpoint *c = describe_training(t, step);
-    s->plan = (struct snap_plan){.config = &t->config,
-                                 .mesh = &t->mesh,
-                                 .slots = (int)o->snapshot_slots,
-                                 .batch = t->batch,
-                                 .replace = o->overwrite};
+    s->plan =
+        (struct snap_plan){.config = &t->config, .mesh = &t->mesh, .slots = (int)o->snapshot_slots, .batch = t->batch};
     s->slot = allocate((size_t)s->plan.slots, sizeof *s->slot);
     s->reported = step;
     s->bad_step = UINT32_MAX;

@@ -15,6 +15,7 @@
 #include "../pass/pass.h"
 #include "../predict/predict.h"
 #include "../proof/proof.h"
+#include "../run/run.h"
 #include "../state/snap.h"
 #include "data.h"
 
@@ -48,7 +49,7 @@ struct settings {
     const char *schedule;
     /* devices */
     const char *devices, *mesh, *stages, *pipeline, *gemm;
-    int64_t zero, gather_ahead, grad_groups;
+    int64_t zero, grad_groups;
     size_t device_memory, host_memory;
     int64_t vector; /* 0: the device's own */
     /* running and looking */
@@ -62,14 +63,12 @@ struct settings {
     const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
     struct costs *costs; /* of a trial: not an option; the trainer frees them */
-    double pace_scale;
-    int64_t delay_seed; /* -1: no delays */
-    bool time_tasks;    /* queues carry times without a trace: not an option */
+    double pace_scale;   /* seconds shown per modelled second; 0: chosen (not an option) */
+    int64_t delay_seed;  /* -1: no delays */
+    bool time_tasks;     /* queues carry times without a trace: not an option */
     const char *trace, *log, *save, *resume;
-    bool overwrite;       /* what is there already, whatever it is */
     struct source source; /* what --resume, --init or --from name; path NULL: nothing */
     int64_t save_every, keep, sample_tokens;
-    double watchdog;
     /* yard sample */
     const char *from, *prompt;
     int64_t count, top_k;

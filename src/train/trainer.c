@@ -240,10 +240,10 @@ static void pace_training(struct trainer *t)
 {
     char seconds[32];
     struct simulation *sim = must_simulate(t->train, t->costs);
-    start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
+    struct pace *p = start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace_scale(t->train->wrapper), format_seconds(seconds, sim->period * pace_scale(t->train->wrapper)));
+         pace_scale(p), format_seconds(seconds, sim->period * pace_scale(p)));
     free_simulation(sim);
 }
 
@@ -256,9 +256,9 @@ static double predicted_ns(void *trainer, const struct task *t)
 static void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
     char *title = describe_shape(t), *path = trace_path(t->settings);
-    enum trace_kind kind = t->settings->pace ? TRACE_PACED : TRACE_REAL;
-    double scale = t->settings->pace ? 1 / pace_scale(t->train->wrapper) : 1;
-    struct trace_about about = {title, kind, scale, t->costs ? predicted_ns : NULL, t};
+    double scale = t->settings->pace ? 1 / pace_scale(t->train->running->wrapper) : 1;
+    struct trace_about about = {title, t->settings->pace ? TRACE_PACED : TRACE_REAL, scale,
+                                t->costs ? predicted_ns : NULL, t};
     if (t->settings->view)
         measure_peaks(t->machine);
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
@@ -318,7 +318,6 @@ struct pass_options pass_options_of(const struct settings *s)
                                  .draw = s->delay_seed >= 0,
                                  .draw_seed = (uint64_t)s->delay_seed,
                                  .gather = s->zero == 3,
-                                 .gather_ahead = (int)s->gather_ahead,
                                  .recompute = (enum recompute)chosen("recompute", s->recompute),
                                  .swap = (enum swap)chosen("swap", s->swap),
                                  .swap_what = classes_of(s->swap_what)};
@@ -399,7 +398,6 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     t->config = *c;
     execution.serial = s->serial;
     execution.audit = s->audit;
-    execution.watchdog_seconds = s->serial ? 0 : s->watchdog;
     t->machine = make_machine(t);
     if (lists & KEEP_LOGITS && t->machine->n_devices > 1)
         fail(EXIT_USAGE, "yard check runs on one device: give a single one to -d");
@@ -426,20 +424,9 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
     return t;
 }
 
-static void report_pace(const struct trainer *t)
-{
-    size_t n, tasks;
-    double seconds;
-    pace_overruns(t->train->wrapper, &n, &tasks, &seconds);
-    note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all; a larger --pace-scale helps", n,
-         tasks, 1e3 * seconds);
-}
-
 void free_trainer(struct trainer *t)
 {
     struct step *all[] = {t->train, t->eval, t->sample};
-    if (t->train && t->settings->pace)
-        report_pace(t);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i])
             stop_pacing(all[i]), drain(all[i]), free_step(all[i]);
@@ -481,7 +468,7 @@ const struct result *step_result(struct trainer *t, uint32_t number)
 {
     wait_task(t->train, t->report, number);
     struct result *r = &t->result[number % RESULTS];
-    r->ended_ns = t->train->ended[number & 3];
+    r->ended_ns = t->train->running->ended[number & 3];
     return r;
 }
 
