@@ -366,5 +366,5 @@ TEST(refused)
     assert_int_equal(ran.code, EXIT_OK); /* five download lanes, and the main queue */
     ran = run_yard("plan --list %s --broadcast-queues 7", path);
     assert_int_equal(ran.code, EXIT_USAGE);
-    assert_non_null(strstr(ran.err, "its link takes 5: use 6"));
+    assert_non_null(strstr(ran.err, "takes no more download lanes: use 6"));
 }

@@ -138,8 +138,8 @@ TEST(what_stands_in_the_way_of_a_move)
     struct task *a = add_paper(&p, lane, "a", new_range(p.pool, x, "x[0:512]", 0, 512), NULL, NULL);
     struct task *b = add_paper(&p, lane, "b", new_range(p.pool, x, "x[512:1024]", 512, 1024), NULL, NULL);
     struct task *update = add_paper(&p, lane, "update", NULL, NULL, NULL);
-    b->role = ROLE_BACKWARD;
-    update->gated = true;
+    b->gate = GATE_HOLDS;
+    update->gate = GATE_HELD;
     struct edit *e = open_edit(p.step);
     assert_null(sink(e, a, b));
     assert_null(hoist(e, a, b));

@@ -183,7 +183,7 @@ static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micro
         struct tensor *in = NULL, *out = new_bytes(&p, d, "x", 1, false);
         if (from >= 0 && from < n_stages(&m)) {
             in = new_bytes(&p, d, "received", 1, false);
-            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro]);
+            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro], FOR_MOVES);
         }
         p.step->tags.layer = a[i].backward ? 2 : 1; /* its seconds */
         add_paper(&p, d->lane[LANE_COMPUTE], "work", out, in, a[i].backward ? made[0][stage][a[i].micro] : NULL);

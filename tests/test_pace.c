@@ -134,7 +134,7 @@ static struct paced run_paced(double scale)
     float *expected = train_serial(p.trainer, 4, &n);
     p.sim = must_simulate(s, p.costs);
     p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
-    struct pace *pace = start_pacing(s, p.sim->steady, p.sim->gaps, p.sim->period, scale);
+    struct pace *pace = start_pacing(s, p.sim->steady, p.sim->period, scale);
     assert_true(pace_scale(pace) == scale);
     execution.observe = keep_times;
     execution.observe_context = &p.recording;
@@ -234,7 +234,7 @@ TEST(the_scale_is_chosen)
     struct costs *c = read_costs(write_hardware());
     struct simulation *sim = must_simulate(t->train, c);
     init_random(t->model, 1);
-    struct pace *pace = start_pacing(t->train, sim->steady, sim->gaps, sim->period, 0);
+    struct pace *pace = start_pacing(t->train, sim->steady, sim->period, 0);
     qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);
     assert_true(pace_scale(pace) * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace_scale(pace)));

@@ -166,12 +166,12 @@ TEST(what_is_repeated)
 TEST(less_is_kept)
 {
     static const char *const how[] = {"off", "selective", "full"};
-    size_t high[3], peak[3], allocated[3];
+    size_t high[3], allocated[3];
     double period[3];
     for (int i = 0; i < 3; i++) {
         struct trainer *t = plan_recompute(how[i]);
         struct simulation *sim = must_simulate(t->train, t->costs);
-        high[i] = t->train->high[0], peak[i] = sim->peak[0], period[i] = sim->period;
+        high[i] = t->train->high[0], period[i] = sim->period;
         free_simulation(sim);
         free_trainer(t);
         struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
@@ -182,11 +182,9 @@ TEST(less_is_kept)
         free_trainer(t);
     }
     for (int i = 1; i < 3; i++)
-        if (high[i] >= high[i - 1] || peak[i] >= peak[i - 1] || allocated[i] >= allocated[i - 1] ||
-            period[i] <= period[i - 1])
-            test_failed("%s: high %zu, simulated peak %zu, allocated %zu, period %g; %s: %zu, %zu, %zu, %g\n", how[i],
-                        high[i], peak[i], allocated[i], period[i], how[i - 1], high[i - 1], peak[i - 1],
-                        allocated[i - 1], period[i - 1]);
+        if (high[i] >= high[i - 1] || allocated[i] >= allocated[i - 1] || period[i] <= period[i - 1])
+            test_failed("%s: high %zu, allocated %zu, period %g; %s: %zu, %zu, %g\n", how[i], high[i], allocated[i],
+                        period[i], how[i - 1], high[i - 1], allocated[i - 1], period[i - 1]);
 }
 
 TEST(recompute_passes_the_audit)
@@ -286,8 +284,9 @@ TEST(passes_on_a_step_file)
     json_t *first = json_array_get(json_object_get(plan, "passes"), 0);
     assert_true(json_is_false(json_object_get(first, "declined")));
     assert_true(fabs(json_number_value(json_object_get(sim, "step_ms")) - 18) < 1e-9);
-    json_t *peak = json_object_get(json_object_get(sim, "peak_bytes"), "gpu");
-    assert_int_equal(json_integer_value(peak), (16 + 16 + 1 + 64 + 1) << 20);
+    const json_t *peak = json_object_get(json_array_get(json_object_get(plan, "memory"), 0), "peak");
+    const json_t *together = json_object_get(json_object_get(peak, "train"), "together");
+    assert_int_equal(json_integer_value(together), (16 + 16 + 1 + 64 + 1) << 20);
     json_decref(plan);
     ran = run_yard("plan --list data/steps/recompute.txt --recompute full --after recompute --print-list");
     assert_int_equal(ran.code, EXIT_OK);

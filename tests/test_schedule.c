@@ -215,7 +215,7 @@ TEST(moves_between_contexts)
         struct tensor *a = new_array(p, &m->device[0], "a", 64, true), *b = new_array(p, &m->device[1], "b", 64, true);
         add_fill(s, "fill", a, 5);
         s->tags.layer = 3;
-        add_move(s, "move", b, a);
+        add_move(s, "move", b, a, FOR_MOVES);
         must(finish_steps(p, &s, 1));
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
         assert_int_equal(m->n_contexts, staged ? 2 : 1);
@@ -709,7 +709,7 @@ static void add_transport(struct world *w, int to, struct tensor *out, int from,
     else if (from == to)
         add_mix(w, out, a);
     else if (from < 2 && to < 2)
-        add_move(w->step, "move", out, a);
+        add_move(w->step, "move", out, a, FOR_MOVES);
     else
         add_copy(w->step, place_of(w, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
 }

@@ -441,7 +441,7 @@ TEST(who_reads_the_norm_is_not_gated)
                                     "task adam host.cpu 1 role=update reads=m,w writes=w\n"
                                     "task norm gpu.download 9 role=norm reads=n\n");
     expect_order(s, "norm pass adam norm");
-    assert_false(s->task[2]->gated);
+    assert_true(s->task[2]->gate == GATE_NONE);
     free_list(s);
 }
 
@@ -602,7 +602,7 @@ static void expect_round_trip(const struct step *s, const struct simulation *sim
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++)
-        assert_true(!again->task[i]->gated && strcmp(again->task[i]->name, s->task[i]->name) == 0);
+        assert_true(again->task[i]->gate != GATE_HELD && strcmp(again->task[i]->name, s->task[i]->name) == 0);
     depend(again, true);
     assert_int_equal(again->n, s->n);
     assert_int_equal(second->steps, sim->steps);
@@ -683,7 +683,7 @@ TEST(mistakes_name_line_and_word)
         const char *line, *says;
     } mistakes[] = {
         {"tsak a gpu.compute 1", "line 6: 'tsak': expected device, lane, link, disk, tensor, task or copy"},
-        {"device", "line 6: 'device' ends too early: expected a device's name"},
+        {"device", "line 6: 'device' ends too early: expected device NAME"},
         {"device b", "line 6: 'b': expected memory=BYTES"},
         {"device b memory=1x", "line 6: '1x': expected a number of bytes"},
         {"device b memory=0", "line 6: '0': expected a number of bytes"},
@@ -695,15 +695,15 @@ TEST(mistakes_name_line_and_word)
         {"device b,c memory=1", "line 6: 'b,c': expected a name of at most 23 characters"},
         {"device abcdefghijklmnopqrstuvwxyz memory=1", "expected a name of at most 23 characters"},
         {"device b memory=1 \001", "line 6: '?': expected characters that can be shown"},
-        {"lane gpu", "line 6: 'gpu': expected a lane DEVICE.KIND"},
-        {"lane b.upload1", "line 6: 'b.upload1': expected a lane of a device that is declared above"},
-        {"lane gpu.cpu1", "line 6: 'gpu.cpu1': expected compute, upload or download"},
-        {"lane host.upload1", "line 6: 'host.upload1': expected cpu, disk, feed or report"},
+        {"lane gpu", "line 6: 'gpu': expected DEVICE.KIND[N]"},
+        {"lane b.upload1", "line 6: 'b.upload1': expected DEVICE.KIND[N], the device declared above"},
+        {"lane gpu.cpu1", "line 6: 'gpu.cpu1': expected DEVICE.KIND[N], the device declared above"},
+        {"lane host.upload1", "line 6: 'host.upload1': expected DEVICE.KIND[N]"},
         {"lane gpu.upload0", "line 6: '0': expected a whole number from 1"},
         {"lane gpu.upload1", "line 6: 'gpu.upload1': expected a lane that is not declared above"},
         {"lane gpu.upload2 gap=x", "line 6: 'x': expected a time"},
         {"link gpu sideways 1", "line 6: 'sideways': expected up or down"},
-        {"link gpu down", "line 6: 'down' ends too early: expected a rate"},
+        {"link gpu down", "line 6: 'down' ends too early: expected link DEVICE"},
         {"link gpu down 1G", "line 6: '1G': expected a rate in bytes per second"},
         {"link gpu down 0", "line 6: '0': expected a rate"},
         {"link gpu down 1 2parsecs", "line 6: '2parsecs': expected a time"},
@@ -716,21 +716,21 @@ TEST(mistakes_name_line_and_word)
         {"link gpu up 1", "line 6: 'gpu': expected a device that has no link in this direction yet"},
         {"link host up 1", "line 6: 'host': expected a device: a link joins it to the host"},
         {"link b up 1", "line 6: 'b': expected a device that is declared above"},
-        {"disk", "line 6: 'disk' ends too early: expected a rate"},
+        {"disk", "line 6: 'disk' ends too early: expected disk RATE"},
         {"disk 1\ndisk 2", "line 7: 'disk': expected one disk"},
         {"disk 1 2 3", "line 6: '3': expected disk RATE"},
-        {"tensor", "line 6: 'tensor' ends too early: expected a tensor's name"},
+        {"tensor", "line 6: 'tensor' ends too early: expected tensor NAME"},
         {"tensor x gpu 4 work", "line 6: 'x': expected a name that has not been used above"},
         {"tensor y b 4 work", "line 6: 'b': expected a device that is declared above"},
         {"tensor y gpu four work", "line 6: 'four': expected a number of bytes"},
-        {"tensor y gpu 4", "line 6: '4' ends too early: expected its class"},
+        {"tensor y gpu 4", "line 6: '4' ends too early: expected tensor NAME DEVICE BYTES CLASS"},
         {"tensor y gpu 4 junk", "line 6: 'junk': expected parameters, gradients, optimizer, activations or work"},
         {"tensor y gpu 4 work kept", "line 6: 'kept': expected tensor NAME DEVICE BYTES CLASS [keep]"},
         {"tensor y[0] gpu 4 work", "line 6: 'y[0]': expected a name of at most 47 characters"},
-        {"task", "line 6: 'task' ends too early: expected a task's name"},
-        {"task t", "line 6: 't' ends too early: expected its lane"},
-        {"task t gpu.upload2 1", "line 6: 'gpu.upload2': expected a lane that is declared above with `lane`"},
-        {"task t gpu.compute", "line 6: 'gpu.compute' ends too early: expected its time"},
+        {"task", "line 6: 'task' ends too early: expected task NAME"},
+        {"task t", "line 6: 't' ends too early: expected task NAME LANE"},
+        {"task t gpu.upload2 1", "line 6: 'gpu.upload2': expected a lane that is declared above"},
+        {"task t gpu.compute", "line 6: 'gpu.compute' ends too early: expected task NAME LANE TIME"},
         {"task t gpu.compute 1 reads=y", "line 6: 'y': expected a tensor that is declared above"},
         {"task t gpu.compute 1 reads=x[", "line 6: 'x[': expected NAME or NAME[begin:end]"},
         {"task t gpu.compute 1 reads=x[1]", "line 6: 'x[1]': expected NAME or NAME[begin:end]"},
@@ -748,13 +748,13 @@ TEST(mistakes_name_line_and_word)
         {"task t gpu.compute 1 reads=x,,x", "line 6: ',': expected a name before and behind each comma"},
         {"task t gpu.compute 1 reads=x,", "line 6: ',': expected a name before and behind each comma"},
         {"link gpu,,gpu down 1", "line 6: ',': expected a name before and behind each comma"},
-        {"task t gpu.compute 1 every=3 rest=3", "line 6: '3': expected a whole number from 0 to 2"},
+        {"task t gpu.compute 1 every=3 rest=3", "line 6: 'task': expected rest= below every=, which is 3"},
         {"task t gpu.compute 1 lane=gpu.upload", "line 6: 'lane=gpu.upload': expected task NAME LANE TIME"},
-        {"copy c x", "line 6: 'x' ends too early: expected the tensor it reads"},
+        {"copy c x", "line 6: 'x' ends too early: expected copy NAME TO[b:e] FROM[b:e]"},
         {"copy c x h[0:8]", "line 6: 'x': expected as many bytes on both sides"},
         {"copy c x[0:8] x[4:12]", "line 6: 'x[0:8]': expected other bytes than those it copies"},
         {"copy c h[0:8] h[8:16]", "line 6: 'c': expected lane= where both tensors are on the host"},
-        {"copy c x h lane=gpu", "line 6: 'gpu': expected a lane DEVICE.KIND"},
+        {"copy c x h lane=gpu", "line 6: 'gpu': expected a lane that is declared above"},
         {"copy c x h cpu=1", "line 6: 'cpu=1': expected copy NAME TO[b:e] FROM[b:e]"},
         {"", "there is no task in it"},
         {"disk 1 2 a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G",
@@ -789,7 +789,7 @@ TEST(roles_that_are_offered_are_taken)
                 snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
                          k + 1 < ROLES_BY_HAND ? ", " : " or ", role_name[k]);
         } else {
-            char *says = format_string("line 6: '%s': %s; without role= none", role_name[k], offer);
+            char *says = format_string("line 6: '%s': %s", role_name[k], offer);
             expect_refusal(read_mistake, text, EXIT_USAGE, says);
             free(says);
         }

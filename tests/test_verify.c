@@ -538,8 +538,8 @@ static bool repeat_attention(struct trainer *t, struct edit *e, size_t place, in
     return true;
 }
 
-static struct tensor *carry(struct trainer *t, const char *name, struct tensor *from, struct device *to,
-                            struct lane *lane)
+static struct tensor *carry_over(struct trainer *t, const char *name, struct tensor *from, struct device *to,
+                                 struct lane *lane)
 {
     struct tensor *there = twin_on(t, from, to);
     add_copy(t->train, lane, name, there, from);
@@ -565,7 +565,7 @@ static bool update_on_host(struct trainer *t, struct edit *e, size_t place, int 
         x[4] = twin_on(t, x[4], x[4]->device), x[4]->persistent = true;
     for (int i = 0; i < 6; i++)
         if (i == 0 || i > 2 || (i == 1 && fault == 5))
-            x[i] = fault == 4 && i == 0 ? twin_on(t, x[0], host) : carry(t, "to.host", x[i], host, down);
+            x[i] = fault == 4 && i == 0 ? twin_on(t, x[0], host) : carry_over(t, "to.host", x[i], host, down);
         else
             set_home(e, x[i], host);
     if (fault == 4)
@@ -640,7 +640,7 @@ TEST(a_move_that_takes_another_way)
                   *y = new_bytes(&p, there, "y", 64, false), *z = new_bytes(&p, there, "z", 64, true),
                   *kept = new_bytes(&p, p.host, "kept", 64, true), *way = new_bytes(&p, p.host, "way", 64, false);
     add_paper(&p, p.device->lane[LANE_COMPUTE], "f", x, w, NULL);
-    add_move(p.step, "move", y, x);
+    add_move(p.step, "move", y, x, FOR_MOVES);
     struct task *down = p.step->task[1], *up = p.step->task[2];
     add_paper(&p, there->lane[LANE_COMPUTE], "g", z, y, NULL);
     struct task *result = add_copy(p.step, there->lane[LANE_DOWNLOAD], "result", kept, z);

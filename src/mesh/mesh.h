@@ -79,7 +79,8 @@ void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, i
 
 /* The same bytes to n other tensors, on the nth lanes for it (see add_send).  Through the host they come down once and
  * go up n times. */
-void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth);
+void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
+                   enum purpose purpose);
 /* Those of x[k] to the n - 1 others, beginning behind k: when each shares, no device gets everything at once. */
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k);
 

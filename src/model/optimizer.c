@@ -56,7 +56,8 @@ static void sum_tied(struct build *b, bool grouped)
         if (!first->lookup_grad)
             return;
         if (last->rank != first->rank)
-            add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad);
+            add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad,
+                     FOR_MOVES);
         add_into(b->step, "tied.add", first->other[WTE].grad, first->lookup_grad);
     }
 }
@@ -88,7 +89,7 @@ static void agree(struct build *b, int unit, int k)
         if (n && !same_kind)
             add_move(b->step, "reduce.agree",
                      new_view(b->step->pool, r->grad[unit], "grad.replica_of", u->n_counted, SHAPE((int64_t)n)),
-                     new_view(b->step->pool, from, "grad.replica_of", end - n, SHAPE((int64_t)n)));
+                     new_view(b->step->pool, from, "grad.replica_of", end - n, SHAPE((int64_t)n)), FOR_MOVES);
     }
 }
 
@@ -115,7 +116,7 @@ static void gather_losses(struct build *b, struct tensor *losses, struct tensor 
     for (int k = 0; k < mesh_of(b)->dp; k++) {
         struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)k * UNIT_ALIGN, SHAPE(1));
         if (rank_loss[k]->storage != losses)
-            add_move(b->step, "loss.move", part, rank_loss[k]);
+            add_move(b->step, "loss.move", part, rank_loss[k], FOR_MOVES);
     }
 }
 
@@ -165,7 +166,7 @@ static void add_blocks(struct build *b, int unit, int k)
               : new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
     LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(counted));
     if (out != part)
-        add_move(b->step, "norm.move", part, out);
+        add_move(b->step, "norm.move", part, out, FOR_MOVES);
 }
 
 static void add_unit_blocks(struct build *b, int unit)
@@ -192,7 +193,7 @@ static void send_state(struct build *b)
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
             state[n++] = b->model->replica[rank].state;
-    add_broadcast(b->step, "norm.send", state, n, norm_replica(b)->state, 0);
+    add_broadcast(b->step, "norm.send", state, n, norm_replica(b)->state, FOR_MOVES);
     free(state);
 }
 
@@ -254,7 +255,7 @@ static void send_tied(struct build *b)
         struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
         at(b, k, 0, ROLE_BROADCAST);
         if (last != b->replica)
-            add_move(b->step, "send.tied", last->other[HEAD].value, b->replica->other[WTE].value);
+            add_move(b->step, "send.tied", last->other[HEAD].value, b->replica->other[WTE].value, FOR_MOVES);
     }
 }
 

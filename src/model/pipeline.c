@@ -89,13 +89,11 @@ struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, 
 
 /* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
 
-/* Activations travel on lanes of their own, as do gradients: a lane waits for what it is to send. */
-enum { ACTIVATION_LANES = 1, GRADIENT_LANES };
-static struct tensor *receive(struct build *b, const char *name, struct tensor *from, int lanes)
+static struct tensor *receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
 {
     struct tensor *x = activation(b, name, from->rank, from->shape);
     x->exclusive = EXCLUSIVE_ALWAYS; /* else it waits for whatever had the bytes, and stages for it */
-    add_send(b->step, name, x, from, lanes);
+    add_move(b->step, name, x, from, purpose);
     return x;
 }
 
@@ -113,7 +111,7 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
     *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
     on_tape(b, tape, ROLE_SEND);
     if (before)
-        tape->in = receive(b, "send.x", before->out, ACTIVATION_LANES);
+        tape->in = receive(b, "send.x", before->out, FOR_ACTIVATIONS);
     b->step->tags.role = ROLE_FORWARD;
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
@@ -127,5 +125,5 @@ void backward_unit(struct build *b, struct tape *tape, int unit)
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);
-    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in), GRADIENT_LANES));
+    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in), FOR_GRADIENTS));
 }

@@ -168,7 +168,7 @@ static struct tensor *bring_down(struct mover *m, struct tensor *x, int maker, e
         behind = behind->next;
     insert_behind(m->edit, behind);
     s->tags = (struct tags){s->task[m->at]->layer, -1, ROLE_OFFLOAD};
-    add_copy(s, lane_for(s->pool->machine, x->device, LANE_DOWNLOAD, purpose), "overlap.down", here, x);
+    carry(s, "overlap.down", here, x, purpose);
     m->copied += (double)x->bytes;
     return here;
 }
@@ -245,7 +245,7 @@ static void move_piece(struct mover *m, struct task *t)
         struct tensor *x = t->access[i].tensor;
         if (!is_on_device(&t->access[i], MEM_PARAMETERS) || !(t->access[i].mode & ACCESS_WRITE))
             continue;
-        end = add_copy(s, lane_for(s->pool->machine, x->device, LANE_UPLOAD, FOR_OFFLOAD), "overlap.up", x, there[i]);
+        end = carry(s, "overlap.up", x, there[i], FOR_OFFLOAD);
         m->copied += (double)x->bytes;
     }
     keep_order(m, mine, end);

@@ -47,22 +47,6 @@ char *pass_names(void)
     return names;
 }
 
-static bool is_used(const struct step *s, const struct lane *lane, enum role but)
-{
-    bool used = false;
-    for (size_t i = 0; i < s->n; i++)
-        used |= s->task[i]->lane == lane && s->task[i]->role != but;
-    return used;
-}
-
-struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but)
-{
-    const struct link *link = d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
-    while (lane_of(d, kind, nth) && is_used(s, lane_of(d, kind, nth), but) && !(link && nth + 1 == link->queues))
-        nth++;
-    return open_lane(s->pool->machine, d, kind, nth);
-}
-
 _Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what)
 {
     const struct machine *m = s->pool->machine;

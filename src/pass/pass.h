@@ -80,10 +80,6 @@ void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
 
-/* A lane of that kind, the nth or a later one, that no task is on but those of that role (ROLES: none at all), so that
- * copies there wait for no others and hold none up; the last one where the link allows no more. */
-struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
-
 /* recompute.c: of a list with those uses; swap asks too. */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */

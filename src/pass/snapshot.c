@@ -32,7 +32,6 @@ struct storing {
     struct step *step;
     const struct costs *costs;
     const struct snapshot_options *options;
-    struct lane **lane; /* by device: the one for snapshots */
     size_t updates;
     double bytes;             /* of an iteration */
     struct outcome *outcomes; /* of the first ones simulated, from 1 */
@@ -74,21 +73,13 @@ static size_t bytes_to_store(const struct step *s, const struct task *t)
 
 /* ---- storing it -------------------------------------------------------------------------------------------------- */
 
-/* A download lane that nothing else uses, since copies that are decided late stand behind nothing and before nothing on
- * it; unless the link takes no more, as in a step file. */
-static struct lane *snapshot_lane(const struct storing *v, struct device *d)
+/* On a download lane that nothing else uses, since copies that are decided late stand behind nothing and before nothing
+ * on it; unless the link takes no more, as in a step file. */
+static struct task *copy_state(const struct storing *v, struct tensor *to, struct tensor *x)
 {
-    if (d->is_host)
-        return d->lane[LANE_CPU];
-    int n = 0;
-    const struct link *link = d->link[LINK_DOWN];
-    struct lane **lane = &v->lane[d->index];
-    while (lane_of(d, LANE_DOWNLOAD, n))
-        n++;
-    if (!*lane)
-        *lane = link && link->queues && n >= link->queues ? d->lane[LANE_DOWNLOAD]
-                                                          : open_lane(v->step->pool->machine, d, LANE_DOWNLOAD, n);
-    return *lane;
+    struct machine *m = v->step->pool->machine;
+    return x->device->is_host ? add_copy(v->step, m->host->lane[LANE_CPU], "snapshot", to, x)
+                              : carry(v->step, "snapshot", to, x, FOR_SNAPSHOT);
 }
 
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
@@ -111,10 +102,7 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
         struct tensor *x = t->access[a].tensor;
         if (!is_state(&t->access[a]))
             continue;
-        in_slot(v,
-                add_copy(s, snapshot_lane(v, x->device), "snapshot",
-                         new_range(s->pool, buffer, x->name, at, at + x->bytes), x),
-                slot);
+        in_slot(v, copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x), slot);
         at += round_up(x->bytes, m->host->alignment);
     }
     struct task *persist = in_slot(v, add_host(s, m->host->lane[LANE_DISK], "persist", NULL, NULL), slot);
@@ -204,7 +192,7 @@ static struct forecast try_every(struct storing *v, int every)
     for (size_t i = 0; i < v->step->n; i++)
         if (v->step->task[i]->slot)
             v->step->task[i]->when.every = (uint32_t)every;
-    return try_and_look(v->step, v->costs, note_outcomes, v);
+    return try_list(v->step, v->costs, INFINITY, note_outcomes, v);
 }
 
 /* Is an iteration dropped, or is the disk falling behind, so that one will be? */
@@ -278,7 +266,6 @@ static char *describe(const struct storing *v, size_t dropped)
 bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     struct storing v = {.step = s, .costs = c, .options = &w->snapshot};
-    v.lane = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *v.lane);
     json_t *commits = json_array(), *dropped = json_array();
     struct edit *e = open_edit(s);
     store_all(&v, e);
@@ -292,6 +279,6 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
         r->reason = copy_string("no task of role update writes parameters or the optimizer's state");
     }
     r->fields = json_pack("{s:o, s:o}", "commits", commits, "dropped", dropped);
-    free(v.lane), free(v.outcomes);
+    free(v.outcomes);
     return v.updates > 0;
 }

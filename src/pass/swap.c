@@ -86,18 +86,13 @@ bool swaps_state(const struct pass_options *w)
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
-static struct lane *lane_of_copies(const struct swapper *w, const struct gap *g, enum lane_kind kind)
-{
-    return lane_for(w->step->pool->machine, g->device, kind, FOR_SWAP);
-}
-
 /* Where no times are known, a copy takes as long as four tasks. */
 static void time_gap(const struct swapper *w, struct gap *g, const struct use *use, size_t n)
 {
     struct step *s = w->step;
     struct tensor *there = tensor_like(s->pool, s->pool->machine->host, g->x);
-    struct task *out = add_copy(s, lane_of_copies(w, g, LANE_DOWNLOAD), "swap.out", there, g->x);
-    struct task *in = add_copy(s, lane_of_copies(w, g, LANE_UPLOAD), "swap.in", g->x, there);
+    struct task *out = carry(s, "swap.out", there, g->x, FOR_SWAP);
+    struct task *in = carry(s, "swap.in", g->x, there, FOR_SWAP);
     bool known = w->bare.span != NULL;
     g->out_seconds = known ? seconds_alone(w->costs, out) : 4;
     g->in_seconds = known ? seconds_alone(w->costs, in) : 4;
@@ -343,10 +338,9 @@ static void insert_copies(struct swapper *w, struct edit *e, struct line *l)
         insert_behind(e, place < 0 ? s->head : l->uses->task[place]);
         s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
         if (in)
-            g->comes = g->ready = add_copy(s, lane_of_copies(w, g, LANE_UPLOAD), "swap.in", g->back, g->there);
+            g->comes = g->ready = carry(s, "swap.in", g->back, g->there, FOR_SWAP);
         else
-            g->leaves =
-                add_copy(s, lane_of_copies(w, g, LANE_DOWNLOAD), "swap.out", g->there, g->last ? g->last->back : g->x);
+            g->leaves = carry(s, "swap.out", g->there, g->last ? g->last->back : g->x, FOR_SWAP);
     }
 }
 

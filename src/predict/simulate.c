@@ -158,7 +158,7 @@ static void try_start(struct simulator *k, int lane, int blocker)
     int i = l->task, node = l->iteration * k->n + i;
     if (l->iteration == k->opened || k->sim->moments[node].unmet)
         return;
-    double seconds = k->sim->seconds[i], from = k->now + k->sim->gaps[i];
+    double seconds = k->sim->seconds[i], from = k->now + task_of(k, node)->lane->gap;
     if (k->issue > 0) /* the host issues in list order */
         from = fmax(from, k->iteration[l->iteration].issue_begin + (i + 1) * k->issue);
     pass_turn(k, l);
@@ -473,7 +473,6 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     struct machine *m = s->pool->machine;
     sim->step = s;
     sim->seconds = allocate(s->n, sizeof *sim->seconds);
-    sim->gaps = allocate(s->n, sizeof *sim->gaps);
     sim->steady = allocate(s->n, sizeof *sim->steady);
     sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
     if (c)
@@ -481,10 +480,9 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     double total = (double)s->n * m->issue;
     for (size_t i = 0; i < s->n; i++) {
         enum cost_source source = COST_GIVEN;
-        sim->gaps[i] = s->task[i]->lane->gap;
         sim->seconds[i] = c ? task_seconds(c, s->task[i], &source) : given_seconds(s->task[i]);
         sim->by_source[source]++;
-        total += sim->gaps[i] + sim->seconds[i];
+        total += s->task[i]->lane->gap + sim->seconds[i];
     }
     if (total >= 1e-9 && total <= 1e6) { /* from a nanosecond to eleven days: times fit their clocks */
         run_simulation(sim);
@@ -506,6 +504,6 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c)
 
 void free_simulation(struct simulation *sim)
 {
-    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->gaps), free(sim->busy);
+    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy);
     free(sim);
 }

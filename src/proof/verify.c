@@ -58,7 +58,7 @@ static char *describe_conflict(const struct step *s, int first, int second)
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
         return format_string("task %d %s has two tensors on the same bytes", i, a->name);
-    if (b->gated && together && is_gate(s, a))
+    if (b->gate == GATE_HELD && a->gate == GATE_HOLDS && together)
         return format_string("task %d %s, an update, may start before task %d %s has ended", k, b->name, i, a->name);
     return format_string("task %d %s and task %d %s%s touch the same bytes and nothing orders them", i, a->name, k,
                          b->name, together ? "" : " of the next iteration");
@@ -76,19 +76,14 @@ static void need_order(struct proof *p, int touch, int node, const struct tensor
     }
 }
 
-/* Gated updates come behind all their gates: the last one of each lane that always runs, those behind it, and so those
- * before it. */
+/* Behind all that hold it, in the second iteration. */
 static void need_gates(struct proof *p)
 {
     const struct step *s = p->step;
-    struct task **gate = allocate(s->n, sizeof *gate);
-    bool *closed = allocate((size_t)s->pool->machine->n_lanes, sizeof *closed);
-    for (size_t n = list_gates(s, gate); n-- > 0; closed[gate[n]->lane->index] |= !is_conditional(gate[n]))
-        for (size_t i = 0; i < s->n && !closed[gate[n]->lane->index]; i++)
-            if (s->task[i]->gated)
-                *APPEND(p->pairs, p->n_pairs, p->cap_pairs) =
-                    (struct pair){(int)(s->n + gate[n]->index), (int)(s->n + i)};
-    free(gate), free(closed);
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < s->n && s->task[i]->gate == GATE_HOLDS; k++)
+            if (s->task[k]->gate == GATE_HELD)
+                *APPEND(p->pairs, p->n_pairs, p->cap_pairs) = (struct pair){(int)(s->n + i), (int)(s->n + k)};
 }
 
 /* A write that may be skipped does not hide who wrote before. */

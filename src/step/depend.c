@@ -82,11 +82,10 @@ struct walk {
     size_t n_spaces[2];
     struct touch *touches;
     size_t n_touches, cap_touches;
-    int *consumer;      /* [2n] the last one to which an edge from this node was added */
-    int n;              /* tasks */
-    struct task **gate; /* gate.c */
-    size_t n_gates;
-    bool *lane_gated; /* by lane: its tasks from here on follow the gates */
+    int *consumer; /* [2n] the last one to which an edge from this node was added */
+    int n;         /* tasks */
+    int *holds;    /* positions of those that hold others (gate.c) */
+    size_t n_holds;
 };
 
 static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
@@ -149,42 +148,6 @@ static void touch_all(struct walk *w, int node, enum edge_kind kind)
                 touch(w, node, &t->access[i], kind);
 }
 
-/* Of each lane, the last gate that always runs, and those behind it. */
-static void keep_last_gates(struct walk *w)
-{
-    size_t n = w->n_gates, kept = n;
-    memset(w->lane_gated, false, (size_t)w->step->pool->machine->n_lanes * sizeof *w->lane_gated);
-    while (n-- > 0) {
-        struct task *t = w->gate[n];
-        if (!w->lane_gated[t->lane->index])
-            w->gate[--kept] = t;
-        w->lane_gated[t->lane->index] |= !is_conditional(t);
-    }
-    w->n_gates -= kept;
-    memmove(w->gate, w->gate + kept, w->n_gates * sizeof *w->gate);
-}
-
-static void begin_gates(struct walk *w)
-{
-    w->gate = allocate(w->step->n, sizeof *w->gate);
-    w->lane_gated = allocate((size_t)w->step->pool->machine->n_lanes, sizeof *w->lane_gated);
-    w->n_gates = list_gates(w->step, w->gate);
-    keep_last_gates(w);
-    memset(w->lane_gated, false, (size_t)w->step->pool->machine->n_lanes * sizeof *w->lane_gated);
-}
-
-/* Gates come before all that is gated.  A task behind a gated one of its lane follows it, and waits by itself only for
- * gates that may be skipped. */
-static void gate_task(struct walk *w, int node)
-{
-    const struct task *t = w->step->task[node % w->n];
-    bool *gated = &w->lane_gated[t->lane->index];
-    for (size_t i = w->n_gates; i-- > 0;)
-        if (!*gated || is_conditional(w->gate[i]))
-            add_edge(w, node - node % w->n + (int)w->gate[i]->index, node, EDGE_DATA);
-    *gated |= node >= w->n && !is_conditional(t);
-}
-
 ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->from, a->from)))
 
 /* The step's edges lie behind each other: those of a task are all found when its second copy is walked over. */
@@ -196,14 +159,17 @@ static void find_edges(struct step *s, bool with_addresses)
     w.n_spaces[EDGE_REUSE] = (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE;
     for (int kind = 0; kind < kinds; kind++)
         w.spaces[kind] = allocate(w.n_spaces[kind], sizeof *w.spaces[kind]);
-    begin_gates(&w);
+    w.holds = allocate(s->n, sizeof *w.holds);
+    for (int i = 0; i < w.n; i++)
+        if (s->task[i]->gate == GATE_HOLDS)
+            w.holds[w.n_holds++] = i;
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
         size_t before = s->n_edges;
         for (int kind = 0; kind < kinds; kind++)
             touch_all(&w, node, (enum edge_kind)kind);
-        if (s->task[node % w.n]->gated)
-            gate_task(&w, node);
+        for (size_t i = 0; i < w.n_holds && s->task[node % w.n]->gate == GATE_HELD; i++)
+            add_edge(&w, node - node % w.n + w.holds[i], node, EDGE_DATA);
         s->task[node % w.n]->n_edges = s->n_edges - before;
     }
     for (size_t i = 0, first = 0; i < s->n; first += s->task[i++]->n_edges) {
@@ -212,7 +178,7 @@ static void find_edges(struct step *s, bool with_addresses)
     }
     for (int kind = 0; kind < kinds; kind++)
         free_spaces(w.spaces[kind], w.n_spaces[kind]);
-    free(w.touches), free(w.consumer), free(w.gate), free(w.lane_gated);
+    free(w.touches), free(w.consumer), free(w.holds);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */

@@ -136,7 +136,7 @@ static char *find_hindrance(const struct edit *e, const struct task *t, const st
         if (on_way == &e->head)
             return format_string("task %s cannot move %s %s, which is on its other side", t->name,
                                  forward ? "behind" : "before", where->name);
-        if (t->gated && (on_way->role == ROLE_NORM || on_way->role == ROLE_BACKWARD))
+        if (t->gate == GATE_HELD && on_way->gate == GATE_HOLDS)
             return format_string("task %s cannot pass task %s: it is held until the norm is known", t->name,
                                  on_way->name);
         const struct tensor *x = conflict(t, on_way);
@@ -241,7 +241,7 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
               theirs->name);
     CHANGE(e, mine->origin, theirs->origin);
     CHANGE(e, mine->elementwise, theirs->elementwise);
-    CHANGE(e, mine->gated, theirs->gated);
+    CHANGE(e, mine->gate, theirs->gate);
     CHANGE(e, mine->first, theirs->first);
     drop(e, theirs);
 }

@@ -1,31 +1,15 @@
 /* gate.c - clipping by order: no update starts before the norm of all gradients is known.
  *
  * Where the gradient's norm is a task that the updates read from, its tensors say all of this.  A list written by hand
- * has no such tensors: there an update is *gated* by the tasks of role norm, or, where there is none, by those of role
- * backward.  depend() gives it edges from them.  The list's order must serve too: gated updates, and what follows from
- * them, come behind the last task that holds them.
+ * has no such tensors: there the tasks of role norm, or, where there is none, those of role backward, *hold* the
+ * updates.  The list's order must serve too: updates that are held, and what follows from them, come behind the last
+ * task that holds them.
+ *
+ * An ordinary tensor that says it would cost a task of the list its place, or a device its bytes, and would make the
+ * next step's norm wait for this step's updates, which share no bytes with it.  So tasks are marked, and depend() gives
+ * those that are held an edge from each that holds.
  */
 #include "step.h"
-
-static enum role gate_role(const struct step *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->role == ROLE_NORM)
-            return ROLE_NORM;
-    return ROLE_BACKWARD;
-}
-
-bool is_gate(const struct step *s, const struct task *t) { return t->role == gate_role(s); }
-
-size_t list_gates(const struct step *s, struct task **gate)
-{
-    enum role role = gate_role(s);
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->role == role)
-            gate[n++] = s->task[i];
-    return n;
-}
 
 /* Does the task follow, within the iteration, from one that is marked? */
 static bool follows(const struct task *t, const bool *marked)
@@ -36,26 +20,15 @@ static bool follows(const struct task *t, const bool *marked)
     return yes;
 }
 
-static void mark_gated(struct step *s)
-{
-    bool *knows_norm = allocate(s->n, sizeof *knows_norm);
-    for (size_t i = 0; i < s->n; i++) {
-        struct task *t = s->task[i];
-        knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
-        t->gated = t->role == ROLE_UPDATE && !knows_norm[i];
-    }
-    free(knows_norm);
-}
-
-/* Of the tasks before `last`, gated ones and what follows from them move behind it, in their order. */
-static void move_gated(struct step *s, const struct task *last)
+/* Of the tasks before `last`, those that are held and what follows from them move behind it, in their order. */
+static void move_held(struct step *s, const struct task *last)
 {
     bool *moves = allocate(s->n, sizeof *moves);
     struct task **behind = allocate(s->n, sizeof *behind);
     size_t end = last->index + 1, n_behind = 0, n = 0;
     for (size_t i = 0; i < end; i++) {
         struct task *t = s->task[i];
-        moves[i] = t->gated || follows(t, moves);
+        moves[i] = t->gate == GATE_HELD || follows(t, moves);
         if (moves[i] && t->role == last->role)
             fail(EXIT_USAGE,
                  "task %zu %s is of role %s and follows from an update, which --clip holds until it has ended: give "
@@ -69,17 +42,32 @@ static void move_gated(struct step *s, const struct task *last)
     memcpy(s->task + n, behind, n_behind * sizeof *behind);
     for (size_t i = 0; i < end; i++)
         s->task[i]->index = i;
-    free(moves);
-    free(behind);
+    free(moves), free(behind);
 }
 
 void gate_updates(struct step *s)
 {
-    struct task **gate = allocate(s->n, sizeof *gate);
-    size_t n = list_gates(s, gate);
-    if (n) {
-        mark_gated(s);
-        move_gated(s, gate[n - 1]);
+    enum role role = ROLE_BACKWARD;
+    const struct task *last = NULL;
+    bool *knows_norm = allocate(s->n, sizeof *knows_norm);
+    bool *held = allocate((size_t)s->pool->machine->n_lanes, sizeof *held); /* by a later task of the lane */
+    for (size_t i = 0; i < s->n; i++)
+        role = s->task[i]->role == ROLE_NORM ? ROLE_NORM : role;
+    for (size_t i = s->n; i-- > 0;) { /* of each lane the last that always runs, and those behind it */
+        struct task *t = s->task[i];
+        if (t->role != role)
+            continue;
+        last = last ? last : t;
+        t->gate = held[t->lane->index] ? GATE_NONE : GATE_HOLDS;
+        held[t->lane->index] |= !is_conditional(t);
     }
-    free(gate);
+    for (size_t i = 0; i < s->n && last; i++) {
+        struct task *t = s->task[i];
+        knows_norm[i] = t->role == ROLE_NORM || follows(t, knows_norm);
+        if (t->role == ROLE_UPDATE && !knows_norm[i])
+            t->gate = GATE_HELD;
+    }
+    if (last)
+        move_held(s, last);
+    free(knows_norm), free(held);
 }

@@ -168,6 +168,8 @@ enum role {
     ROLES
 };
 extern const char *const role_name[ROLES];
+/* All held tasks wait for all that hold, of the same iteration (gate.c). */
+enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
 struct tags {
     int layer; /* -1: none */
     int micro; /* micro-batch, -1: none */
@@ -214,8 +216,8 @@ struct task {
     bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
     host_function
         *host_run; /* the same work on the host, of accesses and args in the same order; NULL: there is none */
-    bool gated;    /* an update that starts when the norm is known, or the last backward has ended (gate.c) */
-    bool span;     /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
+    enum gate gate;
+    bool span; /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
     struct edge *edges; /* part of the step's */
@@ -289,13 +291,13 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 void set_elementwise(struct task *t);
 /* So many elements are read and written in all, of tensors of which it needs only parts. */
 void set_traffic(struct task *t, double elements);
-/* Copy between any two devices: one task in a shared context, else a download and an upload through the host, on an
- * upload lane beside the one for batches. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
-/* The same on the nth lanes for it, where what waits must not hold up other moves; and the first half of a move through
- * the host. */
-void add_send(struct step *s, const char *name, struct tensor *to, struct tensor *from, int nth);
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth);
+/* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
+ * it is the sender's download lane. */
+struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+/* Copy between any two devices: one task in a shared context, else down to the host and up from there. */
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+/* The way down: what the host gets. */
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
 
 /* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
  * copy's or a task's whose time follows from its bytes: the disk's. */
@@ -317,12 +319,9 @@ double given_seconds(const struct task *t);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
 
-/* Updates that do not follow from a norm are gated, and come behind what holds them.  The list has its data edges, and
+/* Updates that do not follow from a norm are held, and come behind what holds them.  The list has its data edges, and
  * wants new ones.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
 void gate_updates(struct step *s);
-/* The tasks that hold updates, into gate[] (room for s->n); returns how many. */
-size_t list_gates(const struct step *s, struct task **gate);
-bool is_gate(const struct step *s, const struct task *t);
 
 /* ---- depend.c, place.c, levels.c --------------------------------------------------------------------------------- */
 

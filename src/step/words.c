@@ -1,7 +1,34 @@
 /* words.c - what the lines of a step file are made of (see words.h). */
 #include "words.h"
 
+#include "step.h"
+
 #include <stdarg.h>
+
+#define AT(type, member) offsetof(struct type, member)
+enum { MOST = 1000000, MOST_EVERY = 1000 };
+const struct option_word device_words[] = {{"memory", BYTES, AT(device, budget), .absent = 0},
+                                           {"align", BYTES, AT(device, alignment), .absent = 1},
+                                           {"slab", BYTES, AT(device, max_allocation), .absent = 0},
+                                           {"share", FLAG, AT(device, shares), .absent = 0},
+                                           {.key = NULL}},
+                         machine_words[] = {{"issue", TIME, AT(machine, issue), .absent = 0}, {.key = NULL}},
+                         lane_words[] = {{"gap", TIME, AT(lane, gap), .absent = 0}, {.key = NULL}},
+                         link_words[] = {{"queues", COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
+                                         {"queue", RATE, AT(link, queue), .absent = 0},
+                                         {.key = NULL}},
+                         tensor_words[] = {{"keep", FLAG, AT(tensor, persistent), .absent = 0},
+                                           {"choice", FLAG, AT(tensor, choice), .absent = 0},
+                                           {.key = NULL}},
+                         work_words[] = {{"cpu", TIME, AT(task, host_seconds), .absent = -1}, {.key = NULL}},
+                         copy_words[] = {{"time", TIME, AT(task, seconds), .absent = -1}, {.key = NULL}},
+                         task_words[] = {
+                             {"layer", COUNTER, AT(task, layer), .absent = -1, .high = MOST},
+                             {"micro", COUNTER, AT(task, micro), .absent = -1, .high = MOST},
+                             {"role", ROLE, AT(task, role), .absent = ROLE_OTHER},
+                             {"every", COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
+                             {"rest", COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
+                             {.key = NULL}};
 
 _Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...)
 {
@@ -11,8 +38,6 @@ _Noreturn void fail_word(const struct line *l, const char *word, const char *exp
     va_end(arguments);
     fail(EXIT_USAGE, "%s, line %d: '%.80s': expected %s", l->path, l->number, word, text);
 }
-
-/* ---- words ----------------------------------------------------------------------------------------------------- */
 
 void split_line(struct line *l, char *text)
 {
@@ -31,39 +56,33 @@ void split_line(struct line *l, char *text)
     }
 }
 
-/* Word i, which has a place of its own. */
-char *word_at(struct line *l, size_t i, const char *expected)
+char *word_at(struct line *l, size_t i)
 {
     if (i >= l->n)
         fail(EXIT_USAGE, "%s, line %d: '%.80s' ends too early: expected %s", l->path, l->number, l->word[l->n - 1],
-             expected);
+             l->takes);
     l->used[i] = true;
     return l->word[i];
 }
 
-/* The value of `key=value`, or NULL. */
-char *word_option(struct line *l, const char *key)
+/* Takes the word that begins with so many characters of the key and ends there, or goes on with `end`; returns what is
+ * behind that. */
+static char *take_word(struct line *l, const char *key, char end)
 {
     char *value = NULL;
     size_t length = strlen(key);
     for (size_t i = 1; i < l->n; i++) {
-        if (l->used[i] || strncmp(l->word[i], key, length) != 0 || l->word[i][length] != '=')
+        if (l->used[i] || strncmp(l->word[i], key, length) != 0 || l->word[i][length] != end)
             continue;
         if (value)
             fail_word(l, l->word[i], "each option once");
         l->used[i] = true;
-        value = l->word[i] + length + 1;
+        value = l->word[i] + length + (end != '\0');
     }
     return value;
 }
 
-bool flag_option(struct line *l, const char *name)
-{
-    for (size_t i = 1; i < l->n; i++)
-        if (!l->used[i] && strcmp(l->word[i], name) == 0)
-            return l->used[i] = true;
-    return false;
-}
+char *word_option(struct line *l, const char *key) { return take_word(l, key, '='); }
 
 char *next_name(const struct line *l, char **list)
 {
@@ -73,76 +92,112 @@ char *next_name(const struct line *l, char **list)
     return name;
 }
 
-void check_all_used(const struct line *l, const char *takes)
+void check_all_used(const struct line *l)
 {
     for (size_t i = 1; i < l->n; i++)
         if (!l->used[i])
-            fail_word(l, l->word[i], "%s", takes);
+            fail_word(l, l->word[i], "%s", l->takes);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* Seconds, or a number with a unit. */
-static bool parse_time(const char *word, double *seconds)
+static bool parse_time(const char *text, double *seconds)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s", ""};
+    static const double per_second[] = {1e9, 1e6, 1e3, 1, 1};
+    size_t i = 0, n = strlen(text), end;
+    while (end = strlen(units[i]), n < end || strcmp(text + n - end, units[i]) != 0)
+        i++;
+    char *number = format_string("%.*s", (int)(n - end), text);
+    bool good = parse_double(number, seconds);
+    *seconds /= per_second[i];
+    free(number);
+    return good;
+}
+
+/* One of names[first] .. names[end - 1]. */
+static int read_choice(const struct line *l, const char *text, const char *const *names, int first, int end,
+                       const char *what)
+{
+    char *all = copy_string("");
+    for (int i = first; i < end; i++) {
+        if (strcmp(names[i], text) == 0) {
+            free(all);
+            return i;
+        }
+        append_text(&all, "%s%s", i == first ? "" : i + 1 < end ? ", " : " or ", names[i]);
+    }
+    fail_word(l, text, "%s%s", what, all);
+}
+
+double read_value(const struct line *l, const struct option_word *w, const char *text)
 {
     static const struct {
-        const char *name;
-        double per_second;
-    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}};
-    size_t n = strspn(word, "0123456789+-.eE");
-    char number[64];
-    if (n == 0 || n >= sizeof number)
-        return false;
-    memcpy(number, word, n);
-    number[n] = '\0';
-    for (size_t i = 0; i < COUNT(units); i++)
-        if (strcmp(word + n, units[i].name) == 0 && parse_double(number, seconds)) {
-            *seconds /= units[i].per_second;
-            return *seconds >= 0 && *seconds <= 1e6;
-        }
-    return false;
+        double low, high;
+        const char *expected;
+    } of[] = {[BYTES] = {1, NO_LIMIT, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G"},
+              [TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
+              [RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
+    double number = -1;
+    int64_t whole = -1;
+    size_t bytes = 0;
+    if (w->value == CLASS)
+        return read_choice(l, text, memory_class_name, 0, MEM_CLASSES, "");
+    if (w->value == ROLE)
+        return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
+    if (w->value == COUNTER) {
+        if (!parse_int(text, &whole) || (double)whole < w->low || (double)whole > w->high)
+            fail_word(l, text, "a whole number from %.0f to %.0f", w->low, w->high);
+        return (double)whole;
+    }
+    bool good = w->value == TIME    ? parse_time(text, &number)
+                : w->value == BYTES ? parse_bytes(text, &bytes)
+                                    : parse_double(text, &number);
+    number = w->value == BYTES ? (double)bytes : number;
+    if (!good || !(number >= of[w->value].low && number <= of[w->value].high))
+        fail_word(l, text, "%s", of[w->value].expected);
+    return number;
 }
 
-double read_time(const struct line *l, const char *word)
+double read_as(const struct line *l, enum value value, const char *text)
 {
-    double seconds;
-    if (!parse_time(word, &seconds))
-        fail_word(l, word, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s");
-    return seconds;
+    return read_value(l, &(struct option_word){.value = value}, text);
 }
 
-size_t read_bytes(const struct line *l, const char *word)
+void read_options(struct line *l, const struct option_word *table, void *to)
 {
-    size_t bytes;
-    if (!parse_bytes(word, &bytes) || bytes == 0 || bytes > NO_LIMIT)
-        fail_word(l, word, "a number of bytes from 1 to 2^50, such as 4096, 64K, 512M or 16G");
-    return bytes;
+    for (const struct option_word *w = table; w->key; w++) {
+        char *text = take_word(l, w->key, w->value == FLAG ? '\0' : '=');
+        double number = w->value == FLAG ? text != NULL : text ? read_value(l, w, text) : w->absent;
+        void *at = (char *)to + w->at;
+        if (w->value == BYTES)
+            *(size_t *)at = (size_t)number;
+        else if (w->value == TIME || w->value == RATE)
+            *(double *)at = number;
+        else if (w->value == FLAG)
+            *(bool *)at = text != NULL;
+        else
+            *(int *)at = (int)number;
+    }
 }
 
-double read_rate(const struct line *l, const char *word)
+void write_options(FILE *out, const struct option_word *table, const void *from)
 {
-    double rate;
-    if (!parse_double(word, &rate) || !(rate >= 1e-6 && rate <= 1e30))
-        fail_word(l, word, "a rate in bytes per second, such as 12e9, without a unit");
-    return rate;
-}
-
-int read_number(const struct line *l, const char *word, int64_t low, int64_t high)
-{
-    int64_t n;
-    if (!parse_int(word, &n) || n < low || n > high)
-        fail_word(l, word, "a whole number from %lld to %lld", (long long)low, (long long)high);
-    return (int)n;
-}
-
-int number_option(struct line *l, const char *key, int64_t low, int64_t high, int absent)
-{
-    const char *value = word_option(l, key);
-    return value ? read_number(l, value, low, high) : absent;
-}
-
-double time_option(struct line *l, const char *key, double absent)
-{
-    const char *value = word_option(l, key);
-    return value ? read_time(l, value) : absent;
+    for (const struct option_word *w = table; w->key; w++) {
+        const void *at = (const char *)from + w->at;
+        double number = w->value == BYTES                      ? (double)*(const size_t *)at
+                        : w->value == TIME || w->value == RATE ? *(const double *)at
+                        : w->value == FLAG                     ? *(const bool *)at
+                                                               : *(const int *)at;
+        if (number == w->absent)
+            continue;
+        fprintf(out, " %s", w->key);
+        if (w->value == BYTES || w->value == COUNTER)
+            fprintf(out, "=%.0f", number);
+        else if (w->value == ROLE)
+            fprintf(out, "=%s", role_name[(int)number]);
+        else if (w->value != FLAG)
+            fprintf(out, "=%s", format_exactly((char[32]){0}, number));
+    }
 }

@@ -3,17 +3,11 @@
  * Numbers are written with as few digits as bring the same number back.
  */
 #include "step.h"
+#include "words.h"
 
 #include <ctype.h>
 
 enum { MOST_OF_NAME = sizeof((struct tensor *)0)->name - 1 };
-struct writing {
-    FILE *out;
-    const struct step *step;
-    char **name; /* of each tensor of the pool that the list uses, else NULL */
-};
-
-#define NUMBER(x) format_exactly((char[32]){0}, (x))
 
 /* What would end a name becomes '_'. */
 static char *clean(char name[64], const char *text)
@@ -26,54 +20,33 @@ static char *clean(char name[64], const char *text)
 }
 #define NAME(text) clean((char[64]){0}, (text))
 
-static void print_lane(FILE *out, const char *before, const struct lane *l)
+static void write_lane(FILE *out, const char *before, const struct lane *l)
 {
     fprintf(out, "%s%s.%s", before, NAME(l->device->id), lane_kind_name[l->kind]);
     if (l->nth)
         fprintf(out, "%d", l->nth);
 }
 
-/* ---- the machine ----------------------------------------------------------------------------------------------- */
-
-static void print_device(FILE *out, const struct device *d, double issue)
+static void write_device(FILE *out, const struct machine *m, const struct device *d)
 {
-    size_t slab = slab_limit(d);
-    fprintf(out, "device %s memory=%zu", NAME(d->id), d->budget);
-    if (d->alignment > 1)
-        fprintf(out, " align=%zu", d->alignment);
-    if (slab < d->budget - guard_bytes(d))
-        fprintf(out, " slab=%zu", slab);
-    if (issue > 0)
-        fprintf(out, " issue=%s", NUMBER(issue));
-    if (d->shares || !d->by_hand)
-        fputs(" share", out);
+    struct device line = *d;
+    line.max_allocation = slab_limit(d) < d->budget - guard_bytes(d) ? slab_limit(d) : 0;
+    line.shares |= !d->by_hand;
+    fprintf(out, "device %s", NAME(d->id));
+    write_options(out, device_words, &line);
+    if (d->is_host)
+        write_options(out, machine_words, m);
     fputc('\n', out);
 }
 
-/* Only what the standard lanes are not. */
-static void print_lane_line(FILE *out, const struct lane *l)
+static void write_lane_line(FILE *out, const struct lane *l)
 {
-    if (!l->nth && l->gap == 0)
-        return;
-    print_lane(out, "lane ", l);
-    if (l->gap > 0)
-        fprintf(out, " gap=%s", NUMBER(l->gap));
+    write_lane(out, "lane ", l);
+    write_options(out, lane_words, l);
     fputc('\n', out);
 }
 
-static void print_speed(FILE *out, const struct link *l)
-{
-    fprintf(out, " %s", NUMBER(l->rate));
-    if (l->latency > 0)
-        fprintf(out, " %s", NUMBER(l->latency));
-    if (l->queues)
-        fprintf(out, " queues=%d", l->queues);
-    if (l->queue > 0)
-        fprintf(out, " queue=%s", NUMBER(l->queue));
-    fputc('\n', out);
-}
-
-static void print_link(FILE *out, const struct machine *m, const struct link *l)
+static void write_link(FILE *out, const struct machine *m, const struct link *l)
 {
     static const char *const ways[DIRECTIONS] = {"up", "down"};
     const char *before = "link ", *way = NULL;
@@ -84,26 +57,27 @@ static void print_link(FILE *out, const struct machine *m, const struct link *l)
                 before = ",";
                 way = ways[direction];
             }
-    if (way)
-        fprintf(out, " %s", way);
-    else
-        fprintf(out, "disk");
-    print_speed(out, l);
+    fprintf(out, way ? " %s" : "disk", way);
+    fprintf(out, " %s", format_exactly((char[32]){0}, l->rate));
+    if (l->latency > 0)
+        fprintf(out, " %s", format_exactly((char[32]){0}, l->latency));
+    write_options(out, link_words, l);
+    fputc('\n', out);
 }
 
-static void print_machine(FILE *out, const struct machine *m)
+static void write_machine(FILE *out, const struct machine *m)
 {
     for (int d = 0; d <= m->n_devices; d++)
-        print_device(out, &m->device[d], d == m->n_devices ? m->issue : 0);
+        write_device(out, m, &m->device[d]);
     for (int d = 0; d <= m->n_devices; d++)
         for (int kind = 0; kind < LANE_KINDS; kind++)
-            if (m->device[d].lane[kind])
-                print_lane_line(out, m->device[d].lane[kind]);
+            if (m->device[d].lane[kind] && m->device[d].lane[kind]->gap > 0)
+                write_lane_line(out, m->device[d].lane[kind]);
     for (int i = 0; i < m->n_lanes; i++) /* in their order: what happens at one time is simulated in it */
         if (m->lane[i]->nth)
-            print_lane_line(out, m->lane[i]);
+            write_lane_line(out, m->lane[i]);
     for (size_t i = 0; i < m->n_links; i++)
-        print_link(out, m, m->link[i]);
+        write_link(out, m, m->link[i]);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
@@ -123,101 +97,83 @@ static char *own_name(json_t *taken, const char *name)
     return copy_string(own);
 }
 
-/* In the pool's order, in which place() gives addresses; what is kept from step to step without being touched, too. */
-static void print_tensors(struct writing *w)
+/* All that the list uses, and what is kept from step to step without being touched, in the pool's order, in which
+ * place() gives addresses.  A file's parameters stay for good: others of that class are written as work. */
+static char **write_tensors(FILE *out, const struct step *s)
 {
-    const struct step *s = w->step;
     json_t *taken = json_object();
+    char **names = allocate(s->pool->n, sizeof *names);
     bool *used = allocate(s->pool->n, sizeof *used);
     for (size_t i = 0; i < s->n; i++)
         for (int a = 0; a < s->task[i]->n_access; a++)
             used[s->task[i]->access[a].tensor->storage->id] = true;
     for (size_t i = 0; i < s->pool->n; i++) {
-        const struct tensor *t = s->pool->tensors[i];
-        if (!used[i] && !(t->persistent && t->storage == t))
+        struct tensor t = *s->pool->tensors[i];
+        if (!used[i] && !(t.persistent && t.storage->id == t.id))
             continue;
-        w->name[i] = own_name(taken, t->name);
-        bool state = t->class == MEM_PARAMETERS || t->class == MEM_OPTIMIZER, always = state && t->persistent;
-        fprintf(w->out, "tensor %s %s %zu %s%s%s\n", w->name[i], NAME(t->device->id), t->bytes,
-                memory_class_name[state && !always ? MEM_WORK : t->class], /* a file's parameters stay for good */
-                (t->persistent && !always) || t->exclusive ? " keep" : "", /* (the nearest word to apart) */
-                t->choice ? " choice" : "");
+        names[i] = own_name(taken, t.name);
+        bool state = t.class == MEM_PARAMETERS || t.class == MEM_OPTIMIZER, always = state && t.persistent;
+        fprintf(out, "tensor %s %s %zu %s", names[i], NAME(t.device->id), t.bytes,
+                memory_class_name[state && !always ? MEM_WORK : t.class]);
+        t.persistent = (t.persistent && !always) || t.exclusive; /* the nearest word to exclusive */
+        write_options(out, tensor_words, &t);
+        fputc('\n', out);
     }
     free(used);
     json_decref(taken);
-}
-
-static void print_operand(const struct writing *w, const char *before, const struct tensor *t)
-{
-    fprintf(w->out, "%s%s", before, w->name[t->storage->id]);
-    if (t->bytes < t->storage->bytes)
-        fprintf(w->out, "[%zu:%zu]", t->offset, t->offset + t->bytes);
+    return names;
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-static void print_stamp(FILE *out, const struct task *t)
+static void write_operand(FILE *out, const char *before, char **names, const struct tensor *x)
 {
-    if (t->layer >= 0)
-        fprintf(out, " layer=%d", t->layer);
-    if (t->micro >= 0)
-        fprintf(out, " micro=%d", t->micro);
-    if (t->role != ROLE_OTHER && t->role < ROLES_BY_HAND)
-        fprintf(out, " role=%s", role_name[t->role]);
-    if (t->when.every > 1)
-        fprintf(out, " every=%u", t->when.every);
-    if (t->when.rest)
-        fprintf(out, " rest=%u", t->when.rest);
+    fprintf(out, "%s%s", before, names[x->storage->id]);
+    if (x->bytes < x->storage->bytes)
+        fprintf(out, "[%zu:%zu]", x->offset, x->offset + x->bytes);
 }
 
-static void print_operands(const struct writing *w, const struct task *t, int from, const char *key,
+/* What the task touches in one of these modes, from access `first` on. */
+static void write_operands(FILE *out, const char *before, char **names, const struct task *t, int first,
                            enum access_mode mode)
 {
-    for (int i = from; i < t->n_access; i++)
-        if (t->access[i].mode & mode)
-            print_operand(w, key, t->access[i].tensor), key = ",";
+    for (int i = first; i < t->n_access; i++)
+        if (t->access[i].mode & mode) {
+            write_operand(out, before, names, t->access[i].tensor);
+            before = ",";
+        }
 }
 
-static void print_copy(const struct writing *w, const struct task *t, double seconds)
+static void write_task(FILE *out, char **names, const struct task *t, double seconds)
 {
-    struct task by_links = *t;
-    by_links.seconds = -1;
-    fprintf(w->out, "copy %s", NAME(t->name));
-    print_operand(w, " ", t->access[0].tensor);
-    print_operand(w, " ", t->access[1].tensor);
-    print_lane(w->out, " lane=", t->lane);
-    if (given_seconds(&by_links) != seconds)
-        fprintf(w->out, " time=%s", NUMBER(seconds));
-    print_stamp(w->out, t);
-    print_operands(w, t, 2, " reads=", ACCESS_READ);
-}
-
-static void print_work(const struct writing *w, const struct task *t, double seconds)
-{
-    fprintf(w->out, "task %s", NAME(t->name));
-    print_lane(w->out, " ", t->lane);
-    fprintf(w->out, " %s", NUMBER(seconds));
-    print_stamp(w->out, t);
-    if (t->host_seconds >= 0)
-        fprintf(w->out, " cpu=%s", NUMBER(t->host_seconds));
-    print_operands(w, t, 0, " reads=", ACCESS_READ);
-    print_operands(w, t, 0, " writes=", ACCESS_WRITE);
+    struct task line = *t;
+    line.role = t->role < ROLES_BY_HAND ? t->role : ROLE_OTHER;
+    line.seconds = -1;
+    fprintf(out, "%s %s", t->copy ? "copy" : "task", NAME(t->name));
+    if (t->copy) {
+        write_operand(out, " ", names, t->access[0].tensor);
+        write_operand(out, " ", names, t->access[1].tensor);
+        write_lane(out, " lane=", t->lane);
+        line.seconds = given_seconds(&line) == seconds ? -1 : seconds;
+    } else {
+        write_lane(out, " ", t->lane);
+        fprintf(out, " %s", format_exactly((char[32]){0}, seconds));
+    }
+    write_options(out, task_words, &line);
+    write_options(out, t->copy ? copy_words : work_words, &line);
+    write_operands(out, " reads=", names, t, t->copy ? 2 : 0, ACCESS_READ);
+    write_operands(out, " writes=", names, t, t->copy ? t->n_access : 0, ACCESS_WRITE);
+    fputc('\n', out);
 }
 
 void write_list(FILE *out, const struct step *s, const double *seconds)
 {
-    struct writing w = {out, s, allocate(s->pool->n, sizeof *w.name)};
     fprintf(out, "# A step file: `yard plan --list FILE` reads it.  Times are seconds.\n");
-    print_machine(out, s->pool->machine);
-    print_tensors(&w);
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->task[i]->copy)
-            print_copy(&w, s->task[i], seconds[i]);
-        else
-            print_work(&w, s->task[i], seconds[i]);
-        fputc('\n', out);
-    }
+    write_machine(out, s->pool->machine);
+    char **names = write_tensors(out, s);
+    for (size_t i = 0; i < s->n; i++)
+        write_task(out, names, s->task[i], seconds[i]);
     for (size_t i = 0; i < s->pool->n; i++)
-        free(w.name[i]);
-    free(w.name);
+        free(names[i]);
+    free(names);
 }
