@@ -1019,7 +1019,7 @@ TEST(a_bad_trace_is_a_problem)
         assert_non_null(p);
         assert_null(f);
         assert_int_equal(p->code, EXIT_FAILED);
-        assert_non_null(strstr(p->sentence, "99999 lanes"));
+        assert_non_null(strstr(p->sentence, "number of lanes 99999"));
         free(p);
     }
     assert_int_equal(open_files(), before);
