@@ -150,7 +150,7 @@ int cmd_check(int argc, char **argv)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
     if (c.json)
-        print_json(json_pack("{s:o, s:f, s:o, s:s, s:b, s:o}", "file", text_json(path), "tolerance", s->tolerance,
+        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false), "tolerance", s->tolerance,
                              "worst", number_json(c.worst), "worst_tensor", c.worst_name, "passed", passed, "errors",
                              c.errors));
     else

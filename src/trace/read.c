@@ -20,11 +20,11 @@ const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes), 
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
-/* What the file says must be so: of "lane 3" and the like, or of the header, where `what` is its part. */
+/* An entry of a table, "lane 3", or a number of the header, "kind 7". */
 static void expect(bool good, const char *path, const char *what, size_t i)
 {
     if (!good)
-        fail(EXIT_FAILED, DAMAGED "its %s %zu cannot be; record it again", path, what, i);
+        fail(EXIT_FAILED, DAMAGED "its %s %zu is impossible; record it again", path, what, i);
 }
 
 /* End the text within its field and keep it from talking to the terminal or breaking JSON. */
