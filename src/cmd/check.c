@@ -150,9 +150,9 @@ int cmd_check(int argc, char **argv)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
     if (c.json)
-        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false), "tolerance", s->tolerance,
-                             "worst", number_json(c.worst), "worst_tensor", c.worst_name, "passed", passed, "errors",
-                             c.errors));
+        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false),
+                             "tolerance", s->tolerance, "worst", number_json(c.worst), "worst_tensor", c.worst_name,
+                             "passed", passed, "errors", c.errors));
     else
         printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED", n,
                c.worst_name, fabs(c.worst), s->tolerance);

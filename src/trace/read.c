@@ -11,9 +11,9 @@
 
 #include "../file/file.h"
 
-#define PART(name)                                                                                               \
+#define PART(name)                                                                                                     \
     {                                                                                                                  \
-        offsetof(struct trace_header, name##_at), offsetof(struct trace_header, n_##name),                       \
+        offsetof(struct trace_header, name##_at), offsetof(struct trace_header, n_##name),                             \
             offsetof(struct trace, name), sizeof *((struct trace *)0)->name                                            \
     }
 const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes), PART(tasks), PART(edges), PART(memory)};

@@ -47,15 +47,13 @@ const char *trace_kind_name(const struct trace *t)
 uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 {
     char *known = NULL;
-    for (uint32_t i = 0; i < t->header.n_lists; i++) {
-        if (name ? strcmp(t->header.list[i], name) == 0 : t->steps[i].n > 0)
-            return free(known), i;
-        append_text(&known, "%s%s", known ? ", " : "", t->header.list[i]);
-    }
-    if (name)
+    uint32_t list = 0, n = t->header.n_lists;
+    for (; list < n && (name ? strcmp(t->header.list[list], name) != 0 : t->steps[list].n == 0); list++)
+        append_text(&known, "%s%s", known ? ", " : "", t->header.list[list]);
+    if (list == n && name)
         fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name, known);
     free(known);
-    return 0;
+    return list < n ? list : 0;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
@@ -160,9 +158,10 @@ void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct t
         borders[n++] = (struct border){end, k->lane, -1};
     }
     SORT(borders, n, by_time);
-    for (uint32_t i = 0, first; i < t->header.n_lanes; i++) {
-        for (first = 0; t->lanes[first].kind != t->lanes[i].kind ||
-                        t->lanes[first].device_index != t->lanes[i].device_index;)
+    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
+        const struct trace_lane *l = &t->lanes[i];
+        uint32_t first = 0;
+        while (t->lanes[first].kind != l->kind || t->lanes[first].device_index != l->device_index)
             first++;
         lanes[i].group = first;
     }
