@@ -51,7 +51,8 @@ uint32_t trace_list(const struct trace *t, const char *path, const char *name)
     for (; list < n && (name ? strcmp(t->header.list[list], name) != 0 : t->steps[list].n == 0); list++)
         append_text(&known, "%s%s", known ? ", " : "", t->header.list[list]);
     if (list == n && name)
-        fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name, known);
+        fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name,
+             known ? known : "none");
     free(known);
     return list < n ? list : 0;
 }
