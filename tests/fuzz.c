@@ -134,12 +134,12 @@ static int rehashed_snapshot(int n, char **words)
     size_t size;
     const char *path = words[n - 1];
     char *bytes = read_whole(path, &size), *line;
-    uint32_t payloads;
+    uint32_t pieces;
     uint64_t length, hash;
     size_t first = 2 * SNAP_PAGE;
     if (size > first) {
-        memcpy(&payloads, bytes + 44, 4), memcpy(&length, bytes + 48, 8);
-        uint64_t pages = round_up(72 + 8 * (uint64_t)payloads, SNAP_PAGE), at = first + 2 * pages;
+        memcpy(&pieces, bytes + 44, 4), memcpy(&length, bytes + 48, 8);
+        uint64_t pages = round_up(72 + 8 * (uint64_t)pieces, SNAP_PAGE), at = first + 2 * pages;
         if (at < size && length <= size - at && length > 28 && (line = memchr(bytes + at, '\n', length))) {
             size_t head = (size_t)(line - bytes) + 1;
             char text[20];

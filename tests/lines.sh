@@ -17,27 +17,27 @@ pass/local          222
 pass/overlap        530
 pass/pass           219
 pass/recompute      139
-pass/snapshot       224
+pass/snapshot       185
 pass/swap           558
-src               26573 10.8
+src               26145 10.8
 src/base           1467
-src/cmd            2733
+src/cmd            2724
 src/device         1280
 src/file           1154
 src/main             68
 src/mesh            245
-src/model          1958
-src/pass           2527
+src/model          1959
+src/pass           2488
 src/plan            219
 src/predict        1065
 src/proof           603
 src/run            1573
-src/state          2253
-src/step           2860
+src/state          1953
+src/step           2885
 src/trace          1220
-src/train          3343
+src/train          3237
 src/view           2005
-tests             17210
+tests             17203
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -25,11 +25,6 @@ static const struct option options[] = {
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
-static json_t *mesh_json(const struct pieces *p)
-{
-    return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
-}
-
 /* ---- ls -------------------------------------------------------------------------------------------------------- */
 
 static void list_tensor(struct table *out, const struct kept_tensor *t)
@@ -65,8 +60,8 @@ static int run_ls(char **words)
     struct checkpoint *c = open_checkpoint(words[0]);
     const struct snapshot *s = c->snapshot;
     if (given.json) {
-        json_t *snapshot = s ? json_pack("{s:i, s:i, s:I}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
-                                         (json_int_t)s->newest.seq)
+        json_t *snapshot = s ? json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot,
+                                         "commit", (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes)
                              : NULL;
         print_json(json_pack("{s:o, s:i, s:o*, s:o, s:o}", "checkpoint", text_json(c->path), "step", (int)c->step,
                              "snapshot", snapshot, "mesh", mesh_json(c->pieces), "tensors", tensors_json(c)));
@@ -82,7 +77,7 @@ static int run_ls(char **words)
     }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
     if (s)
-        printf("snapshot    slot %u of %d, %zu payloads, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->n,
+        printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->n,
                format_bytes(bytes, (double)s->slot_bytes), (unsigned long long)s->newest.seq);
     printf("model       %s\n", describe_sizes(sizes, &p->config));
     printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,

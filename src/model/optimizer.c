@@ -215,6 +215,7 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
                ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), NO_TENSOR);
     set_elementwise(task);
     task->host_run = adamw_on_host;
+    task->state = (struct state_range){r->rank, unit, s.begin, s.end};
 }
 
 /* Shard k of parameters or gradients on every data-parallel rank; the caller frees it. */
