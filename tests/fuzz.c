@@ -323,7 +323,7 @@ static const char *finding(struct outcome *o)
 static bool try_file(struct file *f, int codes[5])
 {
     const char *slash = strrchr(f->format->file, '/');
-    char *kept = format_string(FOLDER "finding-%u-%s", f->number, slash ? slash + 1 : f->format->file);
+    char *kept = lasting(FOLDER "finding-%u-%s", f->number, slash ? slash + 1 : f->format->file);
     f->path = format_string(FOLDER "%s", f->format->file);
     f->bytes = (unsigned char *)read_whole(f->format->seed, &f->n);
     mutate(f);
@@ -336,7 +336,7 @@ static bool try_file(struct file *f, int codes[5])
         printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, f->format->words, o.text);
     } else
         codes[o.code]++;
-    free(f->path), free(kept), free(f->bytes);
+    free(f->path), free(f->bytes);
     return wrong;
 }
 

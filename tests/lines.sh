@@ -14,20 +14,20 @@ pass/broadcast      364
 pass/fetch           31
 pass/gather         240
 pass/local          222
-pass/overlap        530
-pass/pass           219
+pass/overlap        445
+pass/pass           204
 pass/recompute      139
 pass/snapshot       185
-pass/swap           558
-src               26145 10.8
+pass/swap           545
+src               25944 10.8
 src/base           1467
 src/cmd            2724
 src/device         1280
 src/file           1154
 src/main             68
-src/mesh            245
-src/model          1959
-src/pass           2488
+src/mesh            244
+src/model          1872
+src/pass           2375
 src/plan            219
 src/predict        1065
 src/proof           603
@@ -37,7 +37,7 @@ src/step           2885
 src/trace          1220
 src/train          3237
 src/view           2005
-tests             17203
+tests             16673
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -235,9 +235,8 @@ static void put_file(const char *path, struct disk_file *f)
 
 static void remove_temporary(const char *path)
 {
-    char *temporary = format_string("%s.tmp-%d", path, (int)getpid());
+    char *temporary = lasting("%s.tmp-%d", path, (int)getpid());
     REAL(unlink)(temporary);
-    free(temporary);
 }
 
 static void cut_power(const char *path)
@@ -831,18 +830,12 @@ TEST(the_command_names_the_payload)
     assert_non_null(strstr(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, "));
     x.bytes[first_piece(path)] ^= 1;
     put_bytes(&x, 0, x.n);
-    struct ran r = run_yard("ckpt verify '%s'", path);
-    assert_int_equal(r.code, EXIT_FAILED);
-    if (!strstr(r.out, "iteration 2 is torn or damaged: "))
-        test_failed("%s%s\n", r.out, r.err);
-    r = run_yard("ckpt ls '%s'", path);
-    assert_int_equal(r.code, EXIT_OK);
-    assert_true(strstr(r.out, "step 1,") && strstr(r.err, "tensor wte.weight, value"));
+    expect_yard(EXIT_FAILED, "iteration 2 is torn or damaged: ", "ckpt verify '%s'", path);
+    struct ran r = expect_yard(EXIT_OK, "tensor wte.weight, value", "ckpt ls '%s'", path);
+    expect_text(r.out, "step 1,");
     x.bytes[first_piece(path)] ^= 1;
     put_bytes(&x, 0, x.n);
-    r = run_yard("ckpt verify '%s'", path);
-    assert_int_equal(r.code, EXIT_FAILED);
-    assert_non_null(strstr(r.out, "has no whole iteration"));
+    expect_yard(EXIT_FAILED, "has no whole iteration", "ckpt verify '%s'", path);
     free(x.bytes);
 }
 
@@ -862,9 +855,7 @@ TEST(a_file_without_commits_is_not_damaged)
         if (r.code != EXIT_FAILED || !strstr(r.out, "nothing was committed yet") || strstr(r.out, "damaged") ||
             strstr(r.err, "damaged"))
             test_failed("code %d: %s%s\n", r.code, r.out, r.err);
-        r = run_yard("train --resume '%s' --snapshot '%s'", path, path);
-        assert_int_equal(r.code, EXIT_FAILED);
-        assert_non_null(strstr(r.err, "nothing was committed yet"));
+        expect_yard(EXIT_FAILED, "nothing was committed yet", "train --resume '%s' --snapshot '%s'", path, path);
     }
     free(x.bytes);
 }
@@ -883,9 +874,7 @@ TEST(a_made_up_count_asks_for_no_memory)
     put_bytes(&x, 0, x.n);
     if (truncate(path, (off_t)s.file_bytes) != 0)
         skip(); /* the file system has no files as large */
-    struct ran r = run_yard("ckpt verify '%s'", path);
-    assert_int_equal(r.code, EXIT_FAILED);
-    assert_non_null(strstr(r.out, "its numbers of slots, pieces or bytes are impossible"));
+    expect_yard(EXIT_FAILED, "its numbers of slots, pieces or bytes are impossible", "ckpt verify '%s'", path);
     assert_int_equal(truncate(path, 0), 0);
     free(x.bytes);
 }

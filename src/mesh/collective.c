@@ -100,11 +100,10 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
     return part;
 }
 
-void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum, bool in_place)
+void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, bool in_place)
 {
-    for (int k = 0; k < n; k++)
-        sum[k] = sum_up(s, name, part + k * n, n, k, in_place);
-    free(part);
+    for (int k = 0; k < n; k++) /* (k is not above k * n: what is overwritten has been summed) */
+        part[k] = sum_up(s, name, part + k * n, n, k, in_place);
 }
 
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
@@ -122,8 +121,8 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
 
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
-    struct tensor **sum = allocate((size_t)n, sizeof *sum);
-    add_reduce_sums(s, name, add_reduce_moves(s, name, x, n, ALIGNED), n, sum, true);
+    struct tensor **part = add_reduce_moves(s, name, x, n, ALIGNED);
+    add_reduce_sums(s, name, part, n, true);
     add_all_gather(s, name, x, n);
-    free(sum);
+    free(part);
 }

@@ -587,21 +587,6 @@ static void report(const struct swapper *w, const struct forecast *f, const char
         append_text(&r->reason, "\n    stall %.3f ms", 1e3 * stall);
 }
 
-/* Ends the program.  f: the list as it would fit in a larger budget. */
-_Noreturn static void refuse(const struct swapper *w, const struct forecast *f, const char *option)
-{
-    const struct device *d = w->step->pool->machine->device;
-    while (!d->is_host && f->need[d->index] <= d->budget)
-        d++;
-    const struct task *t = f->task[f->at[d->index]];
-    const char *larger = d->by_hand ? "memory=" : d->is_host ? "--host-mem" : "--device-mem";
-    fail(EXIT_USAGE,
-         "%s: device %s: task %s%s does not fit in the budget of %s; %zu bytes (%s) work: use a larger %s, or %s",
-         option, d->id, t->name, layer_and_micro((char[64]){0}, t), format_bytes((char[32]){0}, (double)d->budget),
-         f->need[d->index], format_bytes((char[32]){0}, (double)f->need[d->index]), larger,
-         d->by_hand ? "smaller tensors" : "more classes in --swap-what, a smaller --micro-batch or --seq-len");
-}
-
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool swap, bool again)
@@ -625,7 +610,7 @@ static bool finish(struct swapper *w, struct edit *e, const char *declines, cons
 {
     struct forecast f = try_step(w->step, w->costs);
     if (f.excess > 0 && must_fit)
-        refuse(w, &f, must_fit);
+        refuse_budget(w->step->pool->machine, &f, must_fit);
     if (e)
         commit(e);
     count_from_first(&f);

@@ -312,7 +312,7 @@ struct pass_options pass_options_of(const struct settings *s)
                                                .at_random = strcmp(s->deal, "random") == 0,
                                                .seed = (uint64_t)s->seed,
                                                .main_sends = strcmp(s->main_queue, "both") == 0},
-                                 .overlap = overlap_named(s->overlap),
+                                 .overlap = (enum overlap)chosen("overlap", s->overlap),
                                  .overlap_plan = s->overlap_plan,
                                  .paced = s->pace,
                                  .draw = s->delay_seed >= 0,
