@@ -60,20 +60,6 @@ static void set_now(struct track *k)
     k->now = MAX(k->last, life == LIFE_RUNS ? now_ns() : life == LIFE_STOPPED ? MIN(h->alive_ns, now_ns()) : 0);
 }
 
-static void find_peaks(struct track *k)
-{
-    const struct trace *t = k->trace;
-    k->peak = allocate(t->header.n_devices, sizeof *k->peak);
-    for (size_t i = 0; i < t->header.n_memory; i++) {
-        const struct trace_memory *m = &t->memory[i];
-        double sum = 0;
-        for (size_t class = 0; class < t->header.n_classes; class ++)
-            sum += (double)m->bytes[class];
-        k->peak[m->device] = fmax(k->peak[m->device], sum);
-        k->highest_peak = fmax(k->highest_peak, sum);
-    }
-}
-
 struct problem *open_track(const char *path, struct track **track)
 {
     struct trace_follow *follow;
@@ -82,10 +68,18 @@ struct problem *open_track(const char *path, struct track **track)
     if (wrong)
         return wrong;
     struct track *k = *track = allocate(1, sizeof *k);
-    *k = (struct track){.path = path, .follow = follow, .trace = trace_follow_trace(follow)};
-    find_peaks(k);
+    const struct trace *t = trace_follow_trace(follow);
+    *k = (struct track){.path = path, .follow = follow, .trace = t};
+    k->peak = allocate(t->header.n_devices, sizeof *k->peak);
+    for (const struct trace_memory *m = t->memory; m < t->memory + t->header.n_memory; m++) {
+        double sum = 0;
+        for (size_t class = 0; class < t->header.n_classes; class ++)
+            sum += (double)m->bytes[class];
+        k->peak[m->device] = fmax(k->peak[m->device], sum);
+        k->highest_peak = fmax(k->highest_peak, sum);
+    }
     set_now(k);
-    k->zero = k->steps->n ? k->steps->step[0].work : k->trace->header.start_ns;
+    k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
     return NULL;
 }
 
