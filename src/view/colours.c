@@ -60,18 +60,16 @@ static uint32_t along_viridis(double share)
     return blend(stops[i], stops[i + 1], at - (double)i);
 }
 
-/* They count from 0; nobody shows a million of them. */
-static int count_up(int so_far, int32_t last) { return MAX(so_far, MIN(last, 1000000) + 1); }
-
 void count_colours(struct view *v)
 {
+    enum { MOST = 1000000 }; /* layers that are told apart */
     v->n_layers = v->n_micros = 0;
     memset(v->has_role, 0, sizeof v->has_role);
     for (int k = 0; k < v->n_tracks; k++) {
         const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
         for (size_t i = 0; i < t->header.n_tasks; i++) {
-            v->n_layers = count_up(v->n_layers, t->tasks[i].layer);
-            v->n_micros = count_up(v->n_micros, t->tasks[i].micro);
+            v->n_layers = MAX(v->n_layers, MIN(t->tasks[i].layer, MOST) + 1); /* they count from 0 */
+            v->n_micros = MAX(v->n_micros, MIN(t->tasks[i].micro, MOST) + 1);
             uint32_t role = t->tasks[i].role; /* the names are the first trace's */
             v->has_role[role] |= strcmp(t->header.role[role], first->header.role[role]) == 0;
         }
