@@ -125,8 +125,10 @@ static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_
         add_damage(damaged, c->snapshot->damage[i], NULL, NULL);
     for (size_t i = 0; i < c->pieces->n; i++) {
         const struct kept_tensor *t = &c->pieces->tensor[i];
-        if ((p = verify_tensor(c, i, &bytes)))
+        if ((p = verify_tensor(c, i)))
             add_damage(damaged, p->sentence, t->name, kept_name[t->role]);
+        else
+            bytes += ELEMENT_BYTES * tensor_elements(t);
     }
     if (!given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
@@ -261,7 +263,7 @@ static void expect_free(const char *path)
 
 static int run_reshard(char **words)
 {
-    char read[32], written[32];
+    char bytes[32];
     struct checkpoint *from = open_checkpoint(words[0]), *to = recut(from, words[1]);
     if (given.plan) {
         show_plan(from, to);
@@ -270,16 +272,16 @@ static int run_reshard(char **words)
     claim_output("yard ckpt reshard", words[1], NULL);
     expect_free(words[1]);
     uint64_t begin = now_ns();
-    struct moved moved = reshard(from, to);
+    uint64_t moved = reshard(from, to);
     double seconds = (double)(now_ns() - begin) * 1e-9;
     if (given.json)
         print_json(json_pack("{s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
-                             mesh_json(to->pieces), "read", (json_int_t)moved.read, "written",
-                             (json_int_t)moved.written, "seconds", seconds));
+                             mesh_json(to->pieces), "read", (json_int_t)moved, "written", (json_int_t)moved, "seconds",
+                             seconds));
     else
         print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, to->pieces->dp,
-                   to->pieces->pp, to->pieces->tp, to->pieces->zero, format_bytes(read, (double)moved.read),
-                   format_bytes(written, (double)moved.written), seconds);
+                   to->pieces->pp, to->pieces->tp, to->pieces->zero, format_bytes(bytes, (double)moved), bytes,
+                   seconds);
     return EXIT_OK;
 }
 
@@ -322,7 +324,7 @@ static const struct word words[] = {
      "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
      "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
-     "carried out: every byte is read once, hashed, and written once, through small windows.\n"},
+     "carried out: every byte is read once, hashed, and written once, a tensor at a time.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
      "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of "
      "llm.c's\n"
