@@ -165,15 +165,15 @@ static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 
 
 static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
-    static const char *const names[] = {[GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"};
     struct timing t = time_gemm(b, s, engine);
     if (s->batch == 1 && !isnan(t.share)) {
         b->weighted[engine][0] += s->count * flops_of(s);
         b->weighted[engine][1] += s->count * flops_of(s) / t.share;
     }
-    ROW(b->gemms, text_cell(names[engine]), text_cell(s->name), text_cell(gemm_form_name[s->form]), number_cell(s->m),
-        number_cell(s->n), number_cell(s->k), number_cell(s->batch), number_cell(flops_of(s) / t.seconds / 1e9),
-        number_cell(t.share), text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
+    ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
+        number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
+        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share),
+        text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
     print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
     fflush(b->text);
 }
@@ -182,11 +182,11 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    const char *only = b->machine->device[0].short_loops ? "clblast" : b->settings->gemm;
+    enum gemm_engine only = b->machine->device[0].short_loops ? GEMM_CLBLAST : b->settings->gemm;
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < 2 * n; i++) {
         enum gemm_engine engine = i % 2 ? GEMM_CLBLAST : GEMM_OWN;
-        if (strcmp(only, engine == GEMM_OWN ? "clblast" : "own") != 0)
+        if (only == engine || only == GEMM_AUTO)
             bench_gemm(b, &shapes[i / 2], engine);
     }
 }
@@ -219,8 +219,8 @@ static json_t *bench_training(struct bench *b)
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
             of_peak((char[80]){0}, step.share));
     print_reports(b->text, t->passes, t->n_passes);
-    json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", b->settings->preset, "ms_per_step",
-                              1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
+    json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", b->settings->preset),
+                              "ms_per_step", 1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
                               number_json(step.share), "passes", reports_json(t->passes, t->n_passes));
     free_trainer(t);
     return train;
@@ -254,7 +254,7 @@ int cmd_bench(int argc, char **argv)
     fprintf(b.text,
             "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
             "one step of model %s\n",
-            d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, s->preset);
+            d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, word_of("model", s->preset));
     bench_gemms(&b);
     fprintf(b.text, "projections, weighted by FLOPs: own %s, ", of_peak((char[80]){0}, share(&b, GEMM_OWN)));
     fprintf(b.text, "CLBlast %s\n", of_peak((char[80]){0}, share(&b, GEMM_CLBLAST)));

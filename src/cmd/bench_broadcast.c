@@ -82,9 +82,9 @@ static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
 /* A row of the table: medians over the steps that were seen, of the time from the first broadcast's start to the last
  * one's end, and of what compute lanes did.  Returns the k of the file's head for the largest copy, which is a shard if
  * slices is 1; NAN: no link is described. */
-static double bench_one(struct settings *s, FILE *text, struct table *table, int64_t queues, int64_t slices)
+static double bench_one(struct settings *s, FILE *text, struct table *table, int queues, int slices)
 {
-    s->queues = queues, s->slices = slices;
+    s->pass.broadcast.queues = queues, s->pass.broadcast.slices = slices;
     struct run r = {.period = 0};
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, s->hardware != NULL);
     const struct pass_report *pass = t->passes;
@@ -108,7 +108,7 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
             largest = fmax(largest, (double)t->train->task[i]->access[0].tensor->bytes);
     const json_t *bound = json_object_get(pass->fields, "bound_ms");
     double ms = 1e3 * trace_median(span, n);
-    ROW(table, number_cell((double)queues), number_cell((double)slices), number_cell(largest / 1e3), number_cell(ms),
+    ROW(table, number_cell(queues), number_cell(slices), number_cell(largest / 1e3), number_cell(ms),
         number_cell(r.seen[STEPS].bytes / ms / 1e6),
         number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
         number_cell(trace_median(computing, n) / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
@@ -122,15 +122,15 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
 
 int bench_broadcast(struct settings *s)
 {
-    static const int64_t senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
+    static const int senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
     FILE *text = text_beside_json(s->json);
-    int beside = strcmp(s->main_queue, "compute") == 0;
+    int beside = s->main_queue == MAIN_COMPUTE;
     double best = NAN;
     run_trial_for(s);
     s->time_tasks = true;
-    fprintf(text, "broadcasts of one step of model %s, %s%s\n", s->preset, s->hardware ? "simulated on " : "run",
-            s->hardware ? s->hardware : "");
+    fprintf(text, "broadcasts of one step of model %s, %s%s\n", word_of("model", s->preset),
+            s->hardware ? "simulated on " : "run", s->hardware ? s->hardware : "");
     print_heading(text, table);
     for (size_t i = 0; i < COUNT(senders); i++)
         for (size_t k = 0; k < COUNT(slices); k++) {

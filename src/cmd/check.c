@@ -116,8 +116,8 @@ static struct fixed_batch read_batch(struct settings *s, const struct safetensor
              file->file->path, (long long)tokens->shape[0], (long long)tokens->shape[1]);
     if (tokens->shape[1] > config->seq_len)
         fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", file->file->path, config->seq_len);
-    s->batch = tokens->shape[0];
-    s->seq_len = tokens->shape[1];
+    s->batch = (int)tokens->shape[0];
+    s->seq_len = (int)tokens->shape[1];
     return batch;
 }
 
@@ -133,8 +133,8 @@ int cmd_check(int argc, char **argv)
     size_t steps = trajectory ? st_elements(trajectory) : 1;
     if (steps < 1 || steps > 1000000)
         fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
-    s->schedule = "constant"; /* plain AdamW steps: the reference has no schedule and no clipping */
-    s->steps = (int64_t)steps;
+    s->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
+    s->steps = (int)steps;
     s->warmup = 0;
     s->clip = 0;
     c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
