@@ -13,7 +13,13 @@ struct settings;
 int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
 int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
 
-/* ---- words.c: commands of several words, as `yard trace summary FILE` ------------------------------------------- */
+/* ---- words.c: commands that take paths; those of several words, as `yard trace summary FILE` -------------------- */
+
+struct option_table;
+/* Sets the options and returns the paths among the arguments, *n of them; or NULL: help was asked for, and printed,
+ * from "FILE [options]..." on. */
+char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int argc,
+                      char **argv, int *n);
 
 struct word {
     const char *name, *takes, *what; /* "diff"; "A B"; a line of the overview */

@@ -87,21 +87,18 @@ static void find_size(int *width, int *height)
 
 int cmd_plot(int argc, char **argv)
 {
-    char **files;
     int n, width, height;
     struct plot p = {.n = 0};
-    reset_options(&table);
-    if (wants_help(argc, argv)) {
-        printf("usage: yard plot FILE.jsonl... [options]\n\n"
-               "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
-               "several runs over each other.\n");
-        print_options(stdout, &table, 1);
+    char **files = take_arguments(
+        &table, 1, "plot",
+        "FILE.jsonl... [options]\n\n"
+        "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
+        "several runs over each other.\n",
+        argc, argv, &n);
+    if (!files)
         return EXIT_OK;
-    }
-    parse_options(&table, 1, "plot", argc, argv, &files, &n);
     if (n == 0)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
-    begin_claims();
     for (int i = 0; i < n; i++)
         claim_input("yard plot", files[i]);
     if (given.png)

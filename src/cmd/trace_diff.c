@@ -110,25 +110,6 @@ static struct pair *match(struct side *a, struct side *b, size_t *n)
 
 static double relative(double b, double a) { return a > 0 ? b / a - 1 : NAN; }
 
-static struct table *worst_table(const struct pair *pairs, size_t n)
-{
-    static const struct column columns[] = {
-        {NULL, "task", CELL_TEXT, 0, 0},   {"largest differences", NULL, CELL_TEXT, 30, 0},
-        {"layer", NULL, CELL_COUNT, 5, 0}, {"micro", NULL, CELL_COUNT, 5, 0},
-        {"lane", NULL, CELL_TEXT, 16, 0},  {"A us", NULL, CELL_FIXED, 10, 2},
-        {"B us", NULL, CELL_FIXED, 10, 2}, {NULL, "a_ns", CELL_FIXED, 0, 0},
-        {NULL, "b_ns", CELL_FIXED, 0, 0},  {"B/A - 1", "error", CELL_CHANGE, 10, 0}};
-    struct table *t = new_table(columns, COUNT(columns));
-    for (const struct pair *p = pairs; p < pairs + MIN(n, WORST); p++) {
-        const struct trace_task *k = p->a->task;
-        ROW(t, text_cell(json_string_value(task_text(p->a))), text_cell(k->name), number_cell(k->layer),
-            number_cell(k->micro), text_cell(p->a->trace->lanes[k->lane].name), number_cell(p->a->ns / 1e3),
-            number_cell(p->b->ns / 1e3), number_cell(p->a->ns), number_cell(p->b->ns),
-            number_cell(relative(p->b->ns, p->a->ns)));
-    }
-    return t;
-}
-
 /* "+3.4 %", or "-" where there is nothing to compare with. */
 static const char *percent(char out[32], double x)
 {
@@ -136,25 +117,27 @@ static const char *percent(char out[32], double x)
     return out;
 }
 
-static void print_alone(const struct side *side, const char *name)
-{
-    size_t n = json_array_size(side->alone);
-    for (size_t i = 0; i < MIN(n, WORST); i++)
-        printf("%s%s %s\n", i ? "         " : "\nonly in ", i ? "" : name,
-               json_string_value(json_array_get(side->alone, i)));
-    if (n > WORST)
-        printf("          and %zu more\n", n - WORST);
-}
-
 int trace_diff(const char *path_a, const char *path_b, const char *list, bool json)
 {
+    static const struct column columns[] = {{"largest differences", "task", CELL_TEXT, 64, 0},
+                                            {"A us", NULL, CELL_FIXED, 10, 2},
+                                            {"B us", NULL, CELL_FIXED, 10, 2},
+                                            {NULL, "a_ns", CELL_FIXED, 0, 0},
+                                            {NULL, "b_ns", CELL_FIXED, 0, 0},
+                                            {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
     struct side a = read_side(path_a, list), b = read_side(path_b, list);
+    struct table *worst = new_table(columns, COUNT(columns));
     size_t n;
     struct pair *pairs = match(&a, &b, &n);
-    struct table *worst = worst_table(pairs, n);
     double total = 0, off = 0, makespan_error = relative(b.makespan_ns, a.makespan_ns);
-    for (size_t i = 0; i < n; i++)
-        total += pairs[i].a->ns, off += off_by(&pairs[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct timed *x = pairs[i].a, *y = pairs[i].b;
+        total += x->ns;
+        off += off_by(&pairs[i]);
+        if (i < WORST)
+            ROW(worst, text_cell(json_string_value(task_text(x))), number_cell(x->ns / 1e3), number_cell(y->ns / 1e3),
+                number_cell(x->ns), number_cell(y->ns), number_cell(relative(y->ns, x->ns)));
+    }
     double mape = total > 0 ? off / total : n > 0 && off == 0 ? 0 : NAN;
     if (json) {
         print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number_json(mape),
@@ -171,8 +154,8 @@ int trace_diff(const char *path_a, const char *path_b, const char *list, bool js
                mean + (*mean == '+'), json_array_size(a.alone), json_array_size(b.alone));
         if (n)
             print_table(stdout, worst);
-        print_alone(&a, "A");
-        print_alone(&b, "B");
+        if (json_array_size(a.alone) + json_array_size(b.alone))
+            printf("\n--json names the tasks of one trace only\n");
     }
     if (!n)
         note("yard: the traces %s and %s have no task in common", path_a, path_b);

@@ -77,19 +77,6 @@ static void print_view(const struct view *v)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static void print_help(void)
-{
-    printf("usage: yard view FILE [FILE] [options]\n\n"
-           "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
-           "share one axis: their steps start together.\n");
-    print_options(stdout, &table, 1);
-    printf("\nKeys\n");
-    for (size_t i = 0; i < n_actions; i++)
-        printf("  %-10s %s\n", actions[i].keys, actions[i].help);
-    printf("\nMouse: move for details, click selects and shows edges, drag moves, wheel zooms, shift+drag measures,\n"
-           "click on the strip of steps to go there.\n");
-}
-
 static void open_window(struct view *v)
 {
 #ifdef HAVE_SDL2
@@ -109,25 +96,33 @@ static void expect_step(const struct view *v, uint32_t step)
         const struct trace_step *s = find_step(v->track[i], step);
         found |= s && s->step == step;
     }
-    if (!found && !l->n)
-        fail(EXIT_USAGE, "the trace %s holds no step, so none for --step %" PRIu32, v->track[0]->path, step);
     if (!found)
         fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", but --step asks for %" PRIu32,
-             v->track[0]->path, l->step[0].step, l->step[l->n - 1].step, step);
+             v->track[0]->path, l->n ? l->step[0].step : 0, l->n ? l->step[l->n - 1].step : 0, step);
 }
 
 int cmd_view(int argc, char **argv)
 {
-    char **files, tail;
+    char tail;
     int n, width, height;
     struct track *tracks[MAX_TRACKS];
-    reset_options(&table);
-    if (wants_help(argc, argv))
-        return print_help(), EXIT_OK;
-    parse_options(&table, 1, "view", argc, argv, &files, &n);
+    char **files = take_arguments(
+        &table, 1, "view",
+        "FILE [FILE] [options]\n\n"
+        "Shows a trace that yard train --trace or yard plan --trace wrote, also while it is written.  Two traces\n"
+        "share one axis: their steps start together.\n",
+        argc, argv, &n);
+    if (!files) {
+        printf("\nKeys\n");
+        for (size_t i = 0; i < n_actions; i++)
+            printf("  %-10s %s\n", actions[i].keys, actions[i].help);
+        printf(
+            "\nMouse: move for details, click selects and shows edges, drag moves, wheel zooms, shift+drag measures,\n"
+            "click on the strip of steps to go there.\n");
+        return EXIT_OK;
+    }
     if (n < 1 || n > MAX_TRACKS)
         fail(EXIT_USAGE, "yard view takes one trace or two, but %d were given; 'yard view --help' says more", n);
-    begin_claims();
     for (int i = 0; i < n; i++)
         claim_input("yard view", files[i]);
     if (given.log)
