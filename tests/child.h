@@ -96,30 +96,11 @@ static inline void run_on_terminal(void (*body)(void *), void *argument, char *t
     close(terminal);
 }
 
-/* A path in this test's own folder; four of them are valid at a time. */
-static inline const char *temp_path(const char *name)
-{
-    static char folder[512], paths[4][1024];
-    static int next;
-    if (!folder[0]) {
-        const char *given = getenv("TMP");
-        snprintf(folder, sizeof folder, "%s", given ? given : "/tmp/yard-test-XXXXXX");
-        if (!given)
-            assert_non_null(mkdtemp(folder));
-    }
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static inline const char *write_file(const char *name, const void *bytes, size_t n)
-{
-    const char *path = temp_path(name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    fclose(file);
-    return path;
-}
+/* A text that lives as long as the program. */
+char *lasting(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A path in this test's own folder, and a file there; the paths last. */
+char *temp_path(const char *name);
+char *write_file(const char *name, const void *bytes, size_t n);
+char *write_text(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -114,7 +114,7 @@ refuse 4 "$TMP/none" train --config "$TMP/none"
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
-train 2 '--channels 30 is not a multiple of --heads 4: every head takes an equal part; try --heads 3' --channels 30 --heads 4
+train 2 '--channels 30 is not a multiple of --heads 4: every head takes an equal part' --channels 30 --heads 4
 train 2 'the nearest that works is 6' --batch 7 --micro-batch 3
 train 2 'the nearest that works is 4' --batch 5 -d 0:0x2
 train 2 'the nearest that works is 2' --batch 1 -d 0:0x2

@@ -134,12 +134,12 @@ static int rehashed_snapshot(int n, char **words)
     size_t size;
     const char *path = words[n - 1];
     char *bytes = read_whole(path, &size), *line;
-    uint32_t payloads;
+    uint32_t pieces;
     uint64_t length, hash;
     size_t first = 2 * SNAP_PAGE;
     if (size > first) {
-        memcpy(&payloads, bytes + 44, 4), memcpy(&length, bytes + 48, 8);
-        uint64_t pages = round_up(72 + 8 * (uint64_t)payloads, SNAP_PAGE), at = first + 2 * pages;
+        memcpy(&pieces, bytes + 44, 4), memcpy(&length, bytes + 48, 8);
+        uint64_t pages = round_up(72 + 8 * (uint64_t)pieces, SNAP_PAGE), at = first + 2 * pages;
         if (at < size && length <= size - at && length > 28 && (line = memchr(bytes + at, '\n', length))) {
             size_t head = (size_t)(line - bytes) + 1;
             char text[20];
@@ -323,7 +323,7 @@ static const char *finding(struct outcome *o)
 static bool try_file(struct file *f, int codes[5])
 {
     const char *slash = strrchr(f->format->file, '/');
-    char *kept = format_string(FOLDER "finding-%u-%s", f->number, slash ? slash + 1 : f->format->file);
+    char *kept = lasting(FOLDER "finding-%u-%s", f->number, slash ? slash + 1 : f->format->file);
     f->path = format_string(FOLDER "%s", f->format->file);
     f->bytes = (unsigned char *)read_whole(f->format->seed, &f->n);
     mutate(f);
@@ -336,7 +336,7 @@ static bool try_file(struct file *f, int codes[5])
         printf("FOUND  %s: %s (code %d), %s\n%.2000s\n", kept, wrong, o.code, f->format->words, o.text);
     } else
         codes[o.code]++;
-    free(f->path), free(kept), free(f->bytes);
+    free(f->path), free(f->bytes);
     return wrong;
 }
 

@@ -217,7 +217,7 @@ static void fuzz_shard(const uint8_t *bytes, size_t n)
 /* ---- snapshot files: superblock, commit pages and manifest, with hashes that fit, before the slots of a seed -------
  */
 
-enum { STORED_SEEDS = 4, SUPER = 64, COMMIT = 512, FRONT = 1 + SUPER + 2 * COMMIT, MOST_PAYLOADS = 1000 };
+enum { STORED_SEEDS = 4, SUPER = 64, COMMIT = 512, FRONT = 1 + SUPER + 2 * COMMIT, MOST_PIECES = 1000 };
 static struct block slots[STORED_SEEDS];
 
 static void seed_snapshot(const char *corpus)
@@ -262,13 +262,13 @@ static void put_hashed(char *at, const void *bytes, size_t n, size_t page)
 
 static void fuzz_snapshot(const uint8_t *bytes, size_t n)
 {
-    uint32_t payloads;
+    uint32_t pieces;
     if (n < FRONT)
         return;
-    memcpy(&payloads, bytes + 1 + 44, 4);
+    memcpy(&pieces, bytes + 1 + 44, 4);
     const struct block *behind = &slots[bytes[0] % STORED_SEEDS];
     struct block manifest = manifest_of(bytes + FRONT, n - FRONT);
-    size_t page = round_up(64 + 8 * (size_t)MIN(payloads, MOST_PAYLOADS) + 8, SNAP_PAGE), at = 2 * SNAP_PAGE + 2 * page,
+    size_t page = round_up(64 + 8 * (size_t)MIN(pieces, MOST_PIECES) + 8, SNAP_PAGE), at = 2 * SNAP_PAGE + 2 * page,
            slots_at = round_up(at + manifest.n, SNAP_PAGE);
     uint64_t all = slots_at + behind->n, hash = hash_bytes(manifest.bytes, manifest.n, 0), length = manifest.n;
     char super[SUPER], *file = allocate(all, 1);

@@ -10,34 +10,34 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 options              90
-pass/broadcast      383
+pass/broadcast      364
 pass/fetch           31
 pass/gather         240
-pass/local          229
-pass/overlap        530
-pass/pass           234
+pass/local          222
+pass/overlap        445
+pass/pass           204
 pass/recompute      139
-pass/snapshot       237
-pass/swap           563
-src               26736 10.8
+pass/snapshot       185
+pass/swap           545
+src               25944 10.8
 src/base           1467
-src/cmd            2733
-src/device         1274
+src/cmd            2724
+src/device         1280
 src/file           1154
 src/main             68
-src/mesh            245
-src/model          1958
-src/pass           2586
-src/plan            226
-src/predict        1169
+src/mesh            244
+src/model          1872
+src/pass           2375
+src/plan            219
+src/predict        1065
 src/proof           603
-src/run            1574
-src/state          2253
-src/step           2858
+src/run            1573
+src/state          1953
+src/step           2885
 src/trace          1220
-src/train          3343
+src/train          3237
 src/view           2005
-tests             17212
+tests             16673
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

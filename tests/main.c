@@ -3,7 +3,6 @@
 
 enum { MOST = 128 };
 
-const char *this_test;
 static struct CMUnitTest tests[MOST], cases[MOST];
 static size_t n_tests, n_cases;
 static int lines[MOST];

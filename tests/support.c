@@ -3,6 +3,66 @@
 #include <math.h>
 #include <unistd.h>
 
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+struct lasting {
+    struct lasting *next;
+    char text[];
+};
+
+static char *last(const char *format, va_list arguments)
+{
+    static struct lasting *all; /* reachable: the leak checker takes them for no leaks */
+    va_list again;
+    va_copy(again, arguments);
+    size_t n = (size_t)vsnprintf(NULL, 0, format, again) + 1;
+    va_end(again);
+    struct lasting *l = allocate(1, sizeof *l + n);
+    vsnprintf(l->text, n, format, arguments);
+    l->next = all;
+    all = l;
+    return l->text;
+}
+
+char *lasting(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = last(format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+char *temp_path(const char *name)
+{
+    static char folder[512];
+    const char *given = getenv("TMP");
+    if (!folder[0])
+        snprintf(folder, sizeof folder, "%s", given ? given : "/tmp/yard-test-XXXXXX");
+    if (!given && strstr(folder, "XXXXXX"))
+        assert_non_null(mkdtemp(folder));
+    return lasting("%s/%s", folder, name);
+}
+
+char *write_file(const char *name, const void *bytes, size_t n)
+{
+    char *path = temp_path(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    fclose(file);
+    return path;
+}
+
+char *write_text(const char *name, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = last(format, arguments);
+    va_end(arguments);
+    return write_file(name, text, strlen(text));
+}
+
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
 float *random_floats(size_t n, uint64_t seed)
@@ -164,6 +224,84 @@ struct state read_whole_state(struct trainer *t)
     return s;
 }
 
+void expect_sound(const char *what, const struct step *s, const struct values *plain)
+{
+    char *wrong = verify(s, plain);
+    if (wrong)
+        test_failed("%s: %s\n", what, wrong);
+}
+
+void expect_wrong(const char *what, char *wrong, const char *part)
+{
+    if (!wrong || !strstr(wrong, part))
+        test_failed("%s: expected \"%s\", got: %s\n", what, part, wrong ? wrong : "nothing wrong");
+    free(wrong);
+}
+
+size_t expect_waits_needed(struct step *s, size_t nth)
+{
+    size_t waits = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
+            struct edge *e = &s->task[i]->edges[k];
+            if (!e->wait || waits++ % nth)
+                continue;
+            e->wait = false;
+            expect_wrong(s->task[i]->name, verify(s, NULL), "nothing orders them");
+            e->wait = true;
+        }
+    return waits;
+}
+
+void finish_list(struct step *s)
+{
+    must(place(s->pool, &s, 1, true));
+    depend(s, true);
+}
+
+struct step *list_of(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = last(format, arguments);
+    va_end(arguments);
+    return read_list(write_file("list.txt", text, strlen(text)));
+}
+
+struct trainer *open_training(struct settings *s, unsigned lists)
+{
+    struct trainer *t = new_trainer(s, lists, true, false);
+    init_random(t->model, 1337);
+    expect_sound("the train list", t->train, t->values);
+    return t;
+}
+
+void run_steps(struct trainer *t, uint32_t from, uint32_t to)
+{
+    for (uint32_t number = from; number <= to; number++)
+        run_step(t, number);
+    step_result(t, to);
+    drain(t->train);
+}
+
+void check_training(struct trainer *t, uint32_t last_step)
+{
+    assert_true(isfinite(step_result(t, last_step)->loss));
+    expect_equal_replicas(t, "replica");
+    for (int i = 0; i <= t->machine->n_devices; i++)
+        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
+}
+
+struct state train(struct settings *s, uint32_t steps)
+{
+    struct trainer *t = open_training(s, LIST_TRAIN);
+    run_steps(t, 1, steps);
+    check_training(t, steps);
+    struct state all = read_whole_state(t);
+    free_trainer(t);
+    return all;
+}
+
 void expect_equal_replicas(const struct trainer *t, const char *words)
 {
     const struct model *m = t->model;
@@ -197,15 +335,12 @@ static void read_back(const char *path, char *text, size_t size)
     fclose(f);
 }
 
-struct ran run_yard(const char *format, ...)
+static struct ran run_words(const char *format, va_list arguments)
 {
     char words[4096];
     const char *program = getenv("YARD"), *out = temp_path("stdout"), *err = temp_path("stderr");
     struct ran ran = {.code = -1, .stdout_path = out};
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
-    va_end(arguments);
     char *line = format_string("%s %s >'%s' 2>'%s' </dev/null", program ? program : "./yard", words, out, err);
     int status = system(line); /* NOLINT: a test's own words */
     if (WIFEXITED(status))
@@ -215,6 +350,84 @@ struct ran run_yard(const char *format, ...)
     free(line);
     return ran;
 }
+
+struct ran run_yard(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    struct ran ran = run_words(format, arguments);
+    va_end(arguments);
+    return ran;
+}
+
+struct ran expect_yard(int code, const char *part, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    struct ran ran = run_words(format, arguments);
+    va_end(arguments);
+    if (ran.code != code || (!strstr(ran.out, part) && !strstr(ran.err, part)))
+        test_failed("yard %s...: exit code %d, expected %d and \"%s\":\n%s\n%s\n", format, ran.code, code, part,
+                    ran.out, ran.err);
+    return ran;
+}
+
+json_t *yard_json(const char *format, ...)
+{
+    json_error_t error = {.text = ""};
+    va_list arguments;
+    va_start(arguments, format);
+    struct ran ran = run_words(format, arguments);
+    va_end(arguments);
+    json_t *object =
+        ran.code == EXIT_OK ? json_load_file(ran.stdout_path, JSON_REJECT_DUPLICATES, &error) : json_null();
+    static json_t *all; /* they last */
+    if (!all)
+        all = json_array();
+    json_array_append_new(all, object);
+    if (!json_is_object(object))
+        test_failed("yard %s...: exit code %d, and stdout is no JSON object: %s\n%s\n", format, ran.code, error.text,
+                    ran.err);
+    return object;
+}
+
+json_t *json_at(const json_t *from, const char *path)
+{
+    const json_t *at = from;
+    char key[64];
+    for (const char *rest = path; *rest && at; rest += strspn(rest, ".")) {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(rest, "."), rest);
+        at = json_is_array(at) ? json_array_get(at, strtoul(key, NULL, 10)) : json_object_get(at, key);
+        rest += strcspn(rest, ".");
+    }
+    if (!at)
+        test_failed("the JSON has no %s\n", path);
+    return (json_t *)(uintptr_t)at;
+}
+
+double number_at(const json_t *from, const char *path)
+{
+    const json_t *value = json_at(from, path);
+    if (!json_is_number(value))
+        test_failed("in the JSON %s is no number\n", path);
+    return json_number_value(value);
+}
+
+const char *text_at(const json_t *from, const char *path)
+{
+    const json_t *value = json_at(from, path);
+    if (!json_is_string(value))
+        test_failed("in the JSON %s is no text\n", path);
+    return json_string_value(value);
+}
+
+void expect_text(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        test_failed("expected \"%s\" in:\n%s\n", part, text);
+}
+
+const char *this_test;
 
 struct outcome run_self(const char *name)
 {

@@ -41,6 +41,22 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
 };
 struct state read_state(struct trainer *t, int rank); /* the caller frees the values */
 struct state read_whole_state(struct trainer *t);     /* of all ranks, as on one device */
+/* verify() finds nothing wrong. */
+void expect_sound(const char *what, const struct step *s, const struct values *plain);
+/* What a checker said, which must not be silent and says `part`; it is freed. */
+void expect_wrong(const char *what, char *wrong, const char *part);
+/* Without one of its waits, of which every nth is tried, a list is never found in order.  Returns how many it has. */
+size_t expect_waits_needed(struct step *s, size_t nth);
+/* Addresses and edges for a list that was read or edited. */
+void finish_list(struct step *s);
+struct step *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* the step file with this text */
+/* With random parameters and a train list that proves right. */
+struct trainer *open_training(struct settings *s, unsigned lists);
+void run_steps(struct trainer *t, uint32_t from, uint32_t to);
+/* The last step's loss is finite, replicas are equal, no task wrote behind its memory. */
+void check_training(struct trainer *t, uint32_t last);
+/* All of that; the state of all ranks. */
+struct state train(struct settings *s, uint32_t steps);
 /* What ranks keep alike is the same to the bit: all of a parameter that is not cut, and the same part of one that is.
  */
 void expect_equal_replicas(const struct trainer *t, const char *words);
@@ -54,6 +70,15 @@ struct ran {
     char out[16384], err[8192];
 };
 struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);
+/* It must end with this code and say `part`, on stdout or stderr. */
+struct ran expect_yard(int code, const char *part, const char *format, ...) PRINTF_LIKE(3, 4);
+/* The one JSON object that it writes when it succeeds; it lasts as long as the program. */
+json_t *yard_json(const char *format, ...) PRINTF_LIKE(1, 2);
+/* What is found by keys and indices, as in "passes.0.bound_ms"; it must be there, and a number, or a text. */
+json_t *json_at(const json_t *from, const char *path);
+double number_at(const json_t *from, const char *path);
+const char *text_at(const json_t *from, const char *path);
+void expect_text(const char *text, const char *part);
 /* Runs a CASE() of this program in a process of its own: OpenCL does not survive a fork. */
 struct outcome run_self(const char *name);
 /* The case ends with `code` and says a sentence that contains each of the parts (up to a NULL). */

@@ -122,83 +122,60 @@ void read_all_tensors(const char *path)
 /* ---- snapshots ----------------------------------------------------------------------------------------------------
  */
 
-/* The parts of a payload: elements [begin, end) of what the rank has of a unit. */
-static void add_payload(struct stored *x, size_t *cap, int rank, int unit, struct shard mine)
-{
-    size_t cap_parts = 0;
-    if (mine.begin >= mine.end)
-        return;
-    struct snap_payload *p = APPEND(x->plan.payload, x->plan.n, *cap);
-    for (int role = 0; role < KEPT_ROLES; role++) {
-        size_t base = held_by(x->model, unit, rank, (enum kept)role).begin;
-        *APPEND(p->part, p->n, cap_parts) =
-            (struct snap_part){rank, unit, (enum kept)role, mine.begin - base, mine.end - base, (size_t)p->bytes};
-        p->bytes += round_up(ELEMENT_BYTES * (mine.end - mine.begin), 128);
-    }
-}
-
 struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves)
 {
+    struct mesh alike = *mesh;
+    alike.zero = 0; /* so that `at` counts from the unit's start */
     struct stored x = {
-        outline_model(c, mesh), cut_state(c, mesh), {.config = c, .mesh = mesh, .slots = slots, .batch = 8}};
+        outline_model(c, mesh), cut_state(c, &alike), {.config = c, .mesh = mesh, .slots = slots, .batch = 8}};
     size_t cap = 0;
     for (int r = n_ranks(mesh) - 1; r >= 0; r--)
         for (int u = 0; u < x.model->params->n_units; u++) {
-            struct shard s = updated_by(x.model, u, r);
+            struct shard s = shard_of(params_of(x.model, r)->unit[u].elements, dp_of(mesh, r), mesh->dp);
             size_t middle = halves ? (s.begin + s.end) / 2 : s.end;
             if (!has_stage(mesh, r, stage_of(x.model, u)))
                 continue;
-            add_payload(&x, &cap, r, u, (struct shard){s.begin, middle});
-            add_payload(&x, &cap, r, u, (struct shard){middle, s.end});
+            if (s.begin < middle)
+                *APPEND(x.plan.range, x.plan.n, cap) = (struct state_range){r, u, s.begin, middle};
+            if (middle < s.end)
+                *APPEND(x.plan.range, x.plan.n, cap) = (struct state_range){r, u, middle, s.end};
         }
     return x;
 }
 
 void free_stored(struct stored *x)
 {
-    for (size_t i = 0; i < x->plan.n; i++)
-        free(x->plan.payload[i].part);
-    free(x->plan.payload);
+    free(x->plan.range);
     free_pieces(x->pieces);
     free_model(x->model);
 }
 
-static void put_value(const struct snap_part *p, size_t at, float value, float *out)
-{
-    if (at >= p->begin && at < p->end)
-        out[p->at / ELEMENT_BYTES + at - p->begin] = value;
-}
-
 /* Of a tensor that members have parts of, as the rank's piece has it; of another, as its table says. */
-static void fill_part(const struct stored *x, const struct snap_part *p, size_t tensor, uint64_t seed, float *out)
+static void fill_tensor(const struct stored *x, const struct state_range *r, size_t tensor, uint64_t seed, float *out)
 {
     const struct kept_tensor *t = &x->pieces->tensor[tensor];
-    const struct param *param = &params_of(x->model, p->rank)->param[t->param];
-    struct shard kept = held_by(x->model, p->unit, p->rank, p->role);
-    int each = x->plan.mesh->pp * x->plan.mesh->tp;
-    bool alike = p->role == KEPT_VALUE ? x->plan.mesh->zero < 3 : x->plan.mesh->zero == 0;
+    const struct param *param = &params_of(x->model, r->rank)->param[t->param];
     bool cut = param->cut.split != SPLIT_NONE;
     size_t run;
-    for (size_t e = 0; !cut && e < tensor_elements(t); e++)
-        if (param->offset + e >= kept.begin)
-            put_value(p, param->offset + e - kept.begin, state_value(seed, tensor, e), out);
-    for (size_t k = 0; cut && k < t->n; k++) {
+    for (size_t k = 0; k < t->n; k++) {
         const struct piece *piece = &t->piece[k];
-        bool same = alike ? piece->rank % each == p->rank % each : piece->rank == p->rank;
-        for (size_t i = 0; same && i < piece_elements(piece); i++)
-            put_value(p, piece->at + i, state_value(seed, tensor, element_of(t, piece, i, &run)), out);
+        size_t first = cut ? piece->at : param->offset;
+        if (cut && tp_of(x->plan.mesh, piece->rank) != tp_of(x->plan.mesh, r->rank))
+            continue;
+        for (size_t i = 0; i < piece_elements(piece); i++)
+            if (first + i >= r->begin && first + i < r->end)
+                out[first + i - r->begin] = state_value(seed, tensor, element_of(t, piece, i, &run));
     }
 }
 
 float *fill_payload(const struct stored *x, size_t payload, uint64_t seed)
 {
-    const struct snap_payload *p = &x->plan.payload[payload];
-    float *out = allocate((size_t)p->bytes, 1);
-    memset(out, 0x55, (size_t)p->bytes);
+    const struct state_range *r = &x->plan.range[payload];
+    float *out = allocate((size_t)payload_bytes(r), 1);
+    memset(out, 0x55, (size_t)payload_bytes(r));
     for (size_t i = 0; i < x->pieces->n; i++)
-        for (size_t k = 0; k < p->n; k++)
-            if (p->part[k].unit == x->pieces->tensor[i].unit && p->part[k].role == x->pieces->tensor[i].role)
-                fill_part(x, &p->part[k], i, seed, out);
+        if (r->unit == x->pieces->tensor[i].unit)
+            fill_tensor(x, r, i, seed, out + x->pieces->tensor[i].role * payload_bytes(r) / KEPT_ROLES / ELEMENT_BYTES);
     return out;
 }
 
@@ -215,7 +192,7 @@ uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step +
 
 void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int64_t session)
 {
-    struct snap_times t;
+    struct stored_step t;
     int slot = snap_begin(s, step);
     assert_true(slot > 0);
     for (size_t i = 0; i < x->plan.n; i++) {
@@ -223,7 +200,7 @@ void store_iteration(struct snap *s, const struct stored *x, uint32_t step, int6
         snap_write(s, slot, i, bytes);
         free(bytes);
     }
-    assert_true(snap_commit(s, slot, &t) && t.written <= t.durable);
+    assert_true(snap_commit(s, slot, true, &t) && t.written <= t.durable);
 }
 
 void write_snapshot(const char *path, const struct config *c, const struct mesh *m, bool halves, uint32_t n)

@@ -28,10 +28,10 @@ bool has_state(const struct checkpoint *c, uint64_t seed);
 
 struct stored { /* what a run would store */
     struct model *model;
-    struct pieces *pieces; /* of a checkpoint: where values lie on the ranks */
+    struct pieces *pieces; /* of a checkpoint without ZeRO: where values lie on the ranks */
     struct snap_plan plan;
 };
-/* A payload for each unit of each rank, replicas too; or two, with a half each. */
+/* A payload for each shard of a unit, on the rank that updates it; or two, with a half each. */
 struct stored store_of(const struct config *c, const struct mesh *mesh, int slots, bool halves);
 void free_stored(struct stored *x);
 /* The bytes of a payload when tensors have the values of that seed; where nothing is, NaN. */

@@ -347,10 +347,9 @@ CASE(adamw_without_tensor) { build_adamw(false); }
 TEST(adamw_declares_its_state)
 {
     const char *sentence = "task adamw, kernel adamw, argument 5 (%s): a tensor takes IN, OUT or INOUT";
-    char *without_mode = format_string(sentence, "state"), *without_tensor = format_string(sentence, "no tensor");
+    char *without_mode = lasting(sentence, "state"), *without_tensor = lasting(sentence, "no tensor");
     expect_case("adamw_without_mode", 128 + SIGABRT, without_mode, NULL);
     expect_case("adamw_without_tensor", 128 + SIGABRT, without_tensor, NULL);
     expect_case("adamw_in_the_list", 1, "verify: takes it for true", "audit: task adamw ",
                 "it reads something that it does not declare", NULL);
-    free(without_mode), free(without_tensor);
 }

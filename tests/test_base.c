@@ -147,9 +147,8 @@ TEST(memory)
     char *nothing = allocate(0, 8);
     assert_non_null(nothing);
     free(nothing);
-    char *text = format_string("%d-%s", 5, "x");
+    char *text = lasting("%d-%s", 5, "x");
     assert_string_equal(text, "5-x");
-    free(text);
 }
 
 TEST(append_zeroes_each_new_element)
@@ -538,7 +537,7 @@ TEST(options_config_file_then_command_line)
     static const char config[] =
         "# a comment\n\n batch = 16  # more\r\nlr=0.5\nserial = true\ndata = a b#c.txt\nprompt = x\n"
         "overlap = plan";
-    char *path = copy_string(write_file("run.conf", config, sizeof config - 1));
+    char *path = write_file("run.conf", config, sizeof config - 1);
     parse_config_file(path);
     assert_int_equal(batch, 16);
     assert_true(rate == 0.5 && serial);
@@ -550,7 +549,6 @@ TEST(options_config_file_then_command_line)
     parse_options(&table, TRAIN, "train", 2, argv, &words, &n_words);
     assert_int_equal(batch, 32);
     free(words);
-    free(path);
     free((char *)data);
     free((char *)overlap);
 }
@@ -574,7 +572,7 @@ TEST(options_config_refusals)
         const char *path = write_file("wrong.conf", wrong[i].text, wrong[i].n);
         expect_refusal(parse_config_file, (void *)path, 2, wrong[i].part);
     }
-    expect_refusal(parse_config_file, (void *)temp_path("none.conf"), 4, "none.conf: No such file");
+    expect_refusal(parse_config_file, temp_path("none.conf"), 4, "none.conf: No such file");
     expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a regular file");
 }
 

@@ -30,23 +30,16 @@ static const char *draw_plan(size_t seed)
 }
 
 /* By a description of hardware where a plan needs times. */
-static struct state train(const char *mesh, const char *how, bool timed, size_t *slices)
+static struct state train_on(const char *mesh, const char *how, bool timed, size_t *slices)
 {
-    char *all = format_string("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how);
-    struct settings *settings = settings_of(all);
+    struct settings *settings =
+        settings_of(lasting("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how));
     settings->hardware = timed ? "data/hardware/workstation.txt" : NULL;
-    struct trainer *t = new_trainer(settings, LIST_TRAIN, true, false);
-    init_random(t->model, 1337);
-    char *wrong = verify(t->train, t->values);
-    if (wrong)
-        test_failed("%s: %s\n", all, wrong);
-    for (uint32_t number = 1; number <= STEPS; number++)
-        run_step(t, number);
-    drain(t->train);
+    struct trainer *t = open_training(settings, LIST_TRAIN);
+    run_steps(t, 1, STEPS);
     struct state s = read_whole_state(t);
     *slices = count_slices(t);
     free_trainer(t);
-    free(all);
     return s;
 }
 
@@ -96,18 +89,18 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
     struct state expected[2] = {{.values = NULL}};
     for (size_t n = first; n < first + rounds; n++) {
         bool clip = n / COUNT(ways) % 2 ^ (n & 1);
-        char *options = format_string("%s --clip %d", mesh, clip);
+        char *options = lasting("%s --clip %d", mesh, clip);
         if (!expected[clip].values)
-            expected[clip] = train(options, "--serial", false, &bare[clip]);
+            expected[clip] = train_on(options, "--serial", false, &bare[clip]);
         size_t way = n % COUNT(ways);
-        char *how = format_string("%s%s%s --delay-seed %zu", ways[way].how, ways[way].drawn ? " --overlap-plan " : "",
-                                  ways[way].drawn ? draw_plan(n) : "", n);
-        struct state found = train(options, how, ways[way].timed, &sliced);
+        char *how = lasting("%s%s%s --delay-seed %zu", ways[way].how, ways[way].drawn ? " --overlap-plan " : "",
+                            ways[way].drawn ? draw_plan(n) : "", n);
+        struct state found = train_on(options, how, ways[way].timed, &sliced);
         assert_int_equal(found.n, expected[clip].n);
         expect_same_bits(how, found.values, expected[clip].values, found.n);
         if (ways[way].slices && (sliced < 3 * bare[clip] || bare[clip] == 0))
             test_failed("%s %s: %zu copies became %zu slices\n", options, how, bare[clip], sliced);
-        free(found.values), free(how), free(options);
+        free(found.values);
     }
     free(expected[0].values), free(expected[1].values);
 }
@@ -127,19 +120,8 @@ TEST(meshes_keep_their_bits)
 
 /* ---- step files -------------------------------------------------------------------------------------------------- */
 
-static json_t *plan(const char *words)
-{
-    struct ran ran = run_yard("plan --simulate --verify --json %s", words);
-    if (ran.code != EXIT_OK)
-        test_failed("%s: %s\n", words, ran.err);
-    return json_load_file(ran.stdout_path, 0, NULL);
-}
-
-static json_t *report_of(json_t *plan) { return json_array_get(json_object_get(plan, "passes"), 0); }
-static double number_of(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
+static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
+static json_t *report_of(json_t *plan) { return json_at(plan, "passes.0"); }
 
 /* By hand, in the comments of the lists. */
 static const struct {
@@ -160,18 +142,15 @@ static const struct {
 TEST(the_shipped_lists)
 {
     for (size_t i = 0; i < COUNT(shipped); i++) {
-        char *words = format_string("--list data/steps/%s", shipped[i].words);
-        json_t *all = plan(words), *r = report_of(all);
-        double period = number_of(json_object_get(all, "simulation"), "step_ms");
+        json_t *all = plan(lasting("--list data/steps/%s", shipped[i].words)), *r = report_of(all);
+        double period = number_at(all, "simulation.step_ms");
         assert_true(json_is_false(json_object_get(r, "declined")));
-        assert_string_equal(json_string_value(json_object_get(r, "bound")), shipped[i].kind);
-        if (fabs(period - shipped[i].period) > 1e-6 || fabs(number_of(r, "period_ms") - period) > 1e-9 ||
-            fabs(number_of(r, "one_queue_ms") - shipped[i].one_queue) > 1e-6 ||
-            fabs(number_of(r, "bound_ms") - shipped[i].bound) > 1e-6)
+        assert_string_equal(text_at(r, "bound"), shipped[i].kind);
+        if (fabs(period - shipped[i].period) > 1e-6 || fabs(number_at(r, "period_ms") - period) > 1e-9 ||
+            fabs(number_at(r, "one_queue_ms") - shipped[i].one_queue) > 1e-6 ||
+            fabs(number_at(r, "bound_ms") - shipped[i].bound) > 1e-6)
             test_failed("%s: period %.9g, reported %.9g, one queue %.9g, bound %g\n", shipped[i].words, period,
-                        number_of(r, "period_ms"), number_of(r, "one_queue_ms"), number_of(r, "bound_ms"));
-        json_decref(all);
-        free(words);
+                        number_at(r, "period_ms"), number_at(r, "one_queue_ms"), number_at(r, "bound_ms"));
     }
 }
 
@@ -184,17 +163,16 @@ static void expect_deal(const char *words, int queues, int first, int slices, js
         json_int_t sum = 0, all_bytes = 0, least = INT32_MAX, most = 0;
         for (int j = 0; j < queues; j++) {
             const json_t *row = json_array_get(rows, i + (size_t)j);
-            json_int_t n = (json_int_t)number_of(row, "slices");
-            assert_int_equal(number_of(row, "queue"), j);
+            json_int_t n = (json_int_t)number_at(row, "slices");
+            assert_int_equal(number_at(row, "queue"), j);
             assert_true(j >= first || n == 0);
-            sum += n, all_bytes += (json_int_t)number_of(row, "bytes");
+            sum += n, all_bytes += (json_int_t)number_at(row, "bytes");
             least = j < first ? least : MIN(least, n), most = MAX(most, n);
         }
         if (sum != slices || all_bytes != bytes || least < (slices >= queues - first) || (even && most - least > 1))
             test_failed("%s, row %zu: %lld slices, %lld bytes, %lld to %lld on a queue\n", words, i, (long long)sum,
                         (long long)all_bytes, (long long)least, (long long)most);
     }
-    json_decref(all);
 }
 
 TEST(deals)
@@ -210,13 +188,10 @@ TEST(deals)
                  {"4 --broadcast-slices 2", 4, 0, 2, true},
                  {"4 --broadcast-deal random --seed 5", 4, 0, 16, false},
                  {"5 --broadcast-deal random --broadcast-main compute --broadcast-slices 4", 5, 1, 4, true}};
-    for (size_t i = 0; i < COUNT(deals); i++) {
-        char *words = format_string("%s %s", list, deals[i].words);
-        expect_deal(words, deals[i].queues, deals[i].first, deals[i].slices, 1000000, deals[i].even);
-        free(words);
-    }
-    struct ran ran = run_yard("plan %s 4 --broadcast-slices 2", list);
-    assert_non_null(strstr(ran.err, "some have nothing to do"));
+    for (size_t i = 0; i < COUNT(deals); i++)
+        expect_deal(lasting("%s %s", list, deals[i].words), deals[i].queues, deals[i].first, deals[i].slices, 1000000,
+                    deals[i].even);
+    expect_yard(EXIT_OK, "some have nothing to do", "plan %s 4 --broadcast-slices 2", list);
 }
 
 /* Random dealing depends on the seed, and on nothing else. */
@@ -224,17 +199,10 @@ TEST(seeds)
 {
     static const char *const words = "--list data/steps/broadcast.txt --broadcast-queues 4 --broadcast-deal random";
     json_t *rows[3];
-    for (int i = 0; i < 3; i++) {
-        char *all = format_string("%s --seed %d", words, 1 + i / 2);
-        json_t *p = plan(all);
-        rows[i] = json_incref(json_object_get(report_of(p), "queues"));
-        json_decref(p);
-        free(all);
-    }
+    for (int i = 0; i < 3; i++)
+        rows[i] = json_at(plan(lasting("%s --seed %d", words, 1 + i / 2)), "passes.0.queues");
     assert_true(json_equal(rows[0], rows[1]));
     assert_false(json_equal(rows[0], rows[2]));
-    for (int i = 0; i < 3; i++)
-        json_decref(rows[i]);
 }
 
 /* ---- lists of any shape ------------------------------------------------------------------------------------------ */
@@ -291,8 +259,7 @@ static const struct {
 
 static void expect_shape(size_t i, const char *options)
 {
-    char *path = copy_string(write_file("shape.txt", shapes[i].text, strlen(shapes[i].text)));
-    char *words = format_string("--list %s --broadcast-slices 4 %s", path, options);
+    char *words = lasting("--list %s --broadcast-slices 4 %s", write_text("shape.txt", "%s", shapes[i].text), options);
     json_t *all = plan(words), *r = report_of(all);
     assert_true(json_is_false(json_object_get(r, "declined")));
     double sum = 0, bytes = 0;
@@ -301,18 +268,16 @@ static void expect_shape(size_t i, const char *options)
         const json_t *row = json_array_get(rows, k);
         if (json_equal(json_object_get(row, "layer"), json_object_get(first, "layer")) &&
             json_equal(json_object_get(row, "device"), json_object_get(first, "device")))
-            sum += number_of(row, "slices"), bytes += number_of(row, "bytes");
+            sum += number_at(row, "slices"), bytes += number_at(row, "bytes");
     }
     if (sum != shapes[i].slices || bytes != shapes[i].bytes)
         test_failed("shape %zu, %s: %g slices of %g bytes\n", i, options, sum, bytes);
-    json_decref(all);
-    struct ran ran = run_yard("plan %s --print-list", words);
+    struct ran ran = expect_yard(EXIT_OK, "", "plan %s --print-list", words);
     size_t n = 0;
     for (const char *at = ran.out; (at = strstr(at, "\ncopy ")); at++)
         n++;
-    if (ran.code != EXIT_OK || n != shapes[i].copies)
-        test_failed("shape %zu, %s: %zu copies; %s\n", i, options, n, ran.err);
-    free(path), free(words);
+    if (n != shapes[i].copies)
+        test_failed("shape %zu, %s: %zu copies\n", i, options, n);
 }
 
 TEST(lists_of_any_shape)
@@ -330,41 +295,27 @@ TEST(slices_go_when_the_whole_does)
     char *text = read_text("data/steps/broadcast.txt"), *rest = text, *seldom = copy_string("");
     for (char *line; (line = strsep(&rest, "\n"));)
         append_text(&seldom, "%s%s\n", line, strncmp(line, "copy ", 5) == 0 ? " every=2" : "");
-    struct ran ran = run_yard("plan --list %s --print-list --broadcast-queues 3 --broadcast-slices 4",
-                              write_file("seldom.txt", seldom, strlen(seldom)));
-    assert_int_equal(ran.code, EXIT_OK);
-    char *list = read_text(ran.stdout_path);
-    size_t copies = 0;
-    rest = list;
-    for (char *line; (line = strsep(&rest, "\n"));)
-        if (strncmp(line, "copy ", 5) == 0) {
-            assert_non_null(strstr(line, " every=2"));
-            copies++;
-        }
-    assert_true(copies > 12);
-    free(text), free(seldom), free(list);
+    struct ran ran = expect_yard(EXIT_OK, "", "plan --list %s --print-list --broadcast-queues 3 --broadcast-slices 4",
+                                 write_text("seldom.txt", "%s", seldom));
+    size_t copies = 0, every = 0;
+    for (char *line = strtok(ran.out, "\n"); line; line = strtok(NULL, "\n"))
+        if (strncmp(line, "copy ", 5) == 0)
+            copies++, every += strstr(line, " every=2") != NULL;
+    assert_true(copies > 12 && every == copies);
+    free(text), free(seldom);
 }
 
 TEST(refused)
 {
-    const char *path = write_file("three.txt", THREE, strlen(THREE));
-    json_t *all, *r;
-    char *words = format_string("--list %s --broadcast-queues 2", path);
-    all = plan(words), r = report_of(all);
+    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));
     assert_true(json_is_true(json_object_get(r, "declined")));
     assert_int_equal(json_array_size(json_object_get(r, "queues")), 0);
-    assert_true(json_is_null(json_object_get(r, "period_ms")) || number_of(r, "period_ms") > 0);
-    json_decref(all);
-    free(words);
-    struct ran ran = run_yard("plan --model tiny --batch 4 -d 0:0x2 --zero 3 --broadcast-queues 2");
-    assert_non_null(strstr(ran.out, "pass broadcast declines: with --zero 3 nothing is sent behind updates"));
-    ran = run_yard("plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
-    assert_int_equal(ran.code, EXIT_USAGE);
-    assert_non_null(strstr(ran.err, "no queue is left"));
-    path = write_file("shape.txt", shapes[0].text, strlen(shapes[0].text));
-    ran = run_yard("plan --list %s --broadcast-queues 6", path);
-    assert_int_equal(ran.code, EXIT_OK); /* five download lanes, and the main queue */
-    ran = run_yard("plan --list %s --broadcast-queues 7", path);
-    assert_int_equal(ran.code, EXIT_USAGE);
-    assert_non_null(strstr(ran.err, "its link takes 5: use 6"));
+    assert_true(json_is_null(json_object_get(r, "period_ms")) || number_at(r, "period_ms") > 0);
+    expect_yard(EXIT_OK, "pass broadcast declines: with --zero 3 nothing is sent behind updates",
+                "plan --model tiny --batch 4 -d 0:0x2 --zero 3 --broadcast-queues 2");
+    expect_yard(EXIT_USAGE, "no queue is left",
+                "plan --list data/steps/broadcast.txt --broadcast-queues 1 --broadcast-main compute");
+    const char *path = write_text("shape.txt", "%s", shapes[0].text); /* five download lanes, and the main queue */
+    expect_yard(EXIT_OK, "", "plan --list %s --broadcast-queues 6", path);
+    expect_yard(EXIT_USAGE, "takes no more download lanes: use 6", "plan --list %s --broadcast-queues 7", path);
 }

@@ -67,10 +67,9 @@ static void expect_bad_line(const char *good, const char *line, const char *bad)
     int number = 1;
     for (const char *c = good; c < at; c++)
         number += *c == '\n';
-    char *text = format_string("%.*s%s%s", (int)(at - good), good, bad, at + strcspn(at, "\n"));
+    char *text = lasting("%.*s%s%s", (int)(at - good), good, bad, at + strcspn(at, "\n"));
     snprintf(part, sizeof part, "bad.txt, line %d: ", number);
-    expect_refusal(read_file, (void *)write_file("bad.txt", text, strlen(text)), EXIT_USAGE, part);
-    free(text);
+    expect_refusal(read_file, write_file("bad.txt", text, strlen(text)), EXIT_USAGE, part);
 }
 
 TEST(bad_lines_are_named)
@@ -127,14 +126,13 @@ TEST(missing_lines_are_named)
     for (size_t i = 0; i < COUNT(needed); i++) {
         const char *at = strstr(profile_text, needed[i]), *name = needed[i];
         char part[64];
-        char *text = format_string("%.*s%s", (int)(at - profile_text), profile_text, at + strcspn(at, "\n"));
+        char *text = lasting("%.*s%s", (int)(at - profile_text), profile_text, at + strcspn(at, "\n"));
         snprintf(part, sizeof part, "lack.txt: `%s", name);
-        expect_refusal(read_file, (void *)write_file("lack.txt", text, strlen(text)), EXIT_USAGE, part);
-        free(text);
+        expect_refusal(read_file, write_file("lack.txt", text, strlen(text)), EXIT_USAGE, part);
     }
     expect_refusal(read_file, (void *)"no/such/file", EXIT_IO, "no/such/file");
     expect_refusal(read_file, (void *)"tests", EXIT_IO, "tests");
-    expect_refusal(read_file, (void *)write_file("empty.txt", "", 0), EXIT_USAGE, "empty.txt");
+    expect_refusal(read_file, write_file("empty.txt", "", 0), EXIT_USAGE, "empty.txt");
 }
 
 static void expect_cost(const struct costs *c, const struct task *t, double ns, enum cost_source source)

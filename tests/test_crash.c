@@ -184,13 +184,12 @@ static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq
 
 static void save_step(const char *folder, uint32_t step)
 {
-    char *path = format_string("%s/step-%u", folder, step);
+    char *path = lasting("%s/step-%u", folder, step);
     struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
     write_random_state(path, &sizes, &m, step, step, step);
     free_mesh(&m);
     *acknowledged = (int)step;
     note_call("ack", path, NULL, NULL, step);
-    free(path);
     prune_checkpoints(folder, 0, 2);
 }
 
@@ -217,9 +216,8 @@ static void expect_newest(const char *folder, int least, const char *what, int a
 /* The folder with one checkpoint in it, and nothing else. */
 static void begin(const char *folder)
 {
-    char *command = format_string("rm -rf '%s'", folder);
+    char *command = lasting("rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
-    free(command);
     make_folder(folder);
     *acknowledged = 1;
     save_step(folder, 1);
@@ -382,9 +380,8 @@ static struct node *parent_of(struct disk *d, const char *path, const char **nam
     *name = slash ? slash + 1 : below;
     if (!slash)
         return d->now;
-    char *folder = format_string("%.*s", (int)(slash - below), below);
+    char *folder = lasting("%.*s", (int)(slash - below), below);
     struct node *x = *find_name(d->now, folder);
-    free(folder);
     return x;
 }
 
@@ -491,13 +488,12 @@ static void put_folder(struct luck *l, struct node *folder, const char *path)
     make_folder(path);
     struct node *sure = sure_of(folder);
     for (size_t i = 0; i < sure->n_names; i++) {
-        char *below = format_string("%s/%s", path, sure->names[i].name);
+        char *below = lasting("%s/%s", path, sure->names[i].name);
         struct node *x = sure->names[i].node;
         if (x && x->folder)
             put_folder(l, x, below);
         else if (x)
             put_file(l, x, below);
-        free(below);
     }
 }
 
@@ -526,12 +522,11 @@ static int cut_power(const char *folder, size_t n, uint32_t cut)
     for (size_t i = 0; i < d.n; i++)
         if (draw(&l, 2))
             make_sure(&d.change[i]);
-    char *command = format_string("rm -rf '%s'", folder);
+    char *command = lasting("rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
     put_folder(&l, d.now, folder);
     free_disk(&d);
     free(attempt(read_back, &r));
-    free(command);
     return r.step;
 }
 

@@ -28,19 +28,19 @@ static void expect_no_dataset(struct data_options o, int code, const char *part)
 }
 
 /* n bytes, all of `alphabet`, in no order. */
-static const char *write_text(const char *name, size_t n, const char *alphabet)
+static char *write_letters(const char *name, size_t n, const char *alphabet)
 {
     size_t letters = strlen(alphabet);
     char *text = allocate(n + 1, 1);
     for (size_t i = 0; i < n; i++)
         text[i] = alphabet[i < letters ? i : random_words(1, STREAM_TEST, 0, i).word[0] % letters];
-    const char *path = write_file(name, text, n);
+    char *path = write_file(name, text, n);
     free(text);
     return path;
 }
 
 /* Tokens 0, 1, 2, ... so that a token tells where it was. */
-static const char *write_numbered(const char *name, size_t n, bool shard)
+static char *write_numbered(const char *name, size_t n, bool shard)
 {
     size_t header = shard ? 1024 : 0;
     char *file = allocate(header + 2 * n, 1);
@@ -48,7 +48,7 @@ static const char *write_numbered(const char *name, size_t n, bool shard)
         memcpy(file, (int32_t[]){20240520, 1, (int32_t)n}, 12);
     for (size_t i = 0; i < n; i++)
         memcpy(file + header + 2 * i, &(uint16_t){(uint16_t)i}, 2);
-    const char *path = write_file(name, file, header + 2 * n);
+    char *path = write_file(name, file, header + 2 * n);
     free(file);
     return path;
 }
@@ -188,7 +188,7 @@ static const char alphabet65[] = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef
 /* The numbers of the published character recipe: 1,115,394 characters, 65 of them distinct, 90 % for training. */
 TEST(character_recipe)
 {
-    struct data_options o = options_for(write_text("shakespeare.txt", 1115394, alphabet65));
+    struct data_options o = options_for(write_letters("shakespeare.txt", 1115394, alphabet65));
     o.chars = true;
     struct dataset *d = open_dataset(&o);
     assert_int_equal(d->vocab, 65);
@@ -241,8 +241,8 @@ TEST(folders_and_globs_are_sorted)
 
 TEST(validation_text_of_its_own)
 {
-    char *train = copy_string(write_text("train.txt", 200, "abc"));
-    char *val = copy_string(write_text("val.txt", 100, "xbz"));
+    char *train = write_letters("train.txt", 200, "abc");
+    char *val = write_letters("val.txt", 100, "xbz");
     struct data_options o = options_for(train);
     o.val_data = val;
     o.chars = true;
@@ -257,8 +257,6 @@ TEST(validation_text_of_its_own)
     expect_no_dataset(o, 2, "is an llm.c token shard, but the training data");
     o.val_data = write_file("empty.txt", "", 0);
     expect_no_dataset(o, 2, "empty.txt is empty; give --val-data");
-    free(train);
-    free(val);
 }
 
 TEST(token_files)
@@ -289,7 +287,7 @@ TEST(token_files)
 
 TEST(a_model_brings_its_tokenizer)
 {
-    char *path = copy_string(write_text("abc.txt", 300, "abc"));
+    char *path = write_letters("abc.txt", 300, "abc");
     struct tokenizer chars = tokenizer_from_text("chars 61 62 63 64", "ckpt"),
                      ids = tokenizer_from_text("ids 9", "ckpt");
     struct data_options o = options_for(path);
@@ -299,7 +297,7 @@ TEST(a_model_brings_its_tokenizer)
     assert_int_equal(d->vocab, 4);
     assert_int_equal(d->train.tokens[2], 2);
     close_dataset(d);
-    o.data = write_text("abe.txt", 300, "abe");
+    o.data = write_letters("abe.txt", 300, "abe");
     expect_no_dataset(o, 2, "abe.txt has the character 'e' (U+0065) at byte 2, which is none of the 4");
     o.data = write_numbered("ids.bin", 300, true);
     expect_no_dataset(o, 2, "the model was trained on characters, but");
@@ -310,7 +308,6 @@ TEST(a_model_brings_its_tokenizer)
     o.vocab = 'c';
     expect_no_dataset(o, 2, "needs a vocabulary of 100, but that of the model is 99");
     free_tokenizer(&chars);
-    free(path);
 }
 
 TEST(data_refusals)
@@ -327,18 +324,18 @@ TEST(data_refusals)
     expect_no_dataset(options_for("tests/data/llmc-tiny.bin"), 1,
                       "is an llm.c model checkpoint; expected token numbers");
 
-    struct data_options o = options_for(write_text("short.txt", T, "ab"));
+    struct data_options o = options_for(write_letters("short.txt", T, "ab"));
     o.val_share = 0;
     expect_no_dataset(
         o, 2, "short.txt has 16 tokens for training and 0 for validation, but a window of --seq-len 16 needs 17");
-    o.data = write_text("just.txt", T + 1, "ab");
+    o.data = write_letters("just.txt", T + 1, "ab");
     open_it(&o); /* one token more and it works */
     o.order = ORDER_FILE;
     expect_no_dataset(o, 2,
                       "just.txt has 17 tokens for training, but --order file takes 33 at a time (--batch 2 times");
-    o.data = write_text("batch.txt", 2 * T + 1, "ab");
+    o.data = write_letters("batch.txt", 2 * T + 1, "ab");
     open_it(&o);
-    o = options_for(write_text("val.txt", 100, "ab"));
+    o = options_for(write_letters("val.txt", 100, "ab"));
     expect_no_dataset(o, 2, "val.txt has 10 tokens for validation, but a window of --seq-len 16 needs 17");
     o.chars = true;
     o.data = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);

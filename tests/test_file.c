@@ -187,12 +187,11 @@ TEST(hostile_files_are_refused)
 {
     assert_true(COUNT(hostile) >= 60);
     for (size_t i = 0; i < COUNT(hostile); i++) {
-        char *name = format_string("hostile-%zu.safetensors", i);
+        char *name = lasting("hostile-%zu.safetensors", i);
         const char *path = write_safetensors(name, hostile[i].n, hostile[i].header, hostile[i].n, hostile[i].data);
         expect_refusal(read_everything, (void *)path, 1, hostile[i].part);
         expect_refusal(read_everything, (void *)path, 1, name); /* the sentence names the file */
         remove(path);
-        free(name);
     }
 }
 
@@ -306,7 +305,7 @@ TEST(truncation_and_growth)
     }
     char *longer = reallocate(whole, n + 1, 1);
     longer[n] = 0;
-    expect_refusal(read_everything, (void *)write_file("cut.safetensors", longer, n + 1), 1, "too long");
+    expect_refusal(read_everything, write_file("cut.safetensors", longer, n + 1), 1, "too long");
     free(longer);
 }
 
@@ -354,7 +353,7 @@ TEST(reads_stay_inside_the_file)
 
 TEST(missing_file_is_an_io_error)
 {
-    expect_refusal(read_everything, (void *)temp_path("none.safetensors"), 4, "none.safetensors: No such file");
+    expect_refusal(read_everything, temp_path("none.safetensors"), 4, "none.safetensors: No such file");
     expect_refusal(read_everything, "/tmp", 4, "/tmp is a folder");
     expect_refusal(read_everything, "/dev/null", 4, "/dev/null is a device");
 }
@@ -484,7 +483,7 @@ TEST(other_dtypes)
     close_safetensors(st);
 
     memcpy(data + 16, (int64_t[]){0, (int64_t)INT32_MAX + 1}, 16);
-    expect_refusal(read_everything, (void *)write_file("types.safetensors", file, sizeof file), 1,
+    expect_refusal(read_everything, write_file("types.safetensors", file, sizeof file), 1,
                    "element 1 of tensor \"i\" is 2147483648");
 }
 
@@ -623,14 +622,14 @@ TEST(llmc_damaged_models)
         char *copy = allocate(size, 1);
         memcpy(copy, file, size);
         memcpy(copy + 4 * damage[i].word, &damage[i].value, 4);
-        expect_refusal(open_model, (void *)write_file("damaged.bin", copy, size), 1, damage[i].part);
+        expect_refusal(open_model, write_file("damaged.bin", copy, size), 1, damage[i].part);
         free(copy);
     }
     static const size_t cuts[] = {0, 3, 4, 1023, 1024, 1028};
     for (size_t i = 0; i < COUNT(cuts); i++)
-        expect_refusal(open_model, (void *)write_file("cut.bin", file, cuts[i]), 1, "cut.bin is damaged");
-    expect_refusal(open_model, (void *)write_file("cut.bin", file, size - 1), 1, "it has 483327");
-    expect_refusal(open_model, (void *)temp_path("none.bin"), 4, "none.bin");
+        expect_refusal(open_model, write_file("cut.bin", file, cuts[i]), 1, "cut.bin is damaged");
+    expect_refusal(open_model, write_file("cut.bin", file, size - 1), 1, "it has 483327");
+    expect_refusal(open_model, temp_path("none.bin"), 4, "none.bin");
     free(file);
 }
 
@@ -646,18 +645,18 @@ TEST(token_files)
     assert_false(has_magic(model_path, LLMC_TOKENS_MAGIC));
     assert_false(has_magic(write_file("short.bin", "abc", 3), LLMC_TOKENS_MAGIC));
 
-    expect_refusal(read_shard, (void *)write_file("cut.bin", file, size - 2), 1, "promises 40000 tokens");
-    expect_refusal(read_shard, (void *)write_file("cut.bin", file, 1000), 1, "begins with a header of 1024 bytes");
+    expect_refusal(read_shard, write_file("cut.bin", file, size - 2), 1, "promises 40000 tokens");
+    expect_refusal(read_shard, write_file("cut.bin", file, 1000), 1, "begins with a header of 1024 bytes");
     expect_refusal(read_shard, (void *)model_path, 1, "is an llm.c model checkpoint; expected an llm.c token shard");
     memcpy(file + 8, &(int32_t){-1}, 4);
-    expect_refusal(read_shard, (void *)write_file("cut.bin", file, size), 1, "promises -1 tokens");
+    expect_refusal(read_shard, write_file("cut.bin", file, size), 1, "promises -1 tokens");
     free(file);
 
     tokens = read_headerless_tokens(write_file("raw.bin", (uint16_t[]){1, 2, 50256}, 6), &n);
     assert_int_equal(n, 3);
     assert_int_equal(tokens[2], 50256);
     free(tokens);
-    expect_refusal(read_headerless, (void *)write_file("raw.bin", "abc", 3), 1, "odd number of bytes (3)");
+    expect_refusal(read_headerless, write_file("raw.bin", "abc", 3), 1, "odd number of bytes (3)");
     expect_refusal(read_headerless, (void *)model_path, 1, "is an llm.c model checkpoint; expected token numbers");
 }
 
@@ -675,12 +674,11 @@ static bool holds(const char *path, const char *text)
 /* Files in the folder of `path` whose name goes on after that of `path`. */
 static int temporaries_of(const char *path)
 {
-    char *command = format_string("ls %s.tmp-* 2>/dev/null | wc -l", path);
+    char *command = lasting("ls %s.tmp-* 2>/dev/null | wc -l", path);
     FILE *out = popen(command, "r");
     int n = -1;
     assert_int_equal(fscanf(out, "%d", &n), 1);
     pclose(out);
-    free(command);
     return n;
 }
 
@@ -720,7 +718,7 @@ TEST(publish_replaces)
 
 TEST(publish_follows_links)
 {
-    char *file = copy_string(write_file("behind", "old", 3)), *soft = copy_string(temp_path("link"));
+    char *file = write_file("behind", "old", 3), *soft = temp_path("link");
     assert_int_equal(symlink("behind", soft), 0);
     struct writer *w = open_writer(soft);
     write_bytes(w, "new", 3);
@@ -728,7 +726,6 @@ TEST(publish_follows_links)
     struct stat status;
     assert_true(lstat(soft, &status) == 0 && S_ISLNK(status.st_mode)); /* /dev/stdout, say */
     assert_true(holds(file, "new"));
-    free(file), free(soft);
 }
 
 static void open_and_abandon(void *path) { abandon(open_writer(path)); }
@@ -745,12 +742,11 @@ TEST(unfinished_writes_leave_the_old_file)
     assert_int_equal(run_child(write_then_die, (void *)path).signal, SIGKILL);
     assert_true(holds(path, "old"));
     assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
-    char *living = format_string("%s.tmp-%ld", path, (long)getppid()), *other = format_string("%s.tmp-x", path);
+    char *living = lasting("%s.tmp-%ld", path, (long)getppid()), *other = lasting("%s.tmp-x", path);
     fclose(fopen(living, "w")), fclose(fopen(other, "w"));
     assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
     assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
     assert_true(access(living, F_OK) == 0 && access(other, F_OK) == 0);
-    free(living), free(other);
 }
 
 enum { VERSION_BYTES = 1 << 18 };
@@ -770,7 +766,7 @@ static void publish_forever(const char *path)
 /* kill -9 at any moment of a loop of publishing: the file is one whole version, always. */
 TEST(kill_while_publishing)
 {
-    char *path = copy_string(write_file("killed", "", 0));
+    char *path = write_file("killed", "", 0);
     struct writer *w = open_writer(path);
     static char first[VERSION_BYTES];
     write_bytes(w, first, sizeof first);
@@ -790,7 +786,6 @@ TEST(kill_while_publishing)
                 test_failed("round %d: a mixture, byte %zu\n", round, i);
         free(file);
     }
-    free(path);
 }
 
 /* A file size limit is the portable way to a full disk. */
@@ -847,9 +842,8 @@ static void expect_claims(const char *first, const char *second, bool clash)
 
 TEST(claims)
 {
-    char *file = copy_string(write_file("claimed", "x", 1)), *hard = copy_string(temp_path("hard")),
-         *soft = copy_string(temp_path("soft")), *dangling = copy_string(temp_path("dangling")),
-         *loop = copy_string(temp_path("loop"));
+    char *file = write_file("claimed", "x", 1), *hard = temp_path("hard"), *soft = temp_path("soft"),
+         *dangling = temp_path("dangling"), *loop = temp_path("loop");
     assert_int_equal(link(file, hard) | symlink("claimed", soft) | symlink("./new/../new/file", dangling), 0);
     assert_int_equal(symlink("loop", loop), 0);
     expect_claims(file, file, true);
@@ -866,20 +860,18 @@ TEST(claims)
     expect_claims(dangling, dangling, true);
     expect_claims(loop, loop, true);
     expect_claims("/dev/null", "/dev/null", false);
-    free(file), free(hard), free(soft), free(dangling), free(loop);
 }
 
 TEST(folders)
 {
     struct stat status;
-    char *deep = copy_string(temp_path("a/b//c/"));
+    char *deep = temp_path("a/b//c/");
     make_folder(deep);
     make_folder(deep); /* again is fine */
     assert_true(stat(deep, &status) == 0 && S_ISDIR(status.st_mode));
-    free(deep);
     write_file("a/file", "x", 1);
-    expect_refusal(make_it, (void *)temp_path("a/file"), 4, "a/file: a file of that name is in the way");
-    expect_refusal(make_it, (void *)temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");
-    expect_refusal(open_and_abandon, (void *)temp_path("none/file"), 4, "does the folder exist");
-    expect_refusal(open_and_abandon, (void *)temp_path("a/b"), 4, "a folder of that name is in the way");
+    expect_refusal(make_it, temp_path("a/file"), 4, "a/file: a file of that name is in the way");
+    expect_refusal(make_it, temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");
+    expect_refusal(open_and_abandon, temp_path("none/file"), 4, "does the folder exist");
+    expect_refusal(open_and_abandon, temp_path("a/b"), 4, "a folder of that name is in the way");
 }

@@ -295,7 +295,7 @@ static void expect_head(struct trace_follow *f, uint64_t head)
 /* A task, a step, and what comes between them; then full speed to the end. */
 static void step_through(const char *more)
 {
-    char *trace = copy_string(temp_path("stepped.trace")), *log = copy_string(temp_path("stepped.jsonl"));
+    char *trace = temp_path("stepped.trace"), *log = temp_path("stepped.jsonl");
     unlink(trace);
     pid_t child = start_training(trace, log, more);
     struct trace_follow *f = follow(trace);
@@ -327,7 +327,6 @@ static void step_through(const char *more)
     assert_int_equal(slowed, in_step);
     assert_false(trace_can_ask(f));
     trace_follow_close(f);
-    free(trace), free(log);
 }
 
 TEST(tasks_and_steps_one_by_one) { step_through(NULL); }
@@ -337,7 +336,7 @@ TEST(serial_runs_are_stepped_too) { step_through("--serial"); }
 /* The viewer holds a pause and is killed: the trainer goes on. */
 TEST(a_killed_viewer_lets_the_trainer_go)
 {
-    char *trace = copy_string(temp_path("held.trace")), *log = copy_string(temp_path("held.jsonl"));
+    char *trace = temp_path("held.trace"), *log = temp_path("held.jsonl");
     pid_t trainer = start_training(trace, log, NULL), viewer = fork();
     if (viewer == 0) {
         struct trace_follow *f = follow(trace);
@@ -357,18 +356,16 @@ TEST(a_killed_viewer_lets_the_trainer_go)
     assert_true(head_of(f) > head);
     assert_int_equal(exit_code(trainer), 0);
     trace_follow_close(f);
-    free(trace), free(log);
 }
 
 /* Words that no viewer would write. */
 TEST(made_up_words_hold_nobody)
 {
-    char *trace = copy_string(temp_path("words.trace")), *log = copy_string(temp_path("words.jsonl"));
+    char *trace = temp_path("words.trace"), *log = temp_path("words.jsonl");
     struct trace_control words = {UINT64_MAX, 1, UINT64_MAX, UINT64_MAX, 1e300, {0}};
     pid_t trainer = start_training(trace, log, NULL);
     int fd = open(trace, O_WRONLY);
     assert_int_equal(pwrite(fd, &words, sizeof words, TRACE_CONTROL), sizeof words);
     close(fd);
     assert_int_equal(exit_code(trainer), 0);
-    free(trace), free(log);
 }

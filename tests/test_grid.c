@@ -123,17 +123,15 @@ static float *read_moments(struct model *m, size_t *n)
     return all;
 }
 
-static struct course train(const char *words, bool apart, size_t *bytes)
+static struct course train_cell(const char *words, bool apart, size_t *bytes)
 {
-    char *all = format_string("--model tiny --gemm own --data LICENSE --seq-len 16 --batch %d %s", BATCH, words);
+    char *all = lasting("--model tiny --gemm own --data LICENSE --seq-len 16 --batch %d %s", BATCH, words);
     contexts_apart(apart);
     struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
     struct course c = {.n = 0};
     paint(t);
     init_random(t->model, 1337);
-    char *wrong = verify(t->train, t->values);
-    if (wrong)
-        test_failed("%s: %s\n", words, wrong);
+    expect_sound(words, t->train, t->values);
     for (int i = 0; i < steps; i++) {
         run_step(t, (uint32_t)i + 1);
         c.loss[i] = step_result(t, (uint32_t)i + 1)->loss;
@@ -146,7 +144,6 @@ static struct course train(const char *words, bool apart, size_t *bytes)
     c.state = read_whole_state(t);
     free_trainer(t);
     contexts_apart(false);
-    free(all);
     return c;
 }
 
@@ -171,16 +168,15 @@ static const struct course *reference(int model, int dp, int tp)
     size_t bytes;
     if (c->n)
         return c;
-    char *words = format_string("%s -d 0:0x%d --mesh tp=%d --grad-groups %d --micro-batch %d", models[model], tp, tp,
-                                dp, BATCH / dp);
-    *c = train(words, false, &bytes);
+    char *words =
+        lasting("%s -d 0:0x%d --mesh tp=%d --grad-groups %d --micro-batch %d", models[model], tp, tp, dp, BATCH / dp);
+    *c = train_cell(words, false, &bytes);
     const struct course *one = tp > 1 ? reference(model, dp, 1) : c;
     double gradient = relative_distance(c->moments, one->moments, c->n), loss = farthest_loss(c, one);
     if (!(gradient < 1e-5) || !(loss < 1e-4))
         test_failed("%s: gradients differ by %g, losses by %g\n", words, gradient, loss);
     if (tp > 1 && most_devices)
         printf("%-75s gradients within %.1e, losses within %.1e of one device\n", words, gradient, loss);
-    free(words);
     return c;
 }
 
@@ -209,7 +205,7 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
 static void expect_cell(const struct cell *cell)
 {
     size_t bytes;
-    struct course c = train(cell->words, cell->apart, &bytes);
+    struct course c = train_cell(cell->words, cell->apart, &bytes);
     const struct course *expected = reference(cell->model, cell->dp, cell->tp);
     assert_int_equal(c.state.n, expected->state.n);
     expect_same_bits(cell->words, c.moments, expected->moments, c.n);

@@ -690,15 +690,14 @@ static void compare_product(const struct product *p, const float *ours, double t
                 size_t i = element(&p->c, &p->s, z, m, n);
                 expected[i] = p->g.causal == CAUSAL_OUT && n > m ? ours[i] : chain(p, z, m, n);
             }
-    char *what = format_string("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u",
-                               gemm_form_name[p->g.form], p->s.m, p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start,
-                               p->g.causal, device->vector, device->work_group);
+    char *what =
+        lasting("gemm %s %d x %d x %d, %d x %d, start %d, causal %d, VEC %u WG %u", gemm_form_name[p->g.form], p->s.m,
+                p->s.n, p->s.k, p->s.batch, p->s.heads, p->g.start, p->g.causal, device->vector, device->work_group);
     if (tolerance > 0)
         expect_close(what, ours, expected, p->c.n, tolerance);
     else
         expect_same_bits(what, ours, expected, p->c.n);
     free(expected);
-    free(what);
 }
 
 static struct tensor *product_tensor(struct pool *pool, const char *name, size_t n)

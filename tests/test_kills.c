@@ -52,8 +52,8 @@ static int draw(int below)
 static pid_t start(const char *words, const char *log)
 {
     const char *program = getenv("YARD");
-    char *line = format_string("exec %s " COMMON " %s --log %s >%s 2>&1 </dev/null", program ? program : "./yard",
-                               words, log, temp_path("said"));
+    char *line = lasting("exec %s " COMMON " %s --log %s >%s 2>&1 </dev/null", program ? program : "./yard", words, log,
+                         temp_path("said"));
     unlink(log);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -61,7 +61,6 @@ static pid_t start(const char *words, const char *log)
         execl("/bin/sh", "sh", "-c", line, NULL);
         _exit(127);
     }
-    free(line);
     return child;
 }
 
@@ -118,9 +117,8 @@ static uint32_t newest_of(const char *snapshot)
 static void show_end(const char *words, const char *log, int status)
 {
     print_error("%s\nlog %s, status %d; it said\n", words, log, status);
-    char *line = format_string("tail -n 12 %s >&2", temp_path("said"));
+    char *line = lasting("tail -n 12 %s >&2", temp_path("said"));
     assert_true(system(line) >= 0); /* NOLINT */
-    free(line);
 }
 
 /* ---- a chain ----------------------------------------------------------------------------------------------------- */
@@ -178,9 +176,8 @@ static bool live(struct chain *c, int life, bool may_end)
 
 static void run_chain(struct chain *c, const char *reference, int lives)
 {
-    char *line = format_string("rm -rf %s && mkdir %s", c->folder, c->folder);
+    char *line = lasting("rm -rf %s && mkdir %s", c->folder, c->folder);
     assert_int_equal(system(line), 0); /* NOLINT */
-    free(line);
     int life = 0;
     while (!live(c, life, life >= lives))
         life++;
@@ -206,8 +203,8 @@ TEST(killed_and_resumed)
         snprintf(c.folder, sizeof c.folder, "%s", temp_path("chain"));
         snprintf(c.snapshot, sizeof c.snapshot, "%s/run.snap", c.folder);
         snprintf(c.save, sizeof c.save, "%s/saved", c.folder);
-        char *reference = copy_string(temp_path("reference")), *log = copy_string(temp_path("reference.jsonl"));
-        char *words = format_string("%s %s --save %s", courses[i].words, courses[i].variant[0], reference);
+        char *reference = temp_path("reference"), *log = temp_path("reference.jsonl");
+        char *words = lasting("%s %s --save %s", courses[i].words, courses[i].variant[0], reference);
         double began = now();
         pid_t child = start(words, log);
         while (!logged(log, "{\"step\":", true) && kill(child, 0) == 0 && now() - began < 60)
@@ -219,7 +216,6 @@ TEST(killed_and_resumed)
             show_end(words, log, status), _fail(__FILE__, __LINE__);
         for (int until = (i + 1) * kills / n; count.ends < until;)
             run_chain(&c, reference, MIN(1 + draw(9), until - count.ends));
-        free(reference), free(log), free(words);
         tell_counts();
     }
 }

@@ -183,7 +183,7 @@ static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micro
         struct tensor *in = NULL, *out = new_bytes(&p, d, "x", 1, false);
         if (from >= 0 && from < n_stages(&m)) {
             in = new_bytes(&p, d, "received", 1, false);
-            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro]);
+            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro], FOR_MOVES);
         }
         p.step->tags.layer = a[i].backward ? 2 : 1; /* its seconds */
         add_paper(&p, d->lane[LANE_COMPUTE], "work", out, in, a[i].backward ? made[0][stage][a[i].micro] : NULL);
@@ -223,9 +223,9 @@ TEST(the_bubble_is_the_formula)
  * equal parts per task of its layers, and all else no time. */
 static double bubble_of_list(const char *pipeline, int pp, int layers, int micros)
 {
-    char *words = format_string("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
-                                "pp=%d --pipeline %s --clip 0",
-                                layers, micros, pp, pp, pipeline);
+    char *words = lasting("--model tiny --layers %d --seq-len 16 --batch %d --micro-batch 1 -d 0:0x%d --mesh "
+                          "pp=%d --pipeline %s --clip 0",
+                          layers, micros, pp, pp, pipeline);
     struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, false, true);
     double *seconds = allocate(t->train->n, sizeof *seconds);
     int *tasks = allocate((size_t)(2 * pp * micros), sizeof *tasks);
@@ -240,7 +240,7 @@ static double bubble_of_list(const char *pipeline, int pp, int layers, int micro
         }
     struct simulation *sim = simulate_durations(t->train, seconds);
     double bubble = 1 - 3.0 * micros / sim->period;
-    free_simulation(sim), free_trainer(t), free(seconds), free(tasks), free(words);
+    free_simulation(sim), free_trainer(t), free(seconds), free(tasks);
     return bubble;
 }
 
@@ -394,25 +394,10 @@ TEST(moves_hide_behind_the_next_layer)
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
-static struct state train(const char *words)
+static struct state train_on(const char *words)
 {
-    char *all = format_string("--model tiny --gemm own --data LICENSE --layers 4 --seq-len 16 %s", words);
-    struct trainer *t = new_trainer(settings_of(all), LIST_TRAIN, true, false);
-    init_random(t->model, 1337);
-    char *wrong = verify(t->train, t->values);
-    if (wrong)
-        test_failed("%s: %s\n", words, wrong);
-    for (uint32_t number = 1; number <= STEPS; number++)
-        run_step(t, number);
-    assert_true(isfinite(step_result(t, STEPS)->loss));
-    drain(t->train);
-    for (int i = 0; i <= t->machine->n_devices; i++) {
-        assert_int_equal(damaged_guards(&t->machine->device[i]), 0);
-    }
-    struct state s = read_whole_state(t);
-    free_trainer(t);
-    free(all);
-    return s;
+    return train(settings_of(lasting("--model tiny --gemm own --data LICENSE --layers 4 --seq-len 16 %s", words)),
+                 STEPS);
 }
 
 /* Each line's meshes give the bits of its first. */
@@ -459,10 +444,10 @@ TEST(meshes_give_the_same_bits)
 {
     need_own_products();
     for (size_t i = 0; i < COUNT(alike); i++) {
-        struct state first = train(alike[i][0]);
+        struct state first = train_on(alike[i][0]);
         for (size_t k = 1; k < COUNT(alike[i]) && alike[i][k]; k++) {
             contexts_apart((i + k) % 2); /* copies are direct, or through the host */
-            struct state other = train(alike[i][k]);
+            struct state other = train_on(alike[i][k]);
             assert_int_equal(first.n, other.n);
             expect_same_bits(alike[i][k], other.values, first.values, first.n);
             free(other.values);
@@ -512,10 +497,9 @@ TEST(evaluation_and_sampling_are_close)
     static const char *const meshes[] = {"-d 0:0x2 --zero 3", "-d 0:0x3 --mesh tp=3", "-d 0:0x8 --mesh dp=2,pp=2,tp=2",
                                          "-d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"};
     for (size_t i = 0; i < COUNT(meshes); i++) {
-        char *words = format_string("--model tiny --heads 4 --untied %s", meshes[i]);
+        char *words = lasting("--model tiny --heads 4 --untied %s", meshes[i]);
         assert_true(fabs(look(words, many, VOCAB) - loss) < 1e-5);
         expect_close(meshes[i], many, one, VOCAB, 1e-5);
-        free(words);
     }
 }
 
@@ -660,8 +644,7 @@ TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
     struct trainer *t = new_trainer(settings_of("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN, false, true);
-    char *wrong = verify(t->train, t->values);
-    assert_null(wrong);
+    expect_sound("the list", t->train, t->values);
     size_t found = 0;
     for (size_t i = 0; i < t->train->n; i++)
         for (size_t k = i + 1; k < t->train->n && k < i + 12; k++) {
@@ -672,10 +655,7 @@ TEST(a_wrong_shard_is_found)
             if (x->bytes != y->bytes || x->storage == y->storage)
                 continue;
             a->access[1].tensor = y, b->access[1].tensor = x;
-            wrong = compare_values(t->values, t->train);
-            assert_non_null(wrong);
-            assert_non_null(strstr(wrong, "reads other values"));
-            free(wrong);
+            expect_wrong("another shard", compare_values(t->values, t->train), "reads other values");
             a->access[1].tensor = x, b->access[1].tensor = y;
             found++;
         }

@@ -5,15 +5,7 @@
 
 #include <zlib.h>
 
-static const char *write_log(const char *name, const char *text)
-{
-    const char *path = temp_path(name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-    return path;
-}
+static char *write_log(const char *name, const char *text) { return write_file(name, text, strlen(text)); }
 
 static const char *const log_text =
     "{\"run\":{}}\n"
@@ -152,8 +144,8 @@ static void refuse(const char *text, const char *part)
 
 TEST(mistakes_get_a_sentence)
 {
-    char *good = copy_string(write_log("good.jsonl", log_text)), *out = copy_string(temp_path("out.png"));
-    expect_refusal(run, COMMAND((char *)temp_path("none.jsonl")), EXIT_IO, "none.jsonl");
+    char *good = write_log("good.jsonl", log_text), *out = temp_path("out.png");
+    expect_refusal(run, COMMAND(temp_path("none.jsonl")), EXIT_IO, "none.jsonl");
     expect_refusal(run, &(struct command){.argc = 0}, EXIT_USAGE, "needs a log");
     expect_refusal(run, COMMAND(good, "--size", "7"), EXIT_USAGE, "--size takes");
     expect_refusal(run, COMMAND(good, "--size", "99999x20", "--png", out), EXIT_USAGE, "--size takes");
@@ -172,5 +164,4 @@ TEST(mistakes_get_a_sentence)
     o = run_child(
         run, COMMAND((char *)write_log("huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
     assert_int_equal(o.code, 0);
-    free(good), free(out);
 }

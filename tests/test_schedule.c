@@ -176,7 +176,7 @@ TEST(all_edges_of_the_journey)
     };
     expect_edges(j.step, edges, COUNT(edges));
     assert_true(j.step->task[0]->flush && j.step->task[3]->flush && !j.step->task[2]->flush);
-    assert_null(verify(j.step, NULL));
+    expect_sound("the list", j.step, NULL);
     end_journey(&j);
 }
 
@@ -215,7 +215,7 @@ TEST(moves_between_contexts)
         struct tensor *a = new_array(p, &m->device[0], "a", 64, true), *b = new_array(p, &m->device[1], "b", 64, true);
         add_fill(s, "fill", a, 5);
         s->tags.layer = 3;
-        add_move(s, "move", b, a);
+        add_move(s, "move", b, a, FOR_MOVES);
         must(finish_steps(p, &s, 1));
         bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
         assert_int_equal(m->n_contexts, staged ? 2 : 1);
@@ -471,23 +471,15 @@ TEST(canary_sees_writes_past_a_slab)
 
 /* ---- verify: lists broken on purpose ---------------------------------------------------------------------------- */
 
-static void expect_verdict(const struct step *s, const char *part)
-{
-    char *wrong = verify(s, NULL);
-    if (!wrong || !strstr(wrong, part))
-        test_failed("verify said \"%s\", expected \"%s\"\n", wrong ? wrong : "all is well", part);
-    free(wrong);
-}
-
 TEST(verify_sees_a_dropped_edge)
 {
     struct journey j = new_journey(no_work, NULL);
     must(finish_steps(j.pool, &j.step, 1));
     j.step->task[1]->n_edges = 0;
-    expect_verdict(j.step, "touch the same bytes and nothing orders them");
+    expect_wrong("journey", verify(j.step, NULL), "touch the same bytes and nothing orders them");
     depend(j.step, true);
     j.step->task[0]->n_edges = 0; /* only the wait for the step before */
-    expect_verdict(j.step, "of the next iteration");
+    expect_wrong("journey", verify(j.step, NULL), "of the next iteration");
     end_journey(&j);
 }
 
@@ -503,7 +495,7 @@ TEST(verify_sees_a_shortened_lifetime)
     must(place(p, &s, 1, true));
     s->task[5]->access[1].tensor = early;
     depend(s, true);
-    expect_verdict(s, "task 5 late reads tensor t0, but its bytes were overwritten as tensor");
+    expect_wrong("chain", verify(s, NULL), "task 5 late reads tensor t0, but its bytes were overwritten as tensor");
     free_step(s);
     free_pool(p);
     close_used(m);
@@ -513,9 +505,9 @@ TEST(verify_sees_the_end_of_a_slab)
 {
     struct journey j = new_journey(no_work, NULL);
     must(finish_steps(j.pool, &j.step, 1));
-    assert_null(verify(j.step, NULL));
+    expect_sound("the list", j.step, NULL);
     j.p->address = j.p->device->slabs[0].bytes - j.p->bytes / 2;
-    expect_verdict(j.step, "tensor p ends behind its slab");
+    expect_wrong("journey", verify(j.step, NULL), "tensor p ends behind its slab");
     end_journey(&j);
 }
 
@@ -524,7 +516,7 @@ TEST(verify_sees_a_read_of_nothing)
     struct journey j = new_journey(no_work, NULL);
     j.step->task[2]->access[0].mode = ACCESS_NONE; /* the write of o is not declared */
     must(finish_steps(j.pool, &j.step, 1));
-    expect_verdict(j.step, "task 3 sum reads tensor o before anything is written to it");
+    expect_wrong("journey", verify(j.step, NULL), "task 3 sum reads tensor o before anything is written to it");
     end_journey(&j);
 }
 
@@ -709,7 +701,7 @@ static void add_transport(struct world *w, int to, struct tensor *out, int from,
     else if (from == to)
         add_mix(w, out, a);
     else if (from < 2 && to < 2)
-        add_move(w->step, "move", out, a);
+        add_move(w->step, "move", out, a, FOR_MOVES);
     else
         add_copy(w->step, place_of(w, device)->lane[from < 2 ? LANE_DOWNLOAD : LANE_UPLOAD], "copy", out, a);
 }
@@ -752,35 +744,15 @@ static void free_world(struct world *w)
     free(w);
 }
 
-/* Every wait is needed: without it verify() finds two tasks out of order.  And all of them together suffice. */
-static void check_waits(struct step *s, uint64_t seed)
-{
-    char *wrong = verify(s, NULL);
-    if (wrong)
-        test_failed("list %llu: %s\n", (unsigned long long)seed, wrong);
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
-            struct edge *e = &s->task[i]->edges[k];
-            if (!e->wait)
-                continue;
-            e->wait = false;
-            wrong = verify(s, NULL);
-            if (!wrong)
-                test_failed("list %llu: task %zu need not wait for task %u\n", (unsigned long long)seed, i, e->from);
-            free(wrong);
-            e->wait = true;
-        }
-}
-
 TEST(random_lists_are_ordered_and_placed)
 {
     struct machine *m = open_two(false);
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct world *w = new_world(m, seed);
-        must(place(w->pool, &w->step, 1, true));
-        depend(w->step, true);
+        finish_list(w->step);
         check_addresses(w->pool, w->step);
-        check_waits(w->step, seed);
+        expect_sound(lasting("list %d", (int)seed), w->step, NULL);
+        expect_waits_needed(w->step, 1);
         free_world(w);
     }
     close_used(m);
@@ -817,10 +789,9 @@ static void check_run(struct world *w, bool audit)
     float *serial = run_world(w, true, false);
     for (int repeat = 0; repeat < (audit ? 1 : 3); repeat++) {
         float *other = run_world(w, audit, audit);
-        char *what = format_string("list %llu, run %d", (unsigned long long)w->seed, repeat);
+        char *what = lasting("list %llu, run %d", (unsigned long long)w->seed, repeat);
         expect_same_bits(what, other, serial, n);
         free(other);
-        free(what);
     }
     for (int i = 0; i < PLACES; i++)
         assert_int_equal(damaged_guards(place_of(w, i)), 0);
@@ -896,7 +867,7 @@ TEST(failed_event_names_its_task)
     expect_case("failed_event_serial", 1, sentence, NULL);
 }
 
-struct gate { /* a host task stands before it until it is opened */
+struct barrier { /* a host task stands before it until it is opened */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open;
@@ -905,14 +876,14 @@ struct gate { /* a host task stands before it until it is opened */
 static void wait_at_gate(void *context, const struct task *t, uint32_t number)
 {
     (void)t, (void)number;
-    struct gate *g = context;
+    struct barrier *g = context;
     pthread_mutex_lock(&g->lock);
     while (!g->open)
         pthread_cond_wait(&g->changed, &g->lock);
     pthread_mutex_unlock(&g->lock);
 }
 
-static void open_gate(struct gate *g)
+static void open_gate(struct barrier *g)
 {
     pthread_mutex_lock(&g->lock);
     g->open = true;
@@ -920,15 +891,9 @@ static void open_gate(struct gate *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void expect_text(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        test_failed("expected \"%s\" in:\n%s\n", part, text);
-}
-
 TEST(frontier_names_what_is_stuck)
 {
-    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(wait_at_gate, &gate);
     char *text = NULL;
     size_t size;
@@ -981,7 +946,7 @@ static size_t count_logged(const struct log *l, const char *name)
  * of it would be needed. */
 TEST(the_background_holds_nobody_up)
 {
-    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(no_work, NULL);
     struct log log = {.n = 0};
     struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
@@ -1062,21 +1027,17 @@ TEST(a_skipped_task_orders_nobody)
     struct task *maybe = add_host(j.step, host->lane[LANE_DISK], "maybe", no_work, NULL);
     struct task *last = add_host(j.step, host->lane[LANE_FEED], "last", no_work, NULL);
     add_access(slow, x, ACCESS_WRITE), add_access(maybe, x, ACCESS_BOTH), add_access(last, x, ACCESS_READ);
-    must(place(j.pool, &j.step, 1, true));
-    depend(j.step, true);
+    finish_list(j.step);
     const struct expected from_maybe = {8, 7, false, EDGE_DATA, true}, from_slow = {8, 6, false, EDGE_DATA, true};
     assert_true(find_edge(j.step, &from_maybe)->wait && !find_edge(j.step, &from_slow));
     maybe->when.every = 2;
     depend(j.step, true);
     assert_true(find_edge(j.step, &from_maybe)->wait && find_edge(j.step, &from_slow)->wait);
-    char *wrong = verify(j.step, NULL);
-    assert_null(wrong);
+    expect_sound("the list", j.step, NULL);
     for (size_t k = 0; k < last->n_edges; k++)
         last->edges[k].wait &= last->edges[k].from != 6; /* not for `slow` any more */
-    wrong = verify(j.step, NULL);
-    assert_non_null(wrong);
-    expect_text(wrong, "task 6 slow and task 8 last touch the same bytes and nothing orders them");
-    free(wrong);
+    expect_wrong("journey", verify(j.step, NULL),
+                 "task 6 slow and task 8 last touch the same bytes and nothing orders them");
     end_journey(&j);
 }
 
@@ -1084,12 +1045,8 @@ TEST(verify_sees_a_read_of_what_is_skipped)
 {
     struct journey j = new_journey(no_work, NULL);
     j.step->task[0]->when.every = 3;
-    must(place(j.pool, &j.step, 1, true));
-    depend(j.step, true);
-    char *wrong = verify(j.step, NULL);
-    assert_non_null(wrong);
-    expect_text(wrong, "task 1 carry reads tensor h before anything is written to it");
-    free(wrong);
+    finish_list(j.step);
+    expect_wrong("journey", verify(j.step, NULL), "task 1 carry reads tensor h before anything is written to it");
     end_journey(&j);
 }
 
@@ -1116,7 +1073,7 @@ CASE(hang)
 
 CASE(hang_for_ever)
 {
-    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     execution.watchdog_seconds = 0.3;
     struct journey j = new_journey(wait_at_gate, &gate);
     finish_steps(j.pool, &j.step, 1);
@@ -1135,7 +1092,7 @@ static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait
 /* One signal, which waits for the step in flight. */
 CASE(interrupted_hang)
 {
-    struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     struct journey j = new_journey(wait_at_gate, &gate);
     finish_steps(j.pool, &j.step, 1);
     prepare_process();

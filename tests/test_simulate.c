@@ -244,12 +244,12 @@ TEST(the_critical_path_is_one_step_long)
     struct simulation *sim = simulate_durations(p.step, (double[]){9, 1, 5});
     expect_times(sim, 2, (struct span[]){{20, 29}, {29, 30}, {30, 35}});
     json_t *told = simulation_json(sim), *found = json_object_get(told, "critical_path");
-    expect_number("step", json_number_value(json_object_get(told, "step_ms")), 1e4);
+    expect_number("step", number_at(told, "step_ms"), 1e4);
     assert_int_equal(json_array_size(found), COUNT(path));
     for (size_t i = 0; i < COUNT(path); i++) {
         const json_t *part = json_array_get(found, i);
-        assert_string_equal(json_string_value(json_object_get(part, "task")), path[i].task);
-        expect_number(path[i].task, json_number_value(json_object_get(part, "ms")), path[i].ms);
+        assert_string_equal(text_at(part, "task"), path[i].task);
+        expect_number(path[i].task, number_at(part, "ms"), path[i].ms);
     }
     json_decref(told);
     free_simulation(sim);
@@ -555,16 +555,14 @@ TEST(the_shipped_hardware)
         int ranks;
     } shipped[] = {{"laptop", 1}, {"workstation", 1}, {"server", 8}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
-        char *path = format_string("data/hardware/%s.txt", shipped[i].name);
+        char *path = lasting("data/hardware/%s.txt", shipped[i].name);
         struct trainer *t = plan_tiny(path, shipped[i].ranks);
         assert_string_equal(t->costs->name, shipped[i].name);
         struct simulation *sim = must_simulate(t->train, t->costs);
         assert_true(sim->period > 1e-6 && sim->period < 1);
         assert_int_equal(sim->by_source[COST_MODELLED], t->train->n);
-        char *wrong = verify(t->train, t->values);
-        if (wrong)
-            test_failed("%s: %s\n", path, wrong);
-        free_simulation(sim), free(path);
+        expect_sound(path, t->train, t->values);
+        free_simulation(sim);
         free_trainer(t);
     }
 }

@@ -43,22 +43,20 @@ static const char *new_file(const char *name)
 
 static struct trainer *open_kind(const struct kind *k, const char *more)
 {
-    char *words = format_string(TINY "%s %s", k->words, more);
+    char *words = lasting(TINY "%s %s", k->words, more);
     contexts_apart(k->apart);
     struct trainer *t = new_trainer(settings_of(words), LIST_TRAIN, true, false);
     contexts_apart(false);
     init_random(t->model, 1337);
-    free(words);
     return t;
 }
 
 /* Ready to train, and to store in that file. */
 static struct trainer *open_storing(const struct kind *k, const char *file)
 {
-    char *words = format_string("--snapshot %s", file);
+    char *words = lasting("--snapshot %s", file);
     struct trainer *t = open_kind(k, words);
     open_snapshots(t, 0);
-    free(words);
     return t;
 }
 
@@ -296,11 +294,9 @@ TEST(paced_runs_store_what_was_planned)
 {
     enum { PACED = 4 };
     const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
-    char *words = format_string(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware);
-    struct settings *s = settings_of(words);
+    struct settings *s = settings_of(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
     s->pace_scale = 6000;
-    struct trainer *t = new_trainer(s, LIST_TRAIN, true, false);
-    init_random(t->model, 1337);
+    struct trainer *t = open_training(s, LIST_TRAIN);
     char *expected = foretold(t, PACED), *found = copy_string("");
     struct stored_step *stored;
     open_snapshots(t, 0);
@@ -317,7 +313,7 @@ TEST(paced_runs_store_what_was_planned)
     assert_string_equal(found, expected);
     assert_int_equal(close_snapshots(t).dropped, PACED - n);
     free_trainer(t);
-    free(words), free(expected), free(found), free(stored);
+    free(expected), free(found), free(stored);
 }
 
 /* ---- one after another, and what is seen
@@ -326,22 +322,18 @@ TEST(paced_runs_store_what_was_planned)
 TEST(serial_and_audited)
 {
     const char *file = new_file("serial.snap");
-    struct ran r =
-        run_yard("train " TINY "--steps 3 --sample-tokens 0 --val-batches 1 --serial --audit --snapshot %s", file);
-    assert_int_equal(r.code, EXIT_OK);
-    assert_non_null(strstr(r.out, "3 stored"));
+    expect_yard(EXIT_OK, "3 stored",
+                "train " TINY "--steps 3 --sample-tokens 0 --val-batches 1 --serial --audit --snapshot %s", file);
     assert_int_equal(newest_in(file), 3);
 }
 
 /* A trace has the tasks of a slot where they ran: all of an iteration that was stored, and of no other. */
 TEST(a_trace_has_what_ran)
 {
-    char *file = copy_string(temp_path("traced.snap")), *trace = copy_string(temp_path("run.trace")),
-         *log = copy_string(temp_path("log.jsonl"));
-    struct ran r =
-        run_yard("train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s", file,
-                 trace, log);
-    assert_int_equal(r.code, EXIT_OK);
+    char *file = temp_path("traced.snap"), *trace = temp_path("run.trace"), *log = temp_path("log.jsonl");
+    struct ran r = expect_yard(
+        EXIT_OK, "", "train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s",
+        file, trace, log);
     struct trace *t = trace_open(trace);
     int commits[13] = {0}, copies[13] = {0}, persists[13] = {0}, stored = 0;
     for (size_t i = 0; i < t->n_records; i++) {
@@ -359,10 +351,9 @@ TEST(a_trace_has_what_ran)
         assert_int_equal(copies[i], 9 * commits[i]); /* value, m and v of three units */
         assert_int_equal(persists[i], 3 * commits[i]);
     }
-    char *line = format_string("%d stored in", stored);
+    char *line = lasting("%d stored in", stored);
     assert_non_null(strstr(r.out, line));
     trace_free(t);
-    free(file), free(trace), free(log), free(line);
 }
 
 /* ---- the file of a run before ------------------------------------------------------------------------------------ */
@@ -373,15 +364,13 @@ TEST(the_file_of_another_run)
 {
     const char *file = new_file("again.snap"), *words = TINY "--data LICENSE -d 0:0 --val-batches 1 --sample-tokens 0";
     for (int seed = 5; seed <= 6; seed++) {
-        struct ran ran = run_yard("train %s --seed %d --steps 2 --snapshot %s --snapshot-every 2", words, seed, file);
-        assert_int_equal(ran.code, EXIT_OK);
+        expect_yard(EXIT_OK, "", "train %s --seed %d --steps 2 --snapshot %s --snapshot-every 2", words, seed, file);
     }
-    struct ran ran = run_yard("train %s --layers 2 --steps 2 --snapshot %s", words, file);
-    assert_int_equal(ran.code, EXIT_USAGE);
-    assert_non_null(strstr(ran.err, "is a snapshot of another model (1 layers"));
+    expect_yard(EXIT_USAGE, "is a snapshot of another model (1 layers", "train %s --layers 2 --steps 2 --snapshot %s",
+                words, file);
     struct checkpoint *c = open_snapshot(file);
     assert_int_equal(c->step, 2);
-    assert_string_equal(json_string_value(json_object_get(c->options, "seed")), "6");
+    assert_string_equal(text_at(c->options, "seed"), "6");
     free_checkpoint(c);
 }
 
@@ -396,15 +385,12 @@ TEST(persistent_memory)
     const char *file = new_file("memory.snap");
     setenv("PMEM_IS_PMEM_FORCE", "1", 1);
     for (int run = 0; run < 2; run++) { /* a new file, and one that is taken over */
-        struct ran ran = run_yard("train %s --snapshot %s --snapshot-every 4", words, file);
-        assert_int_equal(ran.code, EXIT_OK);
-        assert_non_null(strstr(ran.out, " into persistent memory"));
+        expect_yard(EXIT_OK, " into persistent memory", "train %s --snapshot %s --snapshot-every 4", words, file);
     }
     unsetenv("PMEM_IS_PMEM_FORCE");
     const char *whole = temp_path("whole");
     assert_int_equal(run_yard("train %s --save %s", words, whole).code, EXIT_OK);
     assert_int_equal(run_yard("ckpt diff %s %s", file, whole).code, EXIT_OK);
-    struct ran ran = run_yard("train --resume %s --snapshot %s --steps 6", file, file);
-    assert_int_equal(ran.code, EXIT_OK);
+    struct ran ran = expect_yard(EXIT_OK, "", "train --resume %s --snapshot %s --steps 6", file, file);
     assert_null(strstr(ran.out, " into persistent memory"));
 }

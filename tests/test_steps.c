@@ -9,9 +9,8 @@
 
 static struct step *read_text_list(const char *text)
 {
-    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
-    must(place(s->pool, &s, 1, true));
-    depend(s, true);
+    struct step *s = list_of("%s", text);
+    finish_list(s);
     char *wrong = verify(s, NULL);
     if (wrong)
         test_failed("the list is wrong: %s\n", wrong);
@@ -113,14 +112,13 @@ TEST(a_copy_waits_for_all_it_reads)
 
 static void expect_copies(const char *machine, const char *copies, size_t n, const double (*span)[2])
 {
-    char *text = format_string("%stensor go host 1 work keep\ntask start host.cpu 0 writes=go,h0,h1\n%s"
-                               "task end host.cpu 1 reads=go,%s\n",
-                               machine, copies, n >= 2 ? "p,q writes=p,q" : "p writes=p");
+    char *text = lasting("%stensor go host 1 work keep\ntask start host.cpu 0 writes=go,h0,h1\n%s"
+                         "task end host.cpu 1 reads=go,%s\n",
+                         machine, copies, n >= 2 ? "p,q writes=p,q" : "p writes=p");
     struct simulation *sim = simulate_text(text);
     for (size_t i = 0; i < n; i++)
         expect_span(sim, 1 + i, span[i][0], span[i][1]);
     end_simulation(sim);
-    free(text);
 }
 
 #define HELD "tensor h0 host 100 work keep\ntensor h1 host 100 work keep\n"
@@ -129,17 +127,16 @@ TEST(links_are_shared)
 {
     const char *tensors = HELD "tensor p a 100 work keep\ntensor q b 100 work keep\n";
     const char *copies = "copy c p h0\ncopy d q h1\n";
-    char *shared = format_string(TWO "link a,b up 100\n%s", tensors);
-    char *own = format_string(TWO "link a up 100\nlink b up 50\n%s", tensors);
-    char *late = format_string(TWO "link a,b up 100 0.5\n%s", tensors);
-    char *queues = format_string(TWO "link a,b up 100 queue=40\n%s", tensors);
-    char *free_link = format_string(TWO "link a up 100\n%s", tensors);
+    char *shared = lasting(TWO "link a,b up 100\n%s", tensors);
+    char *own = lasting(TWO "link a up 100\nlink b up 50\n%s", tensors);
+    char *late = lasting(TWO "link a,b up 100 0.5\n%s", tensors);
+    char *queues = lasting(TWO "link a,b up 100 queue=40\n%s", tensors);
+    char *free_link = lasting(TWO "link a up 100\n%s", tensors);
     expect_copies(shared, copies, 2, (double[][2]){{0, 2}, {0, 2}});
     expect_copies(own, copies, 2, (double[][2]){{0, 1}, {0, 2}});
     expect_copies(late, copies, 2, (double[][2]){{0, 2.5}, {0, 2.5}});   /* latencies run side by side */
     expect_copies(queues, copies, 2, (double[][2]){{0, 2.5}, {0, 2.5}}); /* neither takes more than 40 */
     expect_copies(free_link, copies, 2, (double[][2]){{0, 1}, {0, 0}});
-    free(shared), free(own), free(late), free(queues), free(free_link);
 }
 
 /* c is on the link from 1 to 2.5 and d, whose latency begins at 0.5, from 1.5 to 3: half of both goes at half speed. */
@@ -170,13 +167,12 @@ TEST(further_lanes)
 {
     const char *tensors = HELD "lane gpu.upload1\ntensor p gpu 100 work keep\ntensor q gpu 100 work keep\n";
     const char *one = "copy c p h0\ncopy d q h1\n", *two = "copy c p h0\ncopy d q h1 lane=gpu.upload1\n";
-    char *wide = format_string(GPU "link gpu up 100\n%s", tensors);
-    char *narrow = format_string(GPU "link gpu up 100 queue=50\n%s", tensors);
+    char *wide = lasting(GPU "link gpu up 100\n%s", tensors);
+    char *narrow = lasting(GPU "link gpu up 100 queue=50\n%s", tensors);
     expect_copies(wide, one, 2, (double[][2]){{0, 1}, {1, 2}});
     expect_copies(wide, two, 2, (double[][2]){{0, 2}, {0, 2}});
     expect_copies(narrow, one, 2, (double[][2]){{0, 2}, {2, 4}});
     expect_copies(narrow, two, 2, (double[][2]){{0, 2}, {0, 2}});
-    free(wide), free(narrow);
 }
 
 /* Where memory has room for all tensors nobody waits for bytes; where it has not, or that is asked for, b's writer
@@ -190,12 +186,11 @@ TEST(bytes_are_shared_where_memory_is_scarce)
         double period;
     } cases[] = {{"device gpu memory=80", 6}, {"device gpu memory=79", 7}, {"device gpu memory=80 share", 7}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *text = format_string("%s\n%s", cases[i].device, tasks);
+        char *text = lasting("%s\n%s", cases[i].device, tasks);
         struct simulation *sim = simulate_text(text);
         expect_number("period", sim->period, cases[i].period);
         assert_int_equal(sim->step->high[0], 40);
         end_simulation(sim);
-        free(text);
     }
 }
 
@@ -203,15 +198,12 @@ TEST(bytes_are_shared_where_memory_is_scarce)
 TEST(between_devices)
 {
     const char *tensors = HELD "tensor x a 100 work keep\ntensor p b 100 work keep\ntensor q b 100 work keep\n";
-    char *text = format_string(TWO "link a down 100 0.5\nlink b up 50 0.25\n%s", tensors);
+    char *text = lasting(TWO "link a down 100 0.5\nlink b up 50 0.25\n%s", tensors);
     expect_copies(text, "copy c p x\n", 1, (double[][2]){{0, 2.75}});
-    free(text);
-    text = format_string(TWO "link a down 100\nlink b up 100\n%s", tensors); /* b's up link is shared with an upload */
+    text = lasting(TWO "link a down 100\nlink b up 100\n%s", tensors); /* b's up link is shared with an upload */
     expect_copies(text, "copy c p x\ncopy d q h0\n", 2, (double[][2]){{0, 2}, {0, 2}});
-    free(text);
-    text = format_string(TWO "link a up 1\n%s", tensors); /* other directions than the copy's */
+    text = lasting(TWO "link a up 1\n%s", tensors); /* other directions than the copy's */
     expect_copies(text, "copy c p x\n", 1, (double[][2]){{0, 0}});
-    free(text);
 }
 
 TEST(the_disk)
@@ -230,10 +222,9 @@ TEST(conditional_tasks)
                            "task show gpu.compute 5 every=%d reads=x\n";
     for (int a = 1; a <= 4; a++)
         for (int b = 1; b <= 3; b++) {
-            char *list = format_string(text, a, b);
+            char *list = lasting(text, a, b);
             int pattern = a == 2 && b == 2 ? 2 : a == 3 && b == 3 ? 3 : a == 4 && b == 2 ? 4 : a * b;
             expect_period(list, 2 + 3.0 / a + 5.0 / b, pattern);
-            free(list);
         }
     struct simulation *sim = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=2\n"); /* in 2, 4, ... */
     assert_true(sim->moments[1].blocker == SKIPPED && sim->moments[3].end - sim->moments[3].start == 1);
@@ -245,13 +236,12 @@ TEST(a_pattern_longer_than_a_step)
 {
     static const double write[] = {2, 4, 5}, period[] = {2, 2, 2.5};
     for (size_t i = 0; i < COUNT(write); i++) {
-        char *text = format_string(GPU "tensor x gpu 4 work\ntensor h host 4 work\n"
-                                       "task work gpu.compute 2 writes=x\n"
-                                       "copy out h x every=2\n"
-                                       "task write host.disk %g every=2 reads=h\n",
-                                   write[i]);
+        char *text = lasting(GPU "tensor x gpu 4 work\ntensor h host 4 work\n"
+                                 "task work gpu.compute 2 writes=x\n"
+                                 "copy out h x every=2\n"
+                                 "task write host.disk %g every=2 reads=h\n",
+                             write[i]);
         expect_period(text, period[i], 2);
-        free(text);
     }
 }
 
@@ -311,21 +301,20 @@ TEST(the_shipped_lists)
                    {"overlap", true, 0.018},
                    {"overlap", false, 0.018}};
     for (size_t i = 0; i < COUNT(shipped); i++) {
-        char *path = format_string("data/steps/%s.txt", shipped[i].name);
+        char *path = lasting("data/steps/%s.txt", shipped[i].name);
         struct step *s = read_list(path);
         depend(s, false);
         if (shipped[i].clip)
             gate_updates(s);
         struct values *values = number_values(s);
-        must(place(s->pool, &s, 1, true));
-        depend(s, true);
+        finish_list(s);
         char *devices = verify_devices(s), *wrong = devices ? devices : verify(s, values);
         if (wrong)
             test_failed("%s: %s\n", path, wrong);
         struct simulation *sim = must_simulate(s, NULL);
         if (fabs(sim->period - shipped[i].period) > 1e-9)
             test_failed("%s: %g s, its comment says %g\n", path, sim->period, shipped[i].period);
-        free_values(values), free(path);
+        free_values(values);
         end_simulation(sim);
     }
 }
@@ -346,7 +335,7 @@ TEST(no_byte_above_the_budget)
 {
     static const char *const lists[] = {"1f1b", "chain", "overlap", "pipelines", "recompute", "swap"};
     for (size_t i = 0; i < COUNT(lists); i++) {
-        char *path = format_string("data/steps/%s.txt", lists[i]);
+        char *path = lasting("data/steps/%s.txt", lists[i]);
         struct step *s = read_list(path);
         must(place(s->pool, &s, 1, true));
         size_t enough = s->pool->machine->device[0].placed;
@@ -354,7 +343,6 @@ TEST(no_byte_above_the_budget)
             expect_within(s, enough - less, enough);
         expect_within(s, enough / 2, enough);
         free_list(s);
-        free(path);
     }
 }
 
@@ -370,12 +358,11 @@ TEST(no_byte_above_the_budget)
 
 static struct step *gated_list(const char *text)
 {
-    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    struct step *s = list_of("%s", text);
     depend(s, false);
     gate_updates(s);
     struct values *values = number_values(s);
-    must(place(s->pool, &s, 1, true));
-    depend(s, true);
+    finish_list(s);
     char *wrong = verify(s, values);
     if (wrong)
         test_failed("the list is wrong: %s\n", wrong);
@@ -456,11 +443,8 @@ TEST(verify_sees_an_update_that_is_not_gated)
             adam->edges[e].wait = false;
             dropped++;
         }
-    char *wrong = verify(s, NULL);
     assert_int_equal(dropped, 1);
-    assert_non_null(wrong);
-    assert_non_null(strstr(wrong, "task 2 adam, an update, may start before task 1 back has ended"));
-    free(wrong);
+    expect_wrong("the list", verify(s, NULL), "task 2 adam, an update, may start before task 1 back has ended");
     free_list(s);
 }
 
@@ -468,13 +452,9 @@ TEST(verify_sees_an_update_that_is_not_gated)
 #define EARLY "device gpu memory=1G\ntensor x gpu 8 work\ntask a gpu.compute 1 reads=x\ntask b gpu.compute 1 writes=x\n"
 TEST(verify_sees_a_read_before_the_write)
 {
-    struct step *s = read_list(write_file("list.txt", EARLY, strlen(EARLY)));
-    must(place(s->pool, &s, 1, true));
-    depend(s, true);
-    char *wrong = verify(s, NULL);
-    assert_non_null(wrong);
-    assert_non_null(strstr(wrong, "reads tensor x before anything is written to it"));
-    free(wrong);
+    struct step *s = list_of("%s", EARLY);
+    finish_list(s);
+    expect_wrong("the list", verify(s, NULL), "reads tensor x before anything is written to it");
     free_list(s);
 }
 
@@ -501,17 +481,14 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
 {
     const char *text = GPU "tensor x gpu 4 work keep\ntask a gpu.upload 1 writes=x\ntask b gpu.download 1 writes=x\n"
                            "task c gpu.compute 1 reads=x\n";
-    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
+    struct step *s = list_of("%s", text);
     struct task *c = s->task[2];
     s->task[1]->slot = 1;
-    must(place(s->pool, &s, 1, true));
-    depend(s, true);
-    assert_null(verify(s, NULL));
+    finish_list(s);
+    expect_sound("the list", s, NULL);
     for (size_t e = 0; e < c->n_edges; e++)
         c->edges[e].wait &= c->edges[e].from != 0;
-    char *wrong = verify(s, NULL);
-    assert_string_equal(wrong, "task 0 a and task 2 c touch the same bytes and nothing orders them");
-    free(wrong);
+    expect_wrong("the list", verify(s, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
     free_list(s);
 }
 
@@ -523,16 +500,12 @@ TEST(verify_looks_at_memory)
     struct tensor *p = s->pool->tensors[0], *y = s->pool->tensors[1];
     assert_true(p->slab == 0 && y->slab == 1 && p->address == y->address);
     s->pool->machine->device[0].budget = 15;
-    char *wrong = verify(s, NULL);
-    assert_string_equal(wrong, "device gpu holds 16 bytes, its budget is 15");
-    free(wrong);
+    expect_wrong("the list", verify(s, NULL), "device gpu holds 16 bytes, its budget is 15");
     y->slab = 0, y->address = 7;
-    wrong = verify(s, NULL);
-    assert_string_equal(wrong, "tensor y shares bytes with p, which is kept from step to step");
-    free(wrong);
+    expect_wrong("the list", verify(s, NULL), "tensor y shares bytes with p, which is kept from step to step");
     y->address = 8;
     s->pool->machine->device[0].budget = 16;
-    assert_null(verify(s, NULL));
+    expect_sound("the list", s, NULL);
     free_list(s);
 }
 
@@ -566,13 +539,9 @@ TEST(verify_looks_at_all_sets_that_run_together)
 {
     const char *text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=3 rest=1 writes=x\n"
                            "task r gpu.compute 1 every=4 rest=1 reads=x\n";
-    struct step *s = read_list(write_file("list.txt", text, strlen(text)));
-    must(place(s->pool, &s, 1, true));
-    depend(s, true);
-    char *wrong = verify(s, NULL);
-    assert_non_null(wrong);
-    assert_non_null(strstr(wrong, "task 1 r reads tensor x before anything is written to it"));
-    free(wrong);
+    struct step *s = list_of("%s", text);
+    finish_list(s);
+    expect_wrong("the list", verify(s, NULL), "task 1 r reads tensor x before anything is written to it");
     free_list(s);
     text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=2 writes=x\ntask w gpu.compute 1 every=2 rest=1 "
                "writes=x\ntask r gpu.compute 1 reads=x\n";
@@ -761,16 +730,15 @@ TEST(mistakes_name_line_and_word)
          "expected fewer words in a line"},
     };
     for (size_t i = 0; i < COUNT(mistakes); i++) {
-        char *text = format_string(START "%s\n", mistakes[i].line);
+        char *text = lasting(START "%s\n", mistakes[i].line);
         expect_refusal(read_mistake, text, EXIT_USAGE, mistakes[i].says);
         expect_refusal(read_mistake, text, EXIT_USAGE, "wrong.txt");
-        free(text);
     }
 }
 
 static void place_list(void *text)
 {
-    struct step *s = read_list(write_file("large.txt", text, strlen(text)));
+    struct step *s = list_of("%s", (char *)text);
     must(place(s->pool, &s, 1, true));
 }
 
@@ -780,7 +748,7 @@ TEST(roles_that_are_offered_are_taken)
 {
     char offer[256] = "expected a role: forward";
     for (int k = ROLE_FORWARD; k < ROLES; k++) {
-        char *text = format_string(START "task t gpu.compute 1 role=%s\n", role_name[k]);
+        char *text = lasting(START "task t gpu.compute 1 role=%s\n", role_name[k]);
         if (k < ROLES_BY_HAND) {
             struct step *s = read_text_list(text);
             assert_int_equal(s->task[0]->role, k);
@@ -789,11 +757,9 @@ TEST(roles_that_are_offered_are_taken)
                 snprintf(offer + strlen(offer), sizeof offer - strlen(offer), "%s%s",
                          k + 1 < ROLES_BY_HAND ? ", " : " or ", role_name[k]);
         } else {
-            char *says = format_string("line 6: '%s': %s", role_name[k], offer);
+            char *says = lasting("line 6: '%s': %s", role_name[k], offer);
             expect_refusal(read_mistake, text, EXIT_USAGE, says);
-            free(says);
         }
-        free(text);
     }
 }
 

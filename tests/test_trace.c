@@ -354,7 +354,7 @@ TEST(a_cut_file)
 {
     void (*const ways[])(void *) = {write_while_cut, cut_at_the_end};
     for (size_t i = 0; i < COUNT(ways); i++) {
-        char *path = copy_string(temp_path("cut.trace"));
+        char *path = temp_path("cut.trace");
         struct stat status;
         struct outcome o = run_child(ways[i], path);
         const char *said = strstr(o.text, "warning: the trace was cut");
@@ -362,7 +362,6 @@ TEST(a_cut_file)
             test_failed("code %d, signal %d:\n%s\n", o.code, o.signal, o.text);
         assert_int_equal(stat(path, &status), 0);
         assert_int_equal(status.st_size, 0);
-        free(path);
     }
 }
 
@@ -376,12 +375,12 @@ TEST(only_plain_files_are_replaced)
     expect_refusal(create_at, (void *)fifo, EXIT_IO, fifo);
     assert_int_equal(stat(fifo, &st), 0);
     assert_true(S_ISFIFO(st.st_mode));
-    create_at((void *)temp_path("plain"));
+    create_at(temp_path("plain"));
     const char *soft = temp_path("soft");
     assert_int_equal(symlink("plain", soft), 0);
     create_at((void *)soft); /* what it leads to is replaced; /dev/stdout may be such a link */
     assert_true(lstat(soft, &st) == 0 && S_ISLNK(st.st_mode));
-    expect_refusal(create_at, (void *)temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
+    expect_refusal(create_at, temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
 }
 
 /* ---- damaged files --------------------------------------------------------------------------------------------- */
@@ -965,7 +964,7 @@ TEST(chrome_shows_the_steps_asked_for)
 /* Lists count their steps each for itself. */
 TEST(chrome_shows_one_list)
 {
-    char *path = (char *)make_example("a.trace"), *out = (char *)temp_path("list.json");
+    char *path = (char *)make_example("a.trace"), *out = temp_path("list.json");
     static const struct {
         char *list;
         size_t n;
@@ -1036,8 +1035,8 @@ TEST(usage_mistakes_get_a_sentence)
     expect_refusal(run_in_child, COMMAND("summary", path, "--chrome", "x"), EXIT_USAGE, "another command");
     expect_refusal(run_in_child, COMMAND("summary", path, "--list", "tain"), EXIT_USAGE, "train, eval");
     expect_refusal(run_in_child, COMMAND("export", path), EXIT_USAGE, "--chrome");
-    expect_refusal(run_in_child, COMMAND("summary", (char *)temp_path("none.trace")), EXIT_IO, "none.trace");
-    char *out = (char *)temp_path("x.json");
+    expect_refusal(run_in_child, COMMAND("summary", temp_path("none.trace")), EXIT_IO, "none.trace");
+    char *out = temp_path("x.json");
     char *wrong[] = {"3:2", "0", "x", "1:y", "", "-1:3", "99:"};
     for (size_t i = 0; i < COUNT(wrong); i++)
         expect_refusal(run_in_child, COMMAND("export", path, "--chrome", out, "--steps", wrong[i]), EXIT_USAGE,

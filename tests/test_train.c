@@ -145,36 +145,10 @@ TEST(every_list_verifies)
         struct trainer *t = open_trainer(&variants[i]);
         struct step *lists[] = {t->train, t->eval};
         for (size_t k = 0; k < COUNT(lists); k++) {
-            char *wrong = verify(lists[k], NULL);
-            if (wrong)
-                test_failed("variant %zu, list %s: %s\n", i, lists[k]->name, wrong);
+            expect_sound(lasting("variant %zu, list %s", i, lists[k]->name), lists[k], NULL);
         }
         free_trainer(t);
     }
-}
-
-/* A list whose waits were dropped, one at a time, is never found in order. */
-TEST(verify_needs_every_wait_of_training)
-{
-    struct trainer *t = open_trainer(&(struct variant){.devices = two_devices(), .apart = true, .micro_batch = 1});
-    struct step *s = t->train;
-    size_t waits = 0;
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->task[i]->n_edges; k++) {
-            struct edge *e = &s->task[i]->edges[k];
-            if (!e->wait)
-                continue;
-            e->wait = false;
-            char *wrong = verify(s, NULL);
-            if (!wrong)
-                test_failed("task %zu %s need not wait for task %u %s\n", i, s->task[i]->name, e->from,
-                            s->task[e->from]->name);
-            free(wrong);
-            e->wait = true;
-            waits++;
-        }
-    assert_true(waits > 20);
-    free_trainer(t);
 }
 
 /* ---- what is not finite ----------------------------------------------------------------------------------------- */
@@ -218,8 +192,8 @@ TEST(a_bad_step_changes_nothing)
 TEST(a_bad_loss_changes_nothing)
 {
     const char *folder = temp_path("kernels");
-    char *line = format_string("cp -r cl '%s' && sed -i 's/total.0. = sum/total[0] = sum + INFINITY/' '%s/loss.cl'",
-                               folder, folder);
+    char *line =
+        lasting("cp -r cl '%s' && sed -i 's/total.0. = sum/total[0] = sum + INFINITY/' '%s/loss.cl'", folder, folder);
     assert_int_equal(system(line), 0); /* NOLINT */
     setenv("YARD_KERNELS", folder, 1);
     const char *devices[] = {"0:0", two_devices()};
@@ -236,7 +210,6 @@ TEST(a_bad_loss_changes_nothing)
         free_trainer(t);
     }
     unsetenv("YARD_KERNELS");
-    free(line);
 }
 
 static void expect_run(const struct ran *r, int code, const char *part)
@@ -279,8 +252,8 @@ TEST(the_culprit_is_named)
     save_poisoned(path, "h.1.mlp.c_fc.weight");
     const char *modes[] = {"", "--serial", "-d 0:0x2", "--micro-batch 1"};
     for (size_t i = 0; i < COUNT(modes); i++) {
-        struct ran r = run_yard("train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
-        expect_run(&r, 1, "step 1, layer 1, task mlp.fc: reads element ");
+        struct ran r = expect_yard(EXIT_FAILED, "step 1, layer 1, task mlp.fc: reads element ",
+                                   "train --init '%s' --batch 4 --steps 3 --seq-len 16 %s", path, modes[i]);
         expect_run(&r, 1, "which was not finite before the step");
     }
 }
@@ -290,20 +263,18 @@ TEST(a_norm_alone_is_not_finite)
 {
     const char *path = temp_path("steep.safetensors");
     save_with(path, &(struct variant){0}, "ln_f.weight", 0, 32, 1e25f);
-    struct ran r = run_yard("train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
-    expect_run(&r, 1, "no parameter was changed by this step");
-    r = run_yard("train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
-    expect_run(&r, 1, "not finite");
+    struct ran r = expect_yard(EXIT_FAILED, "no parameter was changed by this step",
+                               "train --init '%s' --batch 4 --steps 3 --seq-len 16", path);
+    r = expect_yard(EXIT_FAILED, "not finite", "train --init '%s' --batch 4 --steps 3 --seq-len 16 --clip 0", path);
     if (strstr(r.err, "no parameter was changed"))
         test_failed("%s", r.err);
 }
 
 TEST(divergence_stops_the_run)
 {
-    struct ran r =
-        run_yard("train --model tiny --steps 40 --lr 1000 --clip 0 --warmup 0 --schedule constant --log '%s'",
-                 temp_path("diverged.jsonl"));
-    expect_run(&r, 1, "is not finite");
+    expect_yard(EXIT_FAILED, "is not finite",
+                "train --model tiny --steps 40 --lr 1000 --clip 0 --warmup 0 --schedule constant --log '%s'",
+                temp_path("diverged.jsonl"));
 }
 
 /* All lines of a log, each of them one JSON object. */
@@ -336,24 +307,23 @@ static double field(const json_t *line, const char *name)
 TEST(a_bad_model_is_not_saved)
 {
     const char *init = temp_path("bad.safetensors"), *folder = temp_path("good");
-    char *good = format_string("%s/model.safetensors", folder);
-    struct ran r =
-        run_yard("train --model tiny --seq-len 16 --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'", folder);
-    assert_int_equal(r.code, 0);
+    char *good = lasting("%s/model.safetensors", folder);
+    expect_yard(EXIT_OK, "", "train --model tiny --seq-len 16 --steps 2 --sample-tokens 0 --val-batches 1 --save '%s'",
+                folder);
     size_t size, after_size;
     char *before = read_whole(good, &size);
     save_with(init, &(struct variant){0}, "wpe.weight", 12 * 32, 1, NAN);
     static const char *const more[] = {"", "--save-every 1", "--val-share 0", "--serial"};
     for (size_t i = 0; i < COUNT(more); i++) {
-        r = run_yard("train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --save '%s' %s", init, folder,
-                     more[i]);
-        expect_run(&r, 1, "left values in parameter wpe.weight that are not finite");
+        expect_yard(EXIT_FAILED, "left values in parameter wpe.weight that are not finite",
+                    "train --init '%s' --seq-len 8 --batch 4 --steps 3 --val-batches 1 --save '%s' %s", init, folder,
+                    more[i]);
         char *after = read_whole(good, &after_size);
         assert_int_equal(after_size, size);
         assert_memory_equal(after, before, size);
         free(after);
     }
-    free(before), free(good);
+    free(before);
 }
 
 /* A row of the embedding that is so long that its layernorm overflows; only the validation text has its token. */
@@ -362,7 +332,7 @@ TEST(a_bad_validation_loss_fails)
     char text[500], other[100];
     memset(text, 'a', sizeof text), memset(other, 'z', sizeof other);
     const char *data = write_file("a.txt", text, sizeof text), *val = write_file("z.txt", other, sizeof other);
-    char *words = format_string("--data '%s' --val-data '%s' --batch 2 --steps 3 --sample-tokens 0", data, val);
+    char *words = lasting("--data '%s' --val-data '%s' --batch 2 --steps 3 --sample-tokens 0", data, val);
     static const float values[] = {3e38f, NAN};
     static const char *const parts[] = {"the validation loss is not finite", "parameter wte.weight"};
     for (size_t i = 0; i < COUNT(values); i++) {
@@ -375,37 +345,34 @@ TEST(a_bad_validation_loss_fails)
         assert_true(json_is_null(json_object_get(line, "val_loss")));
         json_decref(lines);
     }
-    free(words);
 }
 
 TEST(a_bad_file_is_named)
 {
     const char *path = temp_path("poisoned.safetensors");
     save_poisoned(path, "h.1.ln_2.bias");
-    struct ran r = run_yard("sample --from '%s' --count 5", path);
-    expect_run(&r, 1, "tensor h.1.ln_2.bias holds a value that is infinite");
+    struct ran r = expect_yard(EXIT_FAILED, "tensor h.1.ln_2.bias holds a value that is infinite",
+                               "sample --from '%s' --count 5", path);
     assert_string_equal(r.out, "");
     save_with(path, &(struct variant){0}, "wte.weight", 0, 32 * 256, 3e38f);
-    r = run_yard("sample --from '%s' --count 5", path);
-    expect_run(&r, 1, "logits are not finite");
-    char *line = format_string("cp tests/data/gpt2-tiny.safetensors '%s'", path);
+    r = expect_yard(EXIT_FAILED, "logits are not finite", "sample --from '%s' --count 5", path);
+    char *line = lasting("cp tests/data/gpt2-tiny.safetensors '%s'", path);
     assert_int_equal(system(line), 0); /* NOLINT */
     poke_file(path, "h.0.mlp.c_fc.weight", 3, 1, NAN);
-    r = run_yard("check '%s'", path);
-    expect_run(&r, 1, "tensor h.0.mlp.c_fc.weight holds a value that is not a number");
-    free(line);
+    r = expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not a number", "check '%s'", path);
 }
 
 /* What is advised is not so already; before the first update, no setting can help. */
 TEST(advice_follows_the_settings)
 {
     const char *all = "train --model tiny --steps 60 --lr 1000 --schedule constant";
-    struct ran r = run_yard("%s --clip 0 --warmup 0", all);
-    expect_run(&r, 1, "try a smaller --lr (it is 1000), more --warmup (it is 0), --clip 1 (it is off); `yard check");
+    struct ran r = expect_yard(
+        EXIT_FAILED, "try a smaller --lr (it is 1000), more --warmup (it is 0), --clip 1 (it is off); `yard check",
+        "%s --clip 0 --warmup 0", all);
     const char *path = temp_path("poisoned.safetensors");
     save_poisoned(path, "h.1.ln_2.bias");
-    r = run_yard("train --init '%s' --clip 0 --steps 3", path);
-    expect_run(&r, 1, "is the file that --init names sound? `yard check");
+    r = expect_yard(EXIT_FAILED, "is the file that --init names sound? `yard check",
+                    "train --init '%s' --clip 0 --steps 3", path);
     assert_null(strstr(r.err, "--clip"));
 }
 
@@ -423,17 +390,16 @@ static double last_val_loss(const char *path)
 TEST(log_lines)
 {
     const char *log = temp_path("log.jsonl");
-    struct ran r =
-        run_yard("train --model tiny --steps 5 --val-every 2 --val-batches 2 --sample-tokens 0 --log '%s'", log);
-    assert_int_equal(r.code, 0);
+    expect_yard(EXIT_OK, "", "train --model tiny --steps 5 --val-every 2 --val-batches 2 --sample-tokens 0 --log '%s'",
+                log);
     json_t *lines = read_log(log);
     static const int order[] = {1, 2, -2, 3, 4, -4, 5, -5}; /* steps; below 0: evaluations after them */
     assert_int_equal(json_array_size(lines), 1 + COUNT(order));
-    const json_t *run = json_object_get(json_array_get(lines, 0), "run");
+    const json_t *run = json_at(lines, "0.run");
     assert_int_equal(field(run, "steps"), 5);
     assert_int_equal(field(run, "batch"), 4); /* the preset's: options are resolved */
     assert_int_equal(field(run, "seq-len"), 32);
-    assert_string_equal(json_string_value(json_object_get(run, "model")), "tiny");
+    assert_string_equal(text_at(run, "model"), "tiny");
     for (size_t i = 0; i < COUNT(order); i++) {
         const json_t *line = json_array_get(lines, i + 1);
         assert_int_equal(field(line, "step"), abs(order[i]));
@@ -466,10 +432,9 @@ TEST(steps_are_timed_on_the_device)
     const char *log = temp_path("timed.jsonl"), *trace = temp_path("timed.trace");
     static const char *const modes[] = {"", "--serial", "-d 0:0x2"};
     for (size_t m = 0; m < COUNT(modes); m++) {
-        struct ran r =
-            run_yard("train --model tiny --steps %d --val-share 0 --sample-tokens 0 --log '%s' --trace '%s' %s", STEPS,
-                     log, trace, modes[m]);
-        assert_int_equal(r.code, 0);
+        expect_yard(EXIT_OK, "",
+                    "train --model tiny --steps %d --val-share 0 --sample-tokens 0 --log '%s' --trace '%s' %s", STEPS,
+                    log, trace, modes[m]);
         json_t *lines = read_log(log);
         struct trace *t = trace_open(trace);
         double *ends = device_ends(t, STEPS);
@@ -555,11 +520,11 @@ TEST(precedence_of_options)
 {
     static const char text[] = "# smaller\nchannels = 48\nheads = 3\nsteps = 9\n";
     const char *config = write_file("config", text, sizeof text - 1), *log = temp_path("precedence.jsonl");
-    struct ran r = run_yard("train --steps 1 --model tiny --config '%s' --heads=4 --val-batches 1 --sample-tokens 0 "
-                            "--log '%s'",
-                            config, log);
-    assert_int_equal(r.code, 0);
-    json_t *lines = read_log(log), *run = json_object_get(json_array_get(lines, 0), "run");
+    expect_yard(EXIT_OK, "",
+                "train --steps 1 --model tiny --config '%s' --heads=4 --val-batches 1 --sample-tokens 0 "
+                "--log '%s'",
+                config, log);
+    json_t *lines = read_log(log), *run = json_at(lines, "0.run");
     assert_int_equal(field(run, "channels"), 48);
     assert_int_equal(field(run, "heads"), 4);
     assert_int_equal(field(run, "steps"), 1);
@@ -571,8 +536,8 @@ TEST(a_diverged_log_has_null)
 {
     const char *path = temp_path("poisoned.safetensors"), *log = temp_path("null.jsonl");
     save_poisoned(path, "h.0.ln_1.bias");
-    struct ran r = run_yard("train --init '%s' --batch 2 --steps 3 --seq-len 16 --log '%s'", path, log);
-    expect_run(&r, 1, "step 1, layer 0, task attn.ln");
+    expect_yard(EXIT_FAILED, "step 1, layer 0, task attn.ln",
+                "train --init '%s' --batch 2 --steps 3 --seq-len 16 --log '%s'", path, log);
     json_t *lines = read_log(log), *line = json_array_get(lines, json_array_size(lines) - 1);
     assert_int_equal(field(line, "step"), 1);
     assert_true(json_is_null(json_object_get(line, "loss")) && json_is_null(json_object_get(line, "norm")));
@@ -583,11 +548,9 @@ TEST(a_diverged_log_has_null)
 TEST(stop_after)
 {
     const char *a = temp_path("stopped.jsonl"), *b = temp_path("whole.jsonl"), *folder = temp_path("stopped");
-    struct ran r =
-        run_yard("train --model tiny --steps 8 --stop-after 3 --save '%s' --sample-tokens 0 --log '%s'", folder, a);
-    assert_int_equal(r.code, 0);
-    r = run_yard("train --model tiny --steps 8 --sample-tokens 0 --log '%s'", b);
-    assert_int_equal(r.code, 0);
+    expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --stop-after 3 --save '%s' --sample-tokens 0 --log '%s'",
+                folder, a);
+    expect_yard(EXIT_OK, "", "train --model tiny --steps 8 --sample-tokens 0 --log '%s'", b);
     json_t *stopped = read_log(a), *whole = read_log(b);
     assert_int_equal(json_array_size(stopped), 1 + 3 + 1);
     for (size_t i = 1; i <= 3; i++) {
@@ -595,9 +558,8 @@ TEST(stop_after)
         assert_true(field(x, "lr") == field(y, "lr") && field(x, "loss") == field(y, "loss"));
     }
     json_decref(stopped), json_decref(whole);
-    char *model = format_string("%s/model.safetensors", folder);
+    char *model = lasting("%s/model.safetensors", folder);
     assert_int_equal(access(model, R_OK), 0);
-    free(model);
 }
 
 TEST(save_then_init_and_sample)
@@ -606,14 +568,13 @@ TEST(save_then_init_and_sample)
     const char *more[] = {"", "--untied"}, *folders[] = {temp_path("saved"), temp_path("untied")};
     for (size_t i = 0; i < COUNT(more); i++) {
         const char *folder = folders[i];
-        struct ran r =
-            run_yard("train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",
-                     more[i], folder, a);
-        assert_int_equal(r.code, 0);
-        r = run_yard(
+        expect_yard(EXIT_OK, "",
+                    "train --model tiny --steps 5 %s --save '%s' --log '%s' --val-batches 20 --sample-tokens 5",
+                    more[i], folder, a);
+        expect_yard(
+            EXIT_OK, "validation loss",
             "train --init '%s/model.safetensors' --batch 4 --steps 1 --lr 0 --lr-min 0 --log '%s' --val-batches 20",
             folder, b);
-        expect_run(&r, 0, "validation loss");
         assert_true(last_val_loss(a) == last_val_loss(b));
         struct ran x = run_yard("sample --from '%s' --prompt 'int main' --count 20 --seed 5", folder);
         struct ran y = run_yard("sample --from '%s/model.safetensors' --prompt 'int main' --count 20 --seed 5", folder);
@@ -634,10 +595,8 @@ TEST(sample_with_characters)
     struct ran r = run_yard(
         "train --model tiny --seq-len 8 --tokens chars --data '%s' --steps 120 --lr 1e-2 --save '%s'", data, folder);
     expect_run(&r, 0, "vocabulary 5"); /* a b c d newline, the first one with two dots */
-    r = run_yard("sample --from '%s' --prompt 'äb' --count 5 --temperature 0", folder);
-    expect_run(&r, 0, "äbcdäbc");
-    r = run_yard("sample --from '%s' --prompt 'xyz' --count 5", folder);
-    expect_run(&r, 2, "x");
+    r = expect_yard(EXIT_OK, "äbcdäbc", "sample --from '%s' --prompt 'äb' --count 5 --temperature 0", folder);
+    r = expect_yard(EXIT_USAGE, "x", "sample --from '%s' --prompt 'xyz' --count 5", folder);
 }
 
 static void expect_tensor(const struct safetensors *st, const char *name, int rank, int64_t rows, int64_t columns)
@@ -666,9 +625,8 @@ static void check_export(bool untied)
             {"mlp.c_fc.bias", 1, 128, 0},      {"mlp.c_proj.bias", 1, 32, 0},   {"attn.c_attn.weight", 2, 32, 96},
             {"attn.c_proj.weight", 2, 32, 32}, {"mlp.c_fc.weight", 2, 32, 128}, {"mlp.c_proj.weight", 2, 128, 32}};
         for (size_t i = 0; i < COUNT(expected); i++) {
-            char *name = format_string("h.%d.%s", l, expected[i].name);
+            char *name = lasting("h.%d.%s", l, expected[i].name);
             expect_tensor(st, name, expected[i].rank, expected[i].rows, expected[i].columns);
-            free(name);
         }
     }
     expect_tensor(st, "ln_f.weight", 1, 32, 0), expect_tensor(st, "ln_f.bias", 1, 32, 0);
@@ -721,14 +679,13 @@ TEST(interrupt_saves)
     if (code != 130)
         test_failed("exit code %d instead of 130:\n%s\n", code, read_text(err));
     json_t *lines = read_log(log);
-    char *path = format_string("%s/model.safetensors", folder);
+    char *path = lasting("%s/model.safetensors", folder);
     struct safetensors *st = open_safetensors(path);
     const json_t *last = json_array_get(lines, json_array_size(lines) - 1); /* the evaluation behind the last step */
     assert_int_equal(field(last, "step"), atoi(find_metadata(st, "yard.step")));
     assert_true(field(last, "val_loss") > 0);
     close_safetensors(st);
     json_decref(lines);
-    free(path);
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------------------------- */
@@ -842,18 +799,16 @@ static char *trained_bytes(const char *words, unsigned width, size_t *n)
     const char *folder = temp_path("width"), *log = temp_path("width.jsonl");
     struct ran r = run_yard("train --model tiny --steps 3 --val-batches 1 --sample-tokens 0 --save '%s' --log '%s' %s",
                             folder, log, words);
-    char *path = format_string("%s/model.safetensors", folder), *line = format_string("vectors of %u float", width);
+    char *path = lasting("%s/model.safetensors", folder), *line = lasting("vectors of %u float", width);
     expect_run(&r, 0, line);
     json_t *lines = read_log(log);
-    assert_int_equal(field(json_object_get(json_array_get(lines, 0), "run"), "vector"), width);
+    assert_int_equal(field(json_at(lines, "0.run"), "vector"), width);
     json_decref(lines);
     struct safetensors *st = open_safetensors(path);
     assert_int_equal(atoi(find_metadata(st, "yard.vector")), width);
     close_safetensors(st);
-    r = run_yard("sample --from '%s' --count 3", folder);
-    assert_int_equal(r.code, 0);
+    r = expect_yard(EXIT_OK, "", "sample --from '%s' --count 3", folder);
     char *bytes = read_whole(path, n);
-    free(path), free(line);
     return bytes;
 }
 
@@ -889,29 +844,28 @@ TEST(bits_follow_the_vector_width)
 
 TEST(impossible_widths_are_refused)
 {
-    struct ran r = run_yard("train --model tiny --vector 3");
-    expect_run(&r, 2, "--vector 3: the kernels know vectors of 1, 4, 8 and 16 floats");
-    r = run_yard("train --model tiny --vector 32");
-    expect_run(&r, 2, "--vector takes a whole number from 0 to 16");
+    struct ran r = expect_yard(EXIT_USAGE, "--vector 3: the kernels know vectors of 1, 4, 8 and 16 floats",
+                               "train --model tiny --vector 3");
+    r = expect_yard(EXIT_USAGE, "--vector takes a whole number from 0 to 16", "train --model tiny --vector 32");
     set_number("YARD_VEC", 4);
     r = run_yard("train --model tiny --vector 8");
     set_number("YARD_VEC", 0);
     expect_run(&r, 2, "computes with vectors of 4 floats; take that or fewer");
-    r = run_yard("plan --hardware data/hardware/server.txt --vector 4");
-    expect_run(&r, 2, "--vector: the devices of data/hardware/server.txt are on paper");
+    r = expect_yard(EXIT_USAGE, "--vector: the devices of data/hardware/server.txt are on paper",
+                    "plan --hardware data/hardware/server.txt --vector 4");
 }
 
 /* ---- the plan --------------------------------------------------------------------------------------------------- */
 
 TEST(plan_as_data)
 {
-    struct ran r = run_yard("plan --model tiny -d 0:0x2 --micro-batch 1 --json --verify");
-    expect_run(&r, 0, "every read sees the right value");
+    struct ran r = expect_yard(EXIT_OK, "every read sees the right value",
+                               "plan --model tiny -d 0:0x2 --micro-batch 1 --json --verify");
     json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *tasks = json_object_get(json_array_get(json_object_get(plan, "lists"), 0), "tasks");
+    const json_t *tasks = json_at(plan, "lists.0.tasks");
     assert_true(json_array_size(tasks) > 100);
     const json_t *memory = json_object_get(plan, "memory");
-    assert_non_null(json_object_get(json_array_get(memory, 0), "peak"));
+    assert_non_null(json_at(memory, "0.peak"));
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); /* the same from run to run */
     assert_true(field(json_array_get(memory, 2), "budget") == bytes);
     struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
@@ -919,8 +873,7 @@ TEST(plan_as_data)
         assert_true(fabs(field(json_array_get(memory, 0), "budget") / (0.75 * bytes / 2) - 1) < 1e-6);
     close_machine(m);
     json_decref(plan);
-    r = run_yard("plan --model tiny --verify");
-    expect_run(&r, 0, "every conflict is ordered");
+    r = expect_yard(EXIT_OK, "every conflict is ordered", "plan --model tiny --verify");
 }
 
 /* The last task of the sample list brings one token's logits to the host: 4 bytes per word of the vocabulary. */
@@ -928,10 +881,10 @@ static void expect_vocabulary(const char *options, int vocab)
 {
     struct ran r = run_yard("plan --layers 1 --hardware data/hardware/server.txt --json %s", options);
     json_t *plan = json_load_file(r.stdout_path, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *tasks = json_object_get(json_array_get(json_object_get(plan, "lists"), 1), "tasks");
+    const json_t *tasks = json_at(plan, "lists.1.tasks");
     const json_t *last = json_array_get(tasks, json_array_size(tasks) - 1);
-    const json_t *logits = json_array_get(json_object_get(last, "accesses"), 0);
-    assert_string_equal(json_string_value(json_object_get(logits, "tensor")), "logits.host");
+    const json_t *logits = json_at(last, "accesses.0");
+    assert_string_equal(text_at(logits, "tensor"), "logits.host");
     assert_int_equal(json_integer_value(json_object_get(logits, "bytes")), 4 * vocab);
     json_decref(plan);
 }
@@ -950,12 +903,11 @@ TEST(devices_as_data)
     json_t *all = json_loads(r.out, JSON_REJECT_DUPLICATES, NULL), *platforms = json_object_get(all, "platforms");
     assert_int_equal(r.code, 0);
     assert_true(json_array_size(platforms) > 0);
-    const json_t *device = json_array_get(json_object_get(json_array_get(platforms, 0), "devices"), 0);
-    assert_string_equal(json_string_value(json_object_get(device, "id")), "0:0");
+    const json_t *device = json_at(json_array_get(platforms, 0), "devices.0");
+    assert_string_equal(text_at(device, "id"), "0:0");
     assert_true(field(device, "vector_width") >= 1 && field(device, "kernel_vector") >= 1);
     assert_true(field(device, "memory") >= field(device, "max_allocation") && field(device, "units") >= 1);
-    r = run_yard("devices");
-    expect_run(&r, 0, "-d 0:0");
+    r = expect_yard(EXIT_OK, "-d 0:0", "devices");
     bool exact = json_is_true(json_object_get(device, "correctly_rounded_divide_sqrt"));
     expect_run(&r, 0,
                exact ? "are correctly rounded: AdamW gives the bits" : "NOT correctly rounded: AdamW's bits differ");

@@ -20,8 +20,7 @@
 static char *trace_of_list(const char *list)
 {
     struct step *s = read_list(list);
-    must(place(s->pool, &s, 1, true));
-    depend(s, true);
+    finish_list(s);
     struct simulation *sim = must_simulate(s, NULL);
     char *path = copy_string(temp_path("list.trace"));
     write_simulation(sim, path, list);
@@ -66,23 +65,21 @@ static const struct {
 
 static void expect_picture(size_t i)
 {
-    char *list = format_string("data/steps/%s.txt", pictures[i].list), *trace = trace_of_list(list);
+    char *list = lasting("data/steps/%s.txt", pictures[i].list), *trace = trace_of_list(list);
     struct view *v = view_of(trace, NULL, pictures[i].width, pictures[i].height, pictures[i].scale);
     struct canvas *c = new_canvas(v->width, v->height);
     must(run_script(v, pictures[i].script));
     draw_view(v, c);
     uint64_t hash = hash_bytes(c->pixels, (size_t)c->width * (size_t)c->height * sizeof *c->pixels, 0);
     if (hash != pictures[i].hash) {
-        char *path = format_string("%s-%zu.png", temp_path("differs"), i);
+        char *path = lasting("%s-%zu.png", temp_path("differs"), i);
         must(write_png(path, c->pixels, c->width, c->height));
         print_error("picture %zu, %s with \"%s\", is now 0x%016llx: look at %s\n", i, pictures[i].list,
                     pictures[i].script, (unsigned long long)hash, path);
-        free(path);
     }
     free_canvas(c);
     end_view(v);
     free(trace);
-    free(list);
     assert_int_equal(hash, pictures[i].hash);
 }
 
@@ -197,7 +194,7 @@ TEST(a_script_with_an_unknown_word_is_refused)
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)
 {
-    char *a = trace_of_list("data/steps/overlap-pays.txt"), *b = format_string("%s.b", a);
+    char *a = trace_of_list("data/steps/overlap-pays.txt"), *b = lasting("%s.b", a);
     assert_int_equal(rename(a, b), 0);
     free(a);
     a = trace_of_list("data/steps/1f1b.txt");
@@ -211,7 +208,6 @@ TEST(two_traces_share_their_steps_start)
             assert_true(v->has_role[v->track[i]->trace->tasks[k].role]);
     end_view(v);
     free(a);
-    free(b);
 }
 
 /* ---- a trace that grows ------------------------------------------------------------------------------------------ */

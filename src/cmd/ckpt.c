@@ -25,11 +25,6 @@ static const struct option options[] = {
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
-static json_t *mesh_json(const struct pieces *p)
-{
-    return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
-}
-
 static void print_about(const struct checkpoint *c)
 {
     char bytes[32], sizes[160];
@@ -39,7 +34,7 @@ static void print_about(const struct checkpoint *c)
         elements += tensor_elements(&p->tensor[i]);
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
     if (c->snapshot)
-        printf("snapshot    slot %u of %d, %zu payloads, %s a slot; commit %llu\n", c->snapshot->newest.slot,
+        printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", c->snapshot->newest.slot,
                c->snapshot->slots, c->snapshot->n, format_bytes(bytes, (double)c->snapshot->slot_bytes),
                (unsigned long long)c->snapshot->newest.seq);
     printf("model       %s\n", describe_sizes(sizes, &p->config));
@@ -76,13 +71,8 @@ static void list_tensor(struct table *out, const struct kept_tensor *t)
 
 static json_t *snapshot_json(const struct snapshot *s)
 {
-    json_t *payloads = json_array();
-    for (size_t i = 0; i < s->n; i++)
-        json_array_append_new(payloads, json_pack("{s:I, s:I}", "offset",
-                                                  (json_int_t)(slot_at(s, (int)s->newest.slot) + s->payload[i].at),
-                                                  "bytes", (json_int_t)s->payload[i].bytes));
-    return json_pack("{s:i, s:i, s:I, s:o}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
-                     (json_int_t)s->newest.seq, "payloads", payloads);
+    return json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
+                     (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes);
 }
 
 static int run_ls(char **words)

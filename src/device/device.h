@@ -78,19 +78,25 @@ struct device;
 struct host_thread; /* run/hostlane.c */
 /* What a lane is for: tasks of two purposes on one lane would wait for each other. */
 enum purpose {
-    FOR_ALL,     /* the model's own tasks: standard lanes */
-    FOR_NOTHING, /* a lane of a step file that no task of the file is on: the first who asks gets it */
-    FOR_OFFLOAD, /* gradients down, parameters up */
-    FOR_CONTROL, /* words that say what runs, and the norm */
-    FOR_STATE,   /* of an optimizer that changes sides */
+    FOR_ALL,         /* standard lanes: batches up, results down */
+    FOR_NOTHING,     /* a lane of a step file that no task of the file is on: the first who asks gets it */
+    FOR_MOVES,       /* of gradients and parameters between devices: up beside the batches, down as FOR_ALL */
+    FOR_ACTIVATIONS, /* between pipeline stages: they wait for their stage ... */
+    FOR_GRADIENTS,   /* ... and so do these */
+    FOR_GATHER,      /* ZeRO-3: parameters from their shards */
+    FOR_OFFLOAD,     /* gradients down, parameters up, of updates on the CPU */
+    FOR_CONTROL,     /* words that say what runs, and the norm */
+    FOR_STATE,       /* of an optimizer that changes sides */
     FOR_SWAP,
+    FOR_SNAPSHOT,
+    FOR_QUEUE, /* and any number above: queue j of a broadcast is for FOR_QUEUE + j */
 };
 struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* in machine->lane */
     enum lane_kind kind;
-    int nth; /* 0: the first of its kind on the device */
-    enum purpose purpose;
+    int nth;           /* 0: the first of its kind on the device */
+    int purpose;       /* enum purpose */
     struct lane *more; /* the next one of its kind there, or NULL */
     double gap;        /* described machines: s from one task's end to the next one's start */
     struct device *device;
@@ -166,9 +172,9 @@ struct lane *lane_of(const struct device *d, enum lane_kind kind, int nth);
 int count_lanes(const struct device *d, enum lane_kind kind);
 /* The same, and it is made where there is none yet: before the lists are finished that use it. */
 struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind, int nth);
-/* The device's lane of a kind for that purpose alone, made where there is none; the last one where the link takes no
- * more (queues= of a step file). */
-struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, enum purpose purpose);
+/* The device's lane of a kind for that purpose alone, made where there is none; the last one, whatever it is for, where
+ * the link takes no more (queues= of a step file). */
+struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose);
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits where the
  * driver's exp and log do. */
 unsigned vector_width(const struct machine *m);

@@ -281,7 +281,7 @@ struct lane *open_lane(struct machine *m, struct device *d, enum lane_kind kind,
     return lane;
 }
 
-struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, enum purpose purpose)
+struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, int purpose)
 {
     const struct link *link = d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
     struct lane *lane = NULL, *last = NULL;

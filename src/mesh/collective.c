@@ -16,17 +16,16 @@ static bool is_direct(const struct tensor *to, const struct tensor *from)
     return to->device->context == from->device->context;
 }
 
-void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from, int nth)
+void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
+                   enum purpose purpose)
 {
-    struct machine *m = s->pool->machine;
     struct tensor *staged = NULL;
     for (int i = 0; i < n; i++)
         if (is_direct(to[i], from))
-            add_copy(s, open_lane(m, from->device, LANE_DOWNLOAD, nth), name, to[i], from);
+            carry(s, name, to[i], from, purpose);
         else {
-            if (!staged)
-                staged = add_download(s, name, from, nth);
-            add_copy(s, open_lane(m, to[i]->device, LANE_UPLOAD, 1 + nth), name, to[i], staged);
+            staged = staged ? staged : add_download(s, name, from, purpose);
+            carry(s, name, to[i], staged, purpose);
         }
 }
 
@@ -35,7 +34,7 @@ void add_share(struct step *s, const char *name, struct tensor *const *x, int n,
     struct tensor **to = allocate((size_t)n, sizeof *to);
     for (int turn = 1; turn < n; turn++)
         to[turn - 1] = x[(k + turn) % n];
-    add_broadcast(s, name, to, n - 1, x[k], 0);
+    add_broadcast(s, name, to, n - 1, x[k], FOR_MOVES);
     free(to);
 }
 
@@ -68,7 +67,7 @@ static struct tensor *bring(struct step *s, const char *name, struct tensor *x, 
         return slice;
     struct tensor *received =
         new_tensor(s->pool, d, x->class, JOINED(name, ".received"), FLOAT32, slice->rank, slice->shape);
-    add_move(s, JOINED(name, ".move"), received, slice);
+    add_move(s, JOINED(name, ".move"), received, slice, FOR_MOVES);
     return received;
 }
 
@@ -101,11 +100,10 @@ struct tensor **add_reduce_moves(struct step *s, const char *name, struct tensor
     return part;
 }
 
-void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, struct tensor **sum, bool in_place)
+void add_reduce_sums(struct step *s, const char *name, struct tensor **part, int n, bool in_place)
 {
-    for (int k = 0; k < n; k++)
-        sum[k] = sum_up(s, name, part + k * n, n, k, in_place);
-    free(part);
+    for (int k = 0; k < n; k++) /* (k is not above k * n: what is overwritten has been summed) */
+        part[k] = sum_up(s, name, part + k * n, n, k, in_place);
 }
 
 void add_all_gather(struct step *s, const char *name, struct tensor *const *x, int n)
@@ -123,8 +121,8 @@ void add_all_gather(struct step *s, const char *name, struct tensor *const *x, i
 
 void add_all_reduce(struct step *s, const char *name, struct tensor *const *x, int n)
 {
-    struct tensor **sum = allocate((size_t)n, sizeof *sum);
-    add_reduce_sums(s, name, add_reduce_moves(s, name, x, n, ALIGNED), n, sum, true);
+    struct tensor **part = add_reduce_moves(s, name, x, n, ALIGNED);
+    add_reduce_sums(s, name, part, n, true);
     add_all_gather(s, name, x, n);
-    free(sum);
+    free(part);
 }

@@ -36,8 +36,7 @@ static void check_loops(const struct device *d, int tokens, int channels)
 struct build new_build(struct step *s, struct model *m, enum gemm_engine engine, int batch, int seq)
 {
     struct build b = {.step = s, .model = m, .engine = engine, .batch = batch, .seq = seq};
-    b.sum = allocate((size_t)m->params->n_units * (size_t)(m->mesh->dp * m->mesh->tp), sizeof *b.sum);
-    b.brought = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.brought);
+    b.bucket = allocate((size_t)(m->params->n_units * m->mesh->tp), sizeof *b.bucket);
     for (int rank = 0; rank < n_ranks(m->mesh); rank++)
         check_loops(m->replica[rank].device, batch * seq, m->params->config.channels);
     on_rank(&b, 0, -1, ROLE_OTHER);
@@ -52,7 +51,12 @@ void on_rank(struct build *b, int rank, int micro, enum role role)
     b->step->tags = (struct tags){-1, micro, role};
 }
 
-void end_build(struct build *b) { free(b->grad), free(b->summed), free(b->sum), free(b->brought), free(b->met); }
+void end_build(struct build *b)
+{
+    for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++)
+        free(b->bucket[i].part);
+    free(b->grad), free(b->summed), free(b->bucket), free(b->met);
+}
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
@@ -86,21 +90,17 @@ int rows_of(const struct tensor *t) { return (int)(count_elements(t) / (size_t)c
 
 /* ---- the tape -------------------------------------------------------------------------------------------------- */
 
-/* The unit whose operations are being added: the layer's; before and behind the layers, what the tape's neighbours say.
- */
-static int unit_now(const struct build *b)
-{
-    int layer = b->step->tags.layer;
-    bool first = b->tape->n == 0 || b->tape->ops[b->tape->n - 1].unit == 0;
-    return layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
-}
-
 struct op *record(struct build *b, const char *name, void (*rule)(struct build *, const struct op *),
                   struct tensor *out, struct tensor *in)
 {
     static struct op unused;
-    int unit = b->backward_wanted ? unit_now(b) : 0;
-    struct op *op = b->backward_wanted ? APPEND(b->tape->ops, b->tape->n, b->tape->cap) : &unused;
+    struct tape *t = b->tape;
+    int layer = b->step->tags.layer;
+    if (!b->backward_wanted)
+        return &unused;
+    bool first = t->n == 0 || t->ops[t->n - 1].unit == 0; /* before the layers, not behind them */
+    int unit = layer >= 0 ? layer + 1 : first ? 0 : b->model->params->n_units - 1;
+    struct op *op = APPEND(t->ops, t->n, t->cap);
     *op = (struct op){.backward = rule, .unit = unit, .out = out, .in = {in}};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
@@ -139,17 +139,12 @@ static bool begun(struct build *b, const struct tensor *t)
 }
 
 /* A unit's gradient that does not persist has no zeros between its parameters, where norm and update read it too. */
-static void clear_padding(struct build *b, const struct tensor *grad)
+bool accumulates(struct build *b, const struct tensor *grad)
 {
     struct tensor *unit = grad->storage;
     if (unit != grad && unit->class == MEM_GRADIENTS && !unit->persistent && !begun(b, unit))
         set_elementwise(LAUNCH(b, "grad.clear", "elementwise.cl", "fill", blocks(b, count_elements(unit)), OUT(unit),
                                FLOAT(0), ELEMENTS(count_elements(unit))));
-}
-
-bool accumulates(struct build *b, const struct tensor *grad)
-{
-    clear_padding(b, grad);
     return begun(b, grad);
 }
 

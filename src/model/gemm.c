@@ -24,18 +24,13 @@ struct blocking { /* as in gemm.cl */
     int band, span, depth, block;
 };
 
-/* How long a product takes when it is cut so, in fma()s of a vector: to pack a float takes as long as four.  A part of
- * a round stands for cores that are disturbed, or slower than others: the more there are, the likelier. */
-static double time_of_cut(const struct device *d, size_t groups, size_t band, size_t span)
-{
-    double rounds = (double)ceil_div(groups, d->units) + MIN(0.05 * d->units, 0.25);
-    return rounds * ((double)(band * span) / d->vector + 4 * (double)(band + span));
-}
-
 /* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
  * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
  * read it, and not if a triangle of it is left out.  Panels and block fill at most half of the local memory (on PoCL
- * that is the L2 cache), of a small one all. */
+ * that is the L2 cache), of a small one all.
+ *
+ * Time counts in fma()s of a vector: to pack a float takes as long as four.  A part of a round stands for cores that
+ * are disturbed, or slower than others: the more there are, the likelier. */
 static struct blocking choose_blocking(const struct device *d, const struct gemm *g)
 {
     enum { MAX_SPAN = 640, MIN_BAND = 64, MAX_DEPTH = 384, A_ROWS = 48, ROOM = 256 << 10, LINE = 16 };
@@ -50,7 +45,9 @@ static struct blocking choose_blocking(const struct device *d, const struct gemm
     for (size_t span = least; span <= widest; span += width)
         for (size_t bands = 1; bands == 1 || bands <= m / MIN_BAND; bands++) {
             size_t band = round_up(ceil_div(m, bands), d->tile_rows);
-            double time = time_of_cut(d, ceil_div(n, span) * ceil_div(m, band) * matrices, band, span);
+            size_t groups = ceil_div(n, span) * ceil_div(m, band) * matrices;
+            double rounds = (double)ceil_div(groups, d->units) + MIN(0.05 * d->units, 0.25);
+            double time = rounds * ((double)(band * span) / d->vector + 4 * (double)(band + span));
             if (time < best_time) {
                 bool packed = g->form == GEMM_TN && g->causal == CAUSAL_NONE && span >= 4 * width;
                 best = (struct blocking){(int)band, (int)span, (int)depth, packed ? A_ROWS : 0};
@@ -60,7 +57,7 @@ static struct blocking choose_blocking(const struct device *d, const struct gemm
     return best;
 }
 
-static void own_gemm(struct build *b, const char *name, const struct gemm *g)
+static struct task *own_gemm(struct build *b, const char *name, const struct gemm *g)
 {
     struct blocking k = choose_blocking(b->device, g);
     bool ta = g->form == GEMM_TN, tb = g->form == GEMM_NT;
@@ -68,14 +65,14 @@ static void own_gemm(struct build *b, const char *name, const struct gemm *g)
         3,
         {ceil_div((size_t)g->n, (size_t)k.span), ceil_div((size_t)g->m, (size_t)k.band), (size_t)(g->batch * g->heads)},
         {1, 1, 1}};
-    LAUNCH(b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal),
-           INT(k.band), INT(k.span), INT(k.depth), INT(k.block), INT(g->heads), //
-           IN(g->a.tensor), INT(g->a.base), INT(g->a.outer), INT(g->a.inner), INT(ta ? 1 : g->a.ld),
-           INT(ta ? g->a.ld : 1), //
-           IN(g->b.tensor), INT(g->b.base), INT(g->b.outer), INT(g->b.inner), INT(tb ? 1 : g->b.ld),
-           INT(tb ? g->b.ld : 1), //
-           ACCUMULATE(g->c.tensor, keeps_old(g)), INT(g->c.base), INT(g->c.outer), INT(g->c.inner), INT(g->c.ld),
-           g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * (k.span + k.block) * k.depth));
+    return LAUNCH(b, name, "gemm.cl", "gemm", grid, INT(g->m), INT(g->n), INT(g->k), INT(g->start), INT(g->causal),
+                  INT(k.band), INT(k.span), INT(k.depth), INT(k.block), INT(g->heads), //
+                  IN(g->a.tensor), INT(g->a.base), INT(g->a.outer), INT(g->a.inner), INT(ta ? 1 : g->a.ld),
+                  INT(ta ? g->a.ld : 1), //
+                  IN(g->b.tensor), INT(g->b.base), INT(g->b.outer), INT(g->b.inner), INT(tb ? 1 : g->b.ld),
+                  INT(tb ? g->b.ld : 1), //
+                  ACCUMULATE(g->c.tensor, keeps_old(g)), INT(g->c.base), INT(g->c.outer), INT(g->c.inner), INT(g->c.ld),
+                  g->start == START_BIAS ? IN(g->bias) : NO_TENSOR, LOCAL(4 * (k.span + k.block) * k.depth));
 }
 
 /* ---- CLBlast --------------------------------------------------------------------------------------------------- */
@@ -96,46 +93,32 @@ static void check_clblast(CLBlastStatusCode code, const struct task *t)
 
 static CLBlastTranspose transposed(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
-static void issue_single(const struct task *t, const struct gemm *g, cl_event *done)
-{
-    cl_command_queue queue = t->lane->queue;
-    check_clblast(CLBlastSgemmWithTempBuffer(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
-                                             transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n, (size_t)g->k,
-                                             1.0f, buffer_of(t, ACCESS_A), g->a.base, (size_t)g->a.ld,
-                                             buffer_of(t, ACCESS_B), g->b.base, (size_t)g->b.ld,
-                                             g->start == START_ZERO ? 0.0f : 1.0f, buffer_of(t, ACCESS_C), g->c.base,
-                                             (size_t)g->c.ld, &queue, done, buffer_of(t, ACCESS_WORK)),
-                  t);
-}
-
-/* One call per sequence: its heads are evenly spaced, which is what CLBlast's batch can express without a blocking
+/* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels.  A batched product
+ * is one call per sequence: its heads are evenly spaced, which is what CLBlast's batch can express without a blocking
  * upload of offsets. */
-static void issue_batched(const struct task *t, const struct gemm *g, cl_event *done)
-{
-    cl_command_queue queue = t->lane->queue;
-    for (int i = 0; i < g->batch; i++)
-        check_clblast(
-            CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, transposed(g->form == GEMM_TN),
-                                       transposed(g->form == GEMM_NT), (size_t)g->m, (size_t)g->n, (size_t)g->k, 1.0f,
-                                       buffer_of(t, ACCESS_A), g->a.base + (size_t)i * g->a.outer, (size_t)g->a.ld,
-                                       g->a.inner, buffer_of(t, ACCESS_B), g->b.base + (size_t)i * g->b.outer,
-                                       (size_t)g->b.ld, g->b.inner, g->start == START_ZERO ? 0.0f : 1.0f,
-                                       buffer_of(t, ACCESS_C), g->c.base + (size_t)i * g->c.outer, (size_t)g->c.ld,
-                                       g->c.inner, (size_t)g->heads, &queue, i == g->batch - 1 ? done : NULL),
-            t);
-}
-
-/* CLBlast takes no wait list, so a barrier takes it; its event is that of the last of its kernels. */
 static void issue_clblast(const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait, cl_event *done)
 {
     (void)number;
     const struct gemm *g = t->context;
+    const size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
+    const CLBlastTranspose ta = transposed(g->form == GEMM_TN), tb = transposed(g->form == GEMM_NT);
+    const float beta = g->start == START_ZERO ? 0.0f : 1.0f;
+    cl_mem a = buffer_of(t, ACCESS_A), b = buffer_of(t, ACCESS_B), c = buffer_of(t, ACCESS_C);
+    cl_command_queue queue = t->lane->queue;
     if (n_wait)
-        CL(clEnqueueBarrierWithWaitList(t->lane->queue, n_wait, wait, NULL));
-    if (g->batch * g->heads > 1)
-        issue_batched(t, g, done);
-    else
-        issue_single(t, g, done);
+        CL(clEnqueueBarrierWithWaitList(queue, n_wait, wait, NULL));
+    if (g->batch * g->heads == 1)
+        check_clblast(CLBlastSgemmWithTempBuffer(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1.0f, a, g->a.base,
+                                                 (size_t)g->a.ld, b, g->b.base, (size_t)g->b.ld, beta, c, g->c.base,
+                                                 (size_t)g->c.ld, &queue, done, buffer_of(t, ACCESS_WORK)),
+                      t);
+    for (size_t i = 0; g->batch * g->heads > 1 && i < (size_t)g->batch; i++)
+        check_clblast(CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1.0f, a,
+                                                 g->a.base + i * g->a.outer, (size_t)g->a.ld, g->a.inner, b,
+                                                 g->b.base + i * g->b.outer, (size_t)g->b.ld, g->b.inner, beta, c,
+                                                 g->c.base + i * g->c.outer, (size_t)g->c.ld, g->c.inner,
+                                                 (size_t)g->heads, &queue, i + 1 == (size_t)g->batch ? done : NULL),
+                      t);
 }
 
 /* A GPU copies A, B and C to whole tiles, of which these are the largest usual ones; small products are done in place.
@@ -174,7 +157,7 @@ static struct tensor *clblast_work(struct build *b, const struct gemm *g)
                       SHAPE((int64_t)ceil_div(bytes, ELEMENT_BYTES)));
 }
 
-static void clblast_gemm(struct build *b, const char *name, const struct gemm *g)
+static struct task *clblast_gemm(struct build *b, const char *name, const struct gemm *g)
 {
     if (g->start == START_BIAS)
         LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "bias_rows", groups(b, (size_t)g->m), OUT(g->c.tensor),
@@ -189,6 +172,7 @@ static void clblast_gemm(struct build *b, const char *name, const struct gemm *g
     add_access(t, g->b.tensor, ACCESS_READ);
     if (work)
         add_access(t, work, ACCESS_WRITE);
+    return t;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
@@ -206,15 +190,11 @@ static double elements_of(const struct gemm *g)
 
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
-    enum gemm_engine engine = choose_engine(b->device, b->engine);
-    if (engine == GEMM_CLBLAST)
-        clblast_gemm(b, name, g);
-    else
-        own_gemm(b, name, g);
-    struct task *t = b->step->task[b->step->n - 1];
+    bool own = choose_engine(b->device, b->engine) == GEMM_OWN;
+    struct task *t = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
     set_traffic(t, elements_of(g));
     t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
-    if (g->causal != CAUSAL_NONE && engine == GEMM_OWN)
+    if (g->causal != CAUSAL_NONE && own)
         t->flops /= 2; /* what is above the diagonal is left out */
 }

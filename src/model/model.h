@@ -166,6 +166,9 @@ struct tape {
     size_t n, cap;
     struct tensor *in, *out; /* the residual stream as it came from the stage before, and as it leaves; NULL at ends */
 };
+struct bucket {           /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
+    struct tensor **part; /* what send_unit() brings to be summed; behind reduce_unit() [k] is the sum of shard k */
+};
 struct build {
     struct step *step;
     struct model *model;
@@ -178,9 +181,7 @@ struct build {
     struct tensor **grad; /* gradient of each tensor, by id */
     int *summed;          /* by id: the group, from 1, that has begun to sum it */
     size_t cap_grad, cap_summed;
-    struct tensor ***brought; /* [unit * tp + tp_rank]: what is to be summed, between send_unit() and reduce_unit() */
-    struct tensor **sum; /* [(unit * tp + tp_rank) * dp + k]: shard k of the gradient of what a rank has, summed over
-                            ranks, once reduce_unit() has run */
+    struct bucket *bucket;   /* [unit, tp_rank]: see bucket_of() in optimizer.c */
     struct tensor *partials; /* the norm's block sums */
     bool released;           /* see release_updates() */
     int tp_rank;             /* tensor-parallel coordinate of the rank whose tasks are being added */

@@ -127,13 +127,6 @@ static void cross_entropy_backward(struct build *b, const struct op *op)
     give_gradient(b, op, logits, dlogits);
 }
 
-static void add_loss(struct build *b, struct tensor *total, struct tensor *losses)
-{
-    bool more = accumulates(b, total);
-    LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses),
-           INT(count_elements(losses)), INT(more));
-}
-
 /* Each rank of a tensor-parallel group has the logits of some words: it makes three numbers of them per token, and
  * all combine everybody's. */
 static void add_losses_of_parts(struct build *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
@@ -160,8 +153,11 @@ struct tensor *cross_entropy(struct build *b, struct tensor *logits, const struc
     else
         LAUNCH(b, "loss", "loss.cl", "loss_forward", groups(b, (size_t)n), OUT(losses), OUT(lse), IN(logits),
                IN(batch->targets), INT(n), INT(v));
-    if (total)
-        add_loss(b, total, losses);
+    if (total) {
+        bool more = accumulates(b, total);
+        LAUNCH(b, "loss.sum", "loss.cl", "loss_sum", groups(b, 1), ACCUMULATE(total, more), IN(losses), INT(n),
+               INT(more));
+    }
     struct op *op = record(b, "loss", cross_entropy_backward, losses, logits);
     op->saved[0] = lse;
     op->saved[1] = batch->targets;

@@ -19,7 +19,6 @@
 #include "model.h"
 
 static const struct mesh *mesh_of(const struct build *b) { return b->model->mesh; }
-static struct replica *norm_replica(const struct build *b) { return &b->model->replica[b->model->norm_rank]; }
 
 /* On data-parallel rank k, of the ranks whose turn it is. */
 static struct replica *replica_at(const struct build *b, int k, int stage)
@@ -39,9 +38,10 @@ static struct shard shard_at(const struct build *b, int unit, int k)
     return shard_of(b->model->part[b->tp_rank]->unit[unit].elements, k, mesh_of(b)->dp);
 }
 
-static struct tensor **sums_of(const struct build *b, int unit)
+/* Of that unit, for the rank of the tensor-parallel groups whose turn it is. */
+static struct bucket *bucket_of(const struct build *b, int unit)
 {
-    return b->sum + (unit * mesh_of(b)->tp + b->tp_rank) * mesh_of(b)->dp;
+    return &b->bucket[unit * mesh_of(b)->tp + b->tp_rank];
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------------------------- */
@@ -56,7 +56,8 @@ static void sum_tied(struct build *b, bool grouped)
         if (!first->lookup_grad)
             return;
         if (last->rank != first->rank)
-            add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad);
+            add_move(b->step, "tied.move", first->other[WTE].grad, (grouped ? last->group : last)->other[HEAD].grad,
+                     FOR_MOVES);
         add_into(b->step, "tied.add", first->other[WTE].grad, first->lookup_grad);
     }
 }
@@ -88,7 +89,7 @@ static void agree(struct build *b, int unit, int k)
         if (n && !same_kind)
             add_move(b->step, "reduce.agree",
                      new_view(b->step->pool, r->grad[unit], "grad.replica_of", u->n_counted, SHAPE((int64_t)n)),
-                     new_view(b->step->pool, from, "grad.replica_of", end - n, SHAPE((int64_t)n)));
+                     new_view(b->step->pool, from, "grad.replica_of", end - n, SHAPE((int64_t)n)), FOR_MOVES);
     }
 }
 
@@ -102,86 +103,82 @@ void send_unit(struct build *b, int unit)
         for (int k = 0; k < dp; k++)
             grad[k] = replica_at(b, k, stage_of(b->model, unit))->grad[unit];
         at(b, 0, unit, ROLE_REDUCE);
-        b->brought[unit * mesh_of(b)->tp + b->tp_rank] = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
+        bucket_of(b, unit)->part = add_reduce_moves(b->step, "reduce", grad, dp, NORM_BLOCK);
     }
     free(grad);
 }
 
 /* ---- norm ------------------------------------------------------------------------------------------------------ */
 
-static void gather_losses(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
+/* Of shard k of a rank's gradient of a unit, the elements that belong to the norm. */
+static size_t count_counted(const struct build *b, int unit, int tp_rank, int k)
 {
-    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
-    for (int k = 0; k < mesh_of(b)->dp; k++) {
-        struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)k * UNIT_ALIGN, SHAPE(1));
-        if (rank_loss[k]->storage != losses)
-            add_move(b->step, "loss.move", part, rank_loss[k]);
-    }
-}
-
-/* Of shard k of a rank's gradient of a unit, i = (unit * tp + tp_rank) * dp + k, the elements that belong to the norm.
- */
-static size_t count_counted(const struct build *b, int i)
-{
-    int dp = mesh_of(b)->dp, tp = mesh_of(b)->tp;
-    const struct unit *u = &b->model->part[i / dp % tp]->unit[i / dp / tp];
-    struct shard s = shard_of(u->elements, i % dp, dp);
+    const struct unit *u = &b->model->part[tp_rank]->unit[unit];
+    struct shard s = shard_of(u->elements, k, mesh_of(b)->dp);
     size_t end = MIN(s.end, u->n_counted);
     return end > s.begin ? end - s.begin : 0;
 }
 
 /* Where its block sums begin in the tensor of all.  Each shard has a part of its own, in this order, which does not
  * depend on dp; what lies between stays zero. */
-static size_t first_sum(const struct build *b, int i)
+static size_t first_sum(const struct build *b, int unit, int tp_rank, int k)
 {
     size_t first = 0;
-    while (i-- > 0)
-        first += round_up(ceil_div(count_counted(b, i), NORM_BLOCK), UNIT_ALIGN);
+    for (int u = 0; u <= unit; u++)
+        for (int r = 0; r < mesh_of(b)->tp; r++)
+            for (int j = 0; j < mesh_of(b)->dp; j++) {
+                if (u == unit && r == tp_rank && j == k)
+                    return first;
+                first += round_up(ceil_div(count_counted(b, u, r, j), NORM_BLOCK), UNIT_ALIGN);
+            }
     return first;
 }
 
-static struct tensor *new_partials(const struct build *b)
+/* The tensor of all block sums, and all losses on the norm's rank. */
+static void begin_norm(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    size_t n = first_sum(b, b->model->params->n_units * mesh_of(b)->dp * mesh_of(b)->tp);
-    struct tensor *partials =
-        new_tensor(b->step->pool, norm_replica(b)->device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
-    partials->persistent = true;
-    return partials;
+    size_t n = first_sum(b, b->model->params->n_units, 0, 0);
+    on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
+    b->partials = new_tensor(b->step->pool, b->device, MEM_WORK, "norm.partials", FLOAT32, SHAPE((int64_t)n));
+    b->partials->persistent = true;
+    for (int k = 0; k < mesh_of(b)->dp; k++) {
+        struct tensor *part = new_view(b->step->pool, losses, "loss.part", (size_t)k * UNIT_ALIGN, SHAPE(1));
+        if (rank_loss[k]->storage != losses)
+            add_move(b->step, "loss.move", part, rank_loss[k], FOR_MOVES);
+    }
 }
 
-/* The block sums of shard k.  Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on 512
- * bytes, pieces could begin at every 128th sum only. */
-static void add_blocks(struct build *b, int unit, int k)
+/* The block sums of a unit's shards.  Not elementwise: a sum stands for NORM_BLOCK elements, and since tensors begin on
+ * 512 bytes, pieces could begin at every 128th sum only. */
+static void add_blocks(struct build *b, int unit)
 {
-    int i = (unit * mesh_of(b)->tp + b->tp_rank) * mesh_of(b)->dp + k;
-    size_t counted = count_counted(b, i), n = ceil_div(counted, NORM_BLOCK);
-    at(b, k, unit, ROLE_NORM);
-    if (!counted)
-        return;
-    struct tensor *sum = new_slice(b->step->pool, sums_of(b, unit)[k], k, (struct shard){0, counted});
-    struct tensor *out, *part = new_view(b->step->pool, b->partials, "norm.part", first_sum(b, i), SHAPE((int64_t)n));
-    out = b->device == part->device
-              ? part
-              : new_tensor(b->step->pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
-    LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(counted));
-    if (out != part)
-        add_move(b->step, "norm.move", part, out);
-}
-
-static void add_unit_blocks(struct build *b, int unit)
-{
+    struct pool *pool = b->step->pool;
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++)
-        for (int k = 0; k < mesh_of(b)->dp; k++)
-            add_blocks(b, unit, k);
+        for (int k = 0; k < mesh_of(b)->dp; k++) {
+            size_t counted = count_counted(b, unit, b->tp_rank, k), n = ceil_div(counted, NORM_BLOCK);
+            at(b, k, unit, ROLE_NORM);
+            if (!counted)
+                continue;
+            struct tensor *sum = new_slice(pool, bucket_of(b, unit)->part[k], k, (struct shard){0, counted});
+            struct tensor *part =
+                new_view(pool, b->partials, "norm.part", first_sum(b, unit, b->tp_rank, k), SHAPE((int64_t)n));
+            bool here = b->device == part->device;
+            struct tensor *out =
+                here ? part : new_tensor(pool, b->device, MEM_WORK, "norm.local", FLOAT32, SHAPE((int64_t)n));
+            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups(b, n), OUT(out), IN(sum), INT(counted));
+            if (!here)
+                add_move(b->step, "norm.move", part, out, FOR_MOVES);
+        }
 }
 
 /* Of all block sums; or of the losses alone. */
-static void finish_norm(struct build *b, const char *name, struct tensor *losses, bool of_losses)
+static void finish_norm(struct build *b, struct tensor *losses, bool of_losses)
 {
     on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
-    LAUNCH(b, name, "norm.cl", "norm_finish", groups(b, 1), INOUT(b->replica->state),
-           of_losses ? NO_TENSOR : IN(b->partials), INT(of_losses ? 0 : count_elements(b->partials)),
-           IN(b->replica->control), IN(losses), INT(count_elements(losses)));
+    LAUNCH(b, of_losses ? "loss.check" : "norm.finish", "norm.cl", "norm_finish", groups(b, 1),
+           INOUT(b->replica->state), of_losses ? NO_TENSOR : IN(b->partials),
+           INT(of_losses ? 0 : count_elements(b->partials)), IN(b->replica->control), IN(losses),
+           INT(count_elements(losses)));
 }
 
 /* What it says, to all ranks. */
@@ -192,7 +189,7 @@ static void send_state(struct build *b)
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
             state[n++] = b->model->replica[rank].state;
-    add_broadcast(b->step, "norm.send", state, n, norm_replica(b)->state, 0);
+    add_broadcast(b->step, "norm.send", state, n, b->replica->state, FOR_MOVES);
     free(state);
 }
 
@@ -214,36 +211,27 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
                ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), NO_TENSOR);
     set_elementwise(task);
     task->host_run = adamw_on_host;
+    task->state = (struct state_range){r->rank, unit, s.begin, s.end};
 }
 
-/* Shard k of parameters or gradients on every data-parallel rank; the caller frees it. */
-static struct tensor **slices(struct build *b, int unit, int k, bool of_gradients)
+/* Shard k of a unit: with ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */
+static void update_and_send(struct build *b, int unit, int k)
 {
     int dp = mesh_of(b)->dp;
-    struct tensor **t = allocate((size_t)dp, sizeof *t);
+    bool zero = mesh_of(b)->zero;
+    struct tensor *sum = bucket_of(b, unit)->part[k], **part = allocate((size_t)dp, sizeof *part);
     for (int on = 0; on < dp; on++) {
         struct replica *r = replica_at(b, on, stage_of(b->model, unit));
-        t[on] = new_slice(b->step->pool, of_gradients ? r->grad[unit] : r->value[unit], k, shard_at(b, unit, k));
+        part[on] = new_slice(b->step->pool, zero ? r->value[unit] : r->grad[unit], k, shard_at(b, unit, k));
     }
-    return t;
-}
-
-/* Shard k of a unit: its owner updates it and sends it; or it sends the sum, and all update. */
-static void update_unit(struct build *b, int unit, int k)
-{
-    bool zero = mesh_of(b)->zero;
-    struct tensor *sum = sums_of(b, unit)[k], **part = slices(b, unit, k, !zero);
-    if (zero) {
+    if (zero)
         update_shard(b, unit, k, k, sum);
-        at(b, k, unit, ROLE_BROADCAST);
-        add_share(b->step, "send.param", part, mesh_of(b)->dp, k);
-    } else {
+    else
         part[k] = sum;
-        at(b, k, unit, ROLE_BROADCAST);
-        add_share(b->step, "send.grad", part, mesh_of(b)->dp, k);
-        for (int on = 0; on < mesh_of(b)->dp; on++)
-            update_shard(b, unit, k, on, part[on]);
-    }
+    at(b, k, unit, ROLE_BROADCAST);
+    add_share(b->step, zero ? "send.param" : "send.grad", part, dp, k);
+    for (int on = 0; on < dp && !zero; on++)
+        update_shard(b, unit, k, on, part[on]);
     free(part);
 }
 
@@ -254,16 +242,16 @@ static void send_tied(struct build *b)
         struct replica *last = replica_at(b, k, n_stages(mesh_of(b)) - 1);
         at(b, k, 0, ROLE_BROADCAST);
         if (last != b->replica)
-            add_move(b->step, "send.tied", last->other[HEAD].value, b->replica->other[WTE].value);
+            add_move(b->step, "send.tied", last->other[HEAD].value, b->replica->other[WTE].value, FOR_MOVES);
     }
 }
 
-static void update_all_of(struct build *b, int unit)
+static void update_unit(struct build *b, int unit)
 {
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         for (int k = 0; k < mesh_of(b)->dp; k++)
-            if (sums_of(b, unit)[k])
-                update_unit(b, unit, k);
+            if (bucket_of(b, unit)->part[k])
+                update_and_send(b, unit, k);
         if (unit == 0)
             send_tied(b);
     }
@@ -274,9 +262,8 @@ static void update_all_of(struct build *b, int unit)
 void release_updates(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
     b->released = true;
-    b->partials = new_partials(b);
-    gather_losses(b, losses, rank_loss);
-    finish_norm(b, "loss.check", losses, true);
+    begin_norm(b, losses, rank_loss);
+    finish_norm(b, losses, true);
     send_state(b);
 }
 
@@ -284,27 +271,25 @@ void reduce_unit(struct build *b, int unit)
 {
     for (b->tp_rank = 0; b->tp_rank < mesh_of(b)->tp; b->tp_rank++) {
         at(b, 0, unit, ROLE_REDUCE);
-        add_reduce_sums(b->step, "reduce", b->brought[unit * mesh_of(b)->tp + b->tp_rank], mesh_of(b)->dp,
-                        sums_of(b, unit), b->replica->grad[unit]->persistent); /* else only shards of it are kept */
+        add_reduce_sums(b->step, "reduce", bucket_of(b, unit)->part, mesh_of(b)->dp,
+                        b->replica->grad[unit]->persistent); /* else only shards of it are kept */
     }
     if (b->released) {
-        add_unit_blocks(b, unit);
-        update_all_of(b, unit);
+        add_blocks(b, unit);
+        update_unit(b, unit);
     }
 }
 
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss)
 {
-    if (b->released) {
-        finish_norm(b, "norm.finish", losses, false);
-        return;
-    }
-    gather_losses(b, losses, rank_loss);
-    b->partials = new_partials(b);
-    for (int unit = 0; unit < b->model->params->n_units; unit++)
-        add_unit_blocks(b, unit);
-    finish_norm(b, "norm.finish", losses, false);
-    send_state(b);
-    for (int unit = 0; unit < b->model->params->n_units; unit++) /* in the order in which the next forward needs them */
-        update_all_of(b, unit);
+    int n = b->released ? 0 : b->model->params->n_units;
+    if (!b->released)
+        begin_norm(b, losses, rank_loss);
+    for (int unit = 0; unit < n; unit++)
+        add_blocks(b, unit);
+    finish_norm(b, losses, false);
+    if (!b->released)
+        send_state(b);
+    for (int unit = 0; unit < n; unit++) /* in the order in which the next forward needs them */
+        update_unit(b, unit);
 }

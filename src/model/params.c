@@ -43,15 +43,6 @@ static const struct row final_rows[] = {
     {"ln_f.bias", "lnfb", {C}, false, WHOLE, INIT_ZERO},
 };
 
-static int nearest_divisor(int n, int wanted)
-{
-    int best = 1;
-    for (int d = 1; d <= n; d++)
-        if (n % d == 0 && abs(d - wanted) < abs(best - wanted))
-            best = d;
-    return best;
-}
-
 bool same_sizes(const struct config *a, const struct config *b)
 {
     return a->layers == b->layers && a->heads == b->heads && a->channels == b->channels && a->seq_len == b->seq_len &&
@@ -75,9 +66,8 @@ void check_config(const struct config *c)
     if (c->layers > MAX_LAYERS)
         fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MAX_LAYERS);
     if (c->channels % c->heads)
-        fail(EXIT_USAGE,
-             "--channels %d is not a multiple of --heads %d: every head takes an equal part; try --heads %d",
-             c->channels, c->heads, nearest_divisor(c->channels, c->heads));
+        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: every head takes an equal part", c->channels,
+             c->heads);
     double layer = 13.0 * c->channels * c->channels, ends = ((double)c->vocab + c->seq_len) * c->channels;
     if (layer > INT32_MAX || ends > INT32_MAX)
         fail(EXIT_USAGE,
@@ -86,52 +76,37 @@ void check_config(const struct config *c)
              layer / 1e9, ends / 1e9);
 }
 
-static int64_t size_of(const struct config *c, enum size s)
+/* Adds a parameter, or part k of n of it. */
+static void add_param(struct params *p, const struct row *row, int unit, int layer, int k, int n)
 {
+    const struct config *c = &p->config;
     const int64_t sizes[] = {[NONE] = 1,        [V] = c->vocab,         [T] = c->seq_len,
                              [C] = c->channels, [C3] = 3 * c->channels, [C4] = 4 * c->channels};
-    return sizes[s];
-}
-
-static struct cut cut_of(const struct config *c, const struct row *row)
-{
     const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
                                [ROWS] = {SPLIT_ROWS, 1, 1},
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
                                [QKV] = {SPLIT_ROWS, 3, c->channels / c->heads},
                                [HEADS] = {SPLIT_COLUMNS, 1, c->channels / c->heads}};
-    return cuts[row->cut];
-}
-
-/* From the whole to part k of n. */
-static void take_part(struct param *x, int k, int n)
-{
-    struct part part = part_of(&x->cut, x->shape, k, n);
-    int64_t *axis = &x->shape[x->cut.split == SPLIT_COLUMNS];
-    size_t inner = x->cut.split == SPLIT_ROWS ? (size_t)x->shape[1] : 1;
-    if (x->cut.split == SPLIT_NONE)
-        return;
-    *axis = x->cut.sections * (int64_t)((part.end - part.begin) / inner);
-    x->first = (int)(part.begin / inner);
-}
-
-static void add_param(struct params *p, const struct row *row, int unit, int layer)
-{
     struct param *x = &p->param[p->n++];
     struct unit *u = &p->unit[unit];
     *x = (struct param){.llmc = row->llmc,
                         .layer = layer,
                         .unit = unit,
+                        .rank = row->shape[1] == NONE ? 1 : 2,
+                        .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
                         .conv1d = row->conv1d,
-                        .cut = cut_of(&p->config, row),
+                        .decay = row->shape[1] != NONE,
+                        .cut = cuts[row->cut],
                         .init = row->init};
     snprintf(x->name, sizeof x->name, row->name, layer);
-    x->rank = row->shape[1] == NONE ? 1 : 2;
-    x->shape[0] = size_of(&p->config, row->shape[0]);
-    x->shape[1] = size_of(&p->config, row->shape[1]);
-    x->decay = x->rank == 2;
     if (u->n++ == 0)
         u->first = p->n - 1;
+    if (x->cut.split == SPLIT_NONE)
+        return;
+    struct part part = part_of(&x->cut, x->shape, k, n);
+    size_t inner = x->cut.split == SPLIT_ROWS ? (size_t)x->shape[1] : 1;
+    x->shape[x->cut.split == SPLIT_COLUMNS] = x->cut.sections * (int64_t)((part.end - part.begin) / inner);
+    x->first = (int)(part.begin / inner);
 }
 
 /* One behind another, in each unit the matrices (which decay) first; of these, and of the others, what all ranks of a
@@ -159,14 +134,12 @@ struct params *new_params(const struct config *c, const struct mesh *m, int k)
     p->unit = allocate((size_t)p->n_units, sizeof *p->unit);
     p->param = allocate((size_t)c->layers * COUNT(layer_rows) + 5, sizeof *p->param);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(p, &embedding_rows[i], 0, -1);
+        add_param(p, &embedding_rows[i], 0, -1, k, m->tp);
     for (int l = 0; l < c->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
-            add_param(p, &layer_rows[i], 1 + l, l);
+            add_param(p, &layer_rows[i], 1 + l, l, k, m->tp);
     for (size_t i = c->tied ? 1 : 0; i < COUNT(final_rows); i++)
-        add_param(p, &final_rows[i], 1 + c->layers, -1);
-    for (int i = 0; i < p->n; i++)
-        take_part(&p->param[i], k, m->tp);
+        add_param(p, &final_rows[i], 1 + c->layers, -1, k, m->tp);
     for (int i = 0; i < p->n_units; i++)
         lay_out(p, &p->unit[i], k, m->tp);
     return p;

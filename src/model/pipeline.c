@@ -17,85 +17,72 @@
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
-/* The nth forward (or backward) of device p.  With chunks: pp micro-batches pass the first chunk, the same ones the
- * second, and so on; backwards from the last chunk. */
-static struct turn nth(const struct mesh *m, int p, int micros, bool backward, int n)
-{
-    int round = MIN(m->pp, micros), per_round = round * m->chunks, chunk = n % per_round / round;
-    return (struct turn){.backward = backward,
-                         .stage = (backward ? m->chunks - 1 - chunk : chunk) * m->pp + p,
-                         .micro = n / per_round * round + n % round};
-}
-
-/* So many forwards come first, then a backward and a forward in turn, then the other backwards. */
-static struct turn *alternate(const struct mesh *m, int p, int micros, int warmup)
-{
-    int n = m->chunks * micros, forwards = 0, backwards = 0;
-    struct turn *a = allocate(2 * (size_t)n, sizeof *a);
-    for (int i = 0; i < 2 * n; i++) {
-        bool backward = forwards == n || (forwards > warmup && forwards > backwards + warmup);
-        a[i] = nth(m, p, micros, backward, backward ? backwards++ : forwards++);
-    }
-    return a;
-}
-
+/* So many forwards come first, then a backward and a forward in turn, then the other backwards.  With chunks: pp
+ * micro-batches pass the first chunk, the same ones the second, and so on; backwards from the last chunk. */
 struct turn *pipeline_order(enum pipeline kind, const struct mesh *m, int p, int micros)
 {
-    int stages_behind = m->pp - 1 - p, all = m->chunks * micros;
-    int warmup = kind == PIPELINE_GPIPE  ? all
+    int n = m->chunks * micros, done[2] = {0} /* forwards, backwards */, stages_behind = m->pp - 1 - p;
+    int warmup = kind == PIPELINE_GPIPE  ? n
                  : kind == PIPELINE_1F1B ? MIN(stages_behind, micros)
-                                         : MIN(2 * stages_behind + (m->chunks - 1) * m->pp, all);
-    return alternate(m, p, micros, warmup);
+                                         : MIN(2 * stages_behind + (m->chunks - 1) * m->pp, n);
+    int round = MIN(m->pp, micros), per_round = round * m->chunks;
+    struct turn *order = allocate(2 * (size_t)n, sizeof *order);
+    for (int i = 0; i < 2 * n; i++) {
+        bool backward = done[0] == n || (done[0] > warmup && done[0] > done[1] + warmup);
+        int nth = done[backward]++, chunk = nth % per_round / round;
+        order[i] = (struct turn){.backward = backward,
+                                 .stage = (backward ? m->chunks - 1 - chunk : chunk) * m->pp + p,
+                                 .micro = nth / per_round * round + nth % round};
+    }
+    return order;
 }
 
 /* ---- one list -------------------------------------------------------------------------------------------------- */
-
-struct merge { /* by stage: how many micro-batches have passed forward, backward */
-    int *done[2];
-    int last;
-};
-
-static bool is_ready(const struct merge *g, const struct turn *a)
-{
-    if (!a->backward)
-        return a->stage == 0 || g->done[0][a->stage - 1] > a->micro;
-    return a->stage == g->last ? g->done[0][a->stage] > a->micro : g->done[1][a->stage + 1] > a->micro;
-}
 
 /* In rounds: each device does its next action if what that needs was done in an earlier round. */
 struct turn *merge_orders(enum pipeline kind, const struct mesh *m, int micros, size_t *n)
 {
     size_t each = 2 * (size_t)(m->chunks * micros), total = each * (size_t)m->pp;
-    struct merge g = {{allocate((size_t)n_stages(m), sizeof(int)), allocate((size_t)n_stages(m), sizeof(int))},
-                      n_stages(m) - 1};
+    int last = n_stages(m) - 1, *done[2]; /* by stage: how many micro-batches have passed forward, backward */
     struct turn **order = allocate((size_t)m->pp, sizeof *order), *all = allocate(total, sizeof *all);
     size_t *next = allocate((size_t)m->pp, sizeof *next);
+    for (int backward = 0; backward < 2; backward++)
+        done[backward] = allocate((size_t)n_stages(m), sizeof(int));
     for (int p = 0; p < m->pp; p++)
         order[p] = pipeline_order(kind, m, p, micros);
     for (*n = 0; *n < total;) {
         size_t first = *n;
-        for (int p = 0; p < m->pp; p++)
-            if (next[p] < each && is_ready(&g, &order[p][next[p]]))
-                all[(*n)++] = order[p][next[p]++];
+        for (int p = 0; p < m->pp; p++) {
+            const struct turn *a = &order[p][next[p]];
+            if (next[p] == each)
+                continue;
+            int passed = micros;
+            if (a->backward)
+                passed = a->stage == last ? done[0][last] : done[1][a->stage + 1];
+            else if (a->stage > 0)
+                passed = done[0][a->stage - 1];
+            if (passed > a->micro) {
+                all[(*n)++] = *a;
+                next[p]++;
+            }
+        }
         CHECK(*n > first, "the orders of a pipeline wait for one another after %zu of %zu actions", *n, total);
         for (size_t i = first; i < *n; i++)
-            g.done[all[i].backward][all[i].stage]++;
+            done[all[i].backward][all[i].stage]++;
     }
     for (int p = 0; p < m->pp; p++)
         free(order[p]);
-    free(order), free(next), free(g.done[0]), free(g.done[1]);
+    free(order), free(next), free(done[0]), free(done[1]);
     return all;
 }
 
 /* ---- tasks of a stage ------------------------------------------------------------------------------------------ */
 
-/* Activations travel on lanes of their own, as do gradients: a lane waits for what it is to send. */
-enum { ACTIVATION_LANES = 1, GRADIENT_LANES };
-static struct tensor *receive(struct build *b, const char *name, struct tensor *from, int lanes)
+static struct tensor *receive(struct build *b, const char *name, struct tensor *from, enum purpose purpose)
 {
     struct tensor *x = activation(b, name, from->rank, from->shape);
     x->exclusive = EXCLUSIVE_ALWAYS; /* else it waits for whatever had the bytes, and stages for it */
-    add_send(b->step, name, x, from, lanes);
+    add_move(b->step, name, x, from, purpose);
     return x;
 }
 
@@ -113,7 +100,7 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
     *tape = (struct tape){.rank = rank_at(b->model->mesh, k, stage) + b->tp_rank, .micro = micro, .group = group};
     on_tape(b, tape, ROLE_SEND);
     if (before)
-        tape->in = receive(b, "send.x", before->out, ACTIVATION_LANES);
+        tape->in = receive(b, "send.x", before->out, FOR_ACTIVATIONS);
     b->step->tags.role = ROLE_FORWARD;
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
@@ -127,5 +114,5 @@ void backward_unit(struct build *b, struct tape *tape, int unit)
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);
-    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in), GRADIENT_LANES));
+    set_gradient(b, before->out, receive(b, "send.dx", gradient(b, tape->in), FOR_GRADIENTS));
 }

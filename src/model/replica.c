@@ -36,8 +36,6 @@ struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
 
 struct shard updated_by(const struct model *m, int unit, int rank) { return held_by(m, unit, rank, KEPT_M); }
 
-static bool has_unit(const struct model *m, int rank, int unit) { return has_stage(m->mesh, rank, stage_of(m, unit)); }
-
 static bool is_sharded(const struct mesh *mesh) { return mesh->zero == 3 && mesh->dp > 1; }
 
 static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
@@ -54,24 +52,6 @@ static struct tensor *unit_tensor(struct model *m, const struct replica *r, enum
     char name[48];
     snprintf(name, sizeof name, "%s.%d", what, unit);
     return new_kept(m, r, class, name, SHAPE((int64_t)elements));
-}
-
-static void make_views(struct model *m, struct replica *r)
-{
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &params_of(m, r->rank)->param[i];
-        struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
-        if (!value)
-            continue;
-        char *grad = format_string("grad.%s", p->name);
-        r->by_param[i] =
-            (struct weight){new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
-                            of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut, p->first};
-        free(grad);
-        enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
-        if (p->layer < 0)
-            r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];
-    }
 }
 
 /* What the first data-parallel rank has of that unit, of the same rank of a group. */
@@ -131,49 +111,54 @@ static void make_tied_head(struct model *m, struct replica *r, struct gradients 
     }
 }
 
-/* A replica's own arrays, all empty. */
-static void make_arrays(const struct model *m, struct replica *r)
+/* Parameters by name, as views of the units' tensors. */
+static void make_weights(struct model *m, struct replica *r, struct gradients kept)
 {
-    size_t n = (size_t)m->params->n_units;
-    r->value = allocate(n, sizeof *r->value);
-    r->grad = allocate(n, sizeof *r->grad);
-    r->m = allocate(n, sizeof *r->m);
-    r->v = allocate(n, sizeof *r->v);
-    r->shard = allocate(n, sizeof *r->shard);
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
-}
-
-static struct replica *make_group(struct model *m, const struct replica *r, struct gradients kept)
-{
-    struct replica *g = allocate(1, sizeof *g);
-    *g = *r;
-    make_arrays(m, g);
-    for (int u = 0; u < m->params->n_units; u++)
-        if ((g->value[u] = r->value[u]))
-            g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(r->value[u]));
-    make_views(m, g);
+    for (int i = 0; i < m->params->n; i++) {
+        const struct param *p = &params_of(m, r->rank)->param[i];
+        struct tensor *value = r->value[p->unit], *of = r->grad[p->unit];
+        if (!value)
+            continue;
+        char *grad = format_string("grad.%s", p->name);
+        r->by_param[i] =
+            (struct weight){new_view(m->pool, value, p->name, p->offset, p->rank, p->shape),
+                            of ? new_view(m->pool, of, grad, p->offset, p->rank, p->shape) : NULL, p->cut, p->first};
+        free(grad);
+        enum other_param first = p->unit == 0 ? WTE : m->params->config.tied ? LNF_W : HEAD;
+        if (p->layer < 0)
+            r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];
+    }
     if (m->params->config.tied)
-        make_tied_head(m, g, kept);
-    return g;
+        make_tied_head(m, r, kept);
 }
 
 static void make_replica(struct model *m, int rank, struct gradients kept)
 {
     struct replica *r = &m->replica[rank];
+    size_t n = (size_t)m->params->n_units;
     r->rank = rank;
     r->device = &m->pool->machine->device[rank];
-    make_arrays(m, r);
-    for (int u = 0; u < m->params->n_units; u++)
-        if (has_unit(m, rank, u))
+    struct tensor ***arrays[] = {&r->value, &r->grad, &r->m, &r->v, &r->shard};
+    for (size_t i = 0; i < COUNT(arrays); i++)
+        *arrays[i] = allocate(n, sizeof(struct tensor *));
+    for (int u = 0; u < (int)n; u++)
+        if (has_stage(m->mesh, rank, stage_of(m, u)))
             make_unit(m, r, u, kept);
-    make_views(m, r);
-    if (m->params->config.tied)
-        make_tied_head(m, r, kept);
+    make_weights(m, r, kept);
     if (m->training) {
         r->control = new_kept(m, r, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
         r->state = new_kept(m, r, MEM_WORK, "state", SHAPE(STATE_SIZE));
     }
-    r->group = kept.grouped ? make_group(m, r, kept) : NULL;
+    if (!kept.grouped)
+        return;
+    struct replica *g = r->group = copy_bytes(r, sizeof *r); /* of the same parameters */
+    g->group = NULL;
+    g->grad = allocate(n, sizeof(struct tensor *));
+    for (int u = 0; u < (int)n; u++)
+        if (g->value[u])
+            g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(g->value[u]));
+    make_weights(m, g, kept);
 }
 
 struct model *outline_model(const struct config *c, const struct mesh *mesh)
@@ -200,18 +185,14 @@ struct model *new_model(struct pool *p, const struct config *c, const struct mes
     return m;
 }
 
-static void free_arrays(struct replica *r)
-{
-    free(r->value), free(r->grad), free(r->m), free(r->v), free(r->shard), free(r->by_param);
-    if (r->group)
-        free_arrays(r->group);
-    free(r->group);
-}
-
 void free_model(struct model *m)
 {
-    for (int i = 0; m->replica && i < n_ranks(m->mesh); i++)
-        free_arrays(&m->replica[i]);
+    for (struct replica *r = m->replica; r && r < m->replica + n_ranks(m->mesh); r++) {
+        free(r->value), free(r->grad), free(r->m), free(r->v), free(r->shard), free(r->by_param);
+        if (r->group)
+            free(r->group->grad), free(r->group->by_param);
+        free(r->group);
+    }
     for (int k = 0; k < m->mesh->tp; k++)
         free_params(m->part[k]);
     free(m->replica), free(m->part), free_params(m->params);
@@ -256,18 +237,12 @@ static void copy_part(const struct model *m, int param, int k, bool join, float 
     }
 }
 
-/* Member k's part, empty. */
-static float *new_part(const struct model *m, int param, int k)
-{
-    return allocate(param_elements(&m->part[k]->param[param]), sizeof(float));
-}
-
 /* A tied head that is a copy of the embedding is written with it. */
 void write_param(struct model *m, int param, enum kept role, const float *values)
 {
     bool with_head = param == 0 && role == KEPT_VALUE && m->params->config.tied && !is_sharded(m->mesh);
     for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = new_part(m, param, k);
+        float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
         copy_part(m, param, k, false, part, values);
         for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp) {
             struct held h = held_of(m, param, rank, role);
@@ -286,7 +261,7 @@ void read_param(struct model *m, int param, enum kept role, float *values)
 {
     int stage = stage_of(m, m->params->param[param].unit), ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;
     for (int k = 0; k < m->mesh->tp; k++) {
-        float *part = new_part(m, param, k);
+        float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
         for (int dp = 0; dp < ranks; dp++) {
             struct held h = held_of(m, param, rank_at(m->mesh, dp, stage) + k, role);
             if (h.n)
@@ -297,21 +272,15 @@ void read_param(struct model *m, int param, enum kept role, float *values)
     }
 }
 
-static void clear_tensor(struct tensor *t)
-{
-    void *zeros = t ? allocate(t->bytes, 1) : NULL;
-    if (t)
-        write_tensor(t, zeros);
-    free(zeros);
-}
-
 void clear_optimizer(struct model *m)
 {
-    for (int r = 0; r < n_ranks(m->mesh); r++) {
-        for (int u = 0; u < m->params->n_units; u++) {
-            clear_tensor(m->replica[r].m[u]);
-            clear_tensor(m->replica[r].v[u]);
+    int n = m->params->n_units;
+    for (const struct replica *r = m->replica; r < m->replica + n_ranks(m->mesh); r++)
+        for (int i = 0; i <= 2 * n; i++) {
+            struct tensor *t = i < n ? r->m[i] : i < 2 * n ? r->v[i - n] : r->state;
+            void *zeros = t ? allocate(t->bytes, 1) : NULL;
+            if (t)
+                write_tensor(t, zeros);
+            free(zeros);
         }
-        clear_tensor(m->replica[r].state);
-    }
 }

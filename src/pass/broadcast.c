@@ -54,7 +54,6 @@ struct broadcast {
     struct message *messages;
     struct shard *shards;
     size_t n_messages, cap_messages, n_shards, cap_shards;
-    struct lane **lane; /* by device, direction and queue; NULL: not asked for yet */
 };
 
 bool wants_broadcast(const struct pass_options *w) { return w->broadcast.queues > 0; }
@@ -65,11 +64,6 @@ static bool is_broadcast(const struct task *t)
 {
     return t->copy && t->n_access == 2 && t->role == ROLE_BROADCAST && !t->lane->device->is_host &&
            t->access[0].tensor->device != t->access[1].tensor->device;
-}
-
-static enum direction direction_of(const struct task *copy)
-{
-    return copy->access[1].tensor->device->is_host ? LINK_UP : LINK_DOWN;
 }
 
 static bool same_bytes(const struct tensor *a, const struct tensor *b)
@@ -142,7 +136,6 @@ static void survey(struct broadcast *b, struct edit *e)
     const struct step *s = b->step;
     const struct machine *m = s->pool->machine;
     size_t n = s->n;
-    b->lane = allocate((size_t)(m->n_devices * DIRECTIONS * b->queues), sizeof *b->lane);
     b->align = 1;
     for (int d = 0; d < m->n_devices; d++)
         b->align = MAX(b->align, m->device[d].alignment);
@@ -162,7 +155,7 @@ static void free_survey(struct broadcast *b)
         free(b->messages[i].hops);
     for (size_t i = 0; i < b->n_shards; i++)
         free(b->shards[i].queue), free(b->shards[i].dealt), free(b->shards[i].sent);
-    free(b->messages), free(b->shards), free(b->lane);
+    free(b->messages), free(b->shards);
 }
 
 /* ---- dealing ----------------------------------------------------------------------------------------------------- */
@@ -217,34 +210,20 @@ static void deal(const struct broadcast *b, struct shard *s)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* A link that says how many queues of a device may use it has no more of the device's lanes. */
-static void check_link(const struct broadcast *b, const struct lane *l)
-{
-    const struct link *link = l->device->link[l->kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
-    int n = count_lanes(l->device, l->kind);
-    if (link && link->queues && n > link->queues)
-        fail(EXIT_USAGE, "--broadcast-queues %d: device %s would have %d %s lanes, and its link takes %d: use %d",
-             b->queues, l->device->id, n, lane_kind_name[l->kind], link->queues, b->queues - (n - link->queues));
-}
-
+/* Of the copy's device: 0, its main queue; 1, the lane that has its broadcasts now; else a lane of its own. */
 static struct lane *queue_lane(const struct broadcast *b, const struct task *copy, int j)
 {
     struct device *d = copy->lane->device;
-    enum direction direction = direction_of(copy);
-    enum lane_kind kind = direction == LINK_UP ? LANE_UPLOAD : LANE_DOWNLOAD;
-    struct lane **lane = &b->lane[(d->index * DIRECTIONS + (int)direction) * b->queues];
+    enum lane_kind kind = copy->access[1].tensor->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     if (j == 0)
         return d->lane[LANE_COMPUTE];
-    if (!lane[1])
-        lane[1] = copy->lane->kind == kind ? copy->lane : d->lane[kind];
-    for (int i = 2, from = 0; i <= j; from = lane[i++]->nth + 1)
-        if (!lane[i]) {
-            lane[i] = free_lane(b->step, d, kind, from, ROLE_BROADCAST);
-            if (lane[i] == lane[1])
-                lane[i] = free_lane(b->step, d, kind, lane[1]->nth + 1, ROLE_BROADCAST);
-            check_link(b, lane[i]);
-        }
-    return lane[j];
+    if (j == 1)
+        return copy->lane->kind == kind ? copy->lane : d->lane[kind];
+    struct lane *lane = lane_for(b->step->pool->machine, d, kind, FOR_QUEUE + j);
+    if (lane->purpose != FOR_QUEUE + j)
+        fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d", b->queues,
+             d->id, lane_kind_name[kind], j);
+    return lane;
 }
 
 struct slice {

@@ -27,7 +27,7 @@ void fetch_state(struct step *s)
                 f->there = tensor_like(s->pool, d, x);
                 insert_before(e, t);
                 s->tags.role = ROLE_SWAP;
-                add_copy(s, lane_for(s->pool->machine, d, LANE_UPLOAD, FOR_SWAP), "swap.in", f->there, x);
+                carry(s, "swap.in", f->there, x, FOR_SWAP);
             }
             f->user = t;
             repoint(e, t, x, f->there);

@@ -16,8 +16,7 @@
 #include "../mesh/mesh.h"
 #include "pass.h"
 
-/* Lanes of their own: what pipelines and gradients send waits for other things.  AHEAD: windows. */
-enum { GATHER_LANES = 3, AHEAD = 1 };
+enum { AHEAD = 1 }; /* windows are gathered so many before their own */
 
 struct window {
     struct tensor *whole; /* what its tasks used to read; with the device */
@@ -167,7 +166,7 @@ static void share_shard(struct survey *v, struct window *const *peer, size_t n, 
     if (begin < end)
         add_broadcast(v->step, "gather", to, (int)n,
                       new_range(p, shard, shard->name, begin - shard->replica_begin, end - shard->replica_begin),
-                      GATHER_LANES);
+                      FOR_GATHER);
     free(to);
 }
 

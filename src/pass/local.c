@@ -127,7 +127,6 @@ char *describe_choices(const struct step *s)
 struct offer { /* of one update to both sides */
     struct edit *edit;
     struct step *step;
-    struct machine *machine;
     struct choice *choice;
     struct tensor *word, *word_there; /* on the host; on the device */
 };
@@ -157,16 +156,15 @@ static void add_choice(struct offer *o, const struct task *update, struct task *
     struct step *s = o->step;
     insert_behind(o->edit, maker);
     s->tags = (struct tags){update->layer, -1, ROLE_OFFLOAD};
-    struct lane *lane = lane_for(o->machine, o->machine->host, LANE_FEED, FOR_CONTROL);
-    struct task *t = add_host(s, lane, "choose", make_choice, o->choice);
+    struct machine *m = s->pool->machine;
+    struct task *t = add_host(s, lane_for(m, m->host, LANE_FEED, FOR_CONTROL), "choose", make_choice, o->choice);
     t->description = sizeof *o->choice; /* it is the task's own */
     add_access(t, o->word, ACCESS_BOTH);
     for (int i = 0; i < update->n_access; i++) /* that it comes behind, and does not look at */
         if (update->access[i].tensor->class == MEM_GRADIENTS)
             add_access(t, update->access[i].tensor, ACCESS_READ);
     t->bytes = 0;
-    add_copy(s, lane_for(o->machine, o->word_there->device, LANE_UPLOAD, FOR_CONTROL), "choice", o->word_there,
-             o->word);
+    carry(s, "choice", o->word_there, o->word, FOR_CONTROL);
 }
 
 /* The device's update once more, before the host's; its kernel's last argument is the word. */
@@ -192,14 +190,9 @@ static void move_state(const struct offer *o, const struct task *hosts, struct t
             continue;
         size_t begin = there->offset - mirror->mirrors->offset;
         struct tensor *here = new_range(s->pool, mirror, there->name, begin, begin + there->bytes);
-        depend_on_word(
-            o, add_copy(s, lane_for(o->machine, there->device, LANE_DOWNLOAD, FOR_STATE), "overlap.fetch", here, there),
-            CHOICE_CPU | CHOICE_MOVED, false);
+        depend_on_word(o, carry(s, "overlap.fetch", here, there, FOR_STATE), CHOICE_CPU | CHOICE_MOVED, false);
         if (there->class == MEM_OPTIMIZER)
-            depend_on_word(
-                o,
-                add_copy(s, lane_for(o->machine, there->device, LANE_UPLOAD, FOR_STATE), "overlap.return", there, here),
-                CHOICE_DEVICE | CHOICE_MOVED, false);
+            depend_on_word(o, carry(s, "overlap.return", there, here, FOR_STATE), CHOICE_DEVICE | CHOICE_MOVED, false);
     }
 }
 
@@ -208,7 +201,7 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
 {
     struct choice *c = allocate(1, sizeof *c);
     struct machine *m = s->pool->machine;
-    struct offer o = {e, s, m, c, new_word(s, m->host), new_word(s, update->lane->device)};
+    struct offer o = {e, s, c, new_word(s, m->host), new_word(s, update->lane->device)};
     struct task *hosts = NULL; /* the first piece */
     for (size_t i = first, end = s->n; i < end; i++) {
         struct task *t = s->task[i];

@@ -38,12 +38,15 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { MOST_BUCKETS = 1024 /* what there is more stays on the device */, MOST_WORK = SEARCH_WORK / 6 };
+enum {
+    MOST_BUCKETS = 1024 /* what there is more stays on the device */,
+    MOST_WORK = SEARCH_WORK / 6,
+    MOST_STARTS = 16
+};
 enum memory { EXCLUSIVE, SHARED }; /* bytes of gradients that go down */
 static const char *const letter[SIDES] = {[ON_CPU] = "C", [ON_CPU_LATE] = "L", [ON_DEVICE] = "D"};
 
 struct plan {
-    bool tried;
     unsigned char choice[MOST_BUCKETS + 1]; /* by bucket enum side, then enum memory */
     struct score score;
 };
@@ -57,11 +60,8 @@ struct planner {
     int cores;                  /* of the host, that no device computes on: its updates take them in turn */
     bool timed;                 /* it is known how long tasks take */
     double serial, least;       /* seconds: all on the CPU, one task after another; what no plan is below */
-    enum side own;              /* the CPU's order that the list has already: ON_CPU or ON_CPU_LATE */
     struct plan plan[OVERLAPS]; /* what each --overlap comes to */
     struct local *how;          /* the running step decides; NULL: it is decided here */
-    double work;                /* tasks that were simulated */
-    bool tight;                 /* some plan did not fit */
 };
 
 bool wants_overlap(const struct pass_options *w) { return w->overlap != OVERLAP_OFF; }
@@ -113,7 +113,7 @@ ORDER(by_release, struct bucket, BY(a->released, b->released, COMPARE(a->first, 
 static void find_buckets(struct planner *p)
 {
     const struct step *s = p->step;
-    for (int pass = 0; pass < 2; pass++, SORT(p->bucket, p->n, by_release)) /* (their numbers are known when sorted) */
+    for (int round = 0; round < 2; round++, SORT(p->bucket, p->n, by_release)) /* their numbers are those when sorted */
         for (size_t i = 0; i < s->n; i++) {
             const struct task *t = s->task[i];
             struct bucket new = {.layer = t->layer, .first = i, .released = NOWHERE};
@@ -141,11 +141,8 @@ static void find_buckets(struct planner *p)
 struct mover {
     struct planner *p;
     struct edit *edit;
-    struct device *host;
     bool exclusive;
-    size_t at; /* position of the task that moves */
-    int maker; /* position of the task behind which its gradients go down; NOWHERE: each one's own maker */
-    struct tensor **on_host; /* by tensor: its mirror, of storages; its copy, of what many updates read */
+    struct tensor **on_host; /* by tensor: its mirror; or its copy, of what many updates read */
     struct task *last;       /* the last task that has moved, with its copies ... */
     size_t last_at;          /* ... and the position that it has come to */
     int pieces;
@@ -154,72 +151,54 @@ struct mover {
 
 /* A copy of x on the host: behind its maker, and behind the copies before it there, so that pieces come in order.  It
  * shares bytes with nothing, so that nothing waits for the update. */
-static struct tensor *bring_down(struct mover *m, struct tensor *x, int maker, enum purpose purpose)
+static struct tensor *bring_down(struct mover *m, struct tensor *x, int layer, int maker, enum purpose purpose)
 {
     struct step *s = m->p->step;
-    char *name = format_string("host.%s", x->name);
-    struct tensor *here = new_bytes_tensor(s->pool, m->host, x->class, name, x->bytes);
-    free(name);
+    struct task *behind = maker == NOWHERE ? s->head : s->task[maker]; /* NOWHERE: of the step before */
+    struct tensor *here =
+        new_bytes_tensor(s->pool, s->pool->machine->host, x->class, JOINED("host.", x->name), x->bytes);
     set_alone(m->edit, here);
     if (m->exclusive && !x->storage->persistent)
         set_alone(m->edit, x);
-    struct task *behind = maker == NOWHERE ? s->head : s->task[maker]; /* NOWHERE: of the step before */
     while (behind->next->role == ROLE_OFFLOAD)
         behind = behind->next;
     insert_behind(m->edit, behind);
-    s->tags = (struct tags){s->task[m->at]->layer, -1, ROLE_OFFLOAD};
-    add_copy(s, lane_for(s->pool->machine, x->device, LANE_DOWNLOAD, purpose), "overlap.down", here, x);
+    s->tags = (struct tags){layer, -1, ROLE_OFFLOAD};
+    carry(s, "overlap.down", here, x, purpose);
     m->copied += (double)x->bytes;
     return here;
 }
 
-/* The part of the host's mirror that x is: it has all bytes of the storage that updates which can move touch. */
-static struct tensor *mirrored(struct mover *m, const struct tensor *x)
+/* What the host's update touches where the device's touches access i of t, which is a piece of `whole` or all of it. */
+static struct tensor *host_side(struct mover *m, const struct task *whole, const struct task *t, int i)
 {
-    struct pool *p = m->p->step->pool;
-    struct tensor **mine = &m->on_host[x->storage->id];
-    size_t n, begin = x->storage->bytes, end = 0;
-    const struct use *use = uses_of(m->p->uses, x, &n);
-    for (size_t i = 0; i < n && !*mine; i++)
-        for (int k = 0; m->p->bucket_of[use[i].at] != NOWHERE && k < m->p->step->task[use[i].at]->n_access; k++) {
-            const struct tensor *part = m->p->step->task[use[i].at]->access[k].tensor;
-            if (part->storage == x->storage)
-                begin = MIN(begin, part->offset), end = MAX(end, part->offset + part->bytes);
-        }
-    if (!*mine)
-        *mine = mirror(m->edit, new_range(p, x->storage, x->storage->name, begin, end), m->host);
-    begin = x->offset - (*mine)->mirrors->offset;
-    return new_range(p, *mine, x->name, begin, begin + x->bytes);
-}
-
-/* What the host's update touches where the device's touched x. */
-static struct tensor *host_side(struct mover *m, const struct task *t, struct tensor *x)
-{
-    int maker = last_before(m->p->uses, x, ACCESS_WRITE, (int)m->at);
-    const struct task *made = maker == NOWHERE ? NULL : m->p->step->task[maker];
+    const struct planner *p = m->p;
+    struct tensor *x = t->access[i].tensor, *of = whole->access[i].tensor, **here = &m->on_host[of->id];
+    int maker = last_before(p->uses, x, ACCESS_WRITE, (int)whole->index);
     if (x->device->is_host)
         return x;
-    if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && m->p->how))
-        return mirrored(m, x);
+    if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && p->how)) {
+        *here = *here ? *here : mirror(m->edit, of, p->step->pool->machine->host);
+        size_t begin = x->offset - of->offset;
+        return new_range(p->step->pool, *here, x->name, begin, begin + x->bytes);
+    }
     if (x->class == MEM_OPTIMIZER)
-        return set_home(m->edit, x->storage, m->host), x;
+        return set_home(m->edit, x->storage, p->step->pool->machine->host), x;
     if (x->class == MEM_GRADIENTS)
-        return bring_down(m, x, m->maker == NOWHERE ? maker : m->maker, FOR_OFFLOAD);
-    if (!t->host_run) /* a list by hand moves nothing else */
+        return bring_down(m, x, whole->layer, p->how ? last_maker(p, whole) : maker, FOR_OFFLOAD);
+    if (!whole->host_run) /* a list by hand moves nothing else */
         return x;
-    struct tensor **here = &m->on_host[x->id];
-    if (!*here) /* what many updates read, such as the norm, comes once; or it was uploaded from there */
-        *here = made && made->copy && made->access[1].tensor->device->is_host && made->access[0].tensor == x
-                    ? made->access[1].tensor
-                    : bring_down(m, x, maker, FOR_CONTROL);
-    return *here;
+    const struct task *made = maker == NOWHERE ? NULL : p->step->task[maker];
+    if (!*here && made && made->copy && made->access[1].tensor->device->is_host && made->access[0].tensor == x)
+        *here = made->access[1].tensor; /* it has come from there */
+    return *here = *here ? *here : bring_down(m, x, whole->layer, maker, FOR_CONTROL);
 }
 
 /* The update and its copies, up to `end`, come behind those that moved before, unless something is in their way. */
-static void keep_order(struct mover *m, struct task *update, struct task *end)
+static void keep_order(struct mover *m, size_t at, struct task *update, struct task *end)
 {
     char *why_not = NULL;
-    bool late = m->last && m->at < m->last_at;
+    bool late = m->last && at < m->last_at;
     for (struct task *t = end, *before; late && !why_not; t = before) {
         before = t->prev;
         why_not = sink(m->edit, t, m->last);
@@ -227,65 +206,58 @@ static void keep_order(struct mover *m, struct task *update, struct task *end)
             break;
     }
     if (!why_not)
-        m->last = end, m->last_at = late ? m->last_at : m->at;
+        m->last = end, m->last_at = late ? m->last_at : at;
     free(why_not);
 }
 
-/* The task, or a piece of it. */
-static void move_piece(struct mover *m, struct task *t)
-{
-    struct step *s = m->p->step;
-    struct tensor **there = allocate((size_t)t->n_access, sizeof(struct tensor *));
-    for (int i = 0; i < t->n_access; i++)
-        there[i] = host_side(m, t, t->access[i].tensor);
-    struct lane *lane = open_lane(s->pool->machine, m->host, LANE_CPU, m->pieces++ % m->p->cores);
-    struct task *mine = repeat_on_host(m->edit, t, lane, there), *end = mine;
-    s->tags.role = ROLE_OFFLOAD;
-    for (int i = 0; i < t->n_access; i++) {
-        struct tensor *x = t->access[i].tensor;
-        if (!is_on_device(&t->access[i], MEM_PARAMETERS) || !(t->access[i].mode & ACCESS_WRITE))
-            continue;
-        end = add_copy(s, lane_for(s->pool->machine, x->device, LANE_UPLOAD, FOR_OFFLOAD), "overlap.up", x, there[i]);
-        m->copied += (double)x->bytes;
-    }
-    keep_order(m, mine, end);
-    free(there);
-}
-
-/* One that is large moves in pieces: as many as the host has cores for, and none above LARGEST. */
+/* To the host's side.  A large update moves in pieces: as many as the host has cores for, and none above LARGEST. */
 static void move_update(struct mover *m, size_t at, enum side expected)
 {
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 };
-    struct task *t = m->p->step->task[m->at = at];
-    size_t bytes = t->access[0].tensor->bytes, n = 1, first = m->p->step->n;
-    if (t->elementwise && bytes > SMALLEST)
-        n = MAX((size_t)m->p->cores, ceil_div(bytes, LARGEST));
+    struct planner *p = m->p;
+    struct step *s = p->step;
+    struct task *whole = s->task[at];
+    size_t bytes = whole->access[0].tensor->bytes, n = 1, n_tasks = s->n;
+    if (whole->elementwise && bytes > SMALLEST)
+        n = MAX((size_t)p->cores, ceil_div(bytes, LARGEST));
     struct task **piece = allocate(n, sizeof *piece);
-    m->maker = m->p->how ? last_maker(m->p, t) : NOWHERE;
-    piece[0] = t;
+    struct tensor **there = allocate((size_t)whole->n_access, sizeof(struct tensor *));
+    piece[0] = whole;
     if (n > 1)
-        n = cut(m->edit, t, n, piece);
-    for (size_t i = 0; i < n; i++)
-        move_piece(m, piece[i]);
-    free(piece);
-    if (m->p->how)
-        offer_both(m->edit, m->p->step, m->p->how, t, m->p->step->task[m->maker], first, expected);
+        n = cut(m->edit, whole, n, piece);
+    for (size_t k = 0; k < n; k++) {
+        struct task *t = piece[k];
+        for (int i = 0; i < t->n_access; i++)
+            there[i] = host_side(m, whole, t, i);
+        struct lane *lane = open_lane(s->pool->machine, s->pool->machine->host, LANE_CPU, m->pieces++ % p->cores);
+        struct task *update = repeat_on_host(m->edit, t, lane, there), *end = update;
+        s->tags.role = ROLE_OFFLOAD;
+        for (int i = 0; i < t->n_access; i++)
+            if (is_on_device(&t->access[i], MEM_PARAMETERS) && (t->access[i].mode & ACCESS_WRITE)) {
+                end = carry(s, "overlap.up", t->access[i].tensor, there[i], FOR_OFFLOAD);
+                m->copied += (double)t->access[i].tensor->bytes;
+            }
+        keep_order(m, at, update, end);
+    }
+    if (p->how)
+        offer_both(m->edit, s, p->how, whole, s->task[last_maker(p, whole)], n_tasks, expected);
+    free(piece), free(there);
 }
 
-/* Carries a choice out. */
+/* Carries a choice out: those on the CPU move forth, then the late ones back; in the list's order where the running
+ * step decides. */
 static double move_updates(void *pass, struct edit *e, const unsigned char *choice)
 {
     struct planner *p = pass;
     size_t tasks = p->step->n;
-    struct mover m = {.p = p, .edit = e, .host = p->step->pool->machine->host, .maker = NOWHERE};
-    m.exclusive = choice[p->n] == EXCLUSIVE;
+    struct mover m = {.p = p, .edit = e, .exclusive = choice[p->n] == EXCLUSIVE};
     m.on_host = allocate(p->step->pool->n, sizeof *m.on_host);
     if (p->how)
         p->how->ring = NULL;
-    for (size_t i = 0; i < tasks && p->how; i++) /* the running step takes the list's own order */
+    for (size_t i = 0; i < tasks && p->how; i++)
         if (p->bucket_of[i] != NOWHERE)
             move_update(&m, i, choice[p->bucket_of[i]]);
-    for (size_t k = 0; k < 2 * p->n && !p->how; k++) { /* forth, and back for those that are late */
+    for (size_t k = 0; k < 2 * p->n && !p->how; k++) {
         size_t b = k < p->n ? k : 2 * p->n - 1 - k;
         for (size_t i = 0; i < tasks && choice[b] == (k < p->n ? ON_CPU : ON_CPU_LATE); i++)
             if (p->bucket_of[i] == (int)b)
@@ -295,7 +267,7 @@ static double move_updates(void *pass, struct edit *e, const unsigned char *choi
     return m.copied;
 }
 
-/* ---- times ------------------------------------------------------------------------------------------------------- */
+/* ---- the choice -------------------------------------------------------------------------------------------------- */
 
 static double seconds_of(const struct planner *p, const struct task *t)
 {
@@ -303,13 +275,11 @@ static double seconds_of(const struct planner *p, const struct task *t)
 }
 
 /* The first k that are released run on the CPU. */
-static struct plan suffix(const struct planner *p, size_t k, enum side side, enum memory memory)
+static void choose_first(const struct planner *p, unsigned char *choice, size_t k, enum side side, enum memory memory)
 {
-    struct plan plan = {.tried = false};
     for (size_t b = 0; b < p->n; b++)
-        plan.choice[b] = (unsigned char)(b < k ? side : ON_DEVICE);
-    plan.choice[p->n] = (unsigned char)memory;
-    return plan;
+        choice[b] = (unsigned char)(b < k ? side : ON_DEVICE);
+    choice[p->n] = (unsigned char)memory;
 }
 
 /* What each bucket takes, what all take one after another, and what no choice is below: the work of the busiest lane
@@ -318,6 +288,7 @@ static void measure(struct planner *p)
 {
     struct step *s = p->step;
     size_t tasks = s->n;
+    unsigned char choice[MOST_BUCKETS + 1];
     double *busy = allocate((size_t)s->pool->machine->n_lanes, sizeof *busy);
     for (size_t i = 0; i < tasks; i++) {
         const struct task *t = s->task[i];
@@ -328,10 +299,10 @@ static void measure(struct planner *p)
             of->device += seconds_of(p, t);
     }
     for (size_t b = 0; b <= p->n; b++) { /* one alone on the CPU; then all */
-        struct plan plan = suffix(p, b < p->n ? 0 : p->n, ON_CPU, SHARED);
         struct edit *e = open_edit(s);
-        plan.choice[b] = b < p->n ? ON_CPU : SHARED;
-        move_updates(p, e, plan.choice);
+        choose_first(p, choice, b < p->n ? 0 : p->n, ON_CPU, SHARED);
+        choice[b] = b < p->n ? ON_CPU : SHARED;
+        move_updates(p, e, choice);
         for (size_t i = tasks; i < s->n && b < p->n; i++) {
             const struct task *t = s->task[i];
             if (t->copy && t->access[0].tensor->device->is_host)
@@ -346,120 +317,71 @@ static void measure(struct planner *p)
     free(busy);
 }
 
-/* ---- the choice -------------------------------------------------------------------------------------------------- */
-
-static struct question question_of(struct planner *p)
+/* What comes of it; where it does not fit, with gradients that share bytes. */
+static struct score try_choice(struct planner *p, unsigned char *choice)
 {
-    return (struct question){.step = p->step,
-                             .costs = p->costs,
-                             .what = "looking for the updates to give to the CPU",
-                             .n = p->n + 1,
-                             .apply = move_updates,
-                             .pass = p,
-                             .floor = p->least};
-}
-
-static void try_plan(struct planner *p, struct plan *plan)
-{
-    struct question q = question_of(p);
-    plan->score = score_choice(&q, plan->choice);
-    plan->tried = true;
-    p->work += (double)p->step->n;
-    p->tight |= plan->score.excess > 0;
-}
-
-static void keep_better(struct plan *best, const struct plan *plan)
-{
-    if (!best->tried || is_better(&plan->score, &best->score))
-        *best = *plan;
-}
-
-static struct plan try_suffix(struct planner *p, size_t k, enum side side, enum memory memory)
-{
-    struct plan plan = suffix(p, k, side, memory);
-    try_plan(p, &plan);
-    keep_better(&p->plan[OVERLAP_PLAN], &plan);
-    if (k == p->n && side == p->own)
-        keep_better(&p->plan[OVERLAP_ALL_CPU], &plan);
-    return plan;
-}
-
-/* The best number of updates on the CPU, by halving steps down from all. */
-static void try_suffixes(struct planner *p, enum side side, enum memory memory)
-{
-    struct plan best = try_suffix(p, p->n, side, memory);
-    size_t k = p->n, step = 1;
-    while (2 * step <= p->n)
-        step *= 2;
-    for (; step > 0 && p->timed && p->work < MOST_WORK; step /= 2)
-        for (int more = 0; more < 2; more++) {
-            size_t next = more ? k + step : k - MIN(step, k);
-            struct plan plan = next <= p->n ? try_suffix(p, next, side, memory) : best;
-            if (is_better(&plan.score, &best.score)) {
-                best = plan, k = next;
-                break;
-            }
-        }
-}
-
-/* On from the best start, by flips between so many of enum side. */
-static void search(struct planner *p, enum overlap of, unsigned char sides, double work)
-{
-    struct decision decision[MOST_BUCKETS + 1];
-    struct plan start = p->plan[of];
-    for (size_t b = 0; b < p->n; b++)
-        decision[b] = (struct decision){sides, NO_GROUP};
-    decision[p->n] = (struct decision){p->tight ? 2 : 1, NO_GROUP};
-    struct question q = question_of(p);
-    q.decision = decision;
-    q.work = fmax(work, 0);
-    p->plan[of].score = choose(&q, start.choice, 1, p->plan[of].choice);
+    struct question q = {.step = p->step, .costs = p->costs, .n = p->n + 1, .apply = move_updates, .pass = p};
+    choice[p->n] = EXCLUSIVE;
+    struct score score = score_choice(&q, choice);
+    if (score.excess > 0) {
+        choice[p->n] = SHARED;
+        score = score_choice(&q, choice);
+    }
+    return score;
 }
 
 /* What local.c's rule is expected to choose; where that does not fit, the last ones go where there is room. */
 static void expect_local(struct planner *p)
 {
-    struct plan plan = suffix(p, 0, ON_CPU, p->tight ? SHARED : EXCLUSIVE);
+    struct plan *plan = &p->plan[OVERLAP_LOCAL], other;
     struct forecast f = try_step(p->step, p->costs);
-    choose_locally(&f, p->bucket, p->n, plan.choice);
+    choose_locally(&f, p->bucket, p->n, plan->choice);
     free_forecast(&f);
-    try_plan(p, &plan);
-    for (size_t b = p->n; b-- > 0 && plan.score.excess > 0;) {
-        struct plan other = plan;
-        other.choice[b] = plan.choice[b] == ON_CPU ? ON_DEVICE : ON_CPU;
-        try_plan(p, &other);
-        plan = other.score.excess < plan.score.excess ? other : plan;
+    plan->score = try_choice(p, plan->choice);
+    for (size_t b = p->n; b-- > 0 && plan->score.excess > 0;) {
+        other = *plan;
+        other.choice[b] = plan->choice[b] == ON_CPU ? ON_DEVICE : ON_CPU;
+        other.score = try_choice(p, other.choice);
+        *plan = other.score.excess < plan->score.excess ? other : *plan;
     }
-    p->plan[OVERLAP_LOCAL] = plan;
 }
 
-/* What each --overlap comes to, whichever is carried out. */
+/* What each --overlap comes to, whichever is carried out.  The search starts from so many of the first on the CPU, in
+ * either order. */
 static void find_plans(struct planner *p)
 {
-    bool held = p->n && (int)p->bucket[0].first > p->bucket[p->n - 1].released; /* by the norm */
-    struct plan none = suffix(p, 0, ON_CPU, EXCLUSIVE);
-    p->work = 0, p->tight = false;
-    try_plan(p, &none);
-    p->plan[OVERLAP_PLAN] = p->plan[OVERLAP_ALL_DEVICE] = none;
-    p->plan[OVERLAP_ALL_CPU].tried = false;
-    p->own = held ? ON_CPU_LATE : ON_CPU;
-    for (enum memory memory = EXCLUSIVE; memory <= (p->tight ? SHARED : EXCLUSIVE); memory++)
-        for (int other = 0; other < (p->timed ? 2 : 1); other++)
-            try_suffixes(p, held != other ? ON_CPU_LATE : ON_CPU, memory);
-    if (!p->timed)
+    bool held = p->n && (int)p->bucket[0].first > p->bucket[p->n - 1].released; /* by the norm: for the next forward */
+    struct plan *none = &p->plan[OVERLAP_ALL_DEVICE], *all = &p->plan[OVERLAP_ALL_CPU], *best = &p->plan[OVERLAP_PLAN];
+    choose_first(p, none->choice, 0, ON_CPU, EXCLUSIVE);
+    none->score = try_choice(p, none->choice);
+    choose_first(p, all->choice, p->n, held ? ON_CPU_LATE : ON_CPU, EXCLUSIVE);
+    all->score = try_choice(p, all->choice);
+    if (!p->timed) {
+        *best = is_better(&all->score, &none->score) ? *all : *none;
         return;
-    if (held)
-        search(p, OVERLAP_ALL_CPU, ON_DEVICE, (MOST_WORK - p->work) / 4);
-    search(p, OVERLAP_PLAN, SIDES, MOST_WORK - p->work);
+    }
+    struct decision decision[MOST_BUCKETS + 1];
+    for (size_t b = 0; b <= p->n; b++)
+        decision[b] = (struct decision){b < p->n ? SIDES : 2, NO_GROUP};
+    size_t n = p->n + 1, steps = MAX(MIN(MIN(p->n, MOST_STARTS), MOST_WORK / 4 / p->step->n), 1), n_starts = 0;
+    unsigned char *start = allocate(4 * (steps + 1) * n, 1);
+    for (enum memory memory = EXCLUSIVE; memory <= all->choice[p->n]; memory++)
+        for (enum side side = ON_CPU; side <= ON_CPU_LATE; side++)
+            for (size_t k = 0; k <= steps; k++)
+                choose_first(p, start + n * n_starts++, p->n * k / steps, side, memory);
+    struct question q = {p->step,  p->costs, "looking for the updates to give to the CPU", decision, n, move_updates, p,
+                         p->least, MOST_WORK};
+    best->score = choose(&q, start, n_starts, best->choice);
+    free(start);
     expect_local(p);
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-/* INFINITY: it does not fit, or nobody knows. */
+/* INFINITY: it does not fit; NAN: nobody knows. */
 static double period_of(const struct planner *p, enum overlap of)
 {
-    return p->timed && p->plan[of].score.excess == 0 ? p->plan[of].score.period : INFINITY;
+    return !p->timed ? NAN : p->plan[of].score.excess == 0 ? p->plan[of].score.period : INFINITY;
 }
 
 /* Per update that is expected on the CPU: when it runs in a step, and the first later backward or update of a device
@@ -483,16 +405,10 @@ static json_t *report_updates(const struct forecast *f, size_t *n_beside)
     return list;
 }
 
-static void append_ms(char **text, const char *name, double seconds)
-{
-    append_text(text, isfinite(seconds) ? "%s %.3f ms, " : "%s does not fit, ", name, 1e3 * seconds);
-}
-
 /* Of the list as it now is; of the local rule also its regret, what it loses against the best plan. */
 static void report(const struct planner *p, enum overlap of, struct pass_report *r)
 {
-    struct forecast now = try_step(p->step, p->costs);
-    double unknown = p->timed ? 0 : INFINITY, local = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN);
+    double local = period_of(p, OVERLAP_LOCAL), best = period_of(p, OVERLAP_PLAN), unknown = p->timed ? 0 : NAN;
     size_t layers = 0, beside = 0;
     for (size_t i = 0; i < p->step->n; i++)
         layers = MAX(layers, (size_t)(p->step->task[i]->layer + 1));
@@ -501,26 +417,23 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
     for (size_t b = 0; b < p->n; b++)
         if (p->bucket[b].layer >= 0 && p->plan[of].choice[b] != ON_DEVICE)
             letters[p->bucket[b].layer] = 'C';
-    json_t *updates = report_updates(&now, &beside);
+    r->after = try_step(p->step, p->costs);
+    json_t *updates = report_updates(&r->after, &beside);
     if (json_array_size(updates))
         append_text(&r->reason, "; %zu of %zu tasks there run beside a later backward or update", beside,
                     json_array_size(updates));
-    r->fields = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "choice", letters, "period_ms", milliseconds(period_of(p, of)),
-        "barrier_ms", milliseconds(now.alone + unknown), "bound_ms", milliseconds(p->least + unknown), "all_device_ms",
-        milliseconds(period_of(p, OVERLAP_ALL_DEVICE)), "all_cpu_ms", milliseconds(period_of(p, OVERLAP_ALL_CPU)),
-        "serial_ms", milliseconds(p->serial + unknown), "local_ms", milliseconds(local), "updates", updates);
+    r->fields = json_pack("{s:s, s:o}", "choice", letters, "updates", updates);
     free(letters);
-    r->after = now;
-    if (!p->timed)
-        return;
-    append_ms(&r->reason, "\n    all on the device", period_of(p, OVERLAP_ALL_DEVICE));
-    append_ms(&r->reason, "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
-    append_ms(&r->reason, "local", local);
-    append_ms(&r->reason, "best plan", best);
-    append_text(&r->reason, "at least %.3f ms", 1e3 * p->least);
+    report_ms(r, "all_device_ms", "all on the device", period_of(p, OVERLAP_ALL_DEVICE));
+    report_ms(r, "all_cpu_ms", "all on the CPU", period_of(p, OVERLAP_ALL_CPU));
+    report_ms(r, "local_ms", "local", local);
+    report_ms(r, NULL, "best plan", best);
+    report_ms(r, "bound_ms", "at least", p->least + unknown);
+    report_ms(r, "period_ms", NULL, period_of(p, of));
+    report_ms(r, "barrier_ms", NULL, r->after.alone + unknown);
+    report_ms(r, "serial_ms", NULL, p->serial + unknown);
     if (isfinite(local) && isfinite(best))
-        append_text(&r->reason, "; local: %s", format_ratio((char[32]){0}, local / best, 1));
+        append_text(&r->numbers, "; local: %s", format_ratio((char[32]){0}, local / best, 1));
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -529,6 +442,7 @@ static void report(const struct planner *p, enum overlap of, struct pass_report 
 static void read_or_write(struct planner *p, const char *path, bool read)
 {
     const char *name[MOST_BUCKETS];
+    struct plan *plan = &p->plan[OVERLAP_PLAN];
     for (size_t b = 0; b < p->n; b++)
         name[b] = p->bucket[b].name;
     struct choice_text text = {"A plan of yard --overlap plan: D, on its device; C, on the CPU; L, there behind all C.",
@@ -537,54 +451,32 @@ static void read_or_write(struct planner *p, const char *path, bool read)
                                "D, C or L",
                                name,
                                p->n};
-    struct plan *plan = &p->plan[OVERLAP_PLAN];
     if (!read) {
         write_choice(path, &text, plan->choice);
         return;
     }
-    *plan = suffix(p, 0, ON_CPU, EXCLUSIVE);
     read_choice(path, &text, plan->choice);
-    try_plan(p, plan);
-    plan->choice[p->n] = plan->score.excess > 0 ? SHARED : EXCLUSIVE;
-    try_plan(p, plan);
+    plan->score = try_choice(p, plan->choice);
 }
 
 /* Why the local rule decides now, from what is predicted, and not in the running step; NULL: it can wait. */
 static const char *why_now(struct planner *p, const struct pass_options *w, struct local *how, bool makes_room)
 {
-    const char *why = !p->step->task[p->bucket[0].first]->host_run ? "nothing of a step file runs"
-                      : w->paced                                   ? "the step runs as predicted"
-                      : w->snapshot.file || w->gather || swaps_state(w) || makes_room
-                          ? "another pass moves or stores state, or makes room"
-                          : NULL;
+    if (!p->step->task[p->bucket[0].first]->host_run)
+        return "nothing of a step file runs";
+    if (w->paced)
+        return "the step runs as predicted";
+    if (w->snapshot.file || w->gather || swaps_state(w) || makes_room)
+        return "another pass moves or stores state, or makes room";
     struct plan both = p->plan[OVERLAP_LOCAL];
-    if (why)
-        return why;
     p->how = how;
-    try_plan(p, &both);
-    if (both.score.excess > 0) {
-        p->how = NULL;
-        return "state on both sides does not fit";
+    both.score = try_choice(p, both.choice);
+    if (both.score.excess == 0) {
+        p->plan[OVERLAP_LOCAL] = both;
+        return NULL;
     }
-    p->plan[OVERLAP_LOCAL] = both;
-    return NULL;
-}
-
-/* Carries the plan out, if it has updates on the CPU, and says so. */
-static bool carry_out(struct planner *p, const struct plan *plan, const char *how, char **reason)
-{
-    size_t on_cpu = 0;
-    for (size_t b = 0; b < p->n; b++)
-        on_cpu += plan->choice[b] != ON_DEVICE;
-    if (!on_cpu && !(p->how && p->how->drawn)) {
-        *reason = copy_string(!p->n ? "the list has no update that could run on the CPU" : "no update on the CPU");
-        return false;
-    }
-    struct edit *e = open_edit(p->step);
-    move_updates(p, e, plan->choice);
-    commit(e);
-    *reason = format_string("%s%zu of %zu updates on the CPU, on %d of its cores", how, on_cpu, p->n, p->cores);
-    return true;
+    p->how = NULL;
+    return "state on both sides does not fit";
 }
 
 bool run_overlap(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
@@ -592,10 +484,10 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     struct planner *p = allocate(1, sizeof *p);
     struct machine *m = s->pool->machine;
     struct local how = {w->draw, w->draw_seed, c, MAX((int)spare_cores(m), 1), NULL};
-    struct plan *plan = &p->plan[w->overlap];
-    char *origin = NULL;
-    bool given = w->overlap_plan && access(w->overlap_plan, F_OK) == 0, changes = false;
+    const struct plan *plan = &p->plan[w->overlap];
+    bool given = w->overlap_plan && access(w->overlap_plan, F_OK) == 0;
     bool room_later = w->recompute != RECOMPUTE_OFF || w->swap != SWAP_OFF;
+    size_t on_cpu = 0;
     p->step = s, p->costs = c, p->cores = how.cores;
     p->uses = find_uses(s->task, s->n, s->pool);
     p->bucket_of = allocate(s->n, sizeof *p->bucket_of);
@@ -607,29 +499,39 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
     struct limits *had = room_later && p->plan[OVERLAP_PLAN].score.excess > 0 ? lift_limits(m, m->n_devices) : NULL;
     if (had) /* as if the devices had the room that later passes make */
         find_plans(p);
-    if (w->overlap_plan && p->n && (given || p->timed))
+    if (w->overlap_plan && p->n && (given || p->timed)) {
         read_or_write(p, w->overlap_plan, given);
-    if (plan->score.excess > 0 && !room_later) {
-        move_updates(p, open_edit(s), plan->choice);
-        refuse_budgets(s, c,
-                       w->overlap == OVERLAP_PLAN && !given ? "--overlap: no choice of updates fits"
-                                                            : "--overlap: this choice of updates does not fit");
+        append_text(&r->reason, "%s %s: ", given ? "read from" : "written to", w->overlap_plan);
+    } else if (w->overlap == OVERLAP_LOCAL && p->timed) {
+        const char *now = why_now(p, w, &how, had);
+        append_text(&r->reason, now ? "chosen before the step runs, since %s: " : "%s in every step, expected: ",
+                    now         ? now
+                    : how.drawn ? "drawn at random"
+                                : "chosen");
     }
-    const char *now = w->overlap == OVERLAP_LOCAL && p->timed ? why_now(p, w, &how, had) : NULL;
-    if (w->overlap_plan)
-        origin = format_string("%s %s: ", given ? "read from" : "written to", w->overlap_plan);
-    else if (now)
-        origin = format_string("chosen before the step runs, since %s: ", now);
-    else if (p->how)
-        origin = format_string("%s in every step, expected: ", how.drawn ? "drawn at random" : "chosen");
-    if (p->n && !p->timed && !given && (w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL))
-        r->reason = copy_string("nobody knows how long tasks take: add --profile or --hardware");
+    for (size_t b = 0; b < p->n; b++)
+        on_cpu += plan->choice[b] != ON_DEVICE;
+    bool unknown = p->n && !p->timed && !given && (w->overlap == OVERLAP_PLAN || w->overlap == OVERLAP_LOCAL);
+    bool changes = !unknown && (on_cpu || (p->how && p->how->drawn));
+    struct edit *e = open_edit(s);
+    if (changes)
+        move_updates(p, e, plan->choice);
+    if (plan->score.excess > 0 && !room_later) {
+        struct forecast f = try_step(s, c);
+        refuse_budget(m, &f, "--overlap");
+    }
+    commit(e);
+    if (changes)
+        append_text(&r->reason, "%zu of %zu updates on the CPU, on %d of its cores", on_cpu, p->n, p->cores);
     else
-        changes = carry_out(p, plan, origin ? origin : "", &r->reason);
+        append_text(&r->reason, "%s",
+                    unknown ? "nobody knows how long tasks take: add --profile or --hardware"
+                    : p->n  ? "no update on the CPU"
+                            : "the list has no update that could run on the CPU");
     report(p, w->overlap, r);
     if (had)
         restore_limits(m, had, m->n_devices);
     free_uses(p->uses);
-    free(had), free(origin), free(p->bucket_of), free(p);
+    free(had), free(p->bucket_of), free(p);
     return changes;
 }

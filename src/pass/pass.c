@@ -18,19 +18,6 @@ const struct pass passes[] = {
 };
 const size_t n_passes = COUNT(passes);
 
-enum overlap overlap_named(const char *word)
-{
-    static const char *const name[OVERLAPS] = {[OVERLAP_OFF] = "off",
-                                               [OVERLAP_PLAN] = "plan",
-                                               [OVERLAP_LOCAL] = "local",
-                                               [OVERLAP_ALL_CPU] = "all-cpu",
-                                               [OVERLAP_ALL_DEVICE] = "all-device"};
-    enum overlap o = OVERLAP_OFF;
-    while (o + 1 < OVERLAPS && strcmp(name[o], word) != 0)
-        o++;
-    return o;
-}
-
 const struct pass *find_pass(const char *name)
 {
     for (size_t i = 0; i < n_passes; i++)
@@ -47,137 +34,122 @@ char *pass_names(void)
     return names;
 }
 
-static bool is_used(const struct step *s, const struct lane *lane, enum role but)
+_Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, const char *what)
 {
-    bool used = false;
-    for (size_t i = 0; i < s->n; i++)
-        used |= s->task[i]->lane == lane && s->task[i]->role != but;
-    return used;
+    const struct device *d = m->device;
+    while (!d->is_host && f->need[d->index] <= d->budget)
+        d++;
+    const struct task *t = f->task[f->at[d->index]];
+    fail(EXIT_USAGE,
+         "%s: device %s: task %s%s does not fit in the budget of %s; %zu bytes (%s) work: use a larger %s, or %s", what,
+         d->id, t->name, layer_and_micro((char[64]){0}, t), format_bytes((char[32]){0}, (double)d->budget),
+         f->need[d->index], format_bytes((char[32]){0}, (double)f->need[d->index]),
+         d->by_hand   ? "memory="
+         : d->is_host ? "--host-mem"
+                      : "--device-mem",
+         d->by_hand ? "smaller tensors" : "more classes in --swap-what, a smaller --micro-batch or --seq-len");
 }
 
-struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but)
+/* ---- reports ------------------------------------------------------------------------------------------------------
+ */
+
+json_t *milliseconds(double seconds) { return number_json(1e3 * seconds); }
+
+void report_ms(struct pass_report *r, const char *key, const char *what, double seconds)
 {
-    const struct link *link = d->link[kind == LANE_UPLOAD ? LINK_UP : LINK_DOWN];
-    while (lane_of(d, kind, nth) && is_used(s, lane_of(d, kind, nth), but) && !(link && nth + 1 == link->queues))
-        nth++;
-    return open_lane(s->pool->machine, d, kind, nth);
+    if (!r->fields)
+        r->fields = json_object();
+    if (key)
+        json_object_set_new(r->fields, key, milliseconds(seconds));
+    if (!what || isnan(seconds))
+        return;
+    append_text(&r->numbers, r->numbers ? ", " : "");
+    append_text(&r->numbers, isfinite(seconds) ? "%s %.3f ms" : "%s does not fit", what, 1e3 * seconds);
 }
 
-_Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what)
+static void append_change(char **text, const char *what, const char *now, const char *was)
 {
-    const struct machine *m = s->pool->machine;
-    struct forecast f = try_step(s, c);
-    char *text = copy_string(what);
-    for (int d = 0; d <= m->n_devices; d++)
-        if (f.need[d] > m->device[d].budget)
-            append_text(&text, "%s device %s needs %zu bytes, the budget is %zu", strcmp(text, what) ? ";" : ":",
-                        m->device[d].id, f.need[d], m->device[d].budget);
-    fail(EXIT_USAGE, "%s; raise %s", text,
-         m->host->by_hand || m->device[0].by_hand ? "memory=" : "--device-mem or --host-mem");
+    append_text(text, "%s %s", what, now);
+    append_text(text, strcmp(now, was) == 0 ? " as before" : " instead of %s", was);
 }
 
-static const struct device *fullest(const struct machine *m, const struct forecast *f)
-{
-    const struct device *best = m->device;
-    for (int d = 1; d <= m->n_devices; d++)
-        if (f->high[d] > f->high[best->index])
-            best = &m->device[d];
-    return best;
-}
-
-/* What is printed alike is not printed twice. */
-static void append_change(char **text, const char *now, const char *was)
-{
-    if (strcmp(now, was) == 0)
-        append_text(text, "%s as before", now);
-    else
-        append_text(text, "%s instead of %s", now, was);
-}
-
+/* What the pass comes to: memory of the device that was fullest before it, and the step's time. */
 static char *describe_gain(const struct machine *m, const struct forecast *before, const struct forecast *after)
 {
-    char now[32], was[32];
-    const struct device *d = fullest(m, before);
-    char *text = format_string("%s holds at most ", d->id);
-    append_change(&text, format_bytes(now, (double)after->high[d->index]),
-                  format_bytes(was, (double)before->high[d->index]));
+    char now[32], was[32], *text = NULL;
+    int fullest = 0;
+    for (int d = 1; d <= m->n_devices; d++)
+        fullest = before->high[d] > before->high[fullest] ? d : fullest;
+    append_change(&text, JOINED(m->device[fullest].id, " holds at most"),
+                  format_bytes(now, (double)after->high[fullest]), format_bytes(was, (double)before->high[fullest]));
     if (isnan(before->period) || isnan(after->period))
         return text;
-    snprintf(now, sizeof now, "%.3f ms", 1e3 * after->period),
-        snprintf(was, sizeof was, "%.3f ms", 1e3 * before->period);
-    append_text(&text, ", a step takes ");
-    append_change(&text, now, was);
+    snprintf(now, sizeof now, "%.3f ms", 1e3 * after->period);
+    snprintf(was, sizeof was, "%.3f ms", 1e3 * before->period);
+    append_change(&text, ", a step takes", now, was);
     return text;
-}
-
-/* now: what the list is forecast to do, before the pass and then behind it. */
-static void run_pass(const struct pass *p, struct step *s, const struct costs *c, const struct pass_options *w,
-                     struct forecast *now, struct pass_report *r)
-{
-    r->pass = p;
-    r->declined = !p->run(s, c, w, r);
-    if (r->declined)
-        return;
-    struct forecast before = *now;
-    *now = r->after.n ? r->after : try_step(s, c);
-    r->after = (struct forecast){.n = 0};
-    r->gain = describe_gain(s->pool->machine, &before, now);
-    free_forecast(&before);
-}
-
-struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
-                               size_t *n)
-{
-    struct pass_report *reports = allocate(n_passes, sizeof *reports);
-    struct forecast now;
-    *n = 0;
-    for (size_t i = 0; i < n_passes; i++) {
-        const struct pass *p = &passes[i];
-        if (p->wanted(w)) {
-            if (*n == 0)
-                now = try_step(s, c);
-            run_pass(p, s, c, w, &now, &reports[(*n)++]);
-        }
-        if (after && strcmp(p->name, after) == 0) {
-            if (!p->wanted(w))
-                warn("--after %s: this pass is not wanted here, nor are those behind it shown", after);
-            break;
-        }
-    }
-    if (*n)
-        free_forecast(&now);
-    return reports;
 }
 
 void free_reports(struct pass_report *reports, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        free(reports[i].reason), free(reports[i].gain), json_decref(reports[i].fields),
-            free_forecast(&reports[i].after);
+    for (struct pass_report *r = reports; r < reports + n; r++) {
+        free(r->reason), free(r->numbers), free(r->gain);
+        json_decref(r->fields);
+        free_forecast(&r->after);
+    }
     free(reports);
 }
 
 void print_reports(FILE *out, const struct pass_report *reports, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        fprintf(out, "pass %s%s: %s\n", reports[i].pass->name, reports[i].declined ? " declines" : "",
-                reports[i].reason);
-        if (reports[i].gain)
-            fprintf(out, "    %s\n", reports[i].gain);
+    for (const struct pass_report *r = reports; r < reports + n; r++) {
+        fprintf(out, "pass %s%s: %s\n", r->pass->name, r->declined ? " declines" : "", r->reason);
+        if (r->numbers)
+            fprintf(out, "    %s\n", r->numbers);
+        if (r->gain)
+            fprintf(out, "    %s\n", r->gain);
     }
 }
-
-json_t *milliseconds(double seconds) { return number_json(1e3 * seconds); }
 
 json_t *reports_json(const struct pass_report *reports, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) {
-        const struct pass_report *r = &reports[i];
+    for (const struct pass_report *r = reports; r < reports + n; r++) {
         json_t *entry =
             json_pack("{s:s, s:b, s:s}", "pass", r->pass->name, "declined", r->declined, "reason", r->reason);
         json_object_update(entry, r->fields);
         json_array_append_new(list, entry);
     }
     return list;
+}
+
+/* ---- running them -------------------------------------------------------------------------------------------------
+ */
+
+struct pass_report *run_passes(struct step *s, const struct costs *c, const struct pass_options *w, const char *after,
+                               size_t *n)
+{
+    struct pass_report *reports = allocate(n_passes, sizeof *reports);
+    struct forecast before = {.n = 0}; /* of the list as the next pass finds it */
+    *n = 0;
+    for (const struct pass *p = passes; p < passes + n_passes; p++) {
+        if (p->wanted(w)) {
+            struct pass_report *r = &reports[(*n)++];
+            if (!before.n)
+                before = try_step(s, c);
+            r->pass = p;
+            r->declined = !p->run(s, c, w, r);
+            if (!r->declined) {
+                struct forecast now = r->after.n ? r->after : try_step(s, c);
+                r->after = (struct forecast){.n = 0};
+                r->gain = describe_gain(s->pool->machine, &before, &now);
+                free_forecast(&before);
+                before = now;
+            }
+        }
+        if (after && strcmp(p->name, after) == 0)
+            break;
+    }
+    free_forecast(&before);
+    return reports;
 }

@@ -21,6 +21,7 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
+/* The enums below are in the order of their option's words. */
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct broadcast_options {
     int queues, slices; /* of a device, 0: the pass is off; of a shard */
@@ -53,7 +54,7 @@ struct pass_report {
     bool declined;
     char *reason;          /* a sentence on what was done, or why not; set by the pass, freed with the report */
     json_t *fields;        /* what else `plan --json` shows of it; NULL: nothing */
-    char *gain;            /* what it comes to, for people; NULL: not known */
+    char *numbers, *gain;  /* for people: what report_ms() was told; what the pass comes to.  NULL: nothing */
     struct forecast after; /* of the list as the pass leaves it, where it has tried that (n > 0) */
 };
 typedef bool pass_wanted(const struct pass_options *w);
@@ -68,7 +69,6 @@ struct pass {
 };
 extern const struct pass passes[]; /* in the order of application */
 extern const size_t n_passes;
-enum overlap overlap_named(const char *word);   /* a word of --overlap */
 const struct pass *find_pass(const char *name); /* NULL: there is none */
 char *pass_names(void);                         /* "recompute, swap"; the caller frees it */
 
@@ -79,10 +79,9 @@ void free_reports(struct pass_report *reports, size_t n);
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* plan --json: "passes" */
 json_t *milliseconds(double seconds);                              /* null where they are not known */
-
-/* A lane of that kind, the nth or a later one, that no task is on but those of that role (ROLES: none at all), so that
- * copies there wait for no others and hold none up; the last one where the link allows no more. */
-struct lane *free_lane(struct step *s, struct device *d, enum lane_kind kind, int nth, enum role but);
+/* For a pass: one of its times, as the field `key` of its JSON, and behind the word `what` for people; each may be
+ * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
+void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
 /* recompute.c: of a list with those uses; swap asks too. */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
@@ -97,8 +96,8 @@ int kept_for(const struct uses *u, const struct tensor *x);
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
 bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
 
-/* Ends the program (EXIT_USAGE) with budgets that work for the list as it is now, of all devices whose do not. */
-_Noreturn void refuse_budgets(const struct step *s, const struct costs *c, const char *what);
+/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budget works for it. */
+_Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, const char *what);
 bool swaps_state(const struct pass_options *w); /* parameters or the optimizer's, not activations alone */
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;

@@ -32,7 +32,6 @@ struct storing {
     struct step *step;
     const struct costs *costs;
     const struct snapshot_options *options;
-    struct lane **lane; /* by device: the one for snapshots */
     size_t updates;
     double bytes;             /* of an iteration */
     struct outcome *outcomes; /* of the first ones simulated, from 1 */
@@ -74,21 +73,13 @@ static size_t bytes_to_store(const struct step *s, const struct task *t)
 
 /* ---- storing it -------------------------------------------------------------------------------------------------- */
 
-/* A download lane that nothing else uses, since copies that are decided late stand behind nothing and before nothing on
- * it; unless the link takes no more, as in a step file. */
-static struct lane *snapshot_lane(const struct storing *v, struct device *d)
+/* On a download lane that nothing else uses, since copies that are decided late stand behind nothing and before nothing
+ * on it; unless the link takes no more, as in a step file. */
+static struct task *copy_state(const struct storing *v, struct tensor *to, struct tensor *x)
 {
-    if (d->is_host)
-        return d->lane[LANE_CPU];
-    int n = 0;
-    const struct link *link = d->link[LINK_DOWN];
-    struct lane **lane = &v->lane[d->index];
-    while (lane_of(d, LANE_DOWNLOAD, n))
-        n++;
-    if (!*lane)
-        *lane = link && link->queues && n >= link->queues ? d->lane[LANE_DOWNLOAD]
-                                                          : open_lane(v->step->pool->machine, d, LANE_DOWNLOAD, n);
-    return *lane;
+    struct machine *m = v->step->pool->machine;
+    return x->device->is_host ? add_copy(v->step, m->host->lane[LANE_CPU], "snapshot", to, x)
+                              : carry(v->step, "snapshot", to, x, FOR_SNAPSHOT);
 }
 
 static struct task *in_slot(const struct storing *v, struct task *t, int slot)
@@ -111,14 +102,12 @@ static void store_update(struct storing *v, struct edit *e, struct task *t, size
         struct tensor *x = t->access[a].tensor;
         if (!is_state(&t->access[a]))
             continue;
-        in_slot(v,
-                add_copy(s, snapshot_lane(v, x->device), "snapshot",
-                         new_range(s->pool, buffer, x->name, at, at + x->bytes), x),
-                slot);
+        in_slot(v, copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x), slot);
         at += round_up(x->bytes, m->host->alignment);
     }
     struct task *persist = in_slot(v, add_host(s, m->host->lane[LANE_DISK], "persist", NULL, NULL), slot);
     add_access(persist, buffer, ACCESS_READ);
+    persist->state = t->state;
     if (!v->costs)
         persist->seconds = given_seconds(persist);
 }
@@ -191,51 +180,6 @@ static struct outcome outcome_at(const struct storing *v, int i)
     return o;
 }
 
-static int count_dropped(const struct storing *v)
-{
-    int n = 0;
-    for (int i = 1; i <= v->n_outcomes; i++)
-        n += i % v->options->every == 0 && !v->outcomes[i - 1].stored;
-    return n;
-}
-
-static struct forecast try_every(struct storing *v, int every)
-{
-    for (size_t i = 0; i < v->step->n; i++)
-        if (v->step->task[i]->slot)
-            v->step->task[i]->when.every = (uint32_t)every;
-    return try_and_look(v->step, v->costs, note_outcomes, v);
-}
-
-/* Is an iteration dropped, or is the disk falling behind, so that one will be? */
-static bool drops(struct storing *v, int every)
-{
-    struct forecast f = try_every(v, every);
-    bool known = !isnan(f.period);
-    free_forecast(&f);
-    return known && (count_dropped(v) || v->disk > every * v->period * (1 + 1e-6));
-}
-
-/* The smallest K with which nothing is dropped; MOST_EVERY + 1: there is none.  Below the first one tried the disk
- * falls behind, and the K as it is drops some. */
-static int find_every(const struct storing *v)
-{
-    struct snapshot_options options = *v->options;
-    struct storing other = *v;
-    double first = ceil(v->disk / (v->period * (1 + 1e-6)));
-    int was = v->options->every, *every = &options.every;
-    other.options = &options;
-    other.outcomes = NULL;
-    *every = (int)fmin(fmax(first, 1), MOST_EVERY + 1);
-    while (*every <= MOST_EVERY && (*every == was || drops(&other, *every)))
-        ++*every;
-    free(other.outcomes);
-    for (size_t i = 0; i < v->step->n; i++) /* as it was */
-        if (v->step->task[i]->slot)
-            v->step->task[i]->when.every = (uint32_t)was;
-    return *every;
-}
-
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 static void report_outcomes(const struct storing *v, json_t *commits, json_t *dropped)
@@ -258,7 +202,7 @@ static char *describe(const struct storing *v, size_t dropped)
     if (!v->outcomes)
         return text;
     struct outcome first = outcome_at(v, v->options->every);
-    int spared = dropped && v->options->slots > 1 ? find_every(v) : 0;
+    double spared = ceil(v->disk / v->period); /* steps in which the disk gets done with one */
     if (v->disk > 0 && (!v->costs || v->step->pool->machine->host->disk))
         append_text(&text, "; the disk needs %.3f ms for them", 1e3 * v->disk);
     else
@@ -266,25 +210,22 @@ static char *describe(const struct storing *v, size_t dropped)
     append_text(&text, "; iteration %d can be recovered after %.3f ms, after a power cut from %.3f ms on",
                 v->options->every, 1e3 * first.written, 1e3 * first.durable);
     append_text(&text, "; %zu of %d iterations dropped", dropped, v->options->iterations / v->options->every);
-    if (dropped && !spared)
+    if (dropped && v->options->slots == 1)
         append_text(&text, ": the newest commit holds the only slot");
-    if (spared > MOST_EVERY)
-        append_text(&text, ", some even with --snapshot-every %d", MOST_EVERY);
-    else if (spared)
-        append_text(&text, ", none with --snapshot-every %d", spared);
+    else if (dropped)
+        append_text(&text, "; the disk keeps up with --snapshot-every %.0f", spared);
     return text;
 }
 
 bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     struct storing v = {.step = s, .costs = c, .options = &w->snapshot};
-    v.lane = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *v.lane);
     json_t *commits = json_array(), *dropped = json_array();
     struct edit *e = open_edit(s);
     store_all(&v, e);
     if (v.updates) {
         commit(e);
-        r->after = try_every(&v, v.options->every);
+        r->after = try_list(s, c, INFINITY, note_outcomes, &v);
         report_outcomes(&v, commits, dropped);
         r->reason = describe(&v, json_array_size(dropped));
     } else {
@@ -292,6 +233,6 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
         r->reason = copy_string("no task of role update writes parameters or the optimizer's state");
     }
     r->fields = json_pack("{s:o, s:o}", "commits", commits, "dropped", dropped);
-    free(v.lane), free(v.outcomes);
+    free(v.outcomes);
     return v.updates > 0;
 }

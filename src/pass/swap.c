@@ -86,18 +86,13 @@ bool swaps_state(const struct pass_options *w)
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
-static struct lane *lane_of_copies(const struct swapper *w, const struct gap *g, enum lane_kind kind)
-{
-    return lane_for(w->step->pool->machine, g->device, kind, FOR_SWAP);
-}
-
 /* Where no times are known, a copy takes as long as four tasks. */
 static void time_gap(const struct swapper *w, struct gap *g, const struct use *use, size_t n)
 {
     struct step *s = w->step;
     struct tensor *there = tensor_like(s->pool, s->pool->machine->host, g->x);
-    struct task *out = add_copy(s, lane_of_copies(w, g, LANE_DOWNLOAD), "swap.out", there, g->x);
-    struct task *in = add_copy(s, lane_of_copies(w, g, LANE_UPLOAD), "swap.in", g->x, there);
+    struct task *out = carry(s, "swap.out", there, g->x, FOR_SWAP);
+    struct task *in = carry(s, "swap.in", g->x, there, FOR_SWAP);
     bool known = w->bare.span != NULL;
     g->out_seconds = known ? seconds_alone(w->costs, out) : 4;
     g->in_seconds = known ? seconds_alone(w->costs, in) : 4;
@@ -343,10 +338,9 @@ static void insert_copies(struct swapper *w, struct edit *e, struct line *l)
         insert_behind(e, place < 0 ? s->head : l->uses->task[place]);
         s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
         if (in)
-            g->comes = g->ready = add_copy(s, lane_of_copies(w, g, LANE_UPLOAD), "swap.in", g->back, g->there);
+            g->comes = g->ready = carry(s, "swap.in", g->back, g->there, FOR_SWAP);
         else
-            g->leaves =
-                add_copy(s, lane_of_copies(w, g, LANE_DOWNLOAD), "swap.out", g->there, g->last ? g->last->back : g->x);
+            g->leaves = carry(s, "swap.out", g->there, g->last ? g->last->back : g->x, FOR_SWAP);
     }
 }
 
@@ -593,21 +587,6 @@ static void report(const struct swapper *w, const struct forecast *f, const char
         append_text(&r->reason, "\n    stall %.3f ms", 1e3 * stall);
 }
 
-/* Ends the program.  f: the list as it would fit in a larger budget. */
-_Noreturn static void refuse(const struct swapper *w, const struct forecast *f, const char *option)
-{
-    const struct device *d = w->step->pool->machine->device;
-    while (!d->is_host && f->need[d->index] <= d->budget)
-        d++;
-    const struct task *t = f->task[f->at[d->index]];
-    const char *larger = d->by_hand ? "memory=" : d->is_host ? "--host-mem" : "--device-mem";
-    fail(EXIT_USAGE,
-         "%s: device %s: task %s%s does not fit in the budget of %s; %zu bytes (%s) work: use a larger %s, or %s",
-         option, d->id, t->name, layer_and_micro((char[64]){0}, t), format_bytes((char[32]){0}, (double)d->budget),
-         f->need[d->index], format_bytes((char[32]){0}, (double)f->need[d->index]), larger,
-         d->by_hand ? "smaller tensors" : "more classes in --swap-what, a smaller --micro-batch or --seq-len");
-}
-
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool swap, bool again)
@@ -631,7 +610,7 @@ static bool finish(struct swapper *w, struct edit *e, const char *declines, cons
 {
     struct forecast f = try_step(w->step, w->costs);
     if (f.excess > 0 && must_fit)
-        refuse(w, &f, must_fit);
+        refuse_budget(w->step->pool->machine, &f, must_fit);
     if (e)
         commit(e);
     count_from_first(&f);

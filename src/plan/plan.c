@@ -25,20 +25,11 @@ bool is_better(const struct score *a, const struct score *b)
     return is_less(a->copied, b->copied);
 }
 
-struct limit {
-    double excess; /* what is over budgets by more is not simulated */
-};
-
-static bool is_worth_simulating(void *limit, const struct forecast *f)
-{
-    return f->excess <= ((const struct limit *)limit)->excess;
-}
-
 static struct score try_choice(const struct question *q, const unsigned char *choice, double most, double *work)
 {
     struct edit *e = open_edit(q->step);
     struct score score = {.copied = q->apply(q->pass, e, choice)};
-    struct forecast f = try_while(q->step, q->costs, is_worth_simulating, &(struct limit){most});
+    struct forecast f = try_list(q->step, q->costs, most, NULL, NULL);
     bool simulated = f.excess <= most;
     score.excess = f.why_not ? INFINITY : f.excess;
     score.period = !isnan(f.period) ? f.period : simulated ? 0 : INFINITY;

@@ -4,26 +4,19 @@
 enum { MOST_PAPER_DEVICES = 1024 };
 
 /* Devices that stand together share a link in each direction. */
-static void make_links(struct machine *m, const struct costs *c)
-{
-    static const enum lane_kind lane[DIRECTIONS] = {LANE_UPLOAD, LANE_DOWNLOAD};
-    for (int i = 0; i < m->n_devices; i++)
-        for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-            const struct lane_speed *s = &c->link[lane[direction]];
-            m->device[i].link[direction] = i % c->link_share ? m->device[i - 1].link[direction]
-                                                             : add_link(m, s->bytes_per_s * c->scale_link, s->latency);
-        }
-}
-
 void describe_speeds(struct machine *m, const struct costs *c)
 {
+    static const enum lane_kind lane[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
     const struct lane_speed *disk = &c->link[LANE_DISK];
     drop_links(m);
     if (disk->bytes_per_s > 0)
         m->host->disk = add_link(m, disk->bytes_per_s, disk->latency);
-    if (!c->measured)
-        make_links(m, c); /* (a profile has measured its copies) */
     for (int i = 0; i < m->n_devices; i++) {
+        for (int direction = LINK_UP; direction < DIRECTIONS && !c->measured; direction++) { /* (else in its copies) */
+            const struct lane_speed *s = &c->link[lane[direction]];
+            m->device[i].link[direction] = i % c->link_share ? m->device[i - 1].link[direction]
+                                                             : add_link(m, s->bytes_per_s * c->scale_link, s->latency);
+        }
         m->device[i].flops_per_s = c->flops * c->scale_device;
         m->device[i].bytes_per_s = c->bandwidth * c->scale_device;
     }
@@ -36,11 +29,10 @@ struct machine *virtual_machine(const struct costs *c, int n_devices)
 {
     if (c->measured)
         fail(EXIT_USAGE, "%s is a profile, not a hardware description: give it to --profile", c->path);
-    if (n_devices > MOST_PAPER_DEVICES)
-        fail(EXIT_USAGE, "of devices a plan can use %d at most; --mesh asks for %d", MOST_PAPER_DEVICES, n_devices);
-    if (n_devices > c->devices)
-        fail(EXIT_USAGE, "%s says devices = %lld, but --mesh asks for %d: use a smaller mesh, or a copy with more",
-             c->path, (long long)c->devices, n_devices);
+    if (n_devices > MIN(c->devices, MOST_PAPER_DEVICES))
+        fail(EXIT_USAGE,
+             "%s says devices = %lld, and a plan can use %d at most; --mesh asks for %d: use a smaller mesh", c->path,
+             (long long)c->devices, MOST_PAPER_DEVICES, n_devices);
     struct machine *m = new_machine(n_devices);
     for (int i = 0; i < n_devices; i++) {
         char id[sizeof m->device->id];

@@ -93,7 +93,6 @@ struct simulation {
     struct moment *moments; /* [steps * n]; node i is task i % n of step i / n */
     double *seconds;        /* [n] alone */
     double *steady;         /* [n] mean over its runs in the pattern: on a shared link longer than alone */
-    double *gaps;           /* [n] between the lane's turn and the task's start */
     size_t by_source[COST_SOURCES];
     double period; /* mean over the pattern: from one step's end to the next one's */
     double *busy;  /* by lane: seconds per step, over the time of the pattern */
@@ -128,25 +127,20 @@ struct forecast {
     double period;           /* seconds per step; NAN where it was not simulated, or nobody knows its tasks' times */
     double alone;            /* of one step from its start to its last end: the period with a barrier between steps */
     struct span *span;       /* by position; NULL where there is no period */
-    size_t n, n_devices;     /* tasks; devices with the host */
+    size_t n;                /* tasks */
     size_t *need;            /* by device: bytes of its arena, as far as all fits: what a budget must be */
     size_t *high;            /* by device: the most bytes held at a time, of a list that does not fit too ... */
     size_t *at;              /* ... and the first position where they are */
     struct task **task;      /* by position */
-    struct level *level;     /* bytes held by position: see bytes_at_positions() */
-    size_t n_levels;
 };
 /* Tries the list as it is now, while it is edited too.  It takes milliseconds, ends nothing and leaves everything as it
  * was: addresses, lifetimes, edges, peaks.  Costs as for simulate(). */
 struct forecast try_step(const struct step *s, const struct costs *c);
-/* The same, and what was simulated is shown to look(). */
+/* The same, but a list that needs more bytes beyond the budgets is not simulated, which is four fifths of the work; and
+ * what was simulated is shown to look(), unless NULL. */
 typedef void simulation_look(void *context, const struct simulation *sim);
-struct forecast try_and_look(const struct step *s, const struct costs *c, simulation_look *look, void *context);
-/* The same, but what it needs is known first, for a fifth of the work: only where goes_on() says so it is simulated. */
-typedef bool forecast_check(void *context, const struct forecast *f);
-struct forecast try_while(const struct step *s, const struct costs *c, forecast_check *goes_on, void *context);
+struct forecast try_list(const struct step *s, const struct costs *c, double most_excess, simulation_look *look,
+                         void *context);
 void free_forecast(struct forecast *f);
-/* [n] what the device holds at each position; the caller frees it. */
-size_t *bytes_at_positions(const struct forecast *f, const struct device *d);
 
 #endif

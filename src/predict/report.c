@@ -68,7 +68,6 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                                             {"busy", "busy", CELL_SHARE, 6, 0}};
     const struct machine *m = sim->step->pool->machine;
     struct table *lanes = new_table(columns, COUNT(columns)), *path = critical_path(sim);
-    bool *has_tasks = allocate((size_t)m->n_lanes, sizeof *has_tasks);
     char bytes[32], budget[32];
     if (c)
         print_line(out, "simulated step: %.3f ms, from %s %s: times of %zu tasks measured, %zu scaled, %zu modelled",
@@ -82,10 +81,8 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                    sim->pattern);
     else if (sim->pattern > 1)
         print_line(out, "mean of the steady pattern, which is %d steps long", sim->pattern);
-    for (size_t i = 0; i < sim->step->n; i++)
-        has_tasks[sim->step->task[i]->lane->index] = true;
     for (int i = 0; i < m->n_lanes; i++)
-        if (has_tasks[i])
+        if (sim->busy[i] > 0)
             ROW(lanes, text_cell(m->lane[i]->name), number_cell(1e3 * sim->busy[i]),
                 number_cell(sim->busy[i] / sim->period));
     print_table(out, lanes);
@@ -95,7 +92,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
                 m->device[d].budget < NO_LIMIT ? format_bytes(budget, (double)m->device[d].budget) : "none");
     print_heading(out, path);
     print_rows(out, path, 0, TOP);
-    free_table(lanes), free_table(path), free(has_tasks);
+    free_table(lanes), free_table(path);
 }
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */

@@ -66,9 +66,8 @@ struct simulator {
     double issue, now; /* issue: host seconds per task */
     bool stop;
     size_t cap_moments;
-    int slots;                 /* of snapshots */
+    struct snap_slots slots;
     const struct task *commit; /* ends one of them */
-    int taken, durable;        /* snapshots that got a slot; that are committed */
 };
 
 static const struct task *task_of(const struct simulator *k, int node) { return k->sim->step->task[node % k->n]; }
@@ -158,7 +157,7 @@ static void try_start(struct simulator *k, int lane, int blocker)
     int i = l->task, node = l->iteration * k->n + i;
     if (l->iteration == k->opened || k->sim->moments[node].unmet)
         return;
-    double seconds = k->sim->seconds[i], from = k->now + k->sim->gaps[i];
+    double seconds = k->sim->seconds[i], from = k->now + task_of(k, node)->lane->gap;
     if (k->issue > 0) /* the host issues in list order */
         from = fmax(from, k->iteration[l->iteration].issue_begin + (i + 1) * k->issue);
     pass_turn(k, l);
@@ -233,10 +232,10 @@ static bool repeats(const struct simulator *k, int a, int b, double shift, doubl
 /* With snapshots, which may be in flight for long, all of the pattern and one that got a slot. */
 static bool repeats_for(const struct simulator *k, int last, int pattern, double shift, double tolerance)
 {
-    bool stored = !k->slots;
+    bool stored = !k->slots.n;
     for (int i = 0; i < pattern && !stored; i++)
         stored = k->iteration[last - i].stored;
-    for (int i = 0; stored && i < MAX(k->slots ? pattern : k->repeat, MOST_RUNS); i++)
+    for (int i = 0; stored && i < MAX(k->slots.n ? pattern : k->repeat, MOST_RUNS); i++)
         if (last - pattern - i < 0 || !repeats(k, last - pattern - i, last - i, shift, tolerance))
             return false;
     return stored;
@@ -308,19 +307,16 @@ static void release(struct simulator *k, int i, int iteration, int blocker)
 }
 
 /* The tasks of a snapshot are in the list once for every slot, and open with their iteration.  When its first unit has
- * been updated, by `node`, those of all slots but one leave it: slots are filled in turn, and the next one is free
- * unless the newest commit or a snapshot in flight holds it.  Then all of them leave, and the iteration is not stored.
- */
+ * been updated, by `node`, those of all slots but the one that it gets leave it; without one all of them do. */
 static void choose_slot(struct simulator *k, struct iteration *iteration, int node)
 {
-    int number = (int)(iteration - k->iteration), held = k->taken - k->durable + (k->durable > 0);
-    int slot = held < k->slots ? k->taken % k->slots + 1 : 0;
+    int number = (int)(iteration - k->iteration);
     struct task *const *task = k->sim->step->task;
     iteration->decided = true;
     if (!runs(k->commit, (uint32_t)number + 1))
         return;
+    int slot = take_slot(&k->slots);
     iteration->stored = slot > 0;
-    k->taken += slot > 0;
     for (int i = 0; i < k->n; i++)
         if (task[i]->slot && task[i]->slot != slot) {
             k->sim->moments[number * k->n + i].blocker = SKIPPED;
@@ -352,7 +348,9 @@ static void finish(struct simulator *k, struct turn *l)
     k->state[i].ended = node / k->n;
     if (k->state[i].before_slot && !iteration->decided && !t->slot)
         choose_slot(k, iteration, node);
-    k->durable += t->commits;
+    if (t->commits)
+        k->slots.durable = t->slot;
+    k->slots.taken[t->slot] &= !t->commits;
     release(k, i, node / k->n, node);
     k->full -= k->state[i].in_flight-- == MOST_RUNS;
     iteration->left--;
@@ -366,7 +364,7 @@ static struct turn *earliest(const struct simulator *k)
 {
     struct turn *best = &k->turn[k->winner[1]];
     struct turn *disk = &k->turn[k->sim->step->pool->machine->host->lane[LANE_DISK]->index];
-    return k->slots && disk->next <= best->next * (1 + 1e-12) ? disk : best;
+    return k->slots.n && disk->next <= best->next * (1 + 1e-12) ? disk : best;
 }
 
 static void run_clock(struct simulator *k)
@@ -404,7 +402,7 @@ static void index_list(struct simulator *k)
         struct turn *l = &k->turn[t->lane->index];
         k->state[i].next_on_lane = l->first;
         l->first = l->task = i;
-        k->slots = MAX(k->slots, t->slot);
+        k->slots.n = MAX(k->slots.n, t->slot);
         k->commit = t->commits ? t : k->commit;
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
@@ -459,7 +457,7 @@ static void run_simulation(struct simulation *sim)
                           .load = allocate(m->n_links, sizeof *k.load)};
     index_list(&k);
     k.limit = MIN(MIN(MAX(LEAST_STEPS, 4 * k.repeat), MOST_STEPS), MAX(8, MOST_NODES / k.n));
-    if (k.slots)
+    if (k.slots.n)
         k.limit = MAX(k.limit, MIN(STORED_STEPS, STORED_NODES / k.n));
     k.iteration = allocate((size_t)k.limit, sizeof *k.iteration);
     run_clock(&k);
@@ -473,7 +471,6 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     struct machine *m = s->pool->machine;
     sim->step = s;
     sim->seconds = allocate(s->n, sizeof *sim->seconds);
-    sim->gaps = allocate(s->n, sizeof *sim->gaps);
     sim->steady = allocate(s->n, sizeof *sim->steady);
     sim->busy = allocate((size_t)m->n_lanes, sizeof *sim->busy);
     if (c)
@@ -481,10 +478,9 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
     double total = (double)s->n * m->issue;
     for (size_t i = 0; i < s->n; i++) {
         enum cost_source source = COST_GIVEN;
-        sim->gaps[i] = s->task[i]->lane->gap;
         sim->seconds[i] = c ? task_seconds(c, s->task[i], &source) : given_seconds(s->task[i]);
         sim->by_source[source]++;
-        total += sim->gaps[i] + sim->seconds[i];
+        total += s->task[i]->lane->gap + sim->seconds[i];
     }
     if (total >= 1e-9 && total <= 1e6) { /* from a nanosecond to eleven days: times fit their clocks */
         run_simulation(sim);
@@ -506,6 +502,6 @@ struct simulation *must_simulate(const struct step *s, const struct costs *c)
 
 void free_simulation(struct simulation *sim)
 {
-    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->gaps), free(sim->busy);
+    free(sim->moments), free(sim->seconds), free(sim->steady), free(sim->busy);
     free(sim);
 }

@@ -13,12 +13,12 @@
 #include <time.h>
 
 struct pace {
-    double scale;           /* seconds shown per modelled second */
-    double *seconds, *gaps; /* of a padded list: per task, modelled */
-    uint64_t seed;          /* of a delayed one */
-    uint64_t *ended;        /* when each task last ended, on the padded clock */
-    uint64_t *lane_end;     /* and each lane, the lane's own thread's business */
-    pthread_mutex_t lock;   /* guards what follows */
+    double scale;         /* seconds shown per modelled second */
+    double *seconds;      /* of a padded list: per task, modelled */
+    uint64_t seed;        /* of a delayed one */
+    uint64_t *ended;      /* when each task last ended, on the padded clock */
+    uint64_t *lane_end;   /* and each lane, the lane's own thread's business */
+    pthread_mutex_t lock; /* guards what follows */
     size_t tasks, overruns;
     double overrun_ns;
 };
@@ -62,7 +62,7 @@ static void finish_padded(struct step *s, uint32_t number, size_t i, struct slot
     struct pace *p = s->running->wrapper;
     const struct task *t = s->task[i];
     double scale = p->scale * asked_slowness();
-    slot->start = padded_start(p, t, slot->queued) + (uint64_t)(1e9 * p->gaps[i] * scale);
+    slot->start = padded_start(p, t, slot->queued) + (uint64_t)(1e9 * t->lane->gap * scale);
     slot->end = slot->start + (uint64_t)(1e9 * p->seconds[i] * scale);
     uint64_t now = now_ns(), late = now > slot->end ? now - slot->end : 0;
     count_task(p, late);
@@ -124,7 +124,7 @@ static double choose_scale(struct step *s, const double *seconds, double period)
     return fmax(half_busy, 5e-3 / median);
 }
 
-struct pace *start_pacing(struct step *s, const double *seconds, const double *gaps, double period, double scale)
+struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale)
 {
     struct pace *p = allocate(1, sizeof *p);
     p->scale = scale > 0 ? scale : choose_scale(s, seconds, period);
@@ -135,7 +135,6 @@ struct pace *start_pacing(struct step *s, const double *seconds, const double *g
             "numbers",
             period, p->scale);
     p->seconds = copy_bytes(seconds, s->n * sizeof *seconds);
-    p->gaps = copy_bytes(gaps, s->n * sizeof *gaps);
     wrap(s, p, finish_padded);
     return p;
 }
@@ -181,6 +180,6 @@ void stop_pacing(struct step *s)
     s->running->wrapper = NULL;
     s->running->finish = NULL;
     pthread_mutex_destroy(&p->lock);
-    free(p->seconds), free(p->gaps), free(p->ended), free(p->lane_end);
+    free(p->seconds), free(p->ended), free(p->lane_end);
     free(p);
 }

@@ -227,10 +227,10 @@ uint64_t stretch(uint64_t start, uint64_t end);
 
 /* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
 
-/* From here on, execute() ends every task of `s` no sooner than gaps[i] + seconds[i], times `scale`, behind its
- * predecessors.  Both arrays have an entry per task, in modelled seconds; they are copied.  scale 0: chosen so that
- * real work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
-struct pace *start_pacing(struct step *s, const double *seconds, const double *gaps, double period, double scale);
+/* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, behind
+ * its predecessors.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: chosen so that real
+ * work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
+struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale);
 double pace_scale(const struct pace *p);
 /* How many of how many tasks ended later than they should have, and by how much in all (seconds, modelled). */
 void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *seconds);

@@ -8,8 +8,8 @@
  * The fields are those of tutorials/reference-files.md, no more and no fewer.  What can be computed from others is
  * compared with them: names and shapes with the table of parameters, a piece's file with its rank.
  *
- * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes: it
- * lists the payloads of a slot, in which the pieces lie, and "offset" counts from the slot's start.
+ * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes, and
+ * "offset" counts from a slot's start.
  */
 #include "snap.h"
 
@@ -25,29 +25,26 @@ static json_t *range_json(const struct piece *p, int axis)
 
 static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsigned long long)hash); }
 
-static json_t *piece_json(const struct checkpoint *c, const struct kept_tensor *t, const struct piece *p)
-{
-    char *path = rank_file(c, p->rank);
-    json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->offset, "rank", p->rank);
-    json_t *held = p->flat ? range_json(p, 0) : json_array();
-    for (int i = 0; i < t->rank && !p->flat; i++)
-        json_array_append_new(held, range_json(p, i));
-    json_object_set_new(piece, p->flat ? "flat" : "box", held);
-    if (!c->snapshot || c->snapshot->newest.slot) /* else it is that of all slots alike */
-        json_object_set_new(piece, "file", json_string(strrchr(path, '/') ? strrchr(path, '/') + 1 : path));
-    if (!c->snapshot)
-        json_object_set_new(piece, "hash", hash_json(p->hash));
-    free(path);
-    return piece;
-}
-
 static json_t *tensor_json(const struct checkpoint *c, const struct kept_tensor *t)
 {
+    bool of_slots = c->snapshot && !c->snapshot->newest.slot; /* of none of them, so of all alike */
     json_t *shape = json_array(), *pieces = json_array();
     for (int i = 0; i < t->rank; i++)
         json_array_append_new(shape, json_integer(t->shape[i]));
-    for (size_t i = 0; i < t->n; i++)
-        json_array_append_new(pieces, piece_json(c, t, &t->piece[i]));
+    for (const struct piece *p = t->piece; p < t->piece + t->n; p++) {
+        json_t *piece = json_pack("{s:I, s:i}", "offset", (json_int_t)p->offset, "rank", p->rank);
+        json_t *held = p->flat ? range_json(p, 0) : json_array();
+        for (int i = 0; i < t->rank && !p->flat; i++)
+            json_array_append_new(held, range_json(p, i));
+        json_object_set_new(piece, p->flat ? "flat" : "box", held);
+        if (!of_slots) {
+            char *path = rank_file(c, p->rank), *name = strrchr(path, '/');
+            json_object_set_new(piece, "file", json_string(name ? name + 1 : path));
+            json_object_set_new(piece, "hash", hash_json(p->hash));
+            free(path);
+        }
+        json_array_append_new(pieces, piece);
+    }
     return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o}", "name", t->name, "role", kept_name[t->role], "shape", shape,
                      "axis", t->axis < 0 ? json_null() : json_integer(t->axis), "sections", t->sections, "pieces",
                      pieces);
@@ -61,26 +58,9 @@ json_t *tensors_json(const struct checkpoint *c)
     return all;
 }
 
-static json_t *files_json(const struct checkpoint *c)
+json_t *mesh_json(const struct pieces *p)
 {
-    json_t *files = json_array();
-    for (int r = 0; c->bytes && r < most_ranks(c->pieces); r++)
-        if (c->bytes[r])
-            json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
-    return files;
-}
-
-static const char *const of_iteration[] = {"step", "session", "samples", "files"}; /* not in a snapshot file's */
-
-/* Without those, and with the sizes of the payloads. */
-static void make_head_of_slots(json_t *head, const struct snapshot *s)
-{
-    json_t *payloads = json_array();
-    for (size_t i = 0; i < COUNT(of_iteration); i++)
-        json_object_del(head, of_iteration[i]);
-    for (size_t i = 0; i < s->n; i++)
-        json_array_append_new(payloads, json_integer((json_int_t)s->payload[i].bytes));
-    json_object_set_new(head, "payloads", payloads);
+    return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
 }
 
 static json_t *head_json(const struct checkpoint *c)
@@ -88,24 +68,29 @@ static json_t *head_json(const struct checkpoint *c)
     const struct config *m = &c->pieces->config;
     json_t *config = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b}", "layers", m->layers, "heads", m->heads, "channels",
                                m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
-    json_t *mesh = json_pack("{s:i, s:i, s:i, s:i}", "dp", c->pieces->dp, "pp", c->pieces->pp, "tp", c->pieces->tp,
-                             "zero", c->pieces->zero);
-    json_t *head = json_pack("{s:i, s:I, s:I, s:I, s:o, s:i, s:s, s:o, s:o, s:O, s:o}", "version", VERSION, "step",
-                             (json_int_t)c->step, "session", (json_int_t)c->session, "samples", (json_int_t)c->samples,
-                             "data", hash_json(c->data), "vector", (int)c->vector, "tokenizer", c->tokenizer, "config",
-                             config, "mesh", mesh, "options", c->options, "files", files_json(c));
+    json_t *head = json_pack("{s:i, s:o, s:i, s:s, s:o, s:o, s:O}", "version", VERSION, "data", hash_json(c->data),
+                             "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh",
+                             mesh_json(c->pieces), "options", c->options);
     CHECK(head, "no manifest for step %u", c->step);
     if (c->snapshot)
-        make_head_of_slots(head, c->snapshot);
+        return head;
+    json_t *files = json_array();
+    for (int r = 0; r < most_ranks(c->pieces); r++)
+        if (c->bytes[r])
+            json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
+    json_object_set_new(head, "files", files);
+    json_object_set_new(head, "step", json_integer(c->step));
+    json_object_set_new(head, "session", json_integer(c->session));
+    json_object_set_new(head, "samples", json_integer(c->samples));
     return head;
 }
 
-/* What is behind the line with the hash; the caller frees it. */
-static char *body_text(const struct checkpoint *c)
+/* A line per tensor behind those of the hash and the head. */
+char *manifest_text(const struct checkpoint *c)
 {
-    char *text = NULL;
+    char *body = NULL;
     size_t n;
-    FILE *out = open_memstream(&text, &n);
+    FILE *out = open_memstream(&body, &n);
     json_t *head = head_json(c);
     char *fields = json_dumps(head, JSON_COMPACT);
     fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
@@ -118,21 +103,13 @@ static char *body_text(const struct checkpoint *c)
     }
     fprintf(out, "]}\n");
     fclose(out);
-    free(fields);
+    char *text = format_string("{\"hash\":\"%016llx\",\n%s", (unsigned long long)hash_bytes(body, n, 0), body);
+    free(fields), free(body);
     json_decref(head);
     return text;
 }
 
-char *manifest_text(const struct checkpoint *c)
-{
-    char *body = body_text(c);
-    uint64_t hash = hash_bytes(body, strlen(body), 0);
-    char *text = format_string("{\"hash\":\"%016llx\",\n%s", (unsigned long long)hash, body);
-    free(body);
-    return text;
-}
-
-/* ---- reading: refusing ------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 struct place { /* in a manifest: what refusals name */
     const char *path, *what;
@@ -145,47 +122,30 @@ static _Noreturn void refuse(const struct place *at, const char *reason)
          reason);
 }
 
-static const json_t *need(const struct place *at, const json_t *object, const char *field)
+/* As json_unpack() does it: "{s:I, s?s}" are a field that must be there, and one that may; more there must not be,
+ * since it may mean something that we would miss. */
+static void unpack(const struct place *at, json_t *value, const char *format, ...)
 {
-    const json_t *value = json_object_get(object, field);
-    if (!value)
-        REFUSE(at, "the field \"%s\" is missing", field);
-    return value;
+    json_error_t error;
+    va_list fields;
+    va_start(fields, format);
+    if (json_vunpack_ex(value, &error, JSON_STRICT, format, fields) != 0)
+        REFUSE(at, "%s", error.text);
+    va_end(fields);
 }
 
-/* Unknown fields may mean something that we would miss. */
-static void expect_fields(const struct place *at, const json_t *object, size_t n)
-{
-    if (!json_is_object(object) || json_object_size(object) != n)
-        REFUSE(at, "expected an object of %zu fields, found %zu", n, json_object_size(object));
-}
+struct bounds { /* of a field */
+    const char *field;
+    json_int_t value, low, high;
+};
 
-static int64_t need_number(const struct place *at, const json_t *object, const char *field, int64_t low, int64_t high)
+#define EXPECT(at, ...) expect_within(at, (struct bounds[]){__VA_ARGS__}, COUNT(((struct bounds[]){__VA_ARGS__})))
+static void expect_within(const struct place *at, const struct bounds *b, size_t n)
 {
-    const json_t *value = need(at, object, field);
-    if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
-        REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", field, (long long)low, (long long)high);
-    return json_integer_value(value);
+    for (; n > 0; b++, n--)
+        if (b->value < b->low || b->value > b->high)
+            REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", b->field, b->low, b->high);
 }
-
-static const char *need_text(const struct place *at, const json_t *object, const char *field)
-{
-    const json_t *value = need(at, object, field);
-    if (!json_is_string(value))
-        REFUSE(at, "\"%s\" must be a text", field);
-    return json_string_value(value);
-}
-
-static const json_t *need_list(const struct place *at, const json_t *object, const char *field, size_t least,
-                               size_t most)
-{
-    const json_t *value = need(at, object, field);
-    if (!json_is_array(value) || json_array_size(value) < least || json_array_size(value) > most)
-        REFUSE(at, "\"%s\" must be a list of %zu to %zu", field, least, most);
-    return value;
-}
-
-/* ---- reading: the head ------------------------------------------------------------------------------------------ */
 
 /* jansson refuses duplicate keys, and what is no UTF-8. */
 static json_t *parse(const struct place *at, const char *text, size_t n)
@@ -204,213 +164,159 @@ static json_t *parse(const struct place *at, const char *text, size_t n)
     return all;
 }
 
-static uint64_t need_hash(const struct place *at, const json_t *object, const char *field)
+static uint64_t read_hash(const struct place *at, const char *field, const char *text)
 {
-    const char *text = need_text(at, object, field);
-    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         REFUSE(at, "\"%s\" must be 16 hexadecimal digits", field);
     return strtoull(text, NULL, 16);
 }
 
-static struct config read_sizes(const struct place *all_at, const json_t *all)
-{
-    const json_t *o = need(all_at, all, "config"), *tied;
-    const struct place here = {all_at->path, "config"}, *at = &here;
-    expect_fields(at, o, 6);
-    struct config c = {.layers = (int)need_number(at, o, "layers", 1, MAX_LAYERS),
-                       .heads = (int)need_number(at, o, "heads", 1, 1 << 20),
-                       .channels = (int)need_number(at, o, "channels", 1, 1 << 20),
-                       .seq_len = (int)need_number(at, o, "seq-len", 1, 1 << 30),
-                       .vocab = (int)need_number(at, o, "vocab", 1, 1 << 30)};
-    tied = need(at, o, "tied");
-    if (!json_is_boolean(tied))
-        REFUSE(at, "\"tied\" must be true or false");
-    if (c.channels % c.heads)
-        REFUSE(at, "%d channels cannot be shared by %d heads", c.channels, c.heads);
-    c.tied = json_is_true(tied);
-    check_config(&c);
-    return c;
-}
-
-static void read_mesh(const struct place *all_at, const json_t *all, struct pieces *p)
-{
-    const json_t *o = need(all_at, all, "mesh");
-    const struct place here = {all_at->path, "mesh"}, *at = &here;
-    expect_fields(at, o, 4);
-    p->dp = (int)need_number(at, o, "dp", 1, MAX_RANKS);
-    p->pp = (int)need_number(at, o, "pp", 1, MAX_RANKS / p->dp);
-    p->tp = (int)need_number(at, o, "tp", 1, MAX_RANKS / (p->dp * p->pp));
-    p->zero = (int)need_number(at, o, "zero", 0, 3);
-}
-
-static void read_options(const struct place *at, const json_t *all, struct checkpoint *c)
-{
-    const char *name;
-    json_t *value, *options = (json_t *)need(at, all, "options");
-    const struct place here = {at->path, "options"};
-    if (!json_is_object(options))
-        REFUSE(&here, "expected an object of texts");
-    json_object_foreach(options, name, value) if (!json_is_string(value))
-        REFUSE(&here, "\"%.40s\" must be a text", name);
-    c->options = json_incref(options);
-}
-
-static void read_files(const struct place *all_at, const json_t *all, struct checkpoint *c)
+static void read_files(const struct place *at, json_t *files, struct checkpoint *c)
 {
     size_t i;
     json_t *file;
-    char what[40];
-    const struct place here = {all_at->path, what}, *at = &here;
-    const json_t *files = need_list(all_at, all, "files", 1, (size_t)most_ranks(c->pieces));
-    c->bytes = allocate((size_t)most_ranks(c->pieces), sizeof *c->bytes);
+    int ranks = most_ranks(c->pieces);
+    c->bytes = allocate((size_t)ranks, sizeof *c->bytes);
     json_array_foreach(files, i, file)
     {
-        snprintf(what, sizeof what, "files, entry %zu", i);
-        expect_fields(at, file, 2);
-        int64_t rank = need_number(at, file, "rank", 0, most_ranks(c->pieces) - 1);
+        json_int_t rank, bytes;
+        unpack(at, file, "{s:I, s:I}", "rank", &rank, "bytes", &bytes);
+        EXPECT(at, {"rank", rank, 0, ranks - 1}, {"bytes", bytes, 8, INT64_MAX});
         if (c->bytes[rank])
             REFUSE(at, "rank %d is there twice", (int)rank);
-        c->bytes[rank] = (uint64_t)need_number(at, file, "bytes", 8, INT64_MAX);
+        c->bytes[rank] = (uint64_t)bytes;
     }
 }
 
-static void read_payloads(const struct place *at, const json_t *all, struct snapshot *s)
+/* The tensors of such a model, and the mesh that cut them. */
+static struct pieces *read_sizes(const char *path, json_t *config, json_t *mesh)
 {
-    const json_t *payloads = need_list(at, all, "payloads", s->n, s->n);
-    s->payload = allocate(s->n, sizeof *s->payload);
-    for (size_t i = 0; i < s->n; i++) {
-        const json_t *bytes = json_array_get(payloads, i);
-        if (!json_is_integer(bytes) || json_integer_value(bytes) < 1)
-            REFUSE(at, "payload %zu must have a whole number of bytes", i);
-        s->payload[i].bytes = (uint64_t)json_integer_value(bytes);
+    const struct place in_config = {path, "config"}, in_mesh = {path, "mesh"};
+    int tied;
+    json_int_t layers, heads, channels, seq_len, vocab, dp, pp, tp, zero;
+    unpack(&in_config, config, "{s:I, s:I, s:I, s:I, s:I, s:b}", "layers", &layers, "heads", &heads, "channels",
+           &channels, "seq-len", &seq_len, "vocab", &vocab, "tied", &tied);
+    EXPECT(&in_config, {"layers", layers, 1, MAX_LAYERS}, {"heads", heads, 1, 1 << 20},
+           {"channels", channels, 1, 1 << 20}, {"seq-len", seq_len, 1, 1 << 30}, {"vocab", vocab, 1, 1 << 30});
+    if (channels % heads)
+        REFUSE(&in_config, "%lld channels cannot be shared by %lld heads", channels, heads);
+    struct config sizes = {(int)layers, (int)heads, (int)channels, (int)seq_len, (int)vocab, tied};
+    check_config(&sizes);
+    unpack(&in_mesh, mesh, "{s:I, s:I, s:I, s:I}", "dp", &dp, "pp", &pp, "tp", &tp, "zero", &zero);
+    EXPECT(&in_mesh, {"dp", dp, 1, MAX_RANKS}, {"pp", pp, 1, MAX_RANKS}, {"tp", tp, 1, MAX_RANKS}, {"zero", zero, 0, 3},
+           {"dp * pp * tp", dp * pp * tp, 1, MAX_RANKS});
+    struct pieces *s = whole_state(&sizes);
+    s->dp = (int)dp, s->pp = (int)pp, s->tp = (int)tp, s->zero = (int)zero;
+    return s;
+}
+
+/* Everything but the tensors, which are returned. */
+static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
+{
+    const struct place whole = {.path = path}, in_options = {path, "options"}, in_files = {path, "files"}, *at = &whole;
+    const char *hash, *data, *tokenizer, *name;
+    json_t *config, *mesh, *options, *tensors, *option, *files = NULL;
+    json_int_t version, vector, step = 0, session = 1, samples = 0; /* a snapshot's commits say the last three */
+    unpack(at, all,
+           c->snapshot ? "{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
+                       : "{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}",
+           "hash", &hash, "version", &version, "data", &data, "vector", &vector, "tokenizer", &tokenizer, "config",
+           &config, "mesh", &mesh, "options", &options, "tensors", &tensors, "step", &step, "session", &session,
+           "samples", &samples, "files", &files);
+    EXPECT(at, {"version", version, VERSION, VERSION}, {"vector", vector, 0, 1024}, {"step", step, 0, MAX_STEP},
+           {"session", session, 1, MOST}, {"samples", samples, 0, MOST});
+    c->data = read_hash(at, "data", data);
+    c->vector = (unsigned)vector;
+    c->step = (uint32_t)step, c->session = session, c->samples = samples;
+    c->tokenizer = copy_string(tokenizer);
+    c->pieces = read_sizes(path, config, mesh);
+    if (!json_is_object(options))
+        REFUSE(&in_options, "expected an object of texts");
+    json_object_foreach(options, name, option) if (!json_is_string(option))
+        REFUSE(&in_options, "\"%.40s\" must be a text", name);
+    c->options = json_incref(options);
+    if (!c->snapshot)
+        read_files(&in_files, files, c);
+    return tensors;
+}
+
+/* Its file has so many bytes; a slot is like a file. */
+static void read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t, json_t *piece,
+                       struct piece *p)
+{
+    char name[48];
+    const char *file = NULL, *hash = NULL;
+    json_t *flat = NULL, *box = NULL;
+    json_int_t offset, rank, e[4] = {0, 0, 0, 1}; /* a vector's second axis is [0, 1) */
+    unpack(at, piece, c->snapshot ? "{s:I, s:I, s?o, s?o}" : "{s:I, s:I, s?o, s?o, s:s, s:s}", "offset", &offset,
+           "rank", &rank, "flat", &flat, "box", &box, "file", &file, "hash", &hash);
+    EXPECT(at, {"rank", rank, 0, most_ranks(c->pieces) - 1});
+    if (!flat == !box)
+        REFUSE(at, "it must have either \"flat\" or \"box\"");
+    unpack(at, flat ? flat : box,
+           flat           ? "[I, I]"
+           : t->rank == 1 ? "[[I, I]]"
+                          : "[[I, I], [I, I]]",
+           &e[0], &e[1], &e[2], &e[3]);
+    for (int i = 0; i < 2; i++) {
+        int64_t end = !flat ? t->shape[i] : i ? 1 : (int64_t)tensor_elements(t);
+        if (e[2 * i] < 0 || e[2 * i] >= e[2 * i + 1] || e[2 * i + 1] > end)
+            REFUSE(at, "the range [%lld, %lld) is empty or not within [0, %lld)", e[2 * i], e[2 * i + 1],
+                   (long long)end);
     }
-    const char *wrong = place_payloads(s);
-    if (wrong)
-        REFUSE(at, "%s", wrong);
+    *p = (struct piece){.rank = (int)rank, .flat = flat, .begin = {e[0], e[2]}, .end = {e[1], e[3]}};
+    uint64_t bytes = ELEMENT_BYTES * piece_elements(p), room = c->snapshot ? c->snapshot->slot_bytes : c->bytes[rank];
+    snprintf(name, sizeof name, "rank-%d.safetensors", p->rank);
+    if (file && strcmp(file, name) != 0)
+        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", name, p->rank);
+    if (bytes > room)
+        REFUSE(at, "it takes %llu bytes, more than %s has", (unsigned long long)bytes, file ? file : "a slot");
+    EXPECT(at, {"offset", offset, c->snapshot ? 0 : 8, (json_int_t)(room - bytes)});
+    p->offset = (uint64_t)offset;
+    p->hash = file ? read_hash(at, "hash", hash) : 0;
 }
 
-static void read_head(const struct place *at, const json_t *all, struct checkpoint *c)
-{
-    expect_fields(at, all, c->snapshot ? 10 : 13);
-    need_number(at, all, "version", VERSION, VERSION);
-    c->data = need_hash(at, all, "data");
-    c->vector = (unsigned)need_number(at, all, "vector", 0, 1024);
-    c->tokenizer = copy_string(need_text(at, all, "tokenizer"));
-    struct config config = read_sizes(at, all);
-    c->pieces = whole_state(&config);
-    read_mesh(at, all, c->pieces);
-    read_options(at, all, c);
-    if (c->snapshot) {
-        read_payloads(at, all, c->snapshot);
-        return;
-    }
-    c->step = (uint32_t)need_number(at, all, "step", 0, MAX_STEP);
-    c->session = need_number(at, all, "session", 1, MOST);
-    c->samples = need_number(at, all, "samples", 0, MOST);
-    read_files(at, all, c);
-}
-
-/* ---- reading: tensors ------------------------------------------------------------------------------------------- */
-
-static void read_range(const struct place *at, const json_t *range, int64_t end, struct piece *p, int axis)
-{
-    const json_t *first = json_array_get(range, 0), *last = json_array_get(range, 1);
-    if (!json_is_array(range) || json_array_size(range) != 2 || !json_is_integer(first) || !json_is_integer(last))
-        REFUSE(at, "a range must be a list of two whole numbers");
-    p->begin[axis] = json_integer_value(first);
-    p->end[axis] = json_integer_value(last);
-    if (p->begin[axis] < 0 || p->begin[axis] >= p->end[axis] || p->end[axis] > end)
-        REFUSE(at, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)p->begin[axis],
-               (long long)p->end[axis], (long long)end);
-}
-
-static void place_in_file(const struct place *at, const struct checkpoint *c, const json_t *piece, struct piece *p)
-{
-    char file[48];
-    uint64_t bytes = ELEMENT_BYTES * piece_elements(p), in_file = c->bytes[p->rank];
-    snprintf(file, sizeof file, "rank-%d.safetensors", p->rank);
-    if (strcmp(need_text(at, piece, "file"), file) != 0)
-        REFUSE(at, "\"file\" must be \"%s\", as its rank is %d", file, p->rank);
-    if (bytes > in_file)
-        REFUSE(at, "it takes %llu bytes, but %s has %llu", (unsigned long long)bytes, file,
-               (unsigned long long)in_file);
-    p->offset = (uint64_t)need_number(at, piece, "offset", 8, (int64_t)(in_file - bytes));
-    p->hash = need_hash(at, piece, "hash");
-}
-
-static void place_in_slot(const struct place *at, const struct snapshot *s, const json_t *piece, struct piece *p)
-{
-    uint64_t bytes = ELEMENT_BYTES * piece_elements(p);
-    p->offset = (uint64_t)need_number(at, piece, "offset", 0, (int64_t)s->slot_bytes);
-    if (!payload_at(s, p->offset, bytes))
-        REFUSE(at, "its %llu bytes from %llu on are in no payload", (unsigned long long)bytes,
-               (unsigned long long)p->offset);
-}
-
-static void read_piece(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
-                       const json_t *piece, struct piece *p)
-{
-    const json_t *flat = json_object_get(piece, "flat");
-    expect_fields(at, piece, c->snapshot ? 3 : 5);
-    p->rank = (int)need_number(at, piece, "rank", 0, most_ranks(c->pieces) - 1);
-    p->flat = flat != NULL;
-    if (flat)
-        read_range(at, flat, (int64_t)tensor_elements(t), p, 0);
-    else {
-        const json_t *box = need_list(at, piece, "box", (size_t)t->rank, (size_t)t->rank);
-        p->end[1] = 1; /* of a vector */
-        for (int i = 0; i < t->rank; i++)
-            read_range(at, json_array_get(box, (size_t)i), t->shape[i], p, i);
-    }
-    if (c->snapshot)
-        place_in_slot(at, c->snapshot, piece, p);
-    else
-        place_in_file(at, c, piece, p);
-}
-
-static void expect_same(const struct place *at, const struct checkpoint *c, const struct kept_tensor *t,
-                        const json_t *tensor)
-{
-    json_t *expected = tensor_json(c, t), *found = json_copy((json_t *)tensor);
-    json_object_del(expected, "pieces"), json_object_del(found, "pieces");
-    if (!json_equal(expected, found)) {
-        char *text = json_dumps(expected, JSON_COMPACT);
-        REFUSE(at, "expected %s, as the sizes of the model say", text);
-    }
-    json_decref(expected), json_decref(found);
-}
-
-static void read_tensors(const struct place *all_at, const json_t *all, const struct checkpoint *c)
+static void read_tensors(const char *path, json_t *tensors, const struct checkpoint *c)
 {
     struct pieces *s = c->pieces;
     char what[160];
-    const struct place here = {all_at->path, what}, *at = &here;
-    const json_t *tensors = need_list(all_at, all, "tensors", s->n, s->n);
+    size_t n = 0, ranks = (size_t)most_ranks(s);
+    const struct place here = {path, what}, *at = &here;
+    snprintf(what, sizeof what, "tensors");
+    if (json_array_size(tensors) != s->n)
+        REFUSE(at, "expected a list of %zu", s->n);
     for (size_t i = 0; i < s->n; i++) {
         struct kept_tensor *t = &s->tensor[i];
-        const json_t *tensor = json_array_get(tensors, i), *pieces;
+        json_t *expected = tensor_json(c, t), *found = json_copy(json_array_get(tensors, i));
+        json_t *pieces = json_incref(json_object_get(found, "pieces"));
         snprintf(what, sizeof what, "tensor %zu (%s, %s)", i, t->name, kept_name[t->role]);
-        expect_fields(at, tensor, 6);
-        expect_same(at, c, t, tensor);
-        size_t most = c->snapshot ? SIZE_MAX : 3 * (size_t)most_ranks(s); /* a ragged row, whole ones, a ragged row */
-        pieces = need_list(at, tensor, "pieces", 1, MIN(most, tensor_elements(t)));
+        json_object_del(expected, "pieces"), json_object_del(found, "pieces");
+        if (!json_equal(expected, found))
+            REFUSE(at, "expected %s, as the sizes of the model say", json_dumps(expected, JSON_COMPACT));
+        json_decref(expected), json_decref(found);
+        size_t most = c->snapshot ? c->snapshot->n : 3 * ranks; /* a ragged row, whole ones, a ragged row */
+        most = MIN(most, tensor_elements(t));
+        if (json_array_size(pieces) < 1 || json_array_size(pieces) > most)
+            REFUSE(at, "\"pieces\" must be a list of 1 to %zu", most);
         t->piece = allocate(json_array_size(pieces), sizeof *t->piece);
         for (; t->n < json_array_size(pieces); t->n++) {
             snprintf(what, sizeof what, "tensor %s, %s, piece %zu", t->name, kept_name[t->role], t->n);
             read_piece(at, c, t, json_array_get(pieces, t->n), &t->piece[t->n]);
         }
+        json_decref(pieces);
+        n += t->n;
     }
+    if (c->snapshot && n != c->snapshot->n)
+        REFUSE(&(struct place){.path = path}, "it has %zu pieces, the superblock says %zu", n, c->snapshot->n);
 }
 
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)
 {
-    struct place at = {.path = path};
-    json_t *all = parse(&at, text, n);
+    json_t *all = parse(&(struct place){.path = path}, text, n);
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
     c->snapshot = s;
-    read_head(&at, all, c);
-    read_tensors(&at, all, c);
+    read_tensors(path, read_head(path, all, c), c);
     json_decref(all);
     return c;
 }

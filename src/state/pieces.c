@@ -13,7 +13,7 @@
  *
  * What several ranks hold alike is the first one's.
  *
- * A snapshot's payloads hold what tasks updated, which may be less than a shard: then pieces end there too.
+ * A snapshot stores what tasks updated (struct state_range), which may be less than a shard: pieces end there too.
  */
 #include "snap.h"
 
@@ -47,123 +47,64 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
-struct cutting { /* what one rank has of a tensor */
-    struct kept_tensor *tensor;
-    int rank;
-    struct part part; /* the member's */
-    size_t at;        /* of the part's first element in memory, before the shard's begin is taken off */
-    struct shard held;
-    const struct snap_part *stored; /* NULL: in a file of the rank's own, and open_ranks() says where */
-    uint64_t from;                  /* byte of the slot at which that begins */
-};
-
-/* Adds the piece whose first element is the part's element e. */
-static void add_piece(const struct cutting *c, struct piece p, size_t e)
+static void add_piece(struct kept_tensor *t, struct piece p)
 {
-    struct kept_tensor *t = c->tensor;
     size_t cap = t->n;
     t->piece = grow(t->piece, &cap, t->n + 1, sizeof *t->piece);
-    p.rank = c->rank;
-    p.at = c->at + e - c->held.begin;
-    p.offset = c->stored ? c->from + ELEMENT_BYTES * (p.at - c->stored->begin) : 0;
     t->piece[t->n++] = p;
 }
 
-static void add_box(const struct cutting *c, size_t row, size_t rows, size_t column, size_t columns, size_t e)
+/* Elements [begin, end) of a part that is whole rows of each section: a box where that is all of a section, else flat.
+ * `at`: where the part's first element is in memory, or would be in front of what is kept. */
+static void cut_rows(struct kept_tensor *t, struct part part, int rank, size_t begin, size_t end, int64_t at)
 {
-    struct piece p = {.begin = {(int64_t)row, (int64_t)column},
-                      .end = {(int64_t)(row + rows), (int64_t)(column + columns)}};
-    if (rows)
-        add_piece(c, p, e);
-}
-
-/* Elements [begin, end) of a part that is whole rows of each section. */
-static void cut_rows(const struct cutting *c, size_t begin, size_t end)
-{
-    size_t width = c->part.end - c->part.begin, columns = (size_t)c->tensor->shape[1];
+    int64_t columns = t->shape[1];
+    size_t width = part.end - part.begin;
     for (size_t run = begin / width; run * width < end; run++) {
         size_t first = MAX(begin, run * width), last = MIN(end, (run + 1) * width);
-        size_t at = run * c->part.length + c->part.begin + first - run * width;
-        if (last - first == width)
-            add_box(c, at / columns, width / columns, 0, columns, first);
-        else
-            add_piece(c, (struct piece){.flat = true, .begin = {(int64_t)at}, .end = {(int64_t)(at + last - first)}},
-                      first);
+        int64_t from = (int64_t)(run * part.length + part.begin + first - run * width), n = (int64_t)(last - first);
+        struct piece p = {.rank = rank, .at = (size_t)(at + (int64_t)first)};
+        p.flat = last - first < width;
+        p.begin[0] = p.flat ? from : from / columns;
+        p.end[0] = p.flat ? from + n : (from + n) / columns;
+        p.end[1] = p.flat ? 0 : columns;
+        add_piece(t, p);
     }
 }
 
 /* Of one that is columns: a ragged row, whole rows, a ragged row. */
-static void cut_columns(const struct cutting *c, size_t begin, size_t end)
+static void cut_columns(struct kept_tensor *t, struct part part, int rank, size_t begin, size_t end, int64_t at)
 {
-    size_t width = c->part.end - c->part.begin, column = c->part.begin;
-    size_t first = ceil_div(begin, width), last = end / width; /* whole rows */
-    if (first > last) {                                        /* all in one row */
-        add_box(c, last, 1, column + begin % width, end - begin, begin);
-        return;
+    size_t width = part.end - part.begin;
+    for (size_t e = begin, n; e < end; e += n) {
+        size_t row = e / width, column = e % width, rows = column ? 0 : (end - e) / width;
+        n = rows ? rows * width : MIN(width - column, end - e);
+        struct piece p = {.rank = rank, .at = (size_t)(at + (int64_t)e)};
+        p.begin[0] = (int64_t)row;
+        p.end[0] = (int64_t)(row + MAX(rows, 1));
+        p.begin[1] = (int64_t)(part.begin + column);
+        p.end[1] = p.begin[1] + (int64_t)(rows ? width : n);
+        add_piece(t, p);
     }
-    if (begin % width)
-        add_box(c, begin / width, 1, column + begin % width, width - begin % width, begin);
-    add_box(c, first, last - first, column, width, first * width);
-    if (end % width)
-        add_box(c, last, 1, column, end % width, last * width);
 }
 
-static struct cutting cutting_of(const struct model *m, struct kept_tensor *t, int rank)
+/* What of the tensor is among elements [held.begin, held.end) of what the rank has of its unit. */
+static void cut_range(const struct model *m, struct kept_tensor *t, int rank, struct shard held)
 {
     const struct param *whole = &m->params->param[t->param], *p = &params_of(m, rank)->param[t->param];
-    struct cutting c = {.tensor = t, .rank = rank, .at = p->offset, .held = held_by(m, t->unit, rank, t->role)};
-    c.part = part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp);
-    if (c.part.begin == 0 && c.part.end == c.part.length) /* all of it */
-        c.part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
-    return c;
-}
-
-static size_t part_elements(const struct cutting *c) { return (c->part.end - c->part.begin) * c->part.runs; }
-
-/* What the range of the rank's unit has of its part. */
-static struct shard within_part(const struct cutting *c, struct shard unit)
-{
-    size_t begin = MAX(unit.begin, c->at) - c->at;
-    size_t end = unit.end > c->at ? MIN(unit.end - c->at, part_elements(c)) : 0;
-    return (struct shard){begin, MAX(begin, end)};
-}
-
-static void cut_range(const struct model *m, const struct cutting *c, struct shard range)
-{
-    const struct cut *cut = &m->params->param[c->tensor->param].cut;
-    bool by_columns = c->part.runs > 1 && cut->split == SPLIT_COLUMNS;
-    CHECK(!by_columns || cut->sections == 1, "%s is cut by columns in %d sections", c->tensor->name, cut->sections);
-    if (range.begin < range.end && by_columns)
-        cut_columns(c, range.begin, range.end);
-    else if (range.begin < range.end)
-        cut_rows(c, range.begin, range.end);
-}
-
-static bool is_cut(const struct model *m, const struct kept_tensor *t)
-{
-    return m->part[0]->param[t->param].cut.split != SPLIT_NONE;
-}
-
-static void cut_tensor(const struct model *m, struct kept_tensor *t)
-{
-    for (int k = 0; k < (is_shared_out(m->mesh, t->role) ? m->mesh->dp : 1); k++)
-        for (int j = 0; j < (is_cut(m, t) ? m->mesh->tp : 1); j++) {
-            struct cutting c = cutting_of(m, t, rank_at(m->mesh, k, stage_of(m, t->unit)) + j);
-            cut_range(m, &c, within_part(&c, c.held));
-        }
+    struct part part = part_of(&p->cut, whole->shape, tp_of(m->mesh, rank), m->mesh->tp);
+    if (part.begin == 0 && part.end == part.length) /* all of it */
+        part = (struct part){1, tensor_elements(t), 0, tensor_elements(t)};
+    size_t n = (part.end - part.begin) * part.runs;
+    size_t begin = MAX(held.begin, p->offset) - p->offset;
+    size_t end = held.end > p->offset ? MIN(held.end - p->offset, n) : 0;
+    bool by_columns = part.runs > 1 && whole->cut.split == SPLIT_COLUMNS;
+    CHECK(!by_columns || whole->cut.sections == 1, "%s is cut by columns in %d sections", t->name, whole->cut.sections);
+    if (begin < end)
+        (by_columns ? cut_columns : cut_rows)(t, part, rank, begin, end, (int64_t)p->offset - (int64_t)held.begin);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
-
-static void describe_tensor(struct kept_tensor *t, const struct params *all, int param, enum kept role)
-{
-    const struct param *p = &all->param[param];
-    int axis = p->cut.split == SPLIT_NONE ? -1 : p->cut.split == SPLIT_COLUMNS;
-    *t = (struct kept_tensor){.param = param, .unit = p->unit, .role = role, .rank = p->rank, .axis = axis};
-    memcpy(t->name, p->name, sizeof t->name);
-    memcpy(t->shape, p->shape, sizeof t->shape);
-    t->sections = p->cut.sections;
-}
 
 static struct pieces *describe_all(const struct params *all)
 {
@@ -172,8 +113,15 @@ static struct pieces *describe_all(const struct params *all)
     s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
     for (int u = 0; u < all->n_units; u++)
         for (int role = 0; role < KEPT_ROLES; role++)
-            for (int i = all->unit[u].first; i < all->unit[u].first + all->unit[u].n; i++)
-                describe_tensor(&s->tensor[s->n++], all, i, (enum kept)role);
+            for (int i = all->unit[u].first; i < all->unit[u].first + all->unit[u].n; i++) {
+                const struct param *p = &all->param[i];
+                struct kept_tensor *t = &s->tensor[s->n++];
+                *t = (struct kept_tensor){
+                    .param = i, .unit = u, .role = (enum kept)role, .rank = p->rank, .sections = p->cut.sections};
+                memcpy(t->name, p->name, sizeof t->name);
+                memcpy(t->shape, p->shape, sizeof t->shape);
+                t->axis = p->cut.split == SPLIT_NONE ? -1 : p->cut.split == SPLIT_COLUMNS;
+            }
     return s;
 }
 
@@ -185,74 +133,59 @@ struct pieces *whole_state(const struct config *c)
     return s;
 }
 
-/* ---- as payloads have it ---------------------------------------------------------------------------------------- */
-
-/* If the part stores element `at` of the tensor, of those that a member has, cuts a piece from there to the part's end,
- * which is returned; else 0. */
-static size_t cut_from(const struct model *m, struct kept_tensor *t, const struct snap_part *stored, uint64_t from,
-                       size_t at)
+/* Is it cut by tensor parallelism?  Else all members of a group have it, and only the first one's counts. */
+static bool is_cut(const struct model *m, const struct kept_tensor *t)
 {
-    struct cutting c = cutting_of(m, t, stored->rank);
-    struct shard has =
-        within_part(&c, (struct shard){c.held.begin + stored->begin, MIN(c.held.begin + stored->end, c.held.end)});
-    if (at < has.begin || at >= has.end)
-        return 0;
-    c.stored = stored;
-    c.from = from + stored->at;
-    cut_range(m, &c, (struct shard){at, has.end});
-    return has.end;
+    return m->part[0]->param[t->param].cut.split != SPLIT_NONE;
 }
 
-/* A piece of `member` from element `at` on: its end; 0: no part has it. */
-static size_t find_stored(const struct model *m, struct kept_tensor *t, int member, const struct snap_plan *plan,
-                          const struct snapshot *s, size_t at)
+static struct pieces *begin_pieces(const struct model *m)
 {
-    size_t end = 0;
-    for (size_t i = 0; i < plan->n && !end; i++)
-        for (size_t k = 0; k < plan->payload[i].n && !end; k++) {
-            const struct snap_part *p = &plan->payload[i].part[k];
-            if (p->unit == t->unit && p->role == t->role && (member < 0 || tp_of(m->mesh, p->rank) == member))
-                end = cut_from(m, t, p, s->payload[i].at, at);
-        }
-    return end;
+    struct pieces *s = describe_all(m->params);
+    s->dp = m->mesh->dp, s->pp = m->mesh->pp, s->tp = m->mesh->tp, s->zero = m->mesh->zero;
+    return s;
 }
 
-/* Each element once, though several ranks may store it. */
-static void cut_stored_tensor(const struct model *m, struct kept_tensor *t, const struct snap_plan *plan,
-                              const struct snapshot *s)
-{
-    for (int j = 0; j < (is_cut(m, t) ? m->mesh->tp : 1); j++) {
-        struct cutting c = cutting_of(m, t, rank_at(m->mesh, 0, stage_of(m, t->unit)) + j);
-        for (size_t at = 0, end; at < part_elements(&c); at = end) {
-            end = find_stored(m, t, is_cut(m, t) ? j : -1, plan, s, at);
-            if (!end)
-                fail(EXIT_USAGE, "no task of role update stores element %zu of %s, %s: this cannot be snapshot", at,
-                     t->name, kept_name[t->role]);
-        }
-    }
-}
-
-/* plan NULL: as the mesh cuts. */
-static struct pieces *cut_all(const struct config *c, const struct mesh *mesh, const struct snap_plan *plan,
-                              const struct snapshot *stored)
+struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
 {
     struct model *m = outline_model(c, mesh);
-    struct pieces *s = describe_all(m->params);
-    s->dp = mesh->dp, s->pp = mesh->pp, s->tp = mesh->tp, s->zero = mesh->zero;
-    for (size_t i = 0; i < s->n; i++)
-        if (plan)
-            cut_stored_tensor(m, &s->tensor[i], plan, stored);
-        else
-            cut_tensor(m, &s->tensor[i]);
+    struct pieces *s = begin_pieces(m);
+    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++)
+        for (int k = 0; k < (is_shared_out(mesh, t->role) ? mesh->dp : 1); k++)
+            for (int j = 0; j < (is_cut(m, t) ? mesh->tp : 1); j++) {
+                int rank = rank_at(mesh, k, stage_of(m, t->unit)) + j;
+                cut_range(m, t, rank, held_by(m, t->unit, rank, t->role));
+            }
     free_model(m);
     return s;
 }
 
-struct pieces *cut_state(const struct config *c, const struct mesh *m) { return cut_all(c, m, NULL, NULL); }
-
-struct pieces *cut_stored(const struct snap_plan *plan, const struct snapshot *s)
+uint64_t payload_bytes(const struct state_range *r)
 {
-    return cut_all(plan->config, plan->mesh, plan, s);
+    return KEPT_ROLES * round_up(ELEMENT_BYTES * (r->end - r->begin), SNAP_PAGE);
+}
+
+struct pieces *cut_stored(const struct snap_plan *plan)
+{
+    struct model *m = outline_model(plan->config, plan->mesh);
+    struct pieces *s = begin_pieces(m);
+    for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
+        uint64_t at = 0;
+        size_t elements = 0;
+        for (const struct state_range *r = plan->range; r < plan->range + plan->n; at += payload_bytes(r++)) {
+            size_t first = t->n;
+            if (r->unit == t->unit && (is_cut(m, t) || tp_of(m->mesh, r->rank) == 0))
+                cut_range(m, t, r->rank, (struct shard){r->begin, r->end});
+            for (; first < t->n; elements += piece_elements(&t->piece[first++]))
+                t->piece[first].offset =
+                    at + (uint64_t)t->role * payload_bytes(r) / KEPT_ROLES + ELEMENT_BYTES * t->piece[first].at;
+        }
+        if (elements != tensor_elements(t))
+            fail(EXIT_USAGE, "tasks of role update store %zu of the %zu elements of %s, %s: this cannot be snapshot",
+                 elements, tensor_elements(t), t->name, kept_name[t->role]);
+    }
+    free_model(m);
+    return s;
 }
 
 int most_ranks(const struct pieces *p) { return p->dp * p->pp * p->tp; }

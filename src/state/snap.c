@@ -3,8 +3,8 @@
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
  *     snap_begin    a slot that neither the newest written commit, nor the newest durable one, nor an iteration under
- *                   way holds; none: this iteration is dropped, and nobody waits
- *     snap_write    a piece at a time: are its values finite, its hash, and a write to the slot
+ *                   way holds (take_slot()); none: this iteration is dropped, and nobody waits
+ *     snap_write    a payload: are its values finite, the hashes of its pieces, and a write to the slot
  *     snap_commit   the commit page, into the page that the newest commit is not on      [lasts through a kill]
  *                   fdatasync, of payloads and page at once                              [and through a power cut]
  *
@@ -25,10 +25,10 @@
  * knows what is on the disk, and asking again does not tell.  Training goes on.
  *
  * Copies of a byte on its way out: one, from the device to the host's buffer (the snapshot).  From there the disk
- * fetches it itself (O_DIRECT), where the file system allows that and the payload fills whole pages; elsewhere there is
- * a second one, to the page cache, from which the disk is asked to fetch it at once.  Cores read the buffer once: piece
- * by piece, small enough for a core's cache, for the check, and from there for the hash and the second copy.  A file in
- * persistent memory is mapped, where libpmem is installed: then the second copy goes there, and is the write.
+ * fetches it itself (O_DIRECT), where the file system allows that; elsewhere there is a second one, to the page cache,
+ * from which the disk is asked to fetch it at once.  For the check and the hash cores read the buffer once, in blocks
+ * that fit into a core's cache.  A file in persistent memory is mapped, where libpmem is installed: then the second
+ * copy goes there, and is the write.
  */
 #include "snap.h"
 
@@ -44,29 +44,30 @@
 
 enum { CHUNK = 1 << 18 };
 
-struct held_slot {
-    bool taken; /* by an iteration under way */
+struct held_slot { /* of the last iteration that had it */
     uint32_t iteration;
-    bool *written; /* payloads, by number */
-    uint64_t *hashes;
+    bool bad;         /* a value in it is not finite */
+    bool *written;    /* payloads, by number */
+    uint64_t *hashes; /* of all pieces, as in the manifest */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
 struct snap {
     const char *path;        /* the description's */
-    struct checkpoint *file; /* its description; step and samples as the run began */
+    struct checkpoint *file; /* its description; step and samples as the run began; its pieces are of no slot */
     int64_t batch;
-    int fd, direct; /* the same file, the second past the page cache; -1: not to be had */
-    char *memory;   /* the same, in persistent memory; NULL: it lies elsewhere */
+    size_t n;        /* payloads */
+    uint64_t *place; /* [n + 1] in a slot: where each begins, and the end */
+    int fd, direct;  /* the same file, the second past the page cache; -1: not to be had */
+    char *memory;    /* the same, in persistent memory; NULL: it lies elsewhere */
     persist_bytes *persist;
     struct writer *beside; /* the file has not its name yet, */
     int old;               /* which is this file's, locked; -1: none */
-    pthread_mutex_t committing, lock;
-    /* under the lock */
-    struct held_slot slot[MAX_SLOTS + 1]; /* from 1 on */
-    int written, durable;                 /* slots of the newest commits; 0: none */
-    _Atomic bool failed;                  /* may be read without it */
+    pthread_mutex_t lock;  /* guards what follows */
+    struct snap_slots slots;
+    bool failed;
     struct snap_counts counts;
-    /* while committing */
+    /* of the thread that writes; a slot's also of the one that begins it */
+    struct held_slot slot[MAX_SLOTS + 1];
     int page; /* of the newest commit; -1: none */
     uint64_t seq;
 };
@@ -198,7 +199,7 @@ static void take_name(void *snap)
     s->old = -1;
 }
 
-/* ---- the old file ----------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 static void recover(void *opening)
 {
@@ -206,54 +207,47 @@ static void recover(void *opening)
     o->old = read_snapshot(o->s->path);
 }
 
-static void recover_old(struct opening *o)
+/* Is the file empty?  Else what is on the disk for sure is o->old. */
+static bool recover_old(struct opening *o)
 {
     const struct snap *s = o->s;
     struct stat status;
     if (fstat(s->old, &status) != 0 || flush(s->old) != 0)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
     if (status.st_size == 0)
-        return;
+        return true;
     sync_folder_of(s->path);
     forget_cached(s->old);
     struct problem *p = attempt(recover, o);
     if (p)
         warn("%s; another file takes its place when an iteration is stored", p->sentence);
     free(p);
+    return false;
 }
 
-/* Goes on with the old file: its newest commit is kept. */
-static void take_over(struct snap *s, const struct snapshot *old)
-{
-    struct snapshot *f = s->file->snapshot;
-    f->id[0] = old->id[0], f->id[1] = old->id[1];
-    s->fd = s->old;
-    s->old = -1;
-    s->written = s->durable = (int)old->newest.slot;
-    s->page = old->page;
-    s->seq = old->last_seq;
-}
-
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
-
-/* The file's layout; returns its manifest. */
+/* Where everything lies in the file and in a slot; returns the manifest. */
 static char *lay_out(struct snap *s, const struct snap_plan *plan)
 {
     struct snapshot *f = s->file->snapshot = allocate(1, sizeof *f);
-    f->slots = plan->slots;
-    f->n = plan->n;
-    f->payload = allocate(f->n, sizeof *f->payload);
-    for (size_t i = 0; i < f->n; i++)
-        f->payload[i].bytes = plan->payload[i].bytes;
-    place_payloads(f);
-    f->file_bytes = 0;
-    s->file->pieces = cut_stored(plan, f);
+    s->n = plan->n;
+    s->place = allocate(plan->n + 1, sizeof *s->place);
+    for (size_t i = 0; i < plan->n; i++)
+        s->place[i + 1] = s->place[i] + payload_bytes(&plan->range[i]);
+    s->file->pieces = cut_stored(plan);
+    for (size_t i = 0; i < s->file->pieces->n; i++)
+        f->n += s->file->pieces->tensor[i].n;
     char *manifest = manifest_text(s->file);
+    f->slots = s->slots.n = plan->slots;
+    f->slot_bytes = s->place[plan->n];
     f->manifest_bytes = strlen(manifest);
     f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
-    place_payloads(f);
+    place_parts(f);
     if (getentropy(f->id, sizeof f->id) != 0)
         fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
+    for (int k = 1; k <= plan->slots; k++) {
+        s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
+        s->slot[k].hashes = allocate(f->n, sizeof *s->slot[k].hashes);
+    }
     return manifest;
 }
 
@@ -263,25 +257,29 @@ static void open_file(void *opening)
     struct snap *s = o->s;
     lock_name(o);
     char *manifest = lay_out(s, o->plan);
-    recover_old(o);
-    struct checkpoint *old = o->old;
-    if (old && old->snapshot->newest.slot && !same_sizes(&old->pieces->config, o->plan->config))
+    bool empty = recover_old(o);
+    struct snapshot *f = s->file->snapshot;
+    const struct snapshot *old = o->old ? o->old->snapshot : NULL;
+    if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
-             describe_sizes((char[160]){0}, &old->pieces->config));
-    const struct snapshot *a = s->file->snapshot, *b = old ? old->snapshot : NULL;
-    if (b && a->slots == b->slots && a->manifest_bytes == b->manifest_bytes && a->manifest_hash == b->manifest_hash &&
-        a->file_bytes == b->file_bytes)
-        take_over(s, old->snapshot);
-    else
+             describe_sizes((char[160]){0}, &o->old->pieces->config));
+    if (old && f->slots == old->slots && f->file_bytes == old->file_bytes && f->manifest_bytes == old->manifest_bytes &&
+        f->manifest_hash == old->manifest_hash) {
+        memcpy(f->id, old->id, sizeof f->id); /* goes on with the old file, whose newest commit is kept */
+        s->fd = s->old;
+        s->old = -1;
+        s->slots.written = s->slots.durable = (int)old->newest.slot;
+        s->page = old->page;
+        s->seq = old->last_seq;
+    } else
         make_file(s, manifest);
     forget_cached(s->fd); /* what is written past the cache would have to look for it there */
-    s->memory = map_memory(s->fd, s->file->snapshot->file_bytes, &s->persist);
+    s->memory = map_memory(s->fd, f->file_bytes, &s->persist);
     s->direct = s->memory ? -1 : open_direct(s->fd);
-    bool empty = old ? !old->snapshot->newest.slot : lseek(s->old, 0, SEEK_END) == 0;
-    if (s->beside && empty)
+    if (s->beside && (empty || (old && !old->newest.slot)))
         take_name(s);
-    if (old)
-        free_checkpoint(old);
+    if (o->old)
+        free_checkpoint(o->old);
     free(manifest);
 }
 
@@ -294,16 +292,11 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     s->path = s->file->path;
     s->fd = s->direct = s->old = -1;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->committing, NULL);
-    for (int k = 1; k <= plan->slots; k++) {
-        s->slot[k].hashes = allocate(plan->n, sizeof *s->slot[k].hashes);
-        s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
-    }
     struct problem *p = attempt(open_file, &o);
     if (p && o.made)
         unlink(path);
     if (p) {
-        s->beside = NULL; /* attempt() has removed it */
+        s->beside = NULL; /* fail() has removed it */
         close_snap(s);
         *out = NULL;
     }
@@ -324,13 +317,12 @@ void close_snap(struct snap *s)
         free(s->slot[k].hashes), free(s->slot[k].written);
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
-    pthread_mutex_destroy(&s->committing);
-    free(s);
+    free(s->place), free(s);
 }
 
 /* ---- a run's calls ---------------------------------------------------------------------------------------------- */
 
-static void give_up(struct snap *s, const char *what, const char *why)
+static bool give_up(struct snap *s, const char *what, const char *why)
 {
     pthread_mutex_lock(&s->lock);
     bool first = !s->failed;
@@ -342,6 +334,7 @@ static void give_up(struct snap *s, const char *what, const char *why)
         warn("%s snapshot file %s: %s; training goes on, but stores nothing there any more: %s", what, s->path, why,
              kept);
     free(kept);
+    return false;
 }
 
 static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint64_t at)
@@ -350,32 +343,22 @@ static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint6
         done = pwrite(fd, bytes, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             done = 0;
-        else if (done <= 0) {
-            give_up(s, "cannot write the", done ? strerror(errno) : "nothing was taken");
-            return false;
-        }
+        else if (done <= 0)
+            return give_up(s, "cannot write the", done ? strerror(errno) : "nothing was taken");
     }
     return true;
-}
-
-static int free_slot(const struct snap *s)
-{
-    for (int k = 1; k <= s->file->snapshot->slots && !s->failed; k++)
-        if (!s->slot[k].taken && k != s->written && k != s->durable)
-            return k;
-    return 0;
 }
 
 int snap_begin(struct snap *s, uint32_t iteration)
 {
     pthread_mutex_lock(&s->lock);
-    int slot = free_slot(s);
+    int slot = s->failed ? 0 : take_slot(&s->slots);
+    s->counts.dropped += !slot;
     if (slot) {
-        s->slot[slot].taken = true;
         s->slot[slot].iteration = iteration;
-        memset(s->slot[slot].written, 0, s->file->snapshot->n * sizeof *s->slot[slot].written);
-    } else
-        s->counts.dropped++;
+        s->slot[slot].bad = false;
+        memset(s->slot[slot].written, 0, s->n * sizeof *s->slot[slot].written);
+    }
     pthread_mutex_unlock(&s->lock);
     return slot;
 }
@@ -392,48 +375,47 @@ static bool all_finite(const uint32_t *word, size_t n)
     return !bad;
 }
 
-/* Into persistent memory; or to the page cache, and on to the disk. */
-static bool put_chunk(struct snap *s, const char *bytes, size_t n, uint64_t at)
-{
-    if (s->memory)
-        return s->persist(s->memory + at, bytes, n);
-    bool sound = put_bytes(s, s->fd, bytes, n, at);
-    start_writing(s->fd, at, n);
-    return sound;
-}
-
-bool snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
+/* false: a value is not finite. */
+static bool hash_piece(const char *bytes, size_t all, uint64_t *result)
 {
     struct hasher hash;
-    uint64_t begin = now_ns(), at = slot_at(s->file->snapshot, slot) + s->file->snapshot->payload[payload].at;
-    size_t all = (size_t)s->file->snapshot->payload[payload].bytes;
-    bool direct = s->direct >= 0 && ((uintptr_t)bytes | all) % SNAP_PAGE == 0;
-    bool sound = !s->failed, finite = true;
+    bool finite = true;
     hash_begin(&hash, 0);
-    for (size_t done = 0, n; done < all && sound && finite; done += n) {
-        const char *chunk = (const char *)bytes + done;
+    for (size_t done = 0, n; done < all && finite; done += n) {
         n = MIN(CHUNK, all - done);
-        finite = all_finite((const void *)chunk, n / ELEMENT_BYTES);
-        hash_add(&hash, chunk, n);
-        sound = !finite || direct || put_chunk(s, chunk, n, at + done);
+        finite = all_finite((const void *)(bytes + done), n / ELEMENT_BYTES);
+        hash_add(&hash, bytes + done, n);
     }
-    if (direct && finite && sound)
-        sound = put_bytes(s, s->direct, bytes, all, at);
-    pthread_mutex_lock(&s->lock);
-    s->slot[slot].hashes[payload] = hash_end(&hash);
-    s->slot[slot].written[payload] = finite;
-    s->counts.bytes += sound ? all : 0;
-    s->counts.ns += now_ns() - begin;
-    pthread_mutex_unlock(&s->lock);
+    *result = hash_end(&hash);
     return finite;
 }
 
-void snap_drop(struct snap *s, int slot)
+void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
 {
-    pthread_mutex_lock(&s->lock);
-    s->slot[slot].taken = false;
-    s->counts.dropped++;
-    pthread_mutex_unlock(&s->lock);
+    struct held_slot *held = &s->slot[slot];
+    const struct pieces *all = s->file->pieces;
+    uint64_t begin = now_ns(), first = s->place[payload], end = s->place[payload + 1];
+    uint64_t at = slot_at(s->file->snapshot, slot) + first;
+    size_t nth = 0, n = (size_t)(end - first);
+    bool sound = !held->written[payload] && !held->bad;
+    held->written[payload] = true;
+    for (size_t i = 0; i < all->n && sound; i++)
+        for (size_t k = 0; k < all->tensor[i].n; k++, nth++) {
+            const struct piece *p = &all->tensor[i].piece[k];
+            if (p->offset >= first && p->offset < end)
+                held->bad |= !hash_piece((const char *)bytes + (p->offset - first), ELEMENT_BYTES * piece_elements(p),
+                                         &held->hashes[nth]);
+        }
+    if (!sound || held->bad || s->failed)
+        return;
+    if (s->memory)
+        s->persist(s->memory + at, bytes, n);
+    else if (s->direct >= 0 && (uintptr_t)bytes % SNAP_PAGE == 0)
+        sound = put_bytes(s, s->direct, bytes, n, at);
+    else if ((sound = put_bytes(s, s->fd, bytes, n, at)))
+        start_writing(s->fd, at, n);
+    s->counts.bytes += sound ? n : 0;
+    s->counts.ns += now_ns() - begin;
 }
 
 /* The commit page; recoverable, then, if the process is killed. */
@@ -455,10 +437,8 @@ static bool write_commit(struct snap *s, int slot)
 
 static bool make_durable(struct snap *s)
 {
-    if (flush(s->fd) != 0) {
-        give_up(s, "cannot sync the", strerror(errno));
-        return false;
-    }
+    if (flush(s->fd) != 0)
+        return give_up(s, "cannot sync the", strerror(errno));
     struct problem *p = s->beside ? attempt(take_name, s) : NULL;
     if (p)
         give_up(s, "cannot rename the new", p->sentence);
@@ -466,46 +446,35 @@ static bool make_durable(struct snap *s)
     return !p;
 }
 
-/* Its slot is held as the newest one's from now on. */
-static void note_written(struct snap *s, int slot)
-{
-    pthread_mutex_lock(&s->lock);
-    s->written = slot;
-    s->slot[slot].taken = false;
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void note_durable(struct snap *s, int slot, uint64_t begin)
-{
-    pthread_mutex_lock(&s->lock);
-    s->durable = slot;
-    s->counts.stored++;
-    s->counts.newest = s->slot[slot].iteration;
-    s->counts.ns += now_ns() - begin;
-    pthread_mutex_unlock(&s->lock);
-}
-
-bool snap_commit(struct snap *s, int slot, struct snap_times *t)
+bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *stored)
 {
     uint64_t begin = now_ns();
-    pthread_mutex_lock(&s->committing);
-    bool beside = s->beside != NULL, sound = !s->failed;
-    for (size_t i = 0; i < s->file->snapshot->n; i++)
-        CHECK(s->slot[slot].written[i], "iteration %u is committed without payload %zu", s->slot[slot].iteration, i);
-    sound = sound && write_commit(s, slot);
-    if (sound)
-        note_written(s, slot);
-    t->written = now_ns();
-    sound = sound && make_durable(s);
-    t->durable = now_ns();
-    if (beside) /* it had not its name before */
-        t->written = t->durable;
-    if (sound)
-        note_durable(s, slot, begin);
-    else
-        snap_drop(s, slot);
-    pthread_mutex_unlock(&s->committing);
-    return sound;
+    bool beside = s->beside != NULL; /* without its name it cannot be found */
+    const struct held_slot *held = &s->slot[slot];
+    if (!s->slots.taken[slot]) /* an audit runs the task several times */
+        return false;
+    for (size_t i = 0; i < s->n && sound; i++)
+        CHECK(held->written[i], "iteration %u is committed without payload %zu", held->iteration, i);
+    bool written = sound && !held->bad && !s->failed && write_commit(s, slot);
+    stored->step = held->iteration;
+    stored->written = now_ns();
+    pthread_mutex_lock(&s->lock);
+    s->slots.written = written ? slot : s->slots.written;
+    pthread_mutex_unlock(&s->lock);
+    bool durable = written && make_durable(s);
+    stored->durable = now_ns();
+    stored->written = beside ? stored->durable : stored->written;
+    pthread_mutex_lock(&s->lock);
+    s->slots.taken[slot] = false;
+    if (durable) {
+        s->slots.durable = slot;
+        s->counts.stored++;
+        s->counts.newest = held->iteration;
+        s->counts.ns += stored->durable - begin;
+    } else
+        s->counts.dropped++;
+    pthread_mutex_unlock(&s->lock);
+    return durable;
 }
 
 struct snap_counts snap_counts(struct snap *s)

@@ -113,6 +113,7 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
 void free_checkpoint(struct checkpoint *c);
 struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path); /* all but its pieces and files */
 json_t *tensors_json(const struct checkpoint *c);
+json_t *mesh_json(const struct pieces *p);
 
 /* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed
  * over with a warning.  The caller frees it. */

@@ -1,8 +1,7 @@
 /* transfer.c - bytes along a plan: each piece is read, hashed and written from start to end, through windows.
  *
  * Bytes are hashed when they have just been read, while a core's cache has them, in blocks of a window.  Long runs of
- * one tensor are read to where they belong, without a window.  Of a snapshot file the payloads' hashes were compared
- * when it was opened: here it is only made sure that no run has begun to write that slot again.
+ * one tensor are read to where they belong, without a window.
  *
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      pieces of files become pieces of other files: no more than a window of each is in memory
@@ -48,11 +47,8 @@ static struct sources open_sources(const struct checkpoint *c, size_t tensor)
 static void close_sources(struct sources *s)
 {
     for (int r = 0; r < most_ranks(s->of->pieces); r++)
-        if (s->file[r]) {
-            if (s->of->snapshot)
-                expect_untouched(s->of->snapshot, s->file[r]);
+        if (s->file[r])
             close_reader(s->file[r]);
-        }
     for (size_t i = 0; i < s->t->n; i++)
         free(s->piece[i].window);
     free(s->file), free(s->piece);
@@ -61,13 +57,12 @@ static void close_sources(struct sources *s)
 static void check_hash(const struct sources *s, const struct source_piece *p)
 {
     uint64_t hash = hash_end(&p->hash);
-    if (!s->of->snapshot && hash != p->piece->hash)
-        fail(EXIT_FAILED,
-             "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; take another "
-             "checkpoint",
+    if (hash != p->piece->hash)
+        fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
              rank_file(s->of, p->piece->rank), s->t->name, kept_name[s->t->role], (unsigned long long)p->piece->offset,
              (unsigned long long)(p->piece->offset + p->bytes), (unsigned long long)hash,
-             (unsigned long long)p->piece->hash);
+             (unsigned long long)p->piece->hash,
+             s->of->snapshot ? "or a run writes there: read it once more, or copy it" : "take another checkpoint");
 }
 
 /* The piece's next n bytes of the file. */
@@ -80,8 +75,7 @@ static void fetch(struct sources *s, struct source_piece *p, void *into, size_t 
         free(path);
     }
     read_at(*file, into, n, p->piece->offset + p->done);
-    if (!s->of->snapshot)
-        hash_add(&p->hash, into, n);
+    hash_add(&p->hash, into, n);
     p->done += n;
     s->bytes += n;
     if (p->done == p->bytes)

@@ -10,7 +10,7 @@
 
 struct change {
     void *where;
-    unsigned char old[sizeof(struct tensor *)]; /* nothing larger is changed */
+    unsigned char old[sizeof(struct state_range)]; /* nothing larger is changed */
     size_t n;
 };
 struct edit {
@@ -243,6 +243,7 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
     CHANGE(e, mine->elementwise, theirs->elementwise);
     CHANGE(e, mine->gate, theirs->gate);
     CHANGE(e, mine->first, theirs->first);
+    CHANGE(e, mine->state, theirs->state);
     drop(e, theirs);
 }
 
@@ -279,6 +280,8 @@ static void narrow(struct task *t, struct pool *p, size_t begin, size_t end)
     if (t->file)
         t->grid.global[0] = ceil_div(n, BLOCK) * t->grid.local[0];
     t->first += begin;
+    t->state.begin += begin / ELEMENT_BYTES;
+    t->state.end = t->state.begin + n;
     t->flops *= (double)(end - begin) / (double)whole;
     t->bytes = (size_t)((double)t->bytes * (double)(end - begin) / (double)whole);
 }

@@ -168,6 +168,11 @@ enum role {
     ROLES
 };
 extern const char *const role_name[ROLES];
+/* Elements [begin, end) of what a rank has of a unit of the model, in its parameters and in Adam's m and v alike. */
+struct state_range {
+    int rank, unit;
+    size_t begin, end;
+};
 /* All held tasks wait for all that hold, of the same iteration (gate.c). */
 enum gate { GATE_NONE, GATE_HOLDS, GATE_HELD };
 struct tags {
@@ -196,9 +201,10 @@ struct task {
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
     double seconds, host_seconds; /* how long it takes, and on the host: of a step file, or 0; below 0: costs say */
     struct when when;
-    int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (predict/simulate.c); 0: of none */
+    int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
     bool commits; /* it ends a snapshot: what is stored counts */
-    int needs;    /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
+    struct state_range state; /* that an update makes anew, or that is stored in a snapshot */
+    int needs; /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
     struct access *access; /* all tensors it touches: addresses are taken from here only */
     int n_access;
 
@@ -234,6 +240,19 @@ int choice_bits(const struct task *t);
 bool has_needed(const struct task *t);
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
+
+/* ---- slots of a snapshot's file (snapslots.c) ------------------------------------------------------------------- */
+
+/* A slot has a whole iteration.  It is free unless an iteration under way, the newest written commit, or the newest
+ * durable one has it: the durable one stays as it is until a newer one is durable.  An iteration that finds no slot
+ * free is dropped, and nobody waits. */
+enum { MAX_SLOTS = 16 };
+struct snap_slots {
+    int n;                     /* from 1 on */
+    int written, durable;      /* of the newest commits; 0: none */
+    bool taken[MAX_SLOTS + 1]; /* by iterations under way */
+};
+int take_slot(struct snap_slots *s); /* 0: none is free */
 
 struct level { /* from this position on, until its next level, a device holds so many bytes */
     int device, position;
@@ -291,13 +310,13 @@ bool touches_bytes(const struct task *t, const struct tensor *x, enum access_mod
 void set_elementwise(struct task *t);
 /* So many elements are read and written in all, of tensors of which it needs only parts. */
 void set_traffic(struct task *t, double elements);
-/* Copy between any two devices: one task in a shared context, else a download and an upload through the host, on an
- * upload lane beside the one for batches. */
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from);
-/* The same on the nth lanes for it, where what waits must not hold up other moves; and the first half of a move through
- * the host. */
-void add_send(struct step *s, const char *name, struct tensor *to, struct tensor *from, int nth);
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth);
+/* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
+ * it is the sender's download lane. */
+struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+/* Copy between any two devices: one task in a shared context, else down to the host and up from there. */
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose);
+/* The way down: what the host gets. */
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose);
 
 /* The links that a copy occupies, NULL where there is none: the sender's down, the receiver's up.  On a disk lane, a
  * copy's or a task's whose time follows from its bytes: the disk's. */

@@ -301,27 +301,29 @@ double link_latency(const struct link *const link[2])
     return (link[0] ? link[0]->latency : 0) + (link[1] ? link[1]->latency : 0);
 }
 
-struct tensor *add_download(struct step *s, const char *name, struct tensor *from, int nth)
+struct task *carry(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
+{
+    bool up = from->device->is_host;
+    if (purpose == FOR_MOVES && !up)
+        purpose = FOR_ALL;
+    struct lane *lane =
+        lane_for(s->pool->machine, up ? to->device : from->device, up ? LANE_UPLOAD : LANE_DOWNLOAD, (int)purpose);
+    return add_copy(s, lane, name, to, from);
+}
+
+struct tensor *add_download(struct step *s, const char *name, struct tensor *from, enum purpose purpose)
 {
     struct tensor *staged = tensor_like(s->pool, s->pool->machine->host, from);
     staged->class = MEM_WORK;
     staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
-    add_copy(s, open_lane(s->pool->machine, from->device, LANE_DOWNLOAD, nth), name, staged, from);
+    carry(s, name, staged, from, purpose);
     return staged;
 }
 
-void add_send(struct step *s, const char *name, struct tensor *to, struct tensor *from, int nth)
+void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from, enum purpose purpose)
 {
-    struct machine *m = s->pool->machine;
-    if (from->device->context == to->device->context)
-        add_copy(s, open_lane(m, from->device, LANE_DOWNLOAD, nth), name, to, from);
-    else
-        add_copy(s, open_lane(m, to->device, LANE_UPLOAD, 1 + nth), name, to, add_download(s, name, from, nth));
-}
-
-void add_move(struct step *s, const char *name, struct tensor *to, struct tensor *from)
-{
-    add_send(s, name, to, from, 0);
+    bool direct = from->device->context == to->device->context;
+    carry(s, name, to, direct ? from : add_download(s, name, from, purpose), purpose);
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------- */

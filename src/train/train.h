@@ -223,10 +223,6 @@ struct snap_counts close_snapshots(struct trainer *t);
 void note_reported(struct trainer *t, uint32_t number,
                    bool sound); /* of the report task: a bad step is not committed */
 /* What has been committed since the last call; the caller frees it. */
-struct stored_step {
-    uint32_t step;
-    uint64_t written, durable; /* now_ns(): when it could be recovered after a kill, and after a power cut */
-};
 size_t take_commits(struct trainer *t, struct stored_step **commits);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */

@@ -240,7 +240,7 @@ static void pace_training(struct trainer *t)
 {
     char seconds[32];
     struct simulation *sim = must_simulate(t->train, t->costs);
-    struct pace *p = start_pacing(t->train, sim->steady, sim->gaps, sim->period, t->settings->pace_scale);
+    struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
          pace_scale(p), format_seconds(seconds, sim->period * pace_scale(p)));
@@ -312,7 +312,7 @@ struct pass_options pass_options_of(const struct settings *s)
                                                .at_random = strcmp(s->deal, "random") == 0,
                                                .seed = (uint64_t)s->seed,
                                                .main_sends = strcmp(s->main_queue, "both") == 0},
-                                 .overlap = overlap_named(s->overlap),
+                                 .overlap = (enum overlap)chosen("overlap", s->overlap),
                                  .overlap_plan = s->overlap_plan,
                                  .paced = s->pace,
                                  .draw = s->delay_seed >= 0,

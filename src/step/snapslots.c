@@ -1,0 +1,12 @@
+/* snapslots.c - which slot of a snapshot's file the next iteration gets: the run and the simulator ask here. */
+#include "step.h"
+
+int take_slot(struct snap_slots *s)
+{
+    for (int k = 1; k <= s->n; k++)
+        if (!s->taken[k] && k != s->written && k != s->durable) {
+            s->taken[k] = true;
+            return k;
+        }
+    return 0;
+}
