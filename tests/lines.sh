@@ -19,8 +19,8 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25793 10.8
-src/base           1467
+src               25619 10.8
+src/base           1465
 src/cmd            2724
 src/device         1280
 src/file           1154
@@ -31,13 +31,13 @@ src/pass           2375
 src/plan            219
 src/predict        1065
 src/proof           603
-src/run            1573
+src/run            1270
 src/state          1953
-src/step           2734
-src/trace          1220
-src/train          3237
-src/view           2005
-tests             16673
+src/step           2885
+src/trace          1213
+src/train          3231
+src/view           1998
+tests             16649
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -132,12 +132,12 @@ static struct paced run_paced(double scale)
     p.sim = must_simulate(s, p.costs);
     p.recording.times = allocate(5 * s->n, sizeof *p.recording.times);
     struct pace *pace = start_pacing(s, p.sim->steady, p.sim->period, scale);
-    assert_true(pace_scale(pace) == scale);
+    assert_true(pace->scale == scale);
     execution.observe = keep_times;
     execution.observe_context = &p.recording;
     float *values = train_again(p.trainer, 4, &same);
     execution.observe = NULL;
-    pace_overruns(pace, &p.overruns, &p.tasks, &p.seconds);
+    p.overruns = pace->overruns, p.tasks = pace->tasks, p.seconds = 1e-9 * pace->overrun_ns / pace->scale;
     stop_pacing(s);
     assert_int_equal(same, n);
     assert_int_equal(p.recording.n, 4 * s->n);
@@ -233,8 +233,8 @@ TEST(the_scale_is_chosen)
     init_random(t->model, 1);
     struct pace *pace = start_pacing(t->train, sim->steady, sim->period, 0);
     qsort(sim->seconds, t->train->n, sizeof *sim->seconds, ascending);
-    assert_true(pace_scale(pace) * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
-    assert_true(isfinite(pace_scale(pace)));
+    assert_true(pace->scale * sim->seconds[t->train->n / 2] >= 5e-3 * (1 - 1e-9));
+    assert_true(isfinite(pace->scale));
     stop_pacing(t->train);
     free_simulation(sim), free_costs(c);
     free_trainer(t);

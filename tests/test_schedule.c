@@ -1089,20 +1089,6 @@ static void issue_for_ever(const struct task *t, uint32_t number, cl_uint n_wait
         pause();
 }
 
-/* One signal, which waits for the step in flight. */
-CASE(interrupted_hang)
-{
-    struct barrier gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct journey j = new_journey(wait_at_gate, &gate);
-    finish_steps(j.pool, &j.step, 1);
-    prepare_process();
-    defer_interrupts();
-    alarm(300);
-    execute(j.step, 1);
-    raise(SIGINT);
-    drain(j.step);
-}
-
 CASE(driver_hangs)
 {
     execution.watchdog_seconds = 0.3;
@@ -1121,10 +1107,4 @@ TEST(watchdog_gives_up)
 {
     expect_case("hang_for_ever", 1, "lane host cpu: task 0 make", "the run is given up", NULL);
     expect_case("driver_hangs", 1, "the driver has not come back", "the run is given up", NULL);
-}
-
-TEST(one_signal_ends_a_hang)
-{
-    expect_case("interrupted_hang", EXIT_INTERRUPTED, "lane host cpu: task 0 make", "the step is given up",
-                "what was saved before is whole", NULL);
 }

@@ -76,7 +76,6 @@ _Noreturn void check_failed(const char *file, int line, const char *condition, c
 void prepare_process(void);
 /* From here on the first of these signals makes interrupted() true, and only the second ends the program. */
 void defer_interrupts(void);
-bool interrupts_are_deferred(void);
 bool interrupted(void);
 /* When a process was started, in a unit of the system's own, and its state: 'R', 'S', 'T' stopped, 't' traced, 'Z' ...
  * false: there is none.  Where the system has no /proc, born is 0 and the state 'R'. */

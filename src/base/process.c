@@ -40,7 +40,6 @@ static void handle_interrupt(int signal_number)
 }
 
 void defer_interrupts(void) { deferred = true; }
-bool interrupts_are_deferred(void) { return deferred; }
 bool interrupted(void) { return asked; }
 
 void prepare_process(void)

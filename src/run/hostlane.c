@@ -8,51 +8,76 @@
  */
 #include "run.h"
 
-struct waiting {
-    struct job job;
-    struct waiting *next;
-};
 struct host_thread {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct waiting *first, **end; /* a queue */
-    bool busy, stop;              /* busy: a job has been taken and not finished */
+    struct job *first, **end; /* a queue */
+    bool busy, stop;          /* busy: a job has been taken and not finished */
 };
 
-/* Wait for each event (they may be of several contexts); a failed one's status, else CL_COMPLETE. */
-static cl_int wait_for(cl_uint n, cl_event *events)
+static cl_event *retain_all(const cl_event *events, cl_uint n)
 {
-    cl_int worst = CL_COMPLETE;
-    for (cl_uint i = 0; i < n; i++) {
-        clWaitForEvents(1, &events[i]); /* fails when the event did: the status says so too */
-        worst = MIN(worst, event_status(events[i]));
-        CL(clReleaseEvent(events[i]));
-    }
-    return worst;
+    for (cl_uint i = 0; i < n; i++)
+        CL(clRetainEvent(events[i]));
+    return copy_bytes(events, n * sizeof *events);
 }
 
-/* A device's copy, issued behind what it waits for if it goes; the forwarder sees its end, or in its turn that it is
- * left out: what comes behind others on the lane ends behind them. */
-static void issue_chosen(struct job *job)
+struct job *keep_job(const struct job *job)
 {
-    const struct task *t = job->step->task[job->task];
-    struct job end = *job;
-    end.goes = NULL;
-    if (!job->slot->skipped) {
-        issue(job->step, t, job->number, 0, NULL, &job->slot->work);
-        CL(clFlush(t->lane->queue));
-        end.n_wait = 1;
-        end.wait = &job->slot->work;
-    }
-    submit_job(&t->lane->forward, t->lane->name, &end);
-    drop_job(job);
+    struct job *kept = copy_bytes(job, sizeof *job);
+    kept->wait = retain_all(job->wait, job->n_wait);
+    kept->complete = retain_all(job->complete, job->n_complete);
+    return kept;
 }
 
-static void finish_job(struct job *job, cl_int status)
+void drop_job(struct job *kept)
 {
-    if (!job->slot->skipped && job->step->running->finish)
-        job->step->running->finish(job->step, job->number, job->task, job->slot);
+    for (cl_uint i = 0; i < kept->n_wait; i++)
+        CL(clReleaseEvent(kept->wait[i]));
+    for (cl_uint i = 0; i < kept->n_complete; i++)
+        CL(clReleaseEvent(kept->complete[i]));
+    free(kept->wait), free(kept->complete);
+    free(kept);
+}
+
+/* ---- the thread ----------------------------------------------------------------------------------------------------
+ */
+
+static void run_job(struct job *job)
+{
+    struct step *s = job->step;
+    const struct task *t = s->task[job->task];
+    struct slot *slot = job->slot;
+    cl_int status = CL_COMPLETE;
+    for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: they may be of several contexts */
+        clWaitForEvents(1, &job->wait[i]);      /* fails when the event did: the status says so too */
+        status = MIN(status, event_status(job->wait[i]));
+    }
+    if (job->goes)
+        slot->skipped = status < 0 || !job->goes(s, t, job->number);
+    if (status == CL_COMPLETE && job->goes && !job->run) {
+        /* A device's copy is issued now.  The forwarder sees its end, or in its turn that it is left out: what comes
+         * behind others on the lane ends behind them. */
+        struct job end = *job;
+        end.goes = NULL;
+        end.n_wait = !slot->skipped;
+        end.wait = &slot->work;
+        if (!slot->skipped) {
+            issue(s, t, job->number, 0, NULL, &slot->work);
+            CL(clFlush(t->lane->queue));
+        }
+        submit_job(&t->lane->forward, t->lane->name, &end);
+        drop_job(job);
+        return;
+    }
+    if (status == CL_COMPLETE && job->run && !slot->skipped) {
+        slot->start = now_ns();
+        t->run(t->context, t, job->number);
+        slot->end = now_ns();
+    }
+    if (!slot->skipped && s->running->finish)
+        s->running->finish(s, job->number, job->task, slot);
     if (job->ended)
         job->ended(job);
     for (cl_uint i = 0; i < job->n_complete; i++)
@@ -60,64 +85,32 @@ static void finish_job(struct job *job, cl_int status)
     drop_job(job);
 }
 
-static void run_job(struct job *job)
-{
-    cl_int status = wait_for(job->n_wait, job->wait);
-    bool ready = status == CL_COMPLETE;
-    job->n_wait = 0; /* released */
-    if (job->goes)
-        job->slot->skipped = !(ready && job->goes(job->step, job->step->task[job->task], job->number));
-    if (ready && job->goes && !job->run) {
-        issue_chosen(job);
-        return;
-    }
-    if (ready && job->run && !job->slot->skipped) {
-        const struct task *task = job->step->task[job->task];
-        job->slot->start = now_ns();
-        task->run(task->context, task, job->number);
-        job->slot->end = now_ns();
-    }
-    finish_job(job, status);
-}
-
-static bool next_job(struct host_thread *t, struct job *job)
+static struct job *next_job(struct host_thread *t)
 {
     pthread_mutex_lock(&t->lock);
     t->busy = false;
     pthread_cond_broadcast(&t->changed);
     while (!t->first && !t->stop)
         pthread_cond_wait(&t->changed, &t->lock);
-    struct waiting *got = t->first;
-    t->busy = got;
-    t->first = got ? got->next : NULL;
+    struct job *job = t->first;
+    t->busy = job;
+    t->first = job ? job->next : NULL;
     t->end = t->first ? t->end : &t->first;
     pthread_mutex_unlock(&t->lock);
-    if (got)
-        *job = got->job;
-    free(got);
-    return got;
-}
-
-/* The thread runs when the others leave time, from here on: where devices are the host's own cores, what it does would
- * else take them from the tasks that everything waits for.  A low priority would not do: it is a share, which comes in
- * slices that the others wait for.  Whoever wakes up takes the core from an idle thread at once. */
-static void give_way(bool *gives_way)
-{
-#ifdef __linux__
-    if (!*gives_way)
-        pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
-#endif
-    *gives_way = true;
+    return job;
 }
 
 static void *thread_main(void *argument)
 {
-    struct job job;
-    bool gives_way = false;
-    while (next_job(argument, &job)) {
-        if (job.ended)
-            give_way(&gives_way);
-        run_job(&job);
+    for (struct job *job; (job = next_job(argument));) {
+#ifdef __linux__
+        /* What the disk does waits for no one, and would else take host cores from the tasks that everything waits for.
+         * A low priority would not do: it is a share, which comes in slices that the others wait for.  Whoever wakes up
+         * takes the core from an idle thread at once. */
+        if (job->ended)
+            pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
+#endif
+        run_job(job);
     }
     return NULL;
 }
@@ -139,48 +132,18 @@ static struct host_thread *start_thread(const char *name)
     return t;
 }
 
-static cl_event *retain_all(const cl_event *events, cl_uint n)
-{
-    cl_event *copy = allocate(n, sizeof(cl_event));
-    for (cl_uint i = 0; i < n; i++) {
-        copy[i] = events[i];
-        CL(clRetainEvent(events[i]));
-    }
-    return copy;
-}
-
-struct job keep_job(const struct job *job)
-{
-    struct job kept = *job;
-    kept.wait = retain_all(job->wait, job->n_wait);
-    kept.complete = retain_all(job->complete, job->n_complete);
-    return kept;
-}
-
-void drop_job(struct job *kept)
-{
-    for (cl_uint i = 0; i < kept->n_wait; i++)
-        CL(clReleaseEvent(kept->wait[i]));
-    for (cl_uint i = 0; i < kept->n_complete; i++)
-        CL(clReleaseEvent(kept->complete[i]));
-    free(kept->wait);
-    free(kept->complete);
-}
-
 void submit_job(struct host_thread **thread, const char *name, const struct job *job)
 {
-    struct job kept = keep_job(job);
-    give_job(thread, name, &kept);
+    give_job(thread, name, keep_job(job));
 }
 
-void give_job(struct host_thread **thread, const char *name, const struct job *kept)
+void give_job(struct host_thread **thread, const char *name, struct job *kept)
 {
-    struct waiting *last = allocate(1, sizeof *last);
     struct host_thread *t = *thread = *thread ? *thread : start_thread(name);
-    last->job = *kept;
+    kept->next = NULL;
     pthread_mutex_lock(&t->lock);
-    *t->end = last;
-    t->end = &last->next;
+    *t->end = kept;
+    t->end = &kept->next;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
 }

@@ -20,7 +20,7 @@ struct choice { /* of an iteration */
     uint32_t number;
     bool decided;
     int slot;
-    struct job *parked; /* in list order */
+    struct job **parked; /* in list order */
     size_t n, cap;
 };
 struct ended {
@@ -77,7 +77,7 @@ static void settle_job(const struct choice *c, struct job *job)
     }
 }
 
-bool is_chosen(struct step *s, const struct task *t, uint32_t number)
+static bool is_chosen(struct step *s, const struct task *t, uint32_t number)
 {
     struct late *l = s->running->late;
     if (!l)
@@ -87,12 +87,19 @@ bool is_chosen(struct step *s, const struct task *t, uint32_t number)
     if (!c->decided)
         c->slot = l->choose(l->context, number);
     for (size_t i = 0; i < c->n; i++)
-        settle_job(c, &c->parked[i]);
+        settle_job(c, c->parked[i]);
     c->n = 0;
     c->decided = true;
     bool yes = c->slot == t->slot;
     pthread_mutex_unlock(&l->lock);
     return yes;
+}
+
+bool is_decided_late(const struct task *t) { return t->slot || t->needs; }
+
+bool goes_ahead(struct step *s, const struct task *t, uint32_t number)
+{
+    return t->slot ? is_chosen(s, t, number) : has_needed(t);
 }
 
 /* ---- host tasks ------------------------------------------------------------------------------------------------ */
@@ -108,15 +115,15 @@ static void note_ended(const struct job *job)
 void park_job(struct step *s, const struct job *job)
 {
     struct late *l = s->running->late;
-    struct job kept = keep_job(job);
-    kept.goes = NULL;
-    kept.ended = note_ended;
-    kept.slot = allocate(1, sizeof *kept.slot);
-    *kept.slot = (struct slot){.number = job->number, .queued = now_ns()};
+    struct job *kept = keep_job(job);
+    kept->goes = NULL;
+    kept->ended = note_ended;
+    kept->slot = allocate(1, sizeof *kept->slot);
+    *kept->slot = (struct slot){.number = job->number, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
     struct choice *c = choice_of(l, job->number);
     if (c->decided)
-        settle_job(c, &kept);
+        settle_job(c, kept);
     else
         *APPEND(c->parked, c->n, c->cap) = kept;
     pthread_mutex_unlock(&l->lock);

@@ -8,21 +8,17 @@
  * For a trace, a long wait is cut into short ones of about a millisecond: a reader sees ends soon after they happen,
  * and the thread is not woken for each of them.
  */
+#include "../../cl/shared.h" /* defines: choice_bit */
 #include "run.h"
 
 pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct slot *slot_of_run(const struct step *s, const struct task *t, uint32_t run)
-{
-    return &s->running->task[t->index].slot[run % MOST_RUNS];
-}
-
 struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number)
 {
-    const struct task_runs *r = &s->running->task[t->index];
+    struct task_runs *r = &s->running->task[t->index];
     for (uint32_t run = r->issued; run != r->retired; run--)
-        if (slot_of_run(s, t, run - 1)->number <= number)
-            return slot_of_run(s, t, run - 1);
+        if (r->slot[(run - 1) % MOST_RUNS].number <= number)
+            return &r->slot[(run - 1) % MOST_RUNS];
     return NULL;
 }
 
@@ -34,42 +30,100 @@ struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t n
     return latest_run(s, s->task[r->task], r->number);
 }
 
-bool has_ended(const struct slot *slot) { return slot->done && event_status(slot->done) <= CL_COMPLETE; }
+cl_int event_status(cl_event event)
+{
+    cl_int status;
+    CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    return status;
+}
 
-/* ---- issuing a run --------------------------------------------------------------------------------------------- */
+bool has_ended(const struct slot *slot) { return slot->done && event_status(slot->done) <= CL_COMPLETE; }
 
 struct slot *open_slot(struct step *s, struct task *t, uint32_t number)
 {
-    struct slot *slot = slot_of_run(s, t, s->running->task[t->index].issued++);
+    struct task_runs *r = &s->running->task[t->index];
+    struct slot *slot = &r->slot[r->issued++ % MOST_RUNS];
     struct queue *q = &s->running->queue[t->lane->index];
-    struct issued *r = queued_run(q, q->given);
+    struct issued *run = queued_run(q, q->given);
     *slot = (struct slot){.number = number, .foreign = slot->foreign};
-    r->task = (uint32_t)t->index;
-    r->number = number;
+    run->task = (uint32_t)t->index;
+    run->number = number;
     q->given++; /* only now: the watchdog reads what is given */
     return slot;
 }
 
-/* ---- retiring ------------------------------------------------------------------------------------------------ */
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+void begin_record(const struct step *s, const struct task *t, struct slot *slot)
+{
+    if (execution.trace)
+        slot->record =
+            trace_begin(execution.trace, slot->number, s->first_trace_task + (uint32_t)t->index, slot->queued);
+}
+
+void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact)
+{
+    uint64_t *last = &s->running->ended[slot->number & 3];
+    if (execution.trace)
+        trace_end(execution.trace, slot->record, slot->start, slot->end, exact ? 0 : TRACE_APPROXIMATE);
+    if (execution.observe)
+        execution.observe(execution.observe_context, s, t, slot->number, slot->start, slot->end);
+    if (t->lane->kind == LANE_COMPUTE)
+        *last = MAX(*last, slot->end);
+}
+
+/* last_end: of the run before it on its lane. */
+static void report_slot(struct step *s, const struct task *t, struct slot *slot, uint64_t last_end)
+{
+    bool exact = slot->end || /* written by the thread of a host lane, or of a paced one */
+                 event_times(t->lane->device, slot->work, slot->queued, now_ns(), &slot->start, &slot->end);
+    if (t->span && !s->running->finish) /* several commands: from the end of what was before them on the lane */
+        slot->start = MAX(slot->queued, MIN(last_end, slot->end));
+    if (is_decided_late(t))
+        begin_record(s, t, slot);
+    report_run(s, t, slot, exact);
+}
+
+/* ---- retiring ---------------------------------------------------------------------------------------------------- */
+
+/* Fails when the event ended with an error. */
+static void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event)
+{
+    cl_int status = event_status(event);
+    if (status < 0)
+        fail(EXIT_FAILED, "step %u of list %s: task %s%s on lane %s failed with %s (%d)", number, s->name, t->name,
+             layer_and_micro((char[64]){0}, t), t->lane->name, cl_error_name(status), (int)status);
+}
 
 /* Of all that has failed, the first in list order: what waits for it fails with it. */
 static void report_failure(struct step *s)
 {
+    const struct running *r = s->running;
     const struct issued *first = NULL;
     wait_lanes(s);
-    for (int i = 0; i < s->running->n_queues; i++)
-        for (uint64_t nth = s->running->queue[i].retired; nth < s->running->queue[i].given; nth++) {
-            const struct issued *r = queued_run(&s->running->queue[i], nth);
-            bool earlier = !first || r->number < first->number || (r->number == first->number && r->task < first->task);
-            if (earlier && event_status(queued_slot(s, &s->running->queue[i], nth)->done) < 0)
-                first = r;
+    for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+        for (uint64_t nth = q->retired; nth < q->given; nth++) {
+            const struct issued *run = queued_run(q, nth);
+            if (event_status(queued_slot(s, q, nth)->done) < 0 &&
+                (!first || BY(run->number, first->number, COMPARE(run->task, first->task)) < 0))
+                first = run;
         }
     const struct task *t = s->task[first->task];
     check_status(s, t, first->number, latest_run(s, t, first->number)->done);
 }
 
-static void release(const struct step *s, struct slot *slot)
+/* The run at the queue's head has ended: its times, and then its slot is free. */
+static void retire(struct step *s, struct queue *q)
 {
+    struct task *t = s->task[queued_run(q, q->retired)->task];
+    struct slot *slot = queued_slot(s, q, q->retired);
+    clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
+    if (event_status(slot->done) < 0)
+        report_failure(s);
+    if (!slot->skipped)
+        report_slot(s, t, slot, q->last_end);
+    pthread_mutex_lock(&slots_lock);
+    q->last_end = MAX(q->last_end, slot->end);
     for (int c = 0; slot->foreign && c < s->pool->machine->n_contexts; c++)
         if (slot->foreign[c]) {
             CL(clReleaseEvent(slot->foreign[c]));
@@ -78,61 +132,13 @@ static void release(const struct step *s, struct slot *slot)
     if (slot->work && slot->work != slot->done)
         CL(clReleaseEvent(slot->work));
     CL(clReleaseEvent(slot->done));
-}
-
-uint64_t begin_record(const struct step *s, const struct task *t, const struct slot *slot)
-{
-    return trace_begin(execution.trace, slot->number, s->first_trace_task + (uint32_t)t->index, slot->queued);
-}
-
-void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact)
-{
-    if (execution.trace)
-        trace_end(execution.trace, slot->record, slot->start, slot->end, exact ? 0 : TRACE_APPROXIMATE);
-    if (execution.observe)
-        execution.observe(execution.observe_context, s, t, slot->number, slot->start, slot->end);
-    if (t->lane->kind == LANE_COMPUTE)
-        s->running->ended[slot->number & 3] = MAX(s->running->ended[slot->number & 3], slot->end);
-}
-
-/* last_end: of the run before it on its lane. */
-static void report_slot(struct step *s, const struct task *t, struct slot *slot, uint64_t last_end)
-{
-    bool exact = task_times(t, slot, now_ns());
-    if (t->span && !s->running->finish) /* several commands: from the end of what was before them on the lane */
-        slot->start = MAX(slot->queued, MIN(last_end, slot->end));
-    if (execution.trace && is_decided_late(t))
-        slot->record = begin_record(s, t, slot);
-    report_run(s, t, slot, exact);
-}
-
-/* The run at the queue's head has ended: its times, and then its slot is free. */
-static void retire(struct step *s, struct queue *q)
-{
-    struct task *t = s->task[queued_run(q, q->retired)->task];
-    struct slot *slot = slot_of_run(s, t, s->running->task[t->index].retired);
-    clWaitForEvents(1, &slot->done); /* returns at once, and makes its work visible; an error shows in the status */
-    if (event_status(slot->done) < 0)
-        report_failure(s);
-    if (!slot->skipped)
-        report_slot(s, t, slot, q->last_end);
-    pthread_mutex_lock(&slots_lock);
-    q->last_end = MAX(q->last_end, slot->end);
-    release(s, slot);
     s->running->task[t->index].retired++;
     q->retired++;
     pthread_mutex_unlock(&slots_lock);
 }
 
-void retire_ended(struct step *s)
-{
-    for (struct queue *q = s->running->queue; q < s->running->queue + s->running->n_queues; q++)
-        while (q->retired < q->given && has_ended(queued_slot(s, q, q->retired)))
-            retire(s, q);
-    report_stored(s);
-}
-
-void report_stored(struct step *s)
+/* Hand on what the disk has ended. */
+static void report_stored(struct step *s)
 {
     struct task *t;
     struct slot *slot;
@@ -141,6 +147,17 @@ void report_stored(struct step *s)
         free(slot);
     }
 }
+
+void retire_ended(struct step *s)
+{
+    const struct running *r = s->running;
+    for (struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+        while (q->retired < q->given && has_ended(queued_slot(s, q, q->retired)))
+            retire(s, q);
+    report_stored(s);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* How many runs the lane was given up to iteration `number`. */
 static uint64_t given_until(const struct queue *q, uint32_t number)
@@ -151,13 +168,14 @@ static uint64_t given_until(const struct queue *q, uint32_t number)
     return nth;
 }
 
-/* Wait until so many of the lane's runs have ended, and retire them; and from other lanes what has ended meanwhile.
- * First for the next one, then for twice as many each time: in Intel's CPU runtime a thread that waits for a kernel
- * computes with the others, and one core is left for it; but only when the kernel itself could start, which one at the
- * end of a step can when its beginning has ended.  A trace is filled while the step runs, so no wait is long. */
-static void wait_queue(struct step *s, struct queue *q, uint64_t until)
+/* Wait until all of the lane's runs up to iteration `number` have ended, and retire them; and from other lanes what has
+ * ended meanwhile.  First for the next one, then for twice as many each time: in Intel's CPU runtime a thread that
+ * waits for a kernel computes with the others, and one core is left for it; but only when the kernel itself could
+ * start, which one at the end of a step can when its beginning has ended. */
+static void wait_queue(struct step *s, struct queue *q, uint32_t number)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
+    uint64_t until = given_until(q, number);
     for (uint64_t stride = 1; q->retired < until;) {
         uint64_t next = MIN(until, q->retired + stride), start = now_ns();
         clWaitForEvents(1, &queued_slot(s, q, next - 1)->done);
@@ -178,10 +196,8 @@ static void wait_kind(struct step *s, uint32_t number, bool compute)
 {
     for (int i = 0; i < s->running->n_queues; i++)
         if ((s->pool->machine->lane[i]->kind == LANE_COMPUTE) == compute)
-            wait_queue(s, &s->running->queue[i], given_until(&s->running->queue[i], number));
+            wait_queue(s, &s->running->queue[i], number);
 }
-
-void wait_compute(struct step *s, uint32_t number) { wait_kind(s, number, true); }
 
 void wait_iteration(struct step *s, uint32_t number)
 {
@@ -191,34 +207,92 @@ void wait_iteration(struct step *s, uint32_t number)
 
 void wait_task(struct step *s, const struct task *t, uint32_t number)
 {
-    wait_compute(s, number);
-    wait_queue(s, &s->running->queue[t->lane->index], given_until(&s->running->queue[t->lane->index], number));
+    wait_kind(s, number, true);
+    wait_queue(s, &s->running->queue[t->lane->index], number);
 }
 
 void wait_lanes(struct step *s)
 {
-    for (int i = 0; i < s->running->n_queues; i++)
-        if (s->running->queue[i].retired < s->running->queue[i].given)
-            clWaitForEvents(1, &queued_slot(s, &s->running->queue[i], s->running->queue[i].given - 1)->done);
+    const struct running *r = s->running;
+    for (const struct queue *q = r->queue; q < r->queue + r->n_queues; q++)
+        if (q->retired < q->given)
+            clWaitForEvents(1, &queued_slot(s, q, q->given - 1)->done);
 }
 
 bool is_computed(const struct step *s, uint32_t number)
 {
-    bool yes = true;
-    for (int i = 0; i < s->running->n_queues; i++)
-        if (s->pool->machine->lane[i]->kind == LANE_COMPUTE)
-            yes &= given_until(&s->running->queue[i], number) == s->running->queue[i].retired;
-    return yes;
+    const struct running *r = s->running;
+    for (int i = 0; i < r->n_queues; i++)
+        if (s->pool->machine->lane[i]->kind == LANE_COMPUTE && given_until(&r->queue[i], number) > r->queue[i].retired)
+            return false;
+    return true;
 }
 
 void make_room(struct step *s, uint32_t number)
 {
     if (number > 2)
-        wait_compute(s, number - 2);
+        wait_kind(s, number - 2, true);
     for (size_t i = 0; i < s->n; i++) {
         const struct task_runs *r = &s->running->task[i];
-        struct queue *q = &s->running->queue[s->task[i]->lane->index];
         if (r->issued - r->retired == MOST_RUNS)
-            wait_queue(s, q, given_until(q, r->slot[r->retired % MOST_RUNS].number));
+            wait_queue(s, &s->running->queue[s->task[i]->lane->index], r->slot[r->retired % MOST_RUNS].number);
     }
+}
+
+void flush_lanes(const struct machine *m)
+{
+    for (int i = 0; i < m->n_lanes; i++)
+        if (m->lane[i]->queue)
+            CL(clFlush(m->lane[i]->queue));
+}
+
+void wait_all(struct step *s)
+{
+    flush_lanes(s->pool->machine);
+    wait_iteration(s, UINT32_MAX);
+}
+
+void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot)
+{
+    const struct task *t = s->task[i];
+    *slot = (struct slot){.number = number, .queued = now_ns(), .record = slot->record};
+    slot->start = slot->queued;
+    if (t->lane->device->is_host) {
+        t->run(t->context, t, number);
+        slot->end = now_ns();
+        return;
+    }
+    issue(s, t, number, 0, NULL, &slot->work);
+    clWaitForEvents(1, &slot->work);
+    check_status(s, t, number, slot->work);
+    event_times(t->lane->device, slot->work, slot->queued, now_ns(), &slot->start, &slot->end);
+    if (t->span)
+        slot->start = slot->queued;
+    CL(clReleaseEvent(slot->work));
+    slot->work = NULL;
+}
+
+void drain_but_disk(struct step *s)
+{
+    const struct machine *m = s->pool->machine;
+    if (!s->running)
+        return;
+    wait_iteration(s, UINT32_MAX);
+    /* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
+    for (int i = 0; i < m->n_lanes; i++)
+        if (m->lane[i]->kind != LANE_DISK)
+            wait_until_idle(m->lane[i]->thread), wait_until_idle(m->lane[i]->forward);
+    /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
+     * are others.  It is on both sides then, so the choices stay. */
+    for (size_t i = 0; i < s->n; i++)
+        if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
+            run_alone(s, 0, i, &(struct slot){.number = 0});
+    watch(NULL);
+}
+
+void drain(struct step *s)
+{
+    drain_but_disk(s);
+    if (s->running && s->running->late)
+        wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread), report_stored(s);
 }

@@ -1,14 +1,12 @@
 /* run.h - running lists: on OpenCL queues and host threads, one task after another, audited, padded or delayed.
  *
- *     prepare    kernels, arguments and slots of finished lists               prepare.c
- *     execute    issues the tasks and waits only where an edge crosses lanes  execute.c, hostlane.c
- *     widest     launches that must be alone                                  first_launch.c
- *     retire     sees what was issued end                                     retire.c, slots.c
- *     late       tasks of slots, whose running is decided when they could     late.c
- *     serial     one task after another: the reference                        serial.c, audit.c, first_nan.c
- *     watchdog   a hang explains itself                                       watchdog.c
- *     hold       waits, steps and slows down when a viewer asks for it        hold.c
- *     pace       pads every task to a given end, or delays it at random       pace.c
+ *     execute    makes kernels, arguments and slots of finished lists; issues their tasks, and waits
+ *                only where an edge crosses lanes; or runs one task after another    execute.c, hostlane.c
+ *     retire     sees what was issued end                                            retire.c
+ *     late       tasks of slots, whose running is decided when they could            late.c
+ *     pace       pads every task to a given end, or delays it at random              pace.c
+ *     audit      checks what tasks declare                                           audit.c
+ *     debug      a hang explains itself; a viewer's pause; the first NaN             debug.c
  *
  * Protocol: finish_steps() once for all lists that share the arena, then execute() any number of times, drain() before
  * another list runs, before anything is read, and before free_step().  (Lists that share an arena use the same bytes,
@@ -22,7 +20,7 @@
 
 #include <pthread.h>
 
-/* ---- what runs of a list ---------------------------------------------------------------------------------------- */
+/* ---- what runs of a list --------------------------------------------------------------------------------------- */
 
 struct slot {          /* one run of a task */
     uint32_t number;   /* iteration */
@@ -34,7 +32,7 @@ struct slot {          /* one run of a task */
     bool skipped;                /* it has not run: decided late */
 };
 struct task_runs {               /* of a task */
-    cl_kernel kernel;            /* its own object: arguments are set once */
+    cl_kernel kernel;            /* NULL: it is none */
     uint32_t issued, retired;    /* how often */
     struct slot slot[MOST_RUNS]; /* of those that are in flight */
 };
@@ -45,7 +43,7 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
     size_t cap;
     _Atomic uint64_t given, retired; /* how many in all */
-    _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
+    uint64_t ended;                  /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
 typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
@@ -60,12 +58,10 @@ struct running {
     struct late *late;       /* late.c: which slot's tasks run; NULL: of none */
 };
 
-/* ---- prepare.c ------------------------------------------------------------------------------------------------- */
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
 /* place + depend + kernels and their arguments.  NULL, or place()'s problem. */
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
-
-/* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
 /* Called once per finished run of a task, on the issuing thread, in the order of its lane. */
 typedef void observer(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
@@ -75,7 +71,7 @@ struct execution {
     struct trace_writer *trace;
     observer *observe;
     void *observe_context;
-    double watchdog_seconds; /* 0: off; yard train sets it */
+    double watchdog_seconds; /* 0: off */
 };
 /* Set for the whole process before the first execute(). */
 extern struct execution execution;
@@ -84,58 +80,45 @@ extern struct execution execution;
  * the compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  Serial: run it, one
  * task after another, and create no thread. */
 void execute(struct step *s, uint32_t number);
-/* Wait for everything issued, and have state that choices have left on the host back on its device; but not for what
- * the disk still stores of snapshots, which nothing in the list waits for. */
-void drain_but_disk(struct step *s);
-/* Wait for everything issued, and until no thread reads the list any more. */
-void drain(struct step *s);
-
-/* ---- retire.c ------------------------------------------------------------------------------------------------- */
-
-/* Wait until all of the list that was issued up to iteration `number` has ended, and retire it. */
-void wait_iteration(struct step *s, uint32_t number);
-/* The same of the compute lanes; and of that task's runs as well. */
-void wait_compute(struct step *s, uint32_t number);
-void wait_task(struct step *s, const struct task *t, uint32_t number);
-/* Has the compute lanes' part up to iteration `number` been retired? */
-bool is_computed(const struct step *s, uint32_t number);
-/* Wait until all that was issued has ended, without retiring it. */
-void wait_lanes(struct step *s);
-/* Collect what has ended, without waiting. */
-void retire_ended(struct step *s);
-/* Of these, hand on what the disk has ended. */
-void report_stored(struct step *s);
-
-/* For execute.c: wait until iteration `number` may be issued; a slot for a run of a task; the latest run of a task, in
- * iteration `number` or before, that has not been retired, or NULL. */
-void make_room(struct step *s, uint32_t number);
-struct slot *open_slot(struct step *s, struct task *t, uint32_t number);
-struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number);
-/* The nth run that the lane was given, from q->retired on, and its slot. */
-struct issued *queued_run(const struct queue *q, uint64_t nth);
-struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth);
-bool has_ended(const struct slot *slot);
-/* Begin its record in the trace; hand its times to that and to who observes. */
-uint64_t begin_record(const struct step *s, const struct task *t, const struct slot *slot);
-void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact);
-
 /* Issues the commands of a device's task; *done gets the event of the last one. */
 void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
            cl_event *done);
 
-/* ---- slots.c, serial.c ----------------------------------------------------------------------------------------- */
+/* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
-void flush_lanes(const struct machine *m); /* what was issued is submitted, on every queue */
+/* Wait for everything issued, and until no thread reads the list any more. */
+void drain(struct step *s);
+/* The same, but not for what the disk still stores of snapshots, which nothing in the list waits for.  State that
+ * choices have left on the host comes back to its device. */
+void drain_but_disk(struct step *s);
+/* Wait until all of the list that was issued up to iteration `number` has ended, and retire it. */
+void wait_iteration(struct step *s, uint32_t number);
+/* The same of the compute lanes and of that task's runs. */
+void wait_task(struct step *s, const struct task *t, uint32_t number);
+/* Has the compute lanes' part up to iteration `number` been retired? */
+bool is_computed(const struct step *s, uint32_t number);
+void wait_lanes(struct step *s);   /* wait until all that was issued has ended, without retiring it */
+void retire_ended(struct step *s); /* what has ended, without waiting */
+/* The latest run of a task, in iteration `number` or before, that has not been retired, or NULL. */
+struct slot *latest_run(const struct step *s, const struct task *t, uint32_t number);
+
+/* For the other files here. */
+extern pthread_mutex_t slots_lock;               /* held while slots change, and by who asks the driver about them */
+void make_room(struct step *s, uint32_t number); /* wait until iteration `number` may be issued */
+void flush_lanes(const struct machine *m);       /* what was issued is submitted, on every queue */
+void wait_all(struct step *s);                   /* that, and wait until all of it has been retired */
+struct slot *open_slot(struct step *s, struct task *t, uint32_t number); /* for a run that is issued now */
+/* The nth run that the lane was given, from q->retired on, and its slot. */
+struct issued *queued_run(const struct queue *q, uint64_t nth);
+struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth);
 cl_int event_status(cl_event event);
-/* Fails when the event ended with an error, naming the task. */
-void check_status(const struct step *s, const struct task *t, uint32_t number, cl_event event);
-/* Start and end of a finished run, seen to have ended at `seen`, on the host's clock; false: they are approximate. */
-bool task_times(const struct task *t, struct slot *slot, uint64_t seen);
+bool has_ended(const struct slot *slot);
+/* Begin its record in the trace; hand its times to that and to who observes. */
+void begin_record(const struct step *s, const struct task *t, struct slot *slot);
+void report_run(struct step *s, const struct task *t, const struct slot *slot, bool exact);
 /* Run task i of iteration `number` on this thread and wait for it; the caller keeps the list to itself.  Its times are
  * left in *slot. */
 void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot);
-/* All of an iteration so, audited where that is asked for. */
-void execute_serial(struct step *s, uint32_t number);
 
 /* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
 
@@ -150,14 +133,15 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
     /* Told when it has ended, with a slot of its own; NULL: nobody is. */
     void (*ended)(const struct job *job);
     cl_uint n_wait, n_complete;
-    cl_event *wait, *complete; /* retained by submit_job, released when done */
+    cl_event *wait, *complete;
+    struct job *next; /* of its thread */
 };
-void submit_job(struct host_thread **thread, const char *name, const struct job *job);
+void submit_job(struct host_thread **thread, const char *name, const struct job *job); /* a copy, with its events */
 void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
 void stop_thread(struct host_thread **thread);
-/* submit_job in two: a job with events of its own; which is handed to a thread, or given up. */
-struct job keep_job(const struct job *job);
-void give_job(struct host_thread **thread, const char *name, const struct job *kept);
+/* submit_job in two: the copy, which is handed to a thread, or given up. */
+struct job *keep_job(const struct job *job);
+void give_job(struct host_thread **thread, const char *name, struct job *kept);
 void drop_job(struct job *kept);
 
 /* ---- late.c: tasks that run if their iteration has got their slot ----------------------------------------------- */
@@ -168,7 +152,6 @@ typedef int slot_chooser(void *context, uint32_t number);
 /* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
 void start_late(struct step *s, slot_chooser *choose, void *context);
 void stop_late(struct step *s);
-bool is_chosen(struct step *s, const struct task *t, uint32_t number);
 /* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice. */
 bool is_decided_late(const struct task *t);
 bool goes_ahead(struct step *s, const struct task *t, uint32_t number);
@@ -178,25 +161,26 @@ void park_job(struct step *s, const struct job *job);
 /* One of them has ended: its task, and its slot, which the caller frees.  false: none, or all have been taken. */
 bool take_ended(struct step *s, struct task **t, struct slot **slot);
 
-/* ---- watchdog.c, audit.c, first_nan.c ------------------------------------------------------------------------------
- */
+/* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
-/* Held while slots change, and by who asks the driver about them. */
-extern pthread_mutex_t slots_lock;
-/* Watch this list: when no task ends for execution.watchdog_seconds, print the frontier; after five times as long, end
- * the program with EXIT_FAILED.  Behind a signal that is deferred, end it with EXIT_INTERRUPTED some seconds after the
- * last end.  NULL: nothing runs. */
-void watch(struct step *s);
-/* What is stuck: per lane the first task that has not ended and the edges it waits for. */
-void print_frontier(FILE *out, const struct step *s);
-
-/* Checks what tasks declare, while nothing else runs: open, audit tasks in list order, close. */
-struct audit *open_audit(struct step *s);
+struct audit *open_audit(struct step *s); /* then audit tasks in list order, and close */
 /* Runs task i of iteration `number` over several fillings of all that it does not declare to read.  NULL: it left the
  * same in its declared writes each time, and all else alone.  Otherwise a sentence (the caller frees it), and memory
  * stays as before the task. */
 char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot);
 void close_audit(struct audit *a);
+
+/* ---- debug.c ---------------------------------------------------------------------------------------------------- */
+
+/* Watch this list: when no task ends for execution.watchdog_seconds, print the frontier; after five times as long, end
+ * the program with EXIT_FAILED.  NULL: nothing runs. */
+void watch(struct step *s);
+/* What is stuck: per lane the first task that has not ended and the edges it waits for. */
+void print_frontier(FILE *out, const struct step *s);
+
+/* Waits while a viewer asks for it (struct trace_control), until it lets task i of iteration `number` be issued or is
+ * gone; all that was issued has ended by then. */
+void obey_viewer(struct step *s, uint32_t number, size_t i);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
  * parameter or optimizer state that is not.  false: nothing found. */
@@ -208,37 +192,24 @@ struct first_nan {
 };
 bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
 
-/* ---- first_launch.c
- * -------------------------------------------------------------------------------------------------- */
-
-/* Must nothing else be in flight while the task is launched?  Asked once per run. */
-bool must_be_alone(const struct step *s, const struct task *t);
-
-/* ---- hold.c: what a viewer asks for ---------------------------------------------------------------------------- */
-
-/* Must the next task of iteration `number` wait?  Then it is waited, with slots_lock open, until the viewer lets task i
- * be issued or is gone; all that was issued has ended by then. */
-bool is_held(const struct step *s, uint32_t number);
-void wait_for_viewer(struct step *s, uint32_t number, size_t i);
-/* So many times as long as they do shall tasks take; 1: full speed. */
-double asked_slowness(void);
-/* Sleep until a task that took start to end has taken as long as is asked for; when that is. */
-uint64_t stretch(uint64_t start, uint64_t end);
-
 /* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
 
+struct pace {
+    double scale;           /* seconds shown per modelled second */
+    double *seconds;        /* of a padded list: per task, modelled */
+    uint64_t seed;          /* of a delayed one */
+    uint64_t *ended;        /* when each task last ended, on the padded clock */
+    uint64_t *lane_end;     /* and each lane, the lane's own thread's business */
+    pthread_mutex_t lock;   /* guards what follows */
+    size_t tasks, overruns; /* those that ended later than they should have */
+    double overrun_ns;      /* by how much in all */
+};
 /* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, behind
  * its predecessors.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: chosen so that real
  * work takes at most half of the cores in a step of `period` modelled seconds, and the median task 5 ms. */
 struct pace *start_pacing(struct step *s, const double *seconds, double period, double scale);
-double pace_scale(const struct pace *p);
-/* How many of how many tasks ended later than they should have, and by how much in all (seconds, modelled). */
-void pace_overruns(const struct pace *p, size_t *n, size_t *tasks, double *seconds);
-void stop_pacing(struct step *s); /* of any kind */
 /* Or: delay the end of every task at random (--delay-seed), to show that edges alone make the order. */
 void start_delays(struct step *s, uint64_t seed);
-/* Or: stretch every task to a multiple of its own time, as a viewer asks for.  To be called before an iteration is
- * executed: begins or ends that.  A list that has another wrapper keeps it; a paced one is slowed by its own. */
-void adopt_slowness(struct step *s);
+void stop_pacing(struct step *s); /* of either kind */
 
 #endif

@@ -161,7 +161,7 @@ static void open_for_asking(struct trace_follow *f)
 {
     const struct trace_control *now = &f->trace->header.control;
     const char *path = f->file->path;
-    f->ask = (struct trace_control){.tasks = now->tasks, .steps = now->steps, .slow = 1};
+    f->ask = (struct trace_control){.tasks = now->tasks, .steps = now->steps};
     if (f->trace->header.closed_ns)
         return;
     f->fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -181,10 +181,9 @@ const struct trace_control *trace_asks(const struct trace_follow *f) { return &f
 /* What cannot be written is not asked: the trainer then goes on, and its state shows that. */
 void trace_ask(struct trace_follow *f, struct trace_control wanted)
 {
-    wanted.slow = wanted.slow > 1 ? MIN(wanted.slow, TRACE_SLOWEST) : 1;
-    wanted.until = wanted.pause || wanted.slow > 1 ? now_ns() + TRACE_LEASE_MS * UINT64_C(1000000) : 0;
+    wanted.until = wanted.pause ? now_ns() + TRACE_LEASE_MS * UINT64_C(1000000) : 0;
     if (!trace_can_ask(f) || pwrite(f->fd, &wanted, sizeof wanted, TRACE_CONTROL) != sizeof wanted)
-        wanted = (struct trace_control){.tasks = wanted.tasks, .steps = wanted.steps, .slow = 1};
+        wanted = (struct trace_control){.tasks = wanted.tasks, .steps = wanted.steps};
     f->ask = wanted;
 }
 

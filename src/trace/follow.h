@@ -13,7 +13,7 @@ struct trace_follow;
 /* NULL and the follower, which has taken all records so far; or what is wrong: EXIT_IO: it cannot be read;
  * EXIT_FAILED: it is not a trace, or damaged. */
 struct problem *trace_follow_open(const char *path, struct trace_follow **f);
-void trace_follow_close(struct trace_follow *f); /* gives up a pause and slow motion that it asked for */
+void trace_follow_close(struct trace_follow *f); /* gives up a pause that it asked for */
 
 /* What has been read.  The trace stays where it is, its arrays may move at a poll. */
 const struct trace *trace_follow_trace(const struct trace_follow *f);
@@ -51,7 +51,7 @@ bool trace_can_ask(const struct trace_follow *f);
 /* What is asked, and asking something else: all but `until`, which is ours.  It holds as long as trace_follow_poll() is
  * called at least once in TRACE_LEASE_MS; then the trainer goes on at full speed, so a viewer that is killed or hangs
  * does not hold it. */
-enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000, TRACE_SLOWEST = 1000 };
+enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
 const struct trace_control *trace_asks(const struct trace_follow *f);
 void trace_ask(struct trace_follow *f, struct trace_control wanted);
 

@@ -39,17 +39,15 @@ enum { TRACE_VERSION = 3, TRACE_MAX_LANES = 4096, TRACE_LISTS = 8, TRACE_ROLES =
 enum trace_kind { TRACE_REAL, TRACE_PACED, TRACE_SIMULATED };
 enum trace_flag {
     TRACE_APPROXIMATE = 1, /* the driver's times were missing or impossible; host times stand in */
-    TRACE_SLOWED = 2,      /* slow motion: the task ends later than its work did */
 };
 
-/* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/hold.c). */
+/* What a viewer asks of the trainer, which looks before it issues a task, and takes nothing on trust (run/debug.c). */
 struct trace_control {
     uint64_t until; /* clock: a lease.  0, past or too far ahead: nothing is asked */
     uint64_t pause; /* not 0: no task is issued, ... */
     uint64_t tasks; /* ... but one more whenever this count rises, ... */
     uint64_t steps; /* ... and all that are left of the step when this one does */
-    double slow;    /* tasks take so many times as long; 1, or anything below: not slowed */
-    uint64_t spare[3];
+    uint64_t spare[4];
 };
 struct trace_header {
     char magic[8];
@@ -139,7 +137,6 @@ uint64_t trace_begin(struct trace_writer *w, uint32_t step, uint32_t task, uint6
 void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
 /* A word of life while nothing is issued: `held` as in the header. */
 void trace_alive(struct trace_writer *w, uint64_t held);
-void trace_slowed(struct trace_writer *w, bool on); /* records from here on are TRACE_SLOWED, or not */
 /* What viewers ask for: it changes under its reader. */
 const struct trace_control *trace_asked(const struct trace_writer *w);
 /* Cuts the file to what was used and closes it. */

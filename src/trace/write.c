@@ -33,7 +33,6 @@ struct trace_writer {
     uint64_t capacity, n_tasks; /* copies: the mapping is writable from outside */
     uint64_t head;              /* of the issuing thread */
     bool lost;                  /* the file was cut, and that was said */
-    _Atomic uint32_t marks;     /* flags of all records now */
 };
 
 /* ---- a file that is cut ---------------------------------------------------------------------------------------- */
@@ -87,7 +86,6 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
     h.start_ns = h.kind == TRACE_SIMULATED ? 0 : now_ns();
     h.pid = getpid();
     process_state(h.pid, &h.born, &state);
-    h.control.slow = 1;
     return h;
 }
 
@@ -163,7 +161,7 @@ void trace_end(struct trace_writer *w, uint64_t number, uint64_t start, uint64_t
     struct trace_record *r = &w->ring[number % w->capacity];
     end = MAX(end, 1);
     r->start = MIN(start, end);
-    r->flags = flags | w->marks | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
+    r->flags = flags | (start > end ? (uint32_t)TRACE_APPROXIMATE : 0);
     __atomic_store_n(&r->end, end, __ATOMIC_RELEASE);
     __atomic_store_n(&w->header->alive_ns, end, __ATOMIC_RELAXED);
 }
@@ -173,8 +171,6 @@ void trace_alive(struct trace_writer *w, uint64_t held)
     __atomic_store_n(&w->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
     __atomic_store_n(&w->header->held, held, __ATOMIC_RELAXED);
 }
-
-void trace_slowed(struct trace_writer *w, bool on) { w->marks = on ? TRACE_SLOWED : 0; }
 
 const struct trace_control *trace_asked(const struct trace_writer *w) { return &w->header->control; }
 

@@ -13,7 +13,6 @@ static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t
     memset(t->sample_tokens, 0, (size_t)t->seq * sizeof *t->sample_tokens);
     memcpy(t->sample_tokens, tokens + n - used, used * sizeof *tokens);
     t->sample_position = (int)used - 1;
-    adopt_slowness(t->sample);
     execute(t->sample, number);
     drain(t->sample);
     return tensor_memory(t->sample_logits);

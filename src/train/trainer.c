@@ -243,7 +243,7 @@ static void pace_training(struct trainer *t)
     struct pace *p = start_pacing(t->train, sim->steady, sim->period, t->settings->pace_scale);
     clear_optimizer(t->model); /* the trial that finds the scale has trained on zeros */
     note("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * sim->period,
-         pace_scale(p), format_seconds(seconds, sim->period * pace_scale(p)));
+         p->scale, format_seconds(seconds, sim->period * p->scale));
     free_simulation(sim);
 }
 
@@ -256,7 +256,7 @@ static double predicted_ns(void *trainer, const struct task *t)
 static void trace_training(struct trainer *t, struct step **lists, size_t n)
 {
     char *title = describe_shape(t), *path = trace_path(t->settings);
-    double scale = t->settings->pace ? 1 / pace_scale(t->train->running->wrapper) : 1;
+    double scale = t->settings->pace ? 1 / t->train->running->wrapper->scale : 1;
     struct trace_about about = {title, t->settings->pace ? TRACE_PACED : TRACE_REAL, scale,
                                 t->costs ? predicted_ns : NULL, t};
     if (t->settings->view)
@@ -458,11 +458,7 @@ void free_trainer(struct trainer *t)
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-void run_step(struct trainer *t, uint32_t number)
-{
-    adopt_slowness(t->train);
-    execute(t->train, number);
-}
+void run_step(struct trainer *t, uint32_t number) { execute(t->train, number); }
 
 const struct result *step_result(struct trainer *t, uint32_t number)
 {
@@ -488,7 +484,6 @@ double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), voi
     struct busy busy = {.what = "validating"};
     for (size_t i = 1; i <= rounds; i++) {
         show_busy(&busy, (double)(i - 1) / (double)rounds);
-        adopt_slowness(t->eval);
         execute(t->eval, (uint32_t)i);
         if (between)
             between(context);

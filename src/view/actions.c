@@ -138,7 +138,7 @@ static void act(struct view *v, double what)
 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
-enum wish { PAUSE, ONE_TASK, ONE_STEP, SLOWER, FASTER };
+enum wish { PAUSE, ONE_TASK, ONE_STEP };
 static void ask(struct view *v, double wish)
 {
     struct trace_follow *f = v->track[0]->follow;
@@ -149,7 +149,6 @@ static void ask(struct view *v, double wish)
     }
     wanted.tasks += wish == ONE_TASK && wanted.pause;
     wanted.steps += wish == ONE_STEP && wanted.pause;
-    wanted.slow *= wish == SLOWER ? 2 : wish == FASTER ? 0.5 : 1;
     wanted.pause = wish == PAUSE ? !wanted.pause : wanted.pause || wish == ONE_TASK || wish == ONE_STEP;
     trace_ask(f, wanted);
 }
@@ -183,8 +182,6 @@ const struct action actions[] = {
     {"space", "pause the training, go on", ask, PAUSE},
     {".", "let it run one task", ask, ONE_TASK},
     {">", "let it run one step", ask, ONE_STEP},
-    {"[", "slow the training down", ask, SLOWER},
-    {"]", "speed it up again", ask, FASTER},
     {"h ?", "this help", change_look, HELP},
     {"q", "quit", change_look, QUIT},
 };

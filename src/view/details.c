@@ -58,8 +58,7 @@ static void put_times(char **l, const struct trace *t, const struct trace_record
         append_text(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
     if (r->start > r->queued)
         append_text(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
-    append_text(l, "%s%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "",
-                r->flags & TRACE_SLOWED ? "   slow motion" : "");
+    append_text(l, "%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "");
 }
 
 void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES])

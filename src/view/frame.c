@@ -22,20 +22,17 @@ const char *const life_name[] = {[LIFE_CLOSED] = "ended",
 static const uint32_t life_colour[] = {
     [LIFE_CLOSED] = CALM, [LIFE_RUNS] = GOOD, [LIFE_PAUSED] = SLOW, [LIFE_STOPPED] = BAD, [LIFE_GONE] = BAD};
 
-/* Chips from the right: what the trainer does, slow motion, the kind of trace.  Returns what is left of the line. */
+/* Chips from the right: what the trainer does, the kind of trace.  Returns what is left of the line. */
 static int draw_state(const struct view *v, const struct track *k, int right, int y)
 {
     char text[48];
     enum trace_life life = trace_follow_life(k->follow);
-    double slow = trace_asks(k->follow)->slow, pace = k->trace->header.pace_scale;
+    double pace = k->trace->header.pace_scale;
     bool paced = k->trace->header.kind == TRACE_PACED && pace != 1;
     if (k->broken)
         right = draw_chip(v, right, y, "file damaged", BAD);
     else if (k->trace->header.kind != TRACE_SIMULATED)
         right = draw_chip(v, right, y, life_name[life], life_colour[life]);
-    snprintf(text, sizeof text, "%gx slower", slow);
-    if (slow > 1)
-        right = draw_chip(v, right, y, text, SLOW);
     snprintf(text, sizeof text, paced ? "%s, %.4gx %s" : "%s", trace_kind_name(k->trace), fmax(pace, 1 / pace),
              pace < 1 ? "slower" : "faster");
     return draw_chip(v, right, y, text, PLAIN);

@@ -1,0 +1,210 @@
+/* debug.c - what helps to see what a run does: a watchdog, a viewer's pause, and the search for the first NaN. */
+#include "../trace/follow.h" /* defines: TRACE_LONGEST_LEASE_MS */
+#include "run.h"
+
+#include <time.h>
+
+/* ---- the watchdog ------------------------------------------------------------------------------------------------ */
+
+/* Its thread looks five times a second.  When no task has ended for execution.watchdog_seconds, it prints the frontier:
+ * on each lane the first task that has not ended, and the producers it waits for.  After five times as long it ends the
+ * program.  Seconds are counted by the thread's own waking, so a stop in a debugger does not trip it. */
+static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER; /* guards these */
+static struct step *watched;
+static double patience;
+
+static uint64_t first_open(const struct queue *q)
+{
+    uint64_t retired = q->retired;
+    return MAX(retired, q->ended);
+}
+
+/* The latest run of a task, in iteration `number` or before, that was not seen to end; NULL: there is none. */
+static const struct issued *find_open(const struct step *s, uint32_t task, uint32_t number)
+{
+    const struct queue *q = &s->running->queue[s->task[task]->lane->index];
+    for (uint64_t nth = q->given, first = first_open(q); nth > first; nth--) {
+        const struct issued *r = queued_run(q, nth - 1);
+        if (r->task == task && r->number <= number)
+            return r;
+    }
+    return NULL;
+}
+
+void print_frontier(FILE *out, const struct step *s)
+{
+    const struct running *running = s->running;
+    fprintf(out, "yard: no task of list %s has ended for a while; the frontier is\n", s->name);
+    for (const struct queue *q = running->queue; q < running->queue + running->n_queues; q++) {
+        if (first_open(q) >= q->given)
+            continue;
+        const struct issued *r = queued_run(q, first_open(q));
+        const struct task *t = s->task[r->task];
+        fprintf(out, "  lane %s: task %u %s%s of step %u has not ended\n", t->lane->name, r->task, t->name,
+                layer_and_micro((char[64]){0}, t), r->number);
+        for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
+            const struct issued *before = e->wait ? find_open(s, e->from, r->number - e->previous) : NULL;
+            if (before)
+                fprintf(out, "      waits for task %u %s on lane %s", e->from, s->task[e->from]->name,
+                        s->task[e->from]->lane->name);
+            if (before && before->number < r->number)
+                fprintf(out, " of step %u", before->number);
+            fputs(before ? "\n" : "", out);
+        }
+    }
+}
+
+static void *watchdog_main(void *unused)
+{
+    enum { LOOKS_PER_SECOND = 5, GIVE_UP = 5 /* times the patience */ };
+    uint64_t before = 0;
+    double quiet = 0, spoke = 0; /* seconds since a task was issued or ended; and when it last said something */
+    for (;; nanosleep(&(struct timespec){.tv_nsec = 1000000000 / LOOKS_PER_SECOND}, NULL)) {
+        uint64_t now = 0, open = 0;
+        pthread_mutex_lock(&watching);
+        struct step *s = watched;
+        /* The issuing thread holds it in a call of the driver, which may not come back. */
+        bool free = s && pthread_mutex_trylock(&slots_lock) == 0;
+        for (int i = 0; s && i < s->running->n_queues; i++) {
+            struct queue *q = &s->running->queue[i];
+            for (q->ended = first_open(q); free && q->ended < q->given && has_ended(queued_slot(s, q, q->ended));)
+                q->ended++;
+            now += q->given + q->ended;
+            open += q->given - q->ended;
+        }
+        if (free)
+            pthread_mutex_unlock(&slots_lock);
+        quiet = open && now == before ? quiet + 1.0 / LOOKS_PER_SECOND : 0;
+        spoke = quiet > 0 ? spoke : 0;
+        before = now;
+        if (quiet >= spoke + patience) {
+            if (!free)
+                note("the driver has not come back from a call for %.0f s", quiet);
+            print_frontier(stderr, s);
+            spoke = quiet;
+        }
+        if (quiet >= GIVE_UP * patience)
+            fail(EXIT_FAILED, "no task has ended for %.0f s: the run is given up; what was saved before is whole",
+                 quiet);
+        pthread_mutex_unlock(&watching);
+    }
+    return unused;
+}
+
+void watch(struct step *s)
+{
+    static bool started;
+    pthread_t thread;
+    pthread_mutex_lock(&watching);
+    watched = execution.watchdog_seconds > 0 ? s : NULL;
+    patience = execution.watchdog_seconds;
+    pthread_mutex_unlock(&watching);
+    if (watched && !started && pthread_create(&thread, NULL, watchdog_main, NULL) == 0)
+        started = pthread_detach(thread) == 0;
+}
+
+/* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
+
+/* Until the lease ends, which the viewer renews as long as it lives: none that is killed can keep the trainer. */
+static bool is_pause_asked(const struct trace_control *c)
+{
+    uint64_t until = __atomic_load_n(&c->until, __ATOMIC_RELAXED), now = until ? now_ns() : 0;
+    return until > now && until - now <= TRACE_LONGEST_LEASE_MS * UINT64_C(1000000) &&
+           __atomic_load_n(&c->pause, __ATOMIC_RELAXED);
+}
+
+void obey_viewer(struct step *s, uint32_t number, size_t i)
+{
+    static struct {
+        bool held;
+        uint64_t tasks, steps; /* what has been granted of what was asked for */
+        const struct step *step;
+        uint32_t number; /* of the iteration that may run to its end */
+    } state;
+    const struct trace_control *c = execution.trace ? trace_asked(execution.trace) : NULL;
+    if (!c || !is_pause_asked(c)) {
+        state.held = false;
+        return;
+    }
+    uint64_t tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
+    if (!state.held) { /* what was asked before the pause does not count */
+        state.held = true;
+        state.tasks = tasks, state.steps = steps;
+        state.step = NULL;
+    }
+    if (state.step == s && state.number == number)
+        return;
+    wait_all(s); /* it stands between two tasks */
+    for (; is_pause_asked(c) && !interrupted(); nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL)) {
+        tasks = __atomic_load_n(&c->tasks, __ATOMIC_RELAXED), steps = __atomic_load_n(&c->steps, __ATOMIC_RELAXED);
+        if (steps > state.steps) {
+            state.steps++;
+            state.step = s, state.number = number;
+            break;
+        }
+        if (tasks > state.tasks) {
+            state.tasks++;
+            break;
+        }
+        trace_alive(execution.trace, 1 + s->first_trace_task + (uint64_t)i);
+    }
+    trace_alive(execution.trace, 0);
+}
+
+/* ---- the first value that is not finite ----------------------------------------------------------------------------
+ */
+
+static uint32_t *words_of(struct tensor *t)
+{
+    uint32_t *words = allocate(count_elements(t), sizeof *words);
+    read_tensor(t, words);
+    return words;
+}
+
+static bool is_written(const struct access *a) { return (a->mode & ACCESS_WRITE) && a->tensor->element == FLOAT32; }
+
+/* Is what task t reads of parameters and optimizer state finite, or what it has written?  Of `out` only those elements
+ * count that are not the same as in `stale`. */
+static bool look_at(const struct task *t, bool after, const struct tensor *out, const uint32_t *stale,
+                    struct first_nan *b)
+{
+    for (const struct access *a = t->access; a < t->access + t->n_access; a++) {
+        bool state = a->tensor->class == MEM_PARAMETERS || a->tensor->class == MEM_OPTIMIZER;
+        if (!(after ? is_written(a) : state && (a->mode & ACCESS_READ)))
+            continue;
+        size_t n = count_elements(a->tensor), i = 0;
+        uint32_t *words = words_of(a->tensor), exponent = 0x7F800000;
+        while (i < n && ((words[i] & exponent) != exponent || (stale && a->tensor == out && words[i] == stale[i])))
+            i++;
+        free(words);
+        *b = (struct first_nan){t, a->tensor, i, !after};
+        if (i < n)
+            return true;
+    }
+    return false;
+}
+
+/* AdamW changes nothing in a step whose gradient is not finite (see cl/norm.cl), and everything else of a step follows
+ * from its number: so the step is run again, one task at a time.  A task that writes only part of a tensor leaves stale
+ * bytes in the rest: there, only what has changed counts. */
+bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b)
+{
+    bool found = false;
+    drain(s);
+    for (size_t i = 0; i < s->n && !found; i++) {
+        const struct task *t = s->task[i];
+        struct tensor *out = NULL;
+        if (!runs(t, number) || t->slot || !has_needed(t))
+            continue;
+        for (int k = 0; t->partial && k < t->n_access && !out; k++)
+            out = is_written(&t->access[k]) ? t->access[k].tensor : NULL;
+        uint32_t *stale = out ? words_of(out) : NULL;
+        found = look_at(t, false, out, stale, b);
+        if (!found) {
+            run_alone(s, number, i, &(struct slot){.number = number});
+            found = look_at(t, true, out, stale, b);
+        }
+        free(stale);
+    }
+    return found;
+}
