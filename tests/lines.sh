@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25468 10.8
+src               25533 10.8
 src/base           1465
 src/cmd            2724
 src/device         1280
@@ -32,12 +32,12 @@ src/plan            219
 src/predict        1065
 src/proof           603
 src/run            1270
-src/state          1953
-src/step           2734
+src/state          1867
+src/step           2885
 src/trace          1213
 src/train          3231
 src/view           1998
-tests             16649
+tests             16645
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -126,9 +126,12 @@ static uint64_t verify_all(const struct checkpoint *c, json_t *damaged)
     uint64_t bytes = 0;
     for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
         add_damage(damaged, new_problem(EXIT_FAILED, "%s", c->snapshot->damage[i]), NULL, NULL);
-    for (size_t i = 0; i < c->pieces->n; i++)
-        add_damage(damaged, verify_tensor(c, i, &bytes), c->pieces->tensor[i].name,
-                   kept_name[c->pieces->tensor[i].role]);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        const struct kept_tensor *t = &c->pieces->tensor[i];
+        struct problem *p = verify_tensor(c, i);
+        bytes += p ? 0 : ELEMENT_BYTES * tensor_elements(t);
+        add_damage(damaged, p, t->name, kept_name[t->role]);
+    }
     return bytes;
 }
 
@@ -303,19 +306,6 @@ static void expect_free(const char *path)
     expect_outside("yard ckpt", path);
 }
 
-static void show_moved(const struct checkpoint *to, struct moved moved, double seconds)
-{
-    char read[32], written[32];
-    if (given.json)
-        print_json(json_pack("{s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
-                             mesh_json(to->pieces), "read", (json_int_t)moved.read, "written",
-                             (json_int_t)moved.written, "seconds", seconds));
-    else
-        print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, to->pieces->dp,
-                   to->pieces->pp, to->pieces->tp, to->pieces->zero, format_bytes(read, (double)moved.read),
-                   format_bytes(written, (double)moved.written), seconds);
-}
-
 static int run_reshard(char **words)
 {
     struct checkpoint *from = open_checkpoint(words[0]);
@@ -327,8 +317,17 @@ static int run_reshard(char **words)
         claim_output("yard ckpt reshard", words[1], NULL);
         expect_free(words[1]);
         uint64_t begin = now_ns();
-        struct moved moved = reshard(from, to);
-        show_moved(to, moved, (double)(now_ns() - begin) * 1e-9);
+        uint64_t moved = reshard(from, to);
+        double seconds = (double)(now_ns() - begin) * 1e-9;
+        char bytes[32];
+        format_bytes(bytes, (double)moved);
+        if (given.json)
+            print_json(json_pack("{s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
+                                 mesh_json(to->pieces), "read", (json_int_t)moved, "written", (json_int_t)moved,
+                                 "seconds", seconds));
+        else
+            print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, m.dp, m.pp,
+                       m.tp, m.zero, bytes, bytes, seconds);
     }
     free_mesh(&m);
     free_checkpoint(from), free_checkpoint(to);
@@ -375,7 +374,7 @@ static const struct word words[] = {
      "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
      "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
-     "carried out: every byte is read once, hashed, and written once, through small windows.\n"},
+     "carried out: every byte is read once, hashed, and written once, a tensor at a time.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
      "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of "
      "llm.c's\n"

@@ -35,56 +35,38 @@ void expect_outside(const char *who, const char *path)
     free(at);
 }
 
-static bool has_shape(const struct st_tensor *found, const struct kept_tensor *t, const struct piece *p)
-{
-    bool same = found->rank == (p->flat ? 1 : t->rank);
-    for (int i = 0; same && i < found->rank; i++)
-        same = found->shape[i] == p->end[i] - p->begin[i];
-    return same;
-}
-
-static void check_piece(const struct safetensors *st, const struct kept_tensor *t, size_t i)
-{
-    char name[96];
-    const struct piece *p = &t->piece[i];
-    const struct st_tensor *found = find_tensor(st, piece_name(name, t, i));
-    if (!found || found->dtype != DTYPE_F32 || found->offset != p->offset ||
-        found->bytes != ELEMENT_BYTES * piece_elements(p) || !has_shape(found, t, p))
-        fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
-             st->file->path, name, (unsigned long long)p->offset, piece_elements(p));
-}
-
-static void check_metadata(const struct checkpoint *c, const struct safetensors *st)
-{
-    const char *format = find_metadata(st, "format"), *step = find_metadata(st, "yard.step");
-    char *expected = format_string("%u", c->step);
-    if (json_object_size(st->metadata) != 2 || !format || strcmp(format, "pt") != 0 || !step ||
-        strcmp(step, expected) != 0)
-        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step",
-             st->file->path, expected);
-    free(expected);
-}
-
-/* The header agrees with the manifest: so neither is of another checkpoint. */
+/* The file's header agrees with the manifest: so neither is of another checkpoint. */
 static void check_rank(const struct checkpoint *c, int rank)
 {
-    size_t pieces = 0;
-    char *path = rank_file(c, rank);
+    char name[96], *path = rank_file(c, rank), *step = format_string("%u", c->step);
     struct safetensors *st = open_safetensors(path);
+    const char *format = find_metadata(st, "format"), *its_step = find_metadata(st, "yard.step");
+    const struct st_tensor *found = st->tensors, *end = found + st->n;
     if (st->file->size != c->bytes[rank])
         fail(EXIT_FAILED, "%s has %llu bytes, the manifest says %llu", path, (unsigned long long)st->file->size,
              (unsigned long long)c->bytes[rank]);
-    check_metadata(c, st);
-    for (size_t i = 0; i < c->pieces->n; i++)
-        for (size_t k = 0; k < c->pieces->tensor[i].n; k++)
-            if (c->pieces->tensor[i].piece[k].rank == rank) {
-                check_piece(st, &c->pieces->tensor[i], k);
-                pieces++;
-            }
-    if (pieces != st->n)
-        fail(EXIT_FAILED, "%s has %zu tensors, the manifest %zu of rank %d", path, st->n, pieces, rank);
+    if (json_object_size(st->metadata) != 2 || !format || strcmp(format, "pt") != 0 || !its_step ||
+        strcmp(its_step, step) != 0)
+        fail(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", as the manifest's step", path,
+             step);
+    for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
+        for (size_t k = 0; k < t->n; k++) {
+            const struct piece *p = &t->piece[k];
+            if (p->rank != rank)
+                continue;
+            bool same = found < end && strcmp(found->name, piece_name(name, t, k)) == 0 && found->dtype == DTYPE_F32 &&
+                        found->offset == p->offset && found->rank == (p->flat ? 1 : t->rank);
+            for (int axis = 0; same && axis < found->rank; axis++)
+                same = found->shape[axis] == p->end[axis] - p->begin[axis];
+            if (!same)
+                fail(EXIT_FAILED, "%s: the manifest has piece %s at byte %llu, %zu elements of F32; the file has not",
+                     path, piece_name(name, t, k), (unsigned long long)p->offset, piece_elements(p));
+            found++;
+        }
+    if (found != end)
+        fail(EXIT_FAILED, "%s has tensor %s, the manifest has not", path, found->name);
     close_safetensors(st);
-    free(path);
+    free(path), free(step);
 }
 
 static struct checkpoint *read_checkpoint(const char *folder)

@@ -316,6 +316,7 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
     c->snapshot = s;
+    c->room = allocate(1, sizeof *c->room);
     read_tensors(path, read_head(path, all, c), c);
     json_decref(all);
     return c;
@@ -341,7 +342,7 @@ struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path)
     like->path = copy_string(path);
     like->tokenizer = copy_string(c->tokenizer);
     like->options = json_copy(c->options);
-    like->pieces = NULL, like->bytes = NULL, like->snapshot = NULL;
+    like->pieces = NULL, like->bytes = NULL, like->snapshot = NULL, like->room = NULL;
     return like;
 }
 
@@ -351,7 +352,9 @@ void free_checkpoint(struct checkpoint *c)
         free_pieces(c->pieces);
     if (c->snapshot)
         free_snapshot(c->snapshot);
-    json_decref(c->options), free(c->path), free(c->tokenizer), free(c->bytes);
+    if (c->room)
+        free(c->room->bytes);
+    json_decref(c->options), free(c->room), free(c->path), free(c->tokenizer), free(c->bytes);
     free(c);
 }
 

@@ -220,8 +220,7 @@ static bool is_whole(struct checkpoint *c, const struct snap_commit *commit, con
 {
     struct snapshot *s = c->snapshot;
     const char *hash = page + sizeof(struct commit_page);
-    uint64_t bytes = 0, begin = slot_at(s, (int)commit->slot),
-             before = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0;
+    uint64_t begin = slot_at(s, (int)commit->slot), before = s->newest.slot ? slot_at(s, (int)s->newest.slot) : 0;
     size_t damage = s->n_damage;
     s->newest = *commit;
     for (size_t i = 0; i < c->pieces->n; i++)
@@ -230,7 +229,7 @@ static bool is_whole(struct checkpoint *c, const struct snap_commit *commit, con
             c->pieces->tensor[i].piece[k].offset += begin - before;
         }
     for (size_t i = 0; i < c->pieces->n; i++) {
-        struct problem *p = verify_tensor(c, i, &bytes);
+        struct problem *p = verify_tensor(c, i);
         if (p)
             NOTE_DAMAGE(s, "iteration %u is torn or damaged: %s", commit->step, p->sentence);
         free(p);

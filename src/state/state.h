@@ -103,6 +103,10 @@ struct checkpoint {
     json_t *options; /* of the training, by name, as texts; "mesh" is the strategy that the user chose */
     struct pieces *pieces;
     uint64_t *bytes; /* of each rank's file; 0: it has none; NULL: all is in one file */
+    struct room {
+        char *bytes;
+        size_t cap;
+    } * room; /* for one tensor at a time: fresh memory would cost more than hashing what comes there */
 };
 char *rank_file(const struct checkpoint *c, int rank); /* the path of what has its pieces; the caller frees it */
 char *manifest_text(const struct checkpoint *c);       /* the caller frees it */
@@ -131,16 +135,12 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------ */
 
-/* The tensor's elements, each piece of the file read once and its hash compared. */
+/* The tensor's elements, of pieces that cover each once and have their hashes; NULL: they are looked at only. */
 void read_kept(const struct checkpoint *c, size_t tensor, float *values);
-/* Writes the same state in the pieces of another mesh, as a checkpoint of its own; memory: a window per piece of the
- * tensor under way.  to->pieces has the pieces without places and hashes, which are filled in. */
-struct moved {
-    uint64_t read, written; /* bytes of tensors */
-};
-struct moved reshard(const struct checkpoint *from, struct checkpoint *to);
-/* Problems of tensors, piece by piece; NULL: it is sound. */
-struct problem *verify_tensor(const struct checkpoint *c, size_t tensor, uint64_t *bytes);
+struct problem *verify_tensor(const struct checkpoint *c, size_t tensor); /* the same as an answer; NULL: it is sound */
+/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time; the bytes of
+ * tensors that were read and written.  to->pieces has the pieces without places and hashes, which are filled in. */
+uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
 struct difference {
     size_t elements;       /* whose bits differ */
     double most;           /* largest |a - b| */
