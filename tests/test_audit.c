@@ -22,10 +22,10 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
     s->layers = 1, s->heads = 2, s->channels = 16, s->seq_len = 8;
     s->batch = 4, s->micro_batch = 1;
     s->devices = "0:0x2";
-    s->gemm = gemm;
+    s->gemm = strcmp(gemm, "own") == 0 ? GEMM_OWN : GEMM_CLBLAST;
     s->mesh = mesh;
     if (mesh) /* of bytes, the upper half is hardly used: one member would have all words */
-        s->tokens = "chars";
+        s->tokens = TOKENS_CHARS;
     s->serial = true;
     struct trainer *t = new_trainer(s, LIST_TRAIN | LIST_EVAL | LIST_SAMPLE, true, false);
     t->sample_position = 4;

@@ -524,7 +524,7 @@ TEST(linear_and_wsd_rates)
         assert_near(learning_rate(&r, step) + 1, 1 + 1 - (double)(step - 1) / 10);
     r = (struct rate){RATE_WSD, 1, 0.1, 100, 10};
     assert_near(learning_rate(&r, 10), 10.0 / 11);
-    for (int64_t step = 11; step <= 80; step++)
+    for (int step = 11; step <= 80; step++)
         assert_true(learning_rate(&r, step) == 1);
     assert_near(learning_rate(&r, 85), 0.1 + 0.9 * (1 - sqrt(5.0 / 20)));
     assert_near(learning_rate(&r, 100), 0.1);
@@ -533,9 +533,9 @@ TEST(linear_and_wsd_rates)
 TEST(short_runs_have_a_finite_rate)
 {
     for (int schedule = RATE_COSINE; schedule <= RATE_WSD; schedule++)
-        for (int64_t steps = 1; steps <= 4; steps++)
-            for (int64_t warmup = 0; warmup < steps; warmup++)
-                for (int64_t step = 1; step <= steps; step++) {
+        for (int steps = 1; steps <= 4; steps++)
+            for (int warmup = 0; warmup < steps; warmup++)
+                for (int step = 1; step <= steps; step++) {
                     struct rate r = {(enum rate_schedule)schedule, 1, 0.25, steps, warmup};
                     double lr = learning_rate(&r, step);
                     assert_true(lr >= 0.2 && lr <= 1);

@@ -67,7 +67,7 @@ struct study { /* a small model, one batch, and its gradient */
 struct sizes {
     struct config config;
     int batch, micro_batch, seq;
-    const char *gemm;
+    enum gemm_engine gemm;
 };
 
 /* With lr 0 a step leaves the parameters as they are. */
@@ -77,7 +77,7 @@ static struct settings *still_settings(const struct sizes *z)
     s->batch = z->batch;
     s->micro_batch = z->micro_batch;
     s->seq_len = z->seq;
-    s->schedule = "constant";
+    s->schedule = RATE_CONSTANT;
     s->lr = s->lr_min = 0;
     s->warmup = 0;
     s->gemm = z->gemm;
@@ -241,22 +241,22 @@ static void check_model(const struct sizes *z)
 TEST(gradients_tied)
 {
     need_own_products();
-    check_model(&(struct sizes){{2, 5, 20, 9, 67, true}, 3, 0, 7, "own"});
+    check_model(&(struct sizes){{2, 5, 20, 9, 67, true}, 3, 0, 7, GEMM_OWN});
 }
 
 TEST(gradients_untied)
 {
     need_own_products();
-    check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, "own"});
+    check_model(&(struct sizes){{1, 3, 33, 11, 13, false}, 2, 0, 11, GEMM_OWN});
 }
 
 TEST(gradients_of_the_smallest_model)
 {
     need_own_products();
-    check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, "own"});
+    check_model(&(struct sizes){{1, 1, 3, 1, 2, true}, 1, 0, 1, GEMM_OWN});
 }
 
-TEST(gradients_with_clblast) { check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, "clblast"}); }
+TEST(gradients_with_clblast) { check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, GEMM_CLBLAST}); }
 
 /* The same gradient, whatever way the batch is cut. */
 TEST(gradients_with_micro_batches)
@@ -264,7 +264,7 @@ TEST(gradients_with_micro_batches)
     need_own_products();
     float *whole = NULL;
     for (int micro = 4; micro >= 1; micro /= 2) {
-        struct study s = new_study(&(struct sizes){{1, 2, 12, 5, 17, true}, 4, micro, 5, "own"});
+        struct study s = new_study(&(struct sizes){{1, 2, 12, 5, 17, true}, 4, micro, 5, GEMM_OWN});
         size_t n = elements_of(&s.trainer->model->params->param[0]);
         float *gradient = allocate(n, sizeof *gradient);
         loss_of(&s);

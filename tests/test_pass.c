@@ -79,13 +79,13 @@ TEST(combinations_with_clblast) { expect_same_bits_whatever_is_on(TINY "-d 0:0 -
 
 /* ---- recompute --------------------------------------------------------------------------------------------------- */
 
-static struct trainer *plan_recompute(const char *how)
+static struct trainer *plan_recompute(enum recompute how)
 {
     struct settings *s = parse_settings(CMD_TRAIN, 0, NULL);
     s->layers = 4, s->heads = 2, s->channels = 32, s->seq_len = 64;
     s->batch = 2, s->micro_batch = 1;
     s->hardware = write_hardware("recompute.txt", &plausible_speeds);
-    s->recompute = how;
+    s->pass.recompute = how;
     s->verify = true;
     return new_trainer(s, LIST_TRAIN, false, true);
 }
@@ -102,12 +102,14 @@ static size_t count_tasks(const struct step *s, const char *name)
 TEST(what_is_repeated)
 {
     static const struct {
-        const char *how, *repeated[4], *kept[2];
-    } cases[] = {{"full", {"attn.ln", "attn.proj", "mlp.gelu", "attn.mix"}, {"mlp.proj", "mlp.residual"}},
-                 {"selective", {"attn.scores", "attn.softmax", "mlp.gelu", "mlp.gelu"}, {"attn.mix", "attn.qkv"}}};
+        enum recompute how;
+        const char *repeated[4], *kept[2];
+    } cases[] = {
+        {RECOMPUTE_FULL, {"attn.ln", "attn.proj", "mlp.gelu", "attn.mix"}, {"mlp.proj", "mlp.residual"}},
+        {RECOMPUTE_SELECTIVE, {"attn.scores", "attn.softmax", "mlp.gelu", "mlp.gelu"}, {"attn.mix", "attn.qkv"}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trainer *t = plan_recompute(cases[i].how);
-        expect_sound(cases[i].how, t->train, t->values);
+        expect_sound(word_of("recompute", (int)cases[i].how), t->train, t->values);
         for (size_t k = 0; k < COUNT(cases[i].repeated); k++)
             assert_int_equal(count_tasks(t->train, cases[i].repeated[k]), 16);
         for (size_t k = 0; k < COUNT(cases[i].kept); k++)
@@ -119,7 +121,7 @@ TEST(what_is_repeated)
 /* Bytes at the peak: what is predicted for the schedule, for the arena, and what is then asked of OpenCL. */
 TEST(less_is_kept)
 {
-    static const char *const how[] = {"off", "selective", "full"};
+    static const enum recompute how[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     size_t high[3], allocated[3];
     double period[3];
     for (int i = 0; i < 3; i++) {
@@ -129,7 +131,7 @@ TEST(less_is_kept)
         free_simulation(sim);
         free_trainer(t);
         struct settings *s = settings_of(TINY "--layers 4 --seq-len 64 -d 0:0");
-        s->recompute = how[i];
+        s->pass.recompute = how[i];
         t = new_trainer(s, LIST_TRAIN, true, false);
         allocated[i] = t->machine->allocated;
         assert_true(t->train->high[0] <= allocated[i]);
@@ -137,8 +139,8 @@ TEST(less_is_kept)
     }
     for (int i = 1; i < 3; i++)
         if (high[i] >= high[i - 1] || allocated[i] >= allocated[i - 1] || period[i] <= period[i - 1])
-            test_failed("%s: high %zu, allocated %zu, period %g; %s: %zu, %zu, %g\n", how[i], high[i], allocated[i],
-                        period[i], how[i - 1], high[i - 1], allocated[i - 1], period[i - 1]);
+            test_failed("%d: high %zu, allocated %zu, period %g; before: %zu, %zu, %g\n", i, high[i], allocated[i],
+                        period[i], high[i - 1], allocated[i - 1], period[i - 1]);
 }
 
 TEST(recompute_passes_the_audit) { free(train_with(TINY "-d 0:0 --recompute full --serial --audit", -1).values); }

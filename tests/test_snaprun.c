@@ -180,7 +180,7 @@ static void expect_no_waiting(const struct kind *kind)
     const char *file = new_file("slow.snap");
     struct trainer *t = open_storing(kind, file);
     struct stored_step *stored = NULL;
-    uint32_t slots = (uint32_t)t->settings->snapshot_slots;
+    uint32_t slots = (uint32_t)t->settings->pass.snapshot.slots;
     put_gate(t);
     alarm(120);
     for (uint32_t i = 1; i <= ALL; i++) {

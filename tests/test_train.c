@@ -10,7 +10,8 @@
 /* ---- runs inside this program ----------------------------------------------------------------------------------- */
 
 struct variant { /* how a run is made; what is 0 stays at the default */
-    const char *devices, *gemm;
+    const char *devices;
+    enum gemm_engine gemm;
     int batch, micro_batch, steps;
     bool serial, audit, apart, untied;
 };
@@ -22,7 +23,7 @@ static struct settings *tiny_settings(const struct variant *v)
     s->batch = v->batch ? v->batch : 4;
     s->micro_batch = v->micro_batch;
     s->devices = v->devices ? v->devices : "0:0";
-    s->gemm = v->gemm ? v->gemm : "own";
+    s->gemm = v->gemm ? v->gemm : GEMM_OWN;
     s->serial = v->serial;
     s->audit = v->audit;
     s->untied = v->untied;
@@ -130,9 +131,10 @@ TEST(three_devices)
 
 TEST(clblast_trains_alike)
 {
-    expect_near_run("clblast", &(struct variant){.gemm = "clblast", .steps = 3}, &(struct variant){.steps = 3}, 1e-5);
-    expect_same_run("clblast, serial", &(struct variant){.gemm = "clblast", .steps = 3},
-                    &(struct variant){.gemm = "clblast", .steps = 3, .serial = true});
+    expect_near_run("clblast", &(struct variant){.gemm = GEMM_CLBLAST, .steps = 3}, &(struct variant){.steps = 3},
+                    1e-5);
+    expect_same_run("clblast, serial", &(struct variant){.gemm = GEMM_CLBLAST, .steps = 3},
+                    &(struct variant){.gemm = GEMM_CLBLAST, .steps = 3, .serial = true});
 }
 
 TEST(every_list_verifies)
@@ -140,7 +142,7 @@ TEST(every_list_verifies)
     const struct variant variants[] = {{.micro_batch = 1},
                                        {.devices = two_devices(), .untied = true},
                                        {.devices = "0:0x4", .apart = true},
-                                       {.gemm = "clblast"}};
+                                       {.gemm = GEMM_CLBLAST}};
     for (size_t i = 0; i < COUNT(variants); i++) {
         struct trainer *t = open_trainer(&variants[i]);
         struct step *lists[] = {t->train, t->eval};
@@ -362,17 +364,15 @@ TEST(a_bad_file_is_named)
     r = expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not a number", "check '%s'", path);
 }
 
-/* What is advised is not so already; before the first update, no setting can help. */
+/* Before the first update, no setting can help. */
 TEST(advice_follows_the_settings)
 {
     const char *all = "train --model tiny --steps 60 --lr 1000 --schedule constant";
-    struct ran r = expect_yard(
-        EXIT_FAILED, "try a smaller --lr (it is 1000), more --warmup (it is 0), --clip 1 (it is off); `yard check",
-        "%s --clip 0 --warmup 0", all);
+    struct ran r = expect_yard(EXIT_FAILED, "try a smaller --lr than 1000, more --warmup than 0, or --clip 1",
+                               "%s --clip 0 --warmup 0", all);
     const char *path = temp_path("poisoned.safetensors");
     save_poisoned(path, "h.1.ln_2.bias");
-    r = expect_yard(EXIT_FAILED, "is the file that --init names sound? `yard check",
-                    "train --init '%s' --clip 0 --steps 3", path);
+    r = expect_yard(EXIT_FAILED, "is the file that --init names sound?", "train --init '%s' --clip 0 --steps 3", path);
     assert_null(strstr(r.err, "--clip"));
 }
 

@@ -227,26 +227,29 @@ uint64_t hash_end(const struct hasher *h);
 enum option_type {
     OPT_FLAG,
     OPT_INT,
+    OPT_LONG, /* a whole number of 64 bits */
     OPT_DOUBLE,
     OPT_FLOAT, /* a double that ends as a 32-bit float, so nothing between 0 and the smallest of those (FLT_MIN) */
     OPT_BYTES,
     OPT_TEXT,
-    OPT_CHOICE,
-    OPT_INPUT, /* a path that is read, and */
-    OPT_OUTPUT /* one that is written: never "" */
+    OPT_CHOICE, /* a word, kept as its place among them: an enumerator; -1: none */
+    OPT_INPUT,  /* a path that is read, and */
+    OPT_OUTPUT  /* one that is written: never "" */
 };
 struct option {
     const char *name; /* without dashes */
     char letter;      /* 'd' also accepts -d; 0 for none */
     enum option_type type;
-    void *value;          /* bool*, int64_t*, double*, double*, size_t*, else const char** */
+    void *value;          /* bool*, int*, int64_t*, double*, double*, size_t*, int* of a choice, else const char** */
     const char *initial;  /* what it is without the option, as it would be written; NULL: false, 0 or NULL */
-    const char *argument; /* name of the value in the help, "N"; for OPT_CHOICE "a|b|c", also the allowed values */
+    const void *argument; /* name of the value in the help, "N"; OPT_CHOICE: its words, see choice_words() */
     double low, high;     /* inclusive range of numbers; both 0: any */
     const char *group;    /* heading in the help */
     unsigned commands;    /* bit set of the commands that take it; the parser is told one of them */
     const char *help;     /* one or more lines */
 };
+/* Of an OPT_CHOICE, by enumerator; NULL ends them. */
+const char *const *choice_words(const struct option *o);
 enum { MOST_OPTIONS = 128 };
 struct option_table {
     const struct option *options;
@@ -254,7 +257,7 @@ struct option_table {
     bool given[MOST_OPTIONS]; /* by the user: on the command line or in a config file */
 };
 
-/* All values become the initial ones, and no option is given. */
+/* Values that have an initial one get it, and no option is given. */
 void reset_options(struct option_table *table);
 
 bool wants_help(int argc, char **argv); /* is --help or -h among them? */
@@ -276,8 +279,8 @@ bool next_setting(struct settings_text *t);
 void parse_config(struct option_table *table, unsigned command, const char *path, char *text);
 /* One option from a text, which must outlive the table; errors begin with `where`: "--batch".  It counts as given. */
 void set_option(struct option_table *table, const struct option *o, const char *where, const char *text);
-/* The place of `word` among those of "a|b|c"; -1: it is none of them. */
-int choice_number(const char *choices, const char *word);
+/* The place of `word` among the words; -1: it is none of them. */
+int choice_number(const char *const *words, const char *word);
 bool option_given(const struct option_table *table, const char *name);
 /* The `--name value` lines of the options of `command`, with their defaults, wrapped at 100 columns.  A group's stand
  * together in the table. */

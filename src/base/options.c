@@ -38,14 +38,25 @@ static const struct option *nearest_option(const struct option_table *table, uns
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-int choice_number(const char *choices, const char *word)
+int choice_number(const char *const *words, const char *word)
 {
-    size_t length = strlen(word), n;
-    int number = 0;
-    for (const char *c = choices; *c; c += n + (c[n] == '|'), number++)
-        if ((n = strcspn(c, "|")) == length && strncmp(c, word, n) == 0)
-            return number;
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
     return -1;
+}
+
+const char *const *choice_words(const struct option *o) { return o->argument; }
+
+/* "a|b|c" of a choice, else the value's name.  The caller frees it. */
+static char *argument_name(const struct option *o)
+{
+    if (o->type != OPT_CHOICE)
+        return copy_string(o->argument ? o->argument : "VALUE");
+    char *text = copy_string("");
+    for (const char *const *word = choice_words(o); *word; word++)
+        append_text(&text, word == choice_words(o) ? "%s" : "|%s", *word);
+    return text;
 }
 
 /* Floats below the smallest are 0 on some devices, and all below 1e-45 are: then an eps divides by 0, and a clip is
@@ -59,61 +70,53 @@ static bool takes(const struct option *o, double value)
 /* What the option takes, as the middle of a sentence.  The caller frees it. */
 static char *expectation(const struct option *o)
 {
-    bool any = o->low == 0 && o->high == 0;
-    const char *number = o->type == OPT_INT ? "a whole number" : "a number";
+    static const char *const kinds[] = {
+        [OPT_FLAG] = "true or false",  [OPT_INT] = "a whole number",
+        [OPT_LONG] = "a whole number", [OPT_DOUBLE] = "a number",
+        [OPT_FLOAT] = "a number",      [OPT_BYTES] = "a number of bytes with an optional K, M or G, such as 512M",
+        [OPT_INPUT] = "a path",        [OPT_OUTPUT] = "a path"};
     const char *not_tiny = o->type == OPT_FLOAT && o->low <= 0 ? " (as a 32-bit float: 0, or at least 1.2e-38)" : "";
-    switch (o->type) {
-    case OPT_FLAG:
-        return copy_string("true or false");
-    case OPT_BYTES:
-        return copy_string("a number of bytes with an optional K, M or G, such as 512M");
-    case OPT_CHOICE:
-        return format_string("one of %s", o->argument);
-    case OPT_TEXT:
-        return copy_string(o->argument ? o->argument : "a text");
-    case OPT_INPUT:
-    case OPT_OUTPUT:
-        return copy_string("a path");
-    case OPT_INT:
-    case OPT_DOUBLE:
-    case OPT_FLOAT:
-        break;
-    }
-    return any ? copy_string(number) : format_string("%s from %.10g to %.10g%s", number, o->low, o->high, not_tiny);
+    if (o->type == OPT_CHOICE || o->type == OPT_TEXT)
+        return format_string(o->type == OPT_CHOICE ? "one of %s" : "%s", argument_name(o));
+    if (o->low == 0 && o->high == 0)
+        return copy_string(kinds[o->type]);
+    return format_string("%s from %.10g to %.10g%s", kinds[o->type], o->low, o->high, not_tiny);
 }
 
-/* Parse into the variable; false when the text is not such a value or out of range, and the variable is unchanged.
- * Texts are kept as pointers: they must outlive the table. */
+/* Parse into the variable; false when the text is not such a value or out of range.  Texts are kept as pointers: they
+ * must outlive the table. */
 static bool store_value(const struct option *o, const char *text)
 {
-    int64_t whole;
-    double number;
+    int64_t whole = 0;
+    double number = 0;
+    bool is_whole = parse_int(text, &whole) && takes(o, (double)whole),
+         is_number = parse_double(text, &number) && takes(o, number);
     switch (o->type) {
     case OPT_FLAG:
         *(bool *)o->value = strcmp(text, "true") == 0;
         return *(bool *)o->value || strcmp(text, "false") == 0;
     case OPT_INT:
-        if (!parse_int(text, &whole) || !takes(o, (double)whole))
-            return false;
-        *(int64_t *)o->value = whole;
-        return true;
+        if (is_whole)
+            *(int *)o->value = (int)whole;
+        return is_whole;
+    case OPT_LONG:
+        if (is_whole)
+            *(int64_t *)o->value = whole;
+        return is_whole;
     case OPT_DOUBLE:
     case OPT_FLOAT:
-        if (!parse_double(text, &number) || !takes(o, number))
-            return false;
-        *(double *)o->value = number;
-        return true;
+        if (is_number)
+            *(double *)o->value = number;
+        return is_number;
     case OPT_BYTES:
         return parse_bytes(text, o->value);
     case OPT_CHOICE:
-    case OPT_INPUT:
-    case OPT_OUTPUT:
-    case OPT_TEXT:
-        if (o->type == OPT_CHOICE ? choice_number(o->argument, text) < 0 : o->type != OPT_TEXT && !*text)
-            return false;
+        *(int *)o->value = choice_number(choice_words(o), text);
+        return *(int *)o->value >= 0;
+    default:
         *(const char **)o->value = text;
+        return *text || o->type == OPT_TEXT;
     }
-    return true;
 }
 
 /* `where` names the option as the user wrote it: "--batch", or "run.conf, line 3: batch". */
@@ -126,16 +129,10 @@ void set_option(struct option_table *table, const struct option *o, const char *
 
 void reset_options(struct option_table *table)
 {
-    static const size_t bytes[] = {
-        [OPT_FLAG] = sizeof(bool),     [OPT_INT] = sizeof(int64_t),  [OPT_DOUBLE] = sizeof(double),
-        [OPT_FLOAT] = sizeof(double),  [OPT_BYTES] = sizeof(size_t), [OPT_TEXT] = sizeof(char *),
-        [OPT_CHOICE] = sizeof(char *), [OPT_INPUT] = sizeof(char *), [OPT_OUTPUT] = sizeof(char *)};
     CHECK(table->n <= MOST_OPTIONS, "%zu options, room for %d", table->n, MOST_OPTIONS);
     memset(table->given, 0, sizeof table->given);
-    for (const struct option *o = table->options; o < table->options + table->n; o++) {
-        memset(o->value, 0, bytes[o->type]);
+    for (const struct option *o = table->options; o < table->options + table->n; o++)
         CHECK(!o->initial || store_value(o, o->initial), "--%s begins with \"%s\"", o->name, o->initial);
-    }
 }
 
 char *option_text(const struct option *o)
@@ -144,7 +141,11 @@ char *option_text(const struct option *o)
     case OPT_FLAG:
         return copy_string(*(const bool *)o->value ? "true" : "false");
     case OPT_INT:
+        return format_string("%d", *(const int *)o->value);
+    case OPT_LONG:
         return format_string("%lld", (long long)*(const int64_t *)o->value);
+    case OPT_CHOICE:
+        return copy_string(*(const int *)o->value < 0 ? "" : choice_words(o)[*(const int *)o->value]);
     case OPT_DOUBLE:
     case OPT_FLOAT:
         return copy_string(format_exactly((char[32]){0}, *(const double *)o->value));
@@ -265,7 +266,7 @@ void parse_config(struct option_table *table, unsigned command, const char *path
             continue;
         char *where = format_string("%s, line %d: %s", path, lines.number, name), *kept = copy_string(lines.value);
         set_option(table, o, where, kept);
-        if (o->type < OPT_TEXT) /* texts point into it */
+        if (o->type < OPT_TEXT || o->type == OPT_CHOICE) /* texts point into it */
             free(kept);
         free(where);
     }
@@ -298,12 +299,12 @@ static void print_option(FILE *out, const struct option *o)
 {
     int at = o->letter ? fprintf(out, "  -%c, --%s", o->letter, o->name) : fprintf(out, "  --%s", o->name);
     if (o->type != OPT_FLAG)
-        at += fprintf(out, " %s", o->argument ? o->argument : "VALUE");
+        at += fprintf(out, " %s", argument_name(o));
     if (at + 2 > HELP_COLUMN) {
         fputc('\n', out);
         at = 0;
     }
-    bool outside = o->type == OPT_INT && o->low < o->high && (double)*(const int64_t *)o->value < o->low;
+    bool outside = o->type == OPT_INT && *(const int *)o->value < o->low;
     char *value = o->type == OPT_FLAG || outside ? copy_string("") : option_text(o); /* outside: it stands for none */
     char *help = *value && *value != '\n' ? format_string("%s [%s]", o->help, value) : copy_string(o->help);
     print_wrapped(out, help, at);

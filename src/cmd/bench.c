@@ -165,15 +165,15 @@ static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 
 
 static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
-    static const char *const names[] = {[GEMM_OWN] = "own", [GEMM_CLBLAST] = "clblast"};
     struct timing t = time_gemm(b, s, engine);
     if (s->batch == 1 && !isnan(t.share)) {
         b->weighted[engine][0] += s->count * flops_of(s);
         b->weighted[engine][1] += s->count * flops_of(s) / t.share;
     }
-    ROW(b->gemms, text_cell(names[engine]), text_cell(s->name), text_cell(gemm_form_name[s->form]), number_cell(s->m),
-        number_cell(s->n), number_cell(s->k), number_cell(s->batch), number_cell(flops_of(s) / t.seconds / 1e9),
-        number_cell(t.share), text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
+    ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
+        number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
+        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share),
+        text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
     print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
     fflush(b->text);
 }
@@ -182,12 +182,12 @@ static void bench_gemms(struct bench *b)
 {
     struct shape shapes[32];
     size_t n = list_shapes(b, shapes);
-    const char *only = b->machine->device[0].short_loops ? "clblast" : b->settings->gemm;
+    enum gemm_engine only = b->machine->device[0].short_loops ? GEMM_CLBLAST : b->settings->gemm;
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(only, "clblast") != 0)
+        if (only != GEMM_CLBLAST)
             bench_gemm(b, &shapes[i], GEMM_OWN);
-        if (strcmp(only, "own") != 0)
+        if (only != GEMM_OWN)
             bench_gemm(b, &shapes[i], GEMM_CLBLAST);
     }
 }
@@ -256,8 +256,9 @@ static json_t *bench_training(struct bench *b, struct trainer *t)
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
             of_peak((char[80]){0}, step.share));
-    return json_pack("{s:s, s:f, s:f, s:o}", "model", b->settings->preset, "ms_per_step", 1e3 * step.seconds,
-                     "tokens_per_s", tokens / step.seconds, "share_of_peak", number_json(step.share));
+    return json_pack("{s:s, s:f, s:f, s:o}", "model", word_of("model", b->settings->preset), "ms_per_step",
+                     1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
+                     number_json(step.share));
 }
 
 /* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs.  `before` steps
@@ -345,7 +346,7 @@ int cmd_bench(int argc, char **argv)
     fprintf(b.text,
             "device %s (%s, %u units)\nFMA peak %.1f GFLOP/s, copy %.1f GB/s read + written\n\nmatrix products of "
             "one step of model %s\n",
-            d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, s->preset);
+            d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, word_of("model", s->preset));
     bench_gemms(&b);
     fprintf(b.text, "projections, weighted by FLOPs: own %s, ", of_peak((char[80]){0}, share(&b, GEMM_OWN)));
     fprintf(b.text, "CLBlast %s\n", of_peak((char[80]){0}, share(&b, GEMM_CLBLAST)));

@@ -109,9 +109,9 @@ static double best_slices(const struct trainer *t, size_t bytes)
 }
 
 /* A row of the table.  Returns the best number of slices, if this is the list with whole shards. */
-static double bench_one(struct settings *s, FILE *text, struct table *table, int64_t queues, int64_t slices)
+static double bench_one(struct settings *s, FILE *text, struct table *table, int queues, int slices)
 {
-    s->queues = queues, s->slices = slices;
+    s->pass.broadcast.queues = queues, s->pass.broadcast.slices = slices;
     struct run r = {.period = 0};
     struct trainer *t = new_trainer(s, LIST_TRAIN, s->data != NULL, s->hardware != NULL);
     const struct pass_report *pass = t->passes;
@@ -127,9 +127,8 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
     double bytes = r.seen[STEPS].bytes, computing;
     const json_t *bound = json_object_get(pass->fields, "bound_ms");
     double ms = 1e3 * median_span(&r, &computing), best = best_slices(t, largest(t->train));
-    ROW(table, number_cell((double)queues), number_cell((double)slices), number_cell((double)largest(t->train) / 1e3),
-        number_cell(ms), number_cell(bytes / ms / 1e6),
-        number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
+    ROW(table, number_cell(queues), number_cell(slices), number_cell((double)largest(t->train) / 1e3), number_cell(ms),
+        number_cell(bytes / ms / 1e6), number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
         number_cell(computing / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
     print_rows(text, table, table->n - 1, table->n);
     fflush(text);
@@ -139,15 +138,15 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
 
 int bench_broadcast(struct settings *s)
 {
-    static const int64_t senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
+    static const int senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
     FILE *text = text_beside_json(s->json);
-    int beside = strcmp(s->main_queue, "compute") == 0;
+    int beside = s->main_queue == MAIN_COMPUTE;
     double best = NAN;
     run_trial_for(s);
     s->time_tasks = true;
-    fprintf(text, "broadcasts of one step of model %s, %s%s\n", s->preset, s->hardware ? "simulated on " : "run",
-            s->hardware ? s->hardware : "");
+    fprintf(text, "broadcasts of one step of model %s, %s%s\n", word_of("model", s->preset),
+            s->hardware ? "simulated on " : "run", s->hardware ? s->hardware : "");
     print_heading(text, table);
     for (size_t i = 0; i < COUNT(senders); i++)
         for (size_t k = 0; k < COUNT(slices); k++) {

@@ -133,14 +133,14 @@ static void set_file_batch(struct settings *s, const struct safetensors *file, s
     if (tokens->shape[0] < 1 || tokens->shape[1] < 1 || tokens->shape[0] > 1000000)
         fail(EXIT_FAILED, "%s: tokens have %lld rows of %lld, expected 1 to 1000000 rows of at least 1",
              file->file->path, (long long)tokens->shape[0], (long long)tokens->shape[1]);
-    s->batch = tokens->shape[0];
-    s->seq_len = tokens->shape[1];
+    s->batch = (int)tokens->shape[0];
+    s->seq_len = (int)tokens->shape[1];
 }
 
 /* Plain AdamW steps: the reference has no schedule and no clipping. */
-static void set_optimizer(struct settings *s, int64_t steps)
+static void set_optimizer(struct settings *s, int steps)
 {
-    s->schedule = "constant";
+    s->schedule = RATE_CONSTANT;
     s->steps = steps;
     s->warmup = 0;
     s->clip = 0;
@@ -178,7 +178,7 @@ int cmd_check(int argc, char **argv)
     size_t steps = trajectory ? st_elements(trajectory) : 1;
     if (steps < 1 || steps > 1000000)
         fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
-    set_optimizer(s, (int64_t)steps);
+    set_optimizer(s, (int)steps);
     if (s->seq_len > config.seq_len)
         fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", path, config.seq_len);
     c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);

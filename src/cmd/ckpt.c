@@ -11,7 +11,7 @@
 static struct {
     bool json, plan;
     const char *mesh;
-    int64_t zero;
+    int zero;
 } given;
 
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };

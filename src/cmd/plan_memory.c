@@ -46,12 +46,12 @@ static void add_rows(struct table *t, const struct strategy *s)
         size_t budget = wanted ? wanted : m->device[d].memory;
         if (!s->settings.json && same_as_before(list, d))
             continue;
-        ROW(t, text_cell(s->settings.recompute), text_cell(s->trainer->mesh.dp > 1 ? zero : "-"),
-            text_cell(m->device[d].id), number_cell((double)peak[MEM_PARAMETERS] / mib),
-            number_cell((double)peak[MEM_GRADIENTS] / mib), number_cell((double)peak[MEM_OPTIMIZER] / mib),
-            number_cell((double)peak[MEM_ACTIVATIONS] / mib), number_cell((double)peak[MEM_WORK] / mib),
-            number_cell((double)list->high[d] / mib), number_cell((double)need), number_cell((double)budget / mib),
-            text_cell(need <= budget ? "yes" : "no"));
+        ROW(t, text_cell(word_of("recompute", (int)s->settings.pass.recompute)),
+            text_cell(s->trainer->mesh.dp > 1 ? zero : "-"), text_cell(m->device[d].id),
+            number_cell((double)peak[MEM_PARAMETERS] / mib), number_cell((double)peak[MEM_GRADIENTS] / mib),
+            number_cell((double)peak[MEM_OPTIMIZER] / mib), number_cell((double)peak[MEM_ACTIVATIONS] / mib),
+            number_cell((double)peak[MEM_WORK] / mib), number_cell((double)list->high[d] / mib),
+            number_cell((double)need), number_cell((double)budget / mib), text_cell(need <= budget ? "yes" : "no"));
     }
 }
 
@@ -59,21 +59,21 @@ static void add_rows(struct table *t, const struct strategy *s)
 static struct strategy without_limits(const struct settings *s)
 {
     struct strategy all = {*s, s->device_memory, s->host_memory, NULL};
-    all.settings.swap = "off";
+    all.settings.pass.swap = SWAP_OFF;
     all.settings.after = NULL;
     all.settings.device_memory = all.settings.host_memory = NO_LIMIT;
     all.settings.simulate = all.settings.verify = false;
     return all;
 }
 
-static void try_strategy(struct table *t, const struct settings *s, const char *recompute, int zero)
+static void try_strategy(struct table *t, const struct settings *s, enum recompute recompute, int zero)
 {
     struct strategy strategy = without_limits(s);
-    strategy.settings.recompute = recompute;
+    strategy.settings.pass.recompute = recompute;
     strategy.settings.zero = zero;
     struct problem *impossible = attempt(build, &strategy);
     if (impossible)
-        note("recompute %s, ZeRO %d: %s", recompute, zero, impossible->sentence);
+        note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)recompute), zero, impossible->sentence);
     else
         add_rows(t, &strategy), free_trainer(strategy.trainer);
     free(impossible);
@@ -88,13 +88,13 @@ int plan_memory(const struct settings *s)
         {"activ.", "activations_mib", CELL_FIXED, 9, 1},  {"work", "work_mib", CELL_FIXED, 7, 1},
         {"together", "together_mib", CELL_FIXED, 9, 1},   {NULL, "needs_bytes", CELL_COUNT, 0, 0},
         {"budget", "budget_mib", CELL_FIXED, 9, 1},       {"fits", "fits", CELL_TEXT, 4, 0}};
-    static const char *const recompute[] = {"off", "selective", "full"};
+    static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *t = new_table(columns, COUNT(columns));
-    if (s->after || strcmp(s->swap, "off") != 0)
+    if (s->after || s->pass.swap != SWAP_OFF)
         warn("--memory shows what is held without --%s: leave --memory out to see it", s->after ? "after" : "swap");
     struct strategy shape = without_limits(s);
     build(&shape);
-    int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : (int)s->zero;
+    int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : s->zero;
     free_trainer(shape.trainer);
     for (size_t i = 0; i < COUNT(recompute); i++)
         for (int zero = first; zero < first + levels; zero++)

@@ -10,7 +10,7 @@
 static void resolve(struct settings *s, const struct trainer *t)
 {
     s->micro_batch = t->micro_batch;
-    s->vector = vector_width(t->machine);
+    s->vector = (int)vector_width(t->machine);
     if (!s->devices)
         s->devices = t->machine->device[0].id;
     if (!s->mesh)

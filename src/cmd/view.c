@@ -11,11 +11,11 @@
 static struct {
     bool json;
     const char *png, *size, *script, *log;
-    int64_t step;
+    int step;
 } given;
 
 static const struct option options[] = {
-    {"step", 0, OPT_INT, &given.step, NULL, "N", 1, UINT32_MAX, "What", 1,
+    {"step", 0, OPT_INT, &given.step, NULL, "N", 1, INT32_MAX, "What", 1,
      "look at this step first (default: all of the trace)"},
     {"script", 0, OPT_TEXT, &given.script, NULL, "KEYS", 0, 0, "What", 1,
      "press these keys first, with spaces between; further words: /name searches, click:X,Y, move:X,Y, wheel:N, "

@@ -10,10 +10,8 @@
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
  * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
- * function here, a row in pass.c, its options below, their option in ../train/settings.c and train.h, and
- * pass_options_of() in
- * ../train/trainer.c, which takes them from there.  Then `yard plan --after NAME` shows the list behind it, --verify
- * proves it, and tests/test_pass.c runs it together with all others.
+ * function here, a row in pass.c, its options below, and their rows in ../train/settings.c.  Then `yard plan --after
+ * NAME` shows the list behind it, --verify proves it, and tests/test_pass.c runs it together with all others.
  */
 #ifndef PASS_H
 #define PASS_H

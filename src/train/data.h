@@ -103,7 +103,7 @@ enum rate_schedule { RATE_COSINE, RATE_CONSTANT, RATE_LINEAR, RATE_WSD };
 struct rate {
     enum rate_schedule schedule;
     double lr, lr_min;
-    int64_t steps, warmup;
+    int steps, warmup;
 };
 void check_rate(const struct rate *r); /* refuses impossible combinations */
 double learning_rate(const struct rate *r, int64_t step);

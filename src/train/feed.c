@@ -51,8 +51,8 @@ static void fill_window(const struct trainer *t, uint32_t number, int sample, in
         memcpy(tokens, t->fixed->tokens + at, bytes);
         memcpy(targets, t->fixed->targets + at, bytes);
     } else if (t->data)
-        dataset_window(t->data, strcmp(t->settings->order, "file") ? ORDER_SHUFFLE : ORDER_FILE,
-                       (uint64_t)t->settings->seed, number - 1 + t->ahead, sample, t->batch, t->seq, tokens, targets);
+        dataset_window(t->data, t->settings->order, (uint64_t)t->settings->seed, number - 1 + t->ahead, sample,
+                       t->batch, t->seq, tokens, targets);
     else
         random_window(t, number, sample, tokens, targets);
 }

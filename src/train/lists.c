@@ -129,7 +129,7 @@ static void add_forwards(struct work *w, int stage, int micro)
 void build_train(struct trainer *t, enum gemm_engine engine)
 {
     size_t n, each = (size_t)(t->micros * t->mesh.dp);
-    struct turn *order = merge_orders(t->pipeline, &t->mesh, t->micros, &n);
+    struct turn *order = merge_orders(t->settings->pipeline, &t->mesh, t->micros, &n);
     t->train = new_step(t->pool, "train");
     struct build b = new_build(t->train, t->model, engine, t->micro_batch, t->seq);
     b.backward_wanted = true;

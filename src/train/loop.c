@@ -53,7 +53,7 @@ static void show_reported(struct run *run, uint32_t step)
     show_commits(run->progress);
 }
 
-static bool due(int64_t every, uint32_t step) { return every > 0 && step % (uint64_t)every == 0; }
+static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
 
 /* Who interrupts an evaluation need not wait for its end to have the model. */
 static void save_when_interrupted(void *context)

@@ -191,7 +191,7 @@ struct snap_counts end_snapshots(struct progress *p)
     drain(p->trainer->train);
     show_commits(p);
     c = close_snapshots(p->trainer);
-    printf("\nsnapshots   %u stored in %s, %u dropped", c.stored, p->trainer->settings->snapshot, c.dropped);
+    printf("\nsnapshots   %u stored in %s, %u dropped", c.stored, p->trainer->settings->pass.snapshot.file, c.dropped);
     if (c.stored)
         printf(", newest of step %u; persist %.0f MB/s%s", c.newest, 1e3 * (double)c.bytes / (double)MAX(c.ns, 1),
                c.in_memory ? " into persistent memory" : "");

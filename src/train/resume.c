@@ -38,9 +38,9 @@ struct mesh resumed_mesh(const struct settings *s, int devices)
     if (devices != n_ranks(&m) && (devices % each || s->batch % (devices / each))) {
         int near = nearest_number(s, &m, devices);
         fail(EXIT_USAGE,
-             "%s was trained with dp=%d,pp=%d,tp=%d and --batch %lld, which cannot go on with %d devices: the nearest "
+             "%s was trained with dp=%d,pp=%d,tp=%d and --batch %d, which cannot go on with %d devices: the nearest "
              "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
-             s->resume, m.dp, m.pp, m.tp, (long long)s->batch, devices, near / each, m.pp, m.tp, near);
+             s->resume, m.dp, m.pp, m.tp, s->batch, devices, near / each, m.pp, m.tp, near);
     }
     m.dp = devices / each;
     return m;
@@ -176,13 +176,13 @@ static void append_path(char **command, const char *option, const char *path)
 void tell_resume(const struct settings *s)
 {
     char *command = copy_string("yard train");
-    append_path(&command, "--resume", s->save ? s->save : s->snapshot);
+    append_path(&command, "--resume", s->save ? s->save : s->pass.snapshot.file);
     append_path(&command, "--save", s->save);
     if (s->save && s->save_every)
-        append_text(&command, " --save-every %lld", (long long)s->save_every);
+        append_text(&command, " --save-every %d", s->save_every);
     if (s->save && s->keep)
-        append_text(&command, " --keep %lld", (long long)s->keep);
-    append_path(&command, "--snapshot", s->snapshot);
+        append_text(&command, " --keep %d", s->keep);
+    append_path(&command, "--snapshot", s->pass.snapshot.file);
     append_path(&command, "--log", s->log);
     note("it goes on with: %s", command);
     free(command);

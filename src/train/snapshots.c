@@ -72,7 +72,7 @@ void open_snapshots(struct trainer *t, uint32_t step)
 {
     const struct settings *o = t->settings;
     size_t nth[MAX_SLOTS + 1] = {0}, cap = 0;
-    struct snap_plan plan = {&t->config, &t->mesh, (int)o->snapshot_slots, t->batch, NULL, 0};
+    struct snap_plan plan = {&t->config, &t->mesh, o->pass.snapshot.slots, t->batch, NULL, 0};
     struct snapshots *s = allocate(1, sizeof *s);
     s->payload = allocate(t->train->n, sizeof *s->payload);
     for (size_t i = 0; i < t->train->n; i++) {
@@ -89,7 +89,7 @@ void open_snapshots(struct trainer *t, uint32_t step)
         CHECK(task->access[0].tensor->bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements",
               task->access[0].tensor->bytes, task->state.end - task->state.begin);
     }
-    if (!o->snapshot || !plan.n) {
+    if (!o->pass.snapshot.file || !plan.n) {
         free(s->payload), free(s);
         return;
     }
@@ -98,7 +98,7 @@ void open_snapshots(struct trainer *t, uint32_t step)
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     struct checkpoint *c = describe_training(t, step);
-    must(open_snap(o->snapshot, c, &plan, &s->file));
+    must(open_snap(o->pass.snapshot.file, c, &plan, &s->file));
     free_checkpoint(c);
     free(plan.range);
     t->snapshots = s;

@@ -33,57 +33,65 @@ enum command {
     CMD_TRACE = 64,
     CMD_PROFILE = 128
 };
+enum deal { DEAL_EVEN, DEAL_RANDOM };
+enum main_queue { MAIN_BOTH, MAIN_COMPUTE };
 struct settings {
     /* model */
-    const char *preset, *init, *config;
-    int64_t layers, heads, channels, seq_len;
-    int64_t vocab; /* of random tokens: where there is no data */
+    const char *init, *config;
+    int preset; /* -1: a model brings its own sizes */
+    int layers, heads, channels, seq_len;
+    int vocab; /* of random tokens: where there is no data */
     bool untied;
     /* data */
-    const char *data, *val_data, *tokens, *order;
+    const char *data, *val_data;
+    enum token_kind tokens;
+    enum data_order order;
     double val_share;
-    int64_t val_every, val_batches;
+    int val_every, val_batches;
     /* training */
-    int64_t batch, micro_batch, steps, stop_after, warmup, seed;
+    int batch, micro_batch, steps, stop_after, warmup;
+    int64_t seed;
     double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
-    const char *schedule;
+    enum rate_schedule schedule;
     /* devices */
-    const char *devices, *mesh, *stages, *pipeline, *gemm;
-    int64_t zero, grad_groups;
+    const char *devices, *mesh, *stages;
+    enum pipeline pipeline;
+    enum gemm_engine gemm;
+    int zero, grad_groups;
     size_t device_memory, host_memory;
-    int64_t vector; /* 0: the device's own */
+    int vector; /* 0: the device's own */
+    /* techniques; see pass_options_of() */
+    struct pass_options pass;
+    enum deal deal;
+    enum main_queue main_queue;
+    const char *swap_what;
     /* running and looking */
     bool serial, audit, json, print, memory, verify, simulate, print_list, view;
-    const char *deal, *main_queue;
-    int64_t queues, slices; /* of a broadcast */
-    const char *recompute, *overlap, *overlap_plan, *swap, *swap_what, *after;
-    bool broadcast; /* bench */
-    const char *snapshot;
-    int64_t snapshot_every, snapshot_slots, iterations;
+    const char *after;
+    bool broadcast;   /* bench */
     const char *list; /* the step file that is planned instead of a model */
     const char *profile, *hardware, *what_if, *pace, *output;
-    struct costs *costs; /* of a trial: not an option; the trainer frees them */
-    double pace_scale;   /* seconds shown per modelled second; 0: chosen (not an option) */
-    int64_t delay_seed;  /* -1: no delays */
-    bool time_tasks;     /* queues carry times without a trace: not an option */
+    int64_t delay_seed; /* -1: no delays */
     const char *trace, *log, *save, *resume;
-    struct source source; /* what --resume, --init or --from name; path NULL: nothing */
-    int64_t save_every, keep, sample_tokens;
-    /* yard sample */
+    int save_every, keep, sample_tokens;
+    /* yard sample, yard check */
     const char *from, *prompt;
-    int64_t count, top_k;
-    double temperature;
-    /* yard check */
+    int count, top_k;
+    double temperature, tolerance;
     const char *reference; /* the word that is no option */
-    double tolerance;
+
+    /* These are no options. */
+    struct source source; /* what --resume, --init or --from name; path NULL: nothing */
+    struct costs *costs;  /* of a trial; who made them frees them */
+    double pace_scale;    /* seconds shown per modelled second; 0: chosen */
+    bool time_tasks;      /* queues carry times without a trace */
 };
 /* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(enum command command, int argc, char **argv);
 json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
 json_t *training_options(void);              /* those that a resumed run takes over, as texts; but the mesh */
 bool was_given(const char *option);
-/* The enumerator for `word`: enums have the order of their option's words. */
-int chosen(const char *option, const char *word);
+const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
 
 /* Where the trace goes: --trace, or with --view alone a private place; NULL: there is none.  The caller frees it. */
@@ -124,7 +132,6 @@ struct trainer {
     int lock;        /* of --save's folder */
     int64_t ahead;   /* so many batches the data are ahead of the step: resumed with another --batch */
     struct mesh mesh;
-    enum pipeline pipeline;
     int micro_batch, micros, batch, seq; /* per data-parallel rank: micros micro-batches of micro_batch sequences */
     struct step *train, *eval, *sample;  /* NULL where not wanted */
     struct values *values;               /* of the train list as it was built: what verify holds it against */

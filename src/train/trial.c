@@ -190,40 +190,27 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-static bool plans_overlap(const struct settings *s)
-{
-    enum overlap o = pass_options_of(s).overlap;
-    bool plans = o == OVERLAP_PLAN || o == OVERLAP_LOCAL;
-    return plans && !(s->overlap_plan && access(s->overlap_plan, F_OK) == 0);
-}
-
-/* The planner of swaps had something to do: without times its plan only fits. */
-static bool has_swapped(const struct trainer *t)
-{
-    struct pass_options w = pass_options_of(t->settings);
-    bool swapped = false;
-    for (size_t i = 0; i < t->n_passes; i++) {
-        bool planned = (strcmp(t->passes[i].pass->name, "swap") == 0 && w.swap == SWAP_AUTO) ||
-                       (strcmp(t->passes[i].pass->name, "recompute") == 0 && w.recompute == RECOMPUTE_AUTO);
-        swapped |= planned && !t->passes[i].declined;
-    }
-    return swapped;
-}
-
+/* Where a plan is to be made of times that no file gives, they are measured: by a trainer without overlap, and with
+ * swaps that only fit.  Where those had nothing to do, no times are needed. */
 void run_trial_for(struct settings *s)
 {
-    struct pass_options w = pass_options_of(s);
-    struct settings plain = *s;
-    bool swaps = w.swap == SWAP_AUTO || w.recompute == RECOMPUTE_AUTO;
-    if (s->profile || s->hardware || s->pace || !(swaps || plans_overlap(s)))
+    const struct pass_options *p = &s->pass;
+    bool overlaps = (p->overlap == OVERLAP_PLAN || p->overlap == OVERLAP_LOCAL) &&
+                    !(p->overlap_plan && access(p->overlap_plan, F_OK) == 0);
+    bool measures = overlaps, swaps = p->swap == SWAP_AUTO || p->recompute == RECOMPUTE_AUTO;
+    if (s->profile || s->hardware || s->pace || !(swaps || overlaps))
         return;
-    plain.overlap = "off";
-    plain.overlap_plan = plain.trace = plain.log = plain.save = plain.snapshot = NULL;
+    struct settings plain = *s;
+    plain.pass.overlap = OVERLAP_OFF;
+    plain.pass.overlap_plan = plain.pass.snapshot.file = plain.trace = plain.log = plain.save = NULL;
     plain.view = plain.audit = plain.verify = false;
     plain.delay_seed = -1;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
-    if (plans_overlap(s) || has_swapped(t))
+    for (size_t i = 0; i < t->n_passes; i++)
+        measures |=
+            !t->passes[i].declined && (t->passes[i].pass->run == run_swap || t->passes[i].pass->run == run_recompute);
+    if (measures)
         s->costs = measure_costs(t);
     free_trainer(t);
 }
