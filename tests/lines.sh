@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           545
-src               25360 10.8
+src               25209 10.8
 src/base           1465
 src/cmd            2724
 src/device         1280
@@ -33,7 +33,7 @@ src/predict        1065
 src/proof           603
 src/run            1270
 src/state          1867
-src/step           2885
+src/step           2734
 src/trace          1213
 src/train          3058
 src/view           1998
