@@ -100,10 +100,10 @@ test: $(YARD) $(TESTS) ## build and run every test; logs in build/tests/*.log
 
 # A test is a program of its own: its file, the helpers and main of tests/, and all of the trainer but main.
 $(TESTS): $(BUILD)/tests/main.o
-$(TESTS) $(BUILD)/tests/fuzz $(BUILD)/tests/fuzzers: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
+$(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(filter-out %/main.o,$(OBJECTS))
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/fuzzers.o $(BUILD)/tests/main.o $(SUPPORT): | build/packages-tests
-.SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/fuzzers.o
+$(TESTS:=.o) $(BUILD)/tests/fuzz.o $(BUILD)/tests/main.o $(SUPPORT): | build/packages-tests
+.SECONDARY: $(TESTS:=.o) $(BUILD)/tests/fuzz.o
 
 # Those that run kernels.
 DRIVER_TESTS = $(filter-out %/test_base %/test_data %/test_file %/test_simulate %/test_view %/test_plot,$(TESTS))
@@ -140,20 +140,6 @@ fuzz: ## mutated files of all formats through the readers under ASan: a minute, 
 	@ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096 \
 	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(SEED)
 
-FUZZERS = safetensors manifest shard snapshot llmc profile
-fuzzers: ## libFuzzer (clang) on the readers of what is trusted least: a minute each, or SECONDS=, FUZZERS='manifest shard'
-	@clang --version >/dev/null 2>&1 || { echo "make fuzzers needs clang with libFuzzer: apt install clang"; exit 1; }
-	+@$(MAKE) --no-print-directory BUILD=build/fuzzers CC=clang OPTIMISE='-O1 -g $(FUZZING)' \
-	    LDFLAGS='$(LDFLAGS) -fsanitize=fuzzer' build/fuzzers/tests/fuzzers
-	@for name in $(FUZZERS); do \
-	    ln -f build/fuzzers/tests/fuzzers build/fuzzers/$$name; mkdir -p build/fuzzers/corpus/$$name; \
-	    echo "$$name:"; build/fuzzers/$$name -max_total_time=$(SECONDS) -max_len=20000 -timeout=30 -rss_limit_mb=4096 \
-	        -artifact_prefix=build/fuzzers/finding-$$name- -print_final_stats=1 build/fuzzers/corpus/$$name \
-	        >build/fuzzers/$$name.log 2>&1 || { tail -n 40 build/fuzzers/$$name.log; exit 1; }; \
-	    grep -e number_of_executed_units -e peak_rss build/fuzzers/$$name.log; \
-	done
-FUZZING = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
 tsan: ## build ./yard-tsan with ThreadSanitizer, and run the tests of threads and signals with it
 	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/process.sh \
@@ -183,7 +169,7 @@ help: ## this list
 	@echo "make               build ./yard"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
 
-.PHONY: demo test distro kills drivers periods bench debug asan tsan fuzz fuzzers oclgrind tidy format format-check deps clean \
+.PHONY: demo test distro kills drivers periods bench debug asan tsan fuzz oclgrind tidy format format-check deps clean \
         help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:

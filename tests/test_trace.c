@@ -414,83 +414,107 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
     return path;
 }
 
-#define DAMAGE(at, type, ...) expect_damage(patched("damaged.trace", (at), &(type){__VA_ARGS__}, sizeof(type)))
 #define HEADER(field) offsetof(struct trace_header, field)
+#define AT(table, field) h->table##s_at + offsetof(struct trace_##table, field)
+#define SECOND(table, field) AT(table, field) + sizeof(struct trace_##table)
+#define MEMORY(field) h->memory_at + sizeof(struct trace_memory) + offsetof(struct trace_memory, field)
+#define RECORD(field) h->records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field)
+#define TEXT(at, size)                                                                                                 \
+    {                                                                                                                  \
+        at, size, 0x7878787878787878u                                                                                  \
+    } /* without an end */
+#define WORD(at, value)                                                                                                \
+    {                                                                                                                  \
+        at, 4, value                                                                                                   \
+    }
+#define LONG(at, value)                                                                                                \
+    {                                                                                                                  \
+        at, 8, value                                                                                                   \
+    }
+#define REAL(at, value)                                                                                                \
+    {                                                                                                                  \
+        at, 8,                                                                                                         \
+            ((union {                                                                                                  \
+                double x;                                                                                              \
+                uint64_t bits;                                                                                         \
+            }){.x = (value)})                                                                                          \
+                .bits                                                                                                  \
+    }
 
-TEST(damaged_headers_are_refused)
+TEST(damaged_files_are_refused)
 {
-    DAMAGE(HEADER(magic), char, 'X');
-    DAMAGE(HEADER(version), uint32_t, 2);
-    DAMAGE(HEADER(kind), uint32_t, 3);
-    DAMAGE(HEADER(n_lanes), uint32_t, UINT32_MAX);
-    DAMAGE(HEADER(n_lanes), uint32_t, 1000);
-    DAMAGE(HEADER(n_lanes), uint32_t, 0);
-    DAMAGE(HEADER(n_tasks), uint32_t, UINT32_MAX);
-    DAMAGE(HEADER(n_tasks), uint32_t, 1);
-    DAMAGE(HEADER(n_edges), uint32_t, UINT32_MAX);
-    DAMAGE(HEADER(n_lists), uint32_t, 9);
-    DAMAGE(HEADER(n_lists), uint32_t, 1);
-    DAMAGE(HEADER(n_devices), uint32_t, 1);
-    DAMAGE(HEADER(n_devices), uint32_t, UINT32_MAX);
-    DAMAGE(HEADER(n_memory), uint32_t, UINT32_MAX);
-    DAMAGE(HEADER(n_roles), uint32_t, TRACE_ROLES + 1);
-    DAMAGE(HEADER(n_classes), uint32_t, TRACE_CLASSES + 1);
-    DAMAGE(HEADER(lanes_at), uint64_t, 0);
-    DAMAGE(HEADER(lanes_at), uint64_t, 513);
-    DAMAGE(HEADER(tasks_at), uint64_t, UINT64_MAX - 63);
-    DAMAGE(HEADER(edges_at), uint64_t, (uint64_t)1 << 62);
-    DAMAGE(HEADER(records_at), uint64_t, UINT64_MAX - 63);
-    DAMAGE(HEADER(capacity), uint64_t, 0);
-    DAMAGE(HEADER(head), uint64_t, COUNT(example) + 1);
-    DAMAGE(HEADER(head), uint64_t, UINT64_MAX);
-    DAMAGE(HEADER(pace_scale), double, NAN);
-    DAMAGE(HEADER(pace_scale), double, -1);
-    char endless[24];
-    expect_damage(patched("damaged.trace", HEADER(list), memset(endless, 'x', sizeof endless), sizeof endless));
+    struct trace *t = trace_open(make_example("layout.trace"));
+    const struct trace_header *h = &t->header;
+    const struct {
+        uint64_t at;
+        size_t size;
+        uint64_t value; /* or a byte of it, many times */
+    } damage[] = {
+        {HEADER(magic), 1, 'X'},
+        WORD(HEADER(version), 2),
+        WORD(HEADER(kind), 3),
+        WORD(HEADER(n_lanes), UINT32_MAX),
+        WORD(HEADER(n_lanes), 1000),
+        WORD(HEADER(n_lanes), 0),
+        WORD(HEADER(n_tasks), UINT32_MAX),
+        WORD(HEADER(n_tasks), 1),
+        WORD(HEADER(n_edges), UINT32_MAX),
+        WORD(HEADER(n_lists), 9),
+        WORD(HEADER(n_lists), 1),
+        WORD(HEADER(n_devices), 1),
+        WORD(HEADER(n_devices), UINT32_MAX),
+        WORD(HEADER(n_memory), UINT32_MAX),
+        WORD(HEADER(n_roles), TRACE_ROLES + 1),
+        WORD(HEADER(n_classes), TRACE_CLASSES + 1),
+        LONG(HEADER(lanes_at), 0),
+        LONG(HEADER(lanes_at), 513),
+        LONG(HEADER(tasks_at), UINT64_MAX - 63),
+        LONG(HEADER(edges_at), (uint64_t)1 << 62),
+        LONG(HEADER(records_at), UINT64_MAX - 63),
+        LONG(HEADER(capacity), 0),
+        LONG(HEADER(head), COUNT(example) + 1),
+        LONG(HEADER(head), UINT64_MAX),
+        REAL(HEADER(pace_scale), NAN),
+        REAL(HEADER(pace_scale), -1),
+        TEXT(HEADER(list), 24),
+        TEXT(SECOND(lane, name), 40),
+        TEXT(AT(device, id), 24),
+        TEXT(AT(device, name), 80),
+        TEXT(SECOND(task, shape), 64),
+        TEXT(SECOND(task, name), 40),
+        WORD(SECOND(lane, kind), LANE_KINDS),
+        WORD(SECOND(lane, device_index), COUNT(devices)),
+        REAL(SECOND(lane, flops_per_s), NAN),
+        REAL(SECOND(lane, bytes_per_s), -1),
+        WORD(MEMORY(list), 2),
+        WORD(MEMORY(device), COUNT(devices)),
+        WORD(MEMORY(task), N_TASKS),
+        WORD(MEMORY(task), ADAMW), /* not in order */
+        WORD(SECOND(task, role), 2),
+        WORD(SECOND(task, lane), COUNT(lanes)),
+        WORD(SECOND(task, list), 2),
+        REAL(SECOND(task, flops), INFINITY),
+        REAL(SECOND(task, predicted_ns), -1),
+        WORD(SECOND(task, n_edges), COUNT(edges) + 1),
+        WORD(SECOND(task, first_edge), UINT32_MAX), /* its sum with n_edges wraps in 32 bits */
+        WORD(AT(edge, from), N_TASKS),
+        WORD(RECORD(task), N_TASKS),
+        WORD(RECORD(step), 0),
+        LONG(RECORD(start), us(601)),
+    };
+    for (size_t i = 0; i < COUNT(damage); i++) {
+        char bytes[80];
+        memset(bytes, (int)(damage[i].value & 0xFF), sizeof bytes);
+        memcpy(bytes, &damage[i].value, MIN(damage[i].size, sizeof damage[i].value));
+        expect_damage(patched("damaged.trace", damage[i].at, bytes, damage[i].size));
+    }
     uint64_t huge = UINT64_MAX, head = UINT64_MAX / 40 + 2; /* times 40 wraps to a small number */
     const char *path = patched("damaged.trace", HEADER(capacity), &huge, sizeof huge);
     int fd = open(path, O_WRONLY);
     assert_int_equal(pwrite(fd, &head, sizeof head, HEADER(head)), sizeof head);
     close(fd);
     expect_damage(path);
-}
-
-TEST(damaged_tables_are_refused)
-{
-    struct trace *t = trace_open(make_example("layout.trace"));
-    struct trace_header h = t->header;
     trace_free(t);
-#define DEVICE(field) (h.devices_at + offsetof(struct trace_device, field))
-#define MEMORY(field) (h.memory_at + sizeof(struct trace_memory) + offsetof(struct trace_memory, field))
-#define LANE(field) (h.lanes_at + sizeof(struct trace_lane) + offsetof(struct trace_lane, field))
-#define TASK(field) (h.tasks_at + sizeof(struct trace_task) + offsetof(struct trace_task, field))
-#define RECORD(field) (h.records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field))
-    char unterminated[80];
-    memset(unterminated, 'x', sizeof unterminated);
-    expect_damage(patched("damaged.trace", LANE(name), unterminated, 40));
-    expect_damage(patched("damaged.trace", DEVICE(id), unterminated, 24));
-    expect_damage(patched("damaged.trace", DEVICE(name), unterminated, 80));
-    expect_damage(patched("damaged.trace", TASK(shape), unterminated, 64));
-    expect_damage(patched("damaged.trace", TASK(name), unterminated, 40));
-    DAMAGE(LANE(kind), uint32_t, LANE_KINDS);
-    DAMAGE(LANE(device_index), uint32_t, COUNT(devices));
-    DAMAGE(LANE(flops_per_s), double, NAN);
-    DAMAGE(LANE(bytes_per_s), double, -1);
-    DAMAGE(MEMORY(list), uint32_t, 2);
-    DAMAGE(MEMORY(device), uint32_t, COUNT(devices));
-    DAMAGE(MEMORY(task), uint32_t, N_TASKS);
-    DAMAGE(MEMORY(task), uint32_t, ADAMW); /* not in order */
-    DAMAGE(TASK(role), uint32_t, tables.header.n_roles);
-    DAMAGE(TASK(lane), uint32_t, COUNT(lanes));
-    DAMAGE(TASK(list), uint32_t, 2);
-    DAMAGE(TASK(flops), double, INFINITY);
-    DAMAGE(TASK(predicted_ns), double, -1);
-    DAMAGE(TASK(n_edges), uint32_t, COUNT(edges) + 1);
-    DAMAGE(TASK(first_edge), uint32_t, UINT32_MAX); /* its sum with n_edges wraps in 32 bits */
-    DAMAGE(h.edges_at, uint32_t, N_TASKS);
-    DAMAGE(RECORD(task), uint32_t, N_TASKS);
-    DAMAGE(RECORD(step), uint32_t, 0);
-    DAMAGE(RECORD(start), uint64_t, us(601));
 }
 
 /* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */
