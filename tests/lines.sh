@@ -37,7 +37,7 @@ src/step           2885
 src/trace          1213
 src/train          3058
 src/view           1998
-tests             15995
+tests             15286
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
