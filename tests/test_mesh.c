@@ -403,11 +403,11 @@ static const char *const alike[][10] = {
      "--batch 4 -d 0:0x4 --mesh pp=2,tp=2 --micro-batch 2 --pipeline interleaved"},
     {"--batch 6 --heads 3 --channels 48 --untied -d 0:0x2 --mesh tp=2 --grad-groups 2 --micro-batch 1",
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 0 --serial",
-     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3 --gather-ahead 0"},
+     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"},
     {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3",
      "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
     {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
-     "--batch 8 -d 0:0x4 --zero 3 --gather-ahead 2", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
+     "--batch 8 -d 0:0x4 --zero 3", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
 
 TEST(meshes_give_the_same_bits)

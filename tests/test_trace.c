@@ -1,4 +1,5 @@
 /* test_trace.c - trace files and `yard trace`: numbers worked out by hand, damaged and living files, Chrome's JSON. */
+#include "../src/file/file.h"
 #include "../src/trace/follow.h"
 #include "child.h"
 
@@ -130,23 +131,22 @@ static void run_in_child(void *argument)
     _exit(code);
 }
 
-/* The command here, in this process (so that its leaks are seen), with its stdout in a string. */
+/* What the command writes on stdout, in a process of its own; the caller frees it. */
 static char *output_of(struct command *c, int expected)
 {
-    char *text = allocate(1 << 16, 1);
-    FILE *file = tmpfile();
-    fflush(stdout);
-    int terminal = dup(1);
-    dup2(fileno(file), 1);
-    int code = cmd_trace(c->argc, c->argv);
-    fflush(stdout);
-    dup2(terminal, 1);
-    close(terminal);
-    rewind(file);
-    text[fread(text, 1, (1 << 16) - 1, file)] = '\0';
-    fclose(file);
-    assert_int_equal(code, expected);
-    return text;
+    const char *path = temp_path("output");
+    size_t n;
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        int code = freopen(path, "w", stdout) ? cmd_trace(c->argc, c->argv) : 99;
+        fflush(stdout);
+        _exit(code);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, expected);
+    return read_whole(path, &n);
 }
 
 static json_t *json_of(struct command *c, int expected)
