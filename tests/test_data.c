@@ -282,7 +282,7 @@ TEST(token_files)
     assert_int_equal(d->vocab, 50257);
     close_dataset(d);
     o.vocab = 800;
-    expect_no_dataset(o, 2, "raw.bin: token 800 is 800, but the model's vocabulary is 800");
+    expect_no_dataset(o, 2, "raw.bin has token 999, but the model's vocabulary is 800");
 }
 
 TEST(a_model_brings_its_tokenizer)
@@ -306,7 +306,7 @@ TEST(a_model_brings_its_tokenizer)
     expect_no_dataset(o, 2, "the model was trained on token numbers, but");
     o.tokenizer = NULL;
     o.vocab = 'c';
-    expect_no_dataset(o, 2, "needs a vocabulary of 100, but that of the model is 99");
+    expect_no_dataset(o, 2, "has token 99, but the model's vocabulary is 99");
     free_tokenizer(&chars);
 }
 

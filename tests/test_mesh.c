@@ -88,7 +88,7 @@ TEST(impossible_meshes_are_refused)
          "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2"},
         {"-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1"},
         {"-d 0:0x3 --mesh tp=3", "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2"},
-        {"-d 0:0x17", "name fewer, or leave -d out and plan for more on paper"},
+        {"-d 0:0x17", "yard plan --hardware FILE takes more"},
         {"-d 0:0x0", "with n and N from 1 up"},
         {"-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers"},
         {"-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2"},

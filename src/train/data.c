@@ -1,7 +1,7 @@
 /* data.c - data sets: which files, which tokens, which part is for validation; and the windows cut from them.
  *
- *     --data ─ find_sources ─▶ paths ─ load_texts ─▶ texts ─ tokenizer ─▶ tokens ─ cut_validation ─▶ train | val
- *                                └──── read_*_tokens (.bin) ──────────────▶ tokens
+ *     --data ─ find_files ─▶ paths ─▶ texts ─ tokenizer ─▶ tokens ─ cut_validation ─▶ train | val
+ *                              └──── .bin ───────────────▶ tokens
  */
 #include "data.h"
 #include "../base/embedded.h"
@@ -10,120 +10,86 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-/* ---- which files ----------------------------------------------------------------------------------------------- */
+enum file_kind { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
+static const char *const kind_name[] = {
+    [FILE_TEXT] = "text", [FILE_SHARD] = "an llm.c token shard", [FILE_HEADERLESS] = "headerless 16-bit tokens"};
 
-enum source_kind { SOURCE_TEXT, SOURCE_SHARD, SOURCE_HEADERLESS };
-
-struct sources {
+struct files {         /* of one kind */
     const char *given; /* what the user wrote, for messages */
-    enum source_kind kind;
-    char **paths; /* sorted; none for the embedded text */
+    enum file_kind kind;
+    char **paths; /* sorted; one that is NULL is the embedded text */
     size_t n, cap;
 };
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+/* ---- which files ----------------------------------------------------------------------------------------------- */
 
-/* The visible files of a folder; folders inside it are left out. */
-static void list_folder(struct sources *s)
+/* The visible files of a folder, without those of folders inside it. */
+static void list_folder(struct files *f)
 {
-    DIR *folder = opendir(s->given);
-    if (!folder)
-        fail(EXIT_IO, "cannot open the folder %s: %s", s->given, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        char *path = format_string("%s/%s", s->given, entry->d_name);
-        if (entry->d_name[0] == '.' || is_folder(path))
+    struct dirent **entry;
+    int n = scandir(f->given, &entry, NULL, alphasort);
+    if (n < 0)
+        fail(EXIT_IO, "cannot open the folder %s: %s", f->given, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char *path = format_string("%s/%s", f->given, entry[i]->d_name);
+        if (entry[i]->d_name[0] == '.' || is_folder(path))
             free(path);
         else
-            *APPEND(s->paths, s->n, s->cap) = path;
+            *APPEND(f->paths, f->n, f->cap) = path;
+        free(entry[i]);
     }
-    closedir(folder);
-    if (s->n == 0)
-        fail(EXIT_IO, "the folder %s has no files; expected text files or .bin token shards", s->given);
+    free(entry);
+    if (f->n == 0)
+        fail(EXIT_IO, "the folder %s has no files; expected text files or .bin token shards", f->given);
 }
 
-static void list_glob(struct sources *s)
+static void list_pattern(struct files *f)
 {
     glob_t found;
-    if (glob(s->given, 0, NULL, &found) != 0 || found.gl_pathc == 0)
-        fail(EXIT_IO, "no file matches %s; expected a file, a folder or a pattern such as 'data/*.txt'", s->given);
+    if (glob(f->given, 0, NULL, &found) != 0)
+        fail(EXIT_IO, "no file matches %s; expected a file, a folder or a pattern such as 'data/*.txt'", f->given);
     for (size_t i = 0; i < found.gl_pathc; i++)
-        *APPEND(s->paths, s->n, s->cap) = copy_string(found.gl_pathv[i]);
+        *APPEND(f->paths, f->n, f->cap) = copy_string(found.gl_pathv[i]);
     globfree(&found);
 }
 
-static enum source_kind kind_of_file(const char *path)
+static enum file_kind kind_of(const char *path)
 {
-    size_t n = strlen(path);
+    size_t n = path ? strlen(path) : 0;
     if (n < 4 || strcmp(path + n - 4, ".bin") != 0)
-        return SOURCE_TEXT;
-    return has_magic(path, LLMC_TOKENS_MAGIC) ? SOURCE_SHARD : SOURCE_HEADERLESS;
-}
-
-static const char *kind_name(enum source_kind kind)
-{
-    return kind == SOURCE_TEXT ? "text" : kind == SOURCE_SHARD ? "an llm.c token shard" : "headerless 16-bit tokens";
-}
-
-static void check_same_kind(struct sources *s)
-{
-    s->kind = kind_of_file(s->paths[0]);
-    for (size_t i = 1; i < s->n; i++) {
-        enum source_kind kind = kind_of_file(s->paths[i]);
-        if (kind != s->kind)
-            fail(EXIT_USAGE,
-                 "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", s->given,
-                 s->paths[0], kind_name(s->kind), s->paths[i], kind_name(kind), s->given);
-    }
+        return FILE_TEXT;
+    return has_magic(path, LLMC_TOKENS_MAGIC) ? FILE_SHARD : FILE_HEADERLESS;
 }
 
 /* A file of that very name wins over a pattern, so that "a[1].txt" can be read. */
-static struct sources find_sources(const char *given)
+static struct files find_files(const char *given)
 {
-    struct stat status;
-    struct sources s = {.given = given};
-    if (!given) {
-        s.given = "the built-in text";
-        return s;
-    }
-    if (is_folder(given))
-        list_folder(&s);
-    else if (stat(given, &status) == 0)
-        *APPEND(s.paths, s.n, s.cap) = copy_string(given);
+    struct files f = {.given = given ? given : "the built-in text"};
+    if (!given)
+        *APPEND(f.paths, f.n, f.cap) = NULL;
+    else if (is_folder(given))
+        list_folder(&f);
+    else if (access(given, F_OK) == 0)
+        *APPEND(f.paths, f.n, f.cap) = copy_string(given);
     else
-        list_glob(&s);
-    SORT(s.paths, s.n, by_name);
-    for (size_t i = 0; i < s.n; i++)
-        claim_input("--data", s.paths[i]);
-    check_same_kind(&s);
-    return s;
-}
-
-static void free_sources(struct sources *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        free(s->paths[i]);
-    free(s->paths);
+        list_pattern(&f);
+    f.kind = kind_of(f.paths[0]);
+    for (size_t i = 0; i < f.n && given; i++) {
+        claim_input("--data", f.paths[i]);
+        enum file_kind kind = kind_of(f.paths[i]);
+        if (kind != f.kind)
+            fail(EXIT_USAGE,
+                 "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", given,
+                 f.paths[0], kind_name[f.kind], f.paths[i], kind_name[kind], given);
+    }
+    return f;
 }
 
 /* ---- from files to tokens -------------------------------------------------------------------------------------- */
 
-/* Into `to`; how many there are, which is one at least. */
-static size_t load_texts(struct text *to, const struct sources *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        to[i].name = copy_string(s->paths[i]);
-        to[i].bytes = read_whole(s->paths[i], &to[i].n);
-    }
-    if (s->n)
-        return s->n;
-    *to = (struct text){copy_string(s->given), allocate(embedded_text_size + 1, 1), embedded_text_size};
-    memcpy(to->bytes, embedded_text, to->n);
-    return 1;
-}
-
-/* Append and free `tokens`; the first ones, mostly all there are, are taken without a copy. */
+/* Appends and frees `tokens`; the first ones, mostly all there are, are taken without a copy. */
 static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
 {
     if (!split->tokens) {
@@ -136,63 +102,34 @@ static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
     free(tokens);
 }
 
-static void encode_texts(struct split *split, const struct tokenizer *t, const struct text *texts, size_t n_texts)
-{
-    for (size_t i = 0; i < n_texts; i++) {
-        size_t n;
-        uint16_t *tokens = encode_text(t, &texts[i], &n);
-        append_tokens(split, tokens, n);
-    }
-}
-
-static struct tokenizer text_tokenizer(const struct data_options *o, const struct text *texts, size_t n)
-{
-    if (o->tokenizer && o->tokenizer->kind == TOKENS_IDS)
-        fail(EXIT_USAGE,
-             "the model was trained on token numbers, but %s is text; give it .bin files of the same tokenizer",
-             o->data ? o->data : "the built-in text");
-    if (o->tokenizer)
-        return copy_tokenizer(o->tokenizer);
-    if (o->chars)
-        return char_tokenizer(texts, n);
-    return (struct tokenizer){TOKENS_BYTES, 256, NULL};
-}
-
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
-static void load_text_data(struct dataset *d, const struct data_options *o, const struct sources *train,
-                           const struct sources *val)
+static void load_texts(struct dataset *d, const struct data_options *o, const struct files *train,
+                       const struct files *val)
 {
-    struct text *texts = allocate(1 + train->n + val->n, sizeof *texts);
-    size_t n_train = load_texts(texts, train), n = n_train + (o->val_data ? load_texts(texts + n_train, val) : 0);
-    d->tokenizer = text_tokenizer(o, texts, n);
-    encode_texts(&d->train, &d->tokenizer, texts, n_train);
-    encode_texts(&d->val, &d->tokenizer, texts + n_train, n - n_train);
-    for (size_t i = 0; i < n; i++)
+    const size_t n = train->n + val->n;
+    struct text *texts = allocate(n, sizeof *texts);
+    if (o->tokenizer && o->tokenizer->kind == TOKENS_IDS)
+        fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give it .bin files of its tokenizer",
+             train->given);
+    for (size_t i = 0; i < n; i++) {
+        const char *path = i < train->n ? train->paths[i] : val->paths[i - train->n];
+        struct text *x = &texts[i];
+        *x = (struct text){copy_string(path ? path : train->given), NULL, embedded_text_size};
+        x->bytes = path ? read_whole(path, &x->n) : copy_bytes(embedded_text, embedded_text_size);
+    }
+    d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer)
+                   : o->chars   ? char_tokenizer(texts, n)
+                                : (struct tokenizer){TOKENS_BYTES, 256, NULL};
+    for (size_t i = 0; i < n; i++) {
+        size_t n_tokens;
+        uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
+        append_tokens(i < train->n ? &d->train : &d->val, tokens, n_tokens);
         free(texts[i].name), free(texts[i].bytes);
+    }
     free(texts);
 }
 
-/* A model file without a tokenizer gives only its vocabulary; then ids below it are all that is asked. */
-static void check_ids(const struct data_options *o, const char *path, const uint16_t *tokens, size_t n)
-{
-    for (size_t i = 0; o->vocab && i < n; i++)
-        if (tokens[i] >= o->vocab)
-            fail(EXIT_USAGE, "%s: token %zu is %d, but the model's vocabulary is %d; use data of its tokenizer", path,
-                 i, tokens[i], o->vocab);
-}
-
-static void load_ids(struct split *split, const struct data_options *o, const struct sources *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        size_t n;
-        uint16_t *tokens =
-            s->kind == SOURCE_SHARD ? read_token_shard(s->paths[i], &n) : read_headerless_tokens(s->paths[i], &n);
-        check_ids(o, s->paths[i], tokens, n);
-        append_tokens(split, tokens, n);
-    }
-}
-
-static int largest_id(const struct split *split)
+static int largest_token(const struct split *split)
 {
     int largest = -1;
     for (size_t i = 0; i < split->n; i++)
@@ -200,34 +137,29 @@ static int largest_id(const struct split *split)
     return largest;
 }
 
-static void load_id_data(struct dataset *d, const struct data_options *o, const struct sources *train,
-                         const struct sources *val)
+static void load_ids(struct split *split, const struct files *f)
 {
-    if (o->tokenizer && o->tokenizer->kind == TOKENS_CHARS)
-        fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train->given);
-    load_ids(&d->train, o, train);
-    load_ids(&d->val, o, val);
-    int n = 1 + MAX(largest_id(&d->train), largest_id(&d->val));
-    d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer) : (struct tokenizer){TOKENS_IDS, n, NULL};
+    for (size_t i = 0; i < f->n; i++) {
+        size_t n;
+        uint16_t *tokens =
+            f->kind == FILE_SHARD ? read_token_shard(f->paths[i], &n) : read_headerless_tokens(f->paths[i], &n);
+        append_tokens(split, tokens, n);
+    }
 }
 
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
 
-/* The last val_share of the tokens.  llm.c's shards come as separate train and val files, and its loader reads all of
- * a file in order: so does ORDER_FILE. */
-static void cut_validation(struct dataset *d, const struct data_options *o, enum source_kind kind)
+/* The last val_share of the tokens. */
+static void cut_validation(struct dataset *d, double share)
 {
-    if (kind == SOURCE_SHARD && o->order == ORDER_FILE)
-        return;
-    size_t n_train = (size_t)((double)d->train.n * (1 - o->val_share));
+    size_t n_train = (size_t)((double)d->train.n * (1 - share));
     d->val.n = d->train.n - n_train;
-    d->val.tokens = allocate(d->val.n, sizeof *d->val.tokens);
-    memcpy(d->val.tokens, d->train.tokens + n_train, d->val.n * sizeof *d->val.tokens);
+    d->val.tokens = copy_bytes(d->train.tokens + n_train, d->val.n * sizeof *d->val.tokens);
     d->train.n = n_train;
 }
 
-static void check_lengths(const struct dataset *d, const struct data_options *o, const struct sources *train,
-                          const struct sources *val)
+static void check_lengths(const struct dataset *d, const struct data_options *o, const struct files *train,
+                          const struct files *val)
 {
     size_t window = (size_t)o->seq_len + 1, batch = (size_t)o->batch * (size_t)o->seq_len + 1;
     if (d->train.n + d->val.n == 0)
@@ -235,56 +167,55 @@ static void check_lengths(const struct dataset *d, const struct data_options *o,
              window);
     if (d->train.n < window)
         fail(EXIT_USAGE,
-             "%s has %zu tokens for training and %zu for validation, but a window of --seq-len %d needs %zu; "
-             "use more data, a shorter --seq-len or a smaller --val-share",
+             "%s has %zu tokens for training and %zu for validation, but a window of --seq-len %d needs %zu",
              train->given, d->train.n, d->val.n, o->seq_len, window);
     if (o->order == ORDER_FILE && d->train.n < batch)
         fail(
             EXIT_USAGE,
             "%s has %zu tokens for training, but --order file takes %zu at a time (--batch %d times --seq-len %d, plus "
-            "1); use more data, a smaller --batch or --order shuffle",
+            "1)",
             train->given, d->train.n, batch, o->batch, o->seq_len);
     if (d->val.n == 0 && o->val_data)
         fail(EXIT_USAGE, "%s is empty; give --val-data a file with at least %zu tokens", val->given, window);
     if (d->val.n && d->val.n < window)
-        fail(EXIT_USAGE,
-             "%s has %zu tokens for validation, but a window of --seq-len %d needs %zu; use more data, a shorter "
-             "--seq-len%s",
-             o->val_data ? val->given : train->given, d->val.n, o->seq_len, window,
-             o->val_data ? "" : ", a larger --val-share, or --val-share 0 for none");
+        fail(
+            EXIT_USAGE,
+            "%s has %zu tokens for validation, but a window of --seq-len %d needs %zu: use more data, or --val-share 0",
+            o->val_data ? val->given : train->given, d->val.n, o->seq_len, window);
 }
 
-/* The model's vocabulary wins, when there is a model and the data fits. */
-static int choose_vocab(const struct dataset *d, const struct data_options *o, const struct sources *train)
-{
-    if (!o->vocab)
-        return d->tokenizer.n;
-    int used = 1 + MAX(largest_id(&d->train), largest_id(&d->val));
-    if (used > o->vocab)
-        fail(EXIT_USAGE, "%s needs a vocabulary of %d, but that of the model is %d; use data of its tokenizer",
-             train->given, used, o->vocab);
-    return o->vocab;
-}
-
+/* llm.c's shards come as separate train and val files, and its loader reads all of a file in order: so does
+ * ORDER_FILE. */
 struct dataset *open_dataset(const struct data_options *o)
 {
     struct dataset *d = allocate(1, sizeof *d);
-    struct sources train = find_sources(o->data), val = {0};
+    struct files train = find_files(o->data), val = {0}, *both[] = {&train, &val};
     if (o->val_data)
-        val = find_sources(o->val_data);
-    if (o->val_data && (val.kind == SOURCE_TEXT) != (train.kind == SOURCE_TEXT))
+        val = find_files(o->val_data);
+    if (o->val_data && (val.kind == FILE_TEXT) != (train.kind == FILE_TEXT))
         fail(EXIT_USAGE, "--val-data %s is %s, but the training data %s is %s; both must be text or both tokens",
-             val.given, kind_name(val.kind), train.given, kind_name(train.kind));
-    if (train.kind == SOURCE_TEXT)
-        load_text_data(d, o, &train, &val);
+             val.given, kind_name[val.kind], train.given, kind_name[train.kind]);
+    if (train.kind == FILE_TEXT)
+        load_texts(d, o, &train, &val);
+    else if (o->tokenizer && o->tokenizer->kind == TOKENS_CHARS)
+        fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train.given);
     else
-        load_id_data(d, o, &train, &val);
-    if (!o->val_data)
-        cut_validation(d, o, train.kind);
+        load_ids(&d->train, &train), load_ids(&d->val, &val);
+    const int used = 1 + MAX(largest_token(&d->train), largest_token(&d->val));
+    if (train.kind != FILE_TEXT)
+        d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer) : (struct tokenizer){TOKENS_IDS, used, NULL};
+    if (o->vocab && used > o->vocab)
+        fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
+             used - 1, o->vocab);
+    d->vocab = o->vocab ? o->vocab : d->tokenizer.n;
+    if (!o->val_data && !(train.kind == FILE_SHARD && o->order == ORDER_FILE))
+        cut_validation(d, o->val_share);
     check_lengths(d, o, &train, &val);
-    d->vocab = choose_vocab(d, o, &train);
-    free_sources(&train);
-    free_sources(&val);
+    for (size_t k = 0; k < COUNT(both); k++) {
+        for (size_t i = 0; i < both[k]->n; i++)
+            free(both[k]->paths[i]);
+        free(both[k]->paths);
+    }
     return d;
 }
 
@@ -308,15 +239,6 @@ static void copy_window(const struct split *split, size_t offset, int seq_len, i
     }
 }
 
-/* A batch moves by batch * seq_len tokens but reads one more, the last target. */
-static size_t file_offset(const struct split *split, int64_t step, int sample, int batch, int seq_len)
-{
-    size_t stride = (size_t)batch * (size_t)seq_len;
-    size_t batches = (split->n - 1) / stride; /* whole ones, before the start comes again */
-    CHECK(batches > 0, "%zu tokens for batches of %zu", split->n, stride);
-    return (size_t)step % batches * stride + (size_t)sample * (size_t)seq_len;
-}
-
 /* The place of card i after shuffling n of them: a Feistel network permutes the numbers of an even count of bits, and
  * is applied again until the result is below n.  Nothing is stored, so any step can be asked for directly. */
 static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
@@ -337,25 +259,27 @@ static uint64_t shuffled(uint64_t i, uint64_t n, uint64_t seed, uint32_t epoch)
     return i;
 }
 
-/* Windows are drawn without replacement.  An epoch cuts the text, taken as a ring of all possible offsets, into windows
- * side by side from a random place, and goes through them in random order: every token is seen about once per epoch
- * (drawn with replacement, a third of them would not be), and the cuts fall elsewhere in every epoch. */
-static size_t random_offset(const struct split *split, uint64_t seed, uint64_t counter, int seq_len)
-{
-    uint64_t choices = split->n - (size_t)seq_len, windows = MAX(choices / (uint64_t)seq_len, 1);
-    uint32_t epoch = (uint32_t)(counter / windows);
-    uint64_t start = (uint64_t)(random_uniform(seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
-    return (start + shuffled(counter % windows, windows, seed, epoch) * (uint64_t)seq_len) % choices;
-}
-
+/* In the order of the file a batch moves by batch * seq_len tokens but reads one more, the last target.
+ *
+ * At random, windows are drawn without replacement.  An epoch cuts the text, taken as a ring of all possible offsets,
+ * into windows side by side from a random place, and goes through them in random order: every token is seen about once
+ * per epoch (drawn with replacement, a third of them would not be), and the cuts fall elsewhere in every epoch. */
 void dataset_window(const struct dataset *d, enum data_order order, uint64_t seed, int64_t step, int sample, int batch,
                     int seq_len, int32_t *tokens, int32_t *targets)
 {
     CHECK(step >= 0 && sample >= 0 && sample < batch, "step %lld, sample %d of %d", (long long)step, sample, batch);
+    const uint64_t length = (uint64_t)seq_len, n = d->train.n;
+    if (order == ORDER_FILE) {
+        uint64_t stride = (uint64_t)batch * length, batches = (n - 1) / stride; /* before the start comes again */
+        copy_window(&d->train, (uint64_t)step % batches * stride + (uint64_t)sample * length, seq_len, tokens, targets);
+        return;
+    }
     uint64_t counter = (uint64_t)step * (uint64_t)batch + (uint64_t)sample;
-    size_t offset = order == ORDER_FILE ? file_offset(&d->train, step, sample, batch, seq_len)
-                                        : random_offset(&d->train, seed, counter, seq_len);
-    copy_window(&d->train, offset, seq_len, tokens, targets);
+    uint64_t choices = n - length, windows = MAX(choices / length, 1);
+    uint32_t epoch = (uint32_t)(counter / windows);
+    uint64_t start = (uint64_t)(random_uniform(seed, STREAM_DATA, epoch, UINT64_MAX) * (double)choices);
+    uint64_t nth = shuffled(counter % windows, windows, seed, epoch);
+    copy_window(&d->train, (start + nth * length) % choices, seq_len, tokens, targets);
 }
 
 size_t validation_windows(const struct dataset *d, int seq_len)

@@ -10,16 +10,6 @@ static struct tensor *new_batch(struct trainer *t, struct device *d, int n)
     return new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)elements));
 }
 
-static struct batch view_batch(struct trainer *t, struct tensor *all, int n)
-{
-    size_t section = section_of(n);
-    return (struct batch){.all = all,
-                          .tokens = new_view(t->pool, all, "batch.tokens", 0, SHAPE(n)),
-                          .targets = new_view(t->pool, all, "batch.targets", section, SHAPE(n)),
-                          .order = new_view(t->pool, all, "batch.order", 2 * section, SHAPE(n)),
-                          .start = new_view(t->pool, all, "batch.start", 3 * section, SHAPE(t->config.vocab + 1))};
-}
-
 struct words { /* the sections on the host */
     int32_t *tokens, *targets, *order, *start;
 };
@@ -33,45 +23,32 @@ static struct words clear_batch(const struct feed *f, const struct task *task)
     return (struct words){word, word + section, word + 2 * section, word + 3 * section};
 }
 
-/* Without data: tokens by the counter, so that a benchmark is the same everywhere. */
-static void random_window(const struct trainer *t, uint32_t step, int sample, int32_t *tokens, int32_t *targets)
-{
-    for (int i = 0; i < t->seq; i++) {
-        uint64_t at = (uint64_t)sample * (uint64_t)(t->seq + 1) + (uint64_t)i;
-        tokens[i] = (int32_t)(random_words(1, STREAM_DATA, step, at).word[0] % (uint32_t)t->config.vocab);
-        targets[i] = (int32_t)(random_words(1, STREAM_DATA, step, at + 1).word[0] % (uint32_t)t->config.vocab);
-    }
-}
-
-/* Window `sample` of step `number` (from 1). */
-static void fill_window(const struct trainer *t, uint32_t number, int sample, int32_t *tokens, int32_t *targets)
-{
-    size_t bytes = (size_t)t->seq * sizeof *tokens, at = (size_t)sample * (size_t)t->seq;
-    if (t->fixed) {
-        memcpy(tokens, t->fixed->tokens + at, bytes);
-        memcpy(targets, t->fixed->targets + at, bytes);
-    } else if (t->data)
-        dataset_window(t->data, t->settings->order, (uint64_t)t->settings->seed, number - 1 + t->ahead, sample,
-                       t->batch, t->seq, tokens, targets);
-    else
-        random_window(t, number, sample, tokens, targets);
-}
-
-static void finish_batch(const struct feed *f, const struct words *w)
-{
-    sort_positions(w->tokens, f->n, f->trainer->config.vocab, w->order, w->start);
-}
-
+/* The windows of step `number` (from 1).  Without data: tokens by the counter, so that a benchmark is the same
+ * everywhere. */
 void prepare_batch(void *context, const struct task *task, uint32_t number)
 {
-    struct feed *f = context;
-    struct trainer *t = f->trainer;
+    const struct feed *f = context;
+    const struct trainer *t = f->trainer;
+    const struct settings *s = t->settings;
     struct words w = clear_batch(f, task);
     for (int i = 0; i < t->micro_batch; i++) {
-        int sample = f->rank * t->micros * t->micro_batch + f->micro * t->micro_batch + i;
-        fill_window(t, number, sample, w.tokens + i * t->seq, w.targets + i * t->seq);
+        int sample = (f->rank * t->micros + f->micro) * t->micro_batch + i;
+        int32_t *tokens = w.tokens + i * t->seq, *targets = w.targets + i * t->seq;
+        if (t->data) {
+            dataset_window(t->data, s->order, (uint64_t)s->seed, number - 1 + t->ahead, sample, t->batch, t->seq,
+                           tokens, targets);
+            continue;
+        }
+        for (int at = 0; at < t->seq; at++) {
+            uint64_t draw = (uint64_t)sample * (uint64_t)(t->seq + 1) + (uint64_t)at;
+            const uint32_t vocab = (uint32_t)t->config.vocab;
+            tokens[at] = t->fixed ? t->fixed->tokens[sample * t->seq + at]
+                                  : (int32_t)(random_words(1, STREAM_DATA, number, draw).word[0] % vocab);
+            targets[at] = t->fixed ? t->fixed->targets[sample * t->seq + at]
+                                   : (int32_t)(random_words(1, STREAM_DATA, number, draw + 1).word[0] % vocab);
+        }
     }
-    finish_batch(f, &w);
+    sort_positions(w.tokens, f->n, t->config.vocab, w.order, w.start);
 }
 
 size_t first_window(const struct trainer *t, int rank, uint32_t number)
@@ -88,7 +65,7 @@ void prepare_evaluation(void *context, const struct task *task, uint32_t number)
     size_t first = first_window(t, f->rank, number), n = validation_windows(t->data, t->seq);
     for (int i = 0; i < t->micro_batch && first + (size_t)i < n; i++)
         validation_window(t->data, first + (size_t)i, t->seq, w.tokens + i * t->seq, w.targets + i * t->seq);
-    finish_batch(f, &w);
+    sort_positions(w.tokens, f->n, t->config.vocab, w.order, w.start);
 }
 
 void prepare_sample(void *context, const struct task *task, uint32_t number)
@@ -103,9 +80,14 @@ void prepare_sample(void *context, const struct task *task, uint32_t number)
 static struct batch upload_batch(struct trainer *t, struct step *s, int rank, struct tensor *host, int n)
 {
     struct device *d = t->model->replica[rank].device;
-    struct batch b = view_batch(t, new_batch(t, d, n), n);
-    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", b.all, host);
-    return b;
+    struct tensor *all = new_batch(t, d, n);
+    size_t section = section_of(n);
+    add_copy(s, d->lane[LANE_UPLOAD], "batch.upload", all, host);
+    return (struct batch){.all = all,
+                          .tokens = new_view(t->pool, all, "batch.tokens", 0, SHAPE(n)),
+                          .targets = new_view(t->pool, all, "batch.targets", section, SHAPE(n)),
+                          .order = new_view(t->pool, all, "batch.order", 2 * section, SHAPE(n)),
+                          .start = new_view(t->pool, all, "batch.start", 3 * section, SHAPE(t->config.vocab + 1))};
 }
 
 void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function *prepare, int n)

@@ -34,25 +34,15 @@ static struct tape *tape_at(const struct work *w, int stage, int micro, int k, i
 }
 
 /* Which group of sequences, one after another, a micro-batch is of. */
-static int group_of(const struct trainer *t, int micro) { return micro * (int)t->settings->grad_groups / t->micros; }
-
-/* All ranks of a group have the losses; one of them sums them up. */
-static void add_loss(struct work *w, struct tensor *logits, int micro, int k, int tp_rank)
-{
-    struct trainer *t = w->t;
-    if (k == 0 && micro == 0 && tp_rank == 0)
-        t->keep_logits = logits;
-    cross_entropy(w->b, logits, &w->feeds[micro * t->mesh.dp + k].last[tp_rank], tp_rank ? NULL : t->rank_total[k],
-                  tokens_per_step(t));
-}
+static int group_of(const struct trainer *t, int micro) { return micro * t->settings->grad_groups / t->micros; }
 
 /* The ranks' forwards, rank k's from position begin[k] to begin[k + 1] of the list, become one, layer by layer: what
  * all ranks need for a layer can be sent when the first of them comes to it. */
-static void put_abreast(struct step *s, size_t *begin, int ranks)
+static void put_abreast(struct step *s, const size_t *begin, int ranks)
 {
-    size_t at = begin[0], end = s->n, n = end - at;
-    struct task **built = n ? memcpy(allocate(n, sizeof *built), s->task + at, n * sizeof *built) : NULL;
-    size_t *next = memcpy(allocate((size_t)ranks, sizeof *next), begin, (size_t)ranks * sizeof *next);
+    size_t at = begin[0], end = begin[ranks];
+    struct task **built = copy_bytes(s->task + at, (end - at) * sizeof *built);
+    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next);
     while (at < end)
         for (int k = 0; k < ranks; k++) {
             int layer = next[k] < begin[k + 1] ? built[next[k] - begin[0]]->layer : 0;
@@ -61,47 +51,55 @@ static void put_abreast(struct step *s, size_t *begin, int ranks)
                 s->task[at]->index = at;
             }
         }
-    free(built), free(next), free(begin);
+    free(built), free(next);
 }
 
-static void add_forward(struct work *w, int stage, int micro, int k)
+/* Of all data-parallel ranks.  All tensor-parallel ranks have the losses; the first of them sums them up. */
+static void add_forwards(struct work *w, int stage, int micro)
 {
     struct trainer *t = w->t;
-    struct feed *f = &w->feeds[micro * t->mesh.dp + k];
-    if (stage == 0) {
-        *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
-        add_batch(t, t->train, f, prepare_batch, t->micro_batch * t->seq);
+    const int dp = t->mesh.dp;
+    size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
+    for (int k = 0; k < dp; k++) {
+        struct feed *f = &w->feeds[micro * dp + k];
+        begin[k] = t->train->n;
+        if (stage == 0) {
+            *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
+            add_batch(t, t->train, f, prepare_batch, t->micro_batch * t->seq);
+        }
+        for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
+            struct tape *tape = tape_at(w, stage, micro, k, j);
+            forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k, j), k, stage, micro, group_of(t, micro),
+                          &f->first[j]);
+            if (stage < n_stages(&t->mesh) - 1)
+                continue;
+            struct tensor *logits = gpt_head(w->b, tape->out);
+            if (k == 0 && micro == 0 && j == 0)
+                t->keep_logits = logits;
+            cross_entropy(w->b, logits, &f->last[j], j ? NULL : t->rank_total[k], tokens_per_step(t));
+        }
     }
-    for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
-        struct tape *tape = tape_at(w, stage, micro, k, j);
-        forward_stage(w->b, tape, tape_at(w, stage - 1, micro, k, j), k, stage, micro, group_of(t, micro),
-                      &f->first[j]);
-        if (stage == n_stages(&t->mesh) - 1)
-            add_loss(w, gpt_head(w->b, tape->out), micro, k, j);
-    }
-}
-
-static void end_unit(const struct work *w, int unit, int micro)
-{
-    int group = group_of(w->t, micro);
-    if (micro == w->t->micros - 1 || group_of(w->t, micro + 1) != group)
-        end_group(w->b, unit, group > 0);
-    if (micro == w->t->micros - 1)
-        send_unit(w->b, unit);
+    begin[dp] = t->train->n;
+    put_abreast(t->train, begin, dp);
+    free(begin);
 }
 
 /* Gradients are sent behind a unit's last backward, and summed one unit later in the list, by then all have arrived; at
  * once where there are no others. */
 static void add_backward(struct work *w, int stage, int micro)
 {
-    const struct mesh *m = &w->t->mesh;
-    int first = first_unit(w->t->model, stage), end = first_unit(w->t->model, stage + 1);
-    bool last = micro == w->t->micros - 1, alone = m->dp == 1;
+    const struct trainer *t = w->t;
+    const struct mesh *m = &t->mesh;
+    const int first = first_unit(t->model, stage), end = first_unit(t->model, stage + 1), group = group_of(t, micro);
+    bool last = micro == t->micros - 1, alone = m->dp == 1, ends_group = last || group_of(t, micro + 1) != group;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
             for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b))
                 backward_unit(w->b, tape_at(w, stage, micro, k, j), u);
-        end_unit(w, u, micro);
+        if (ends_group)
+            end_group(w->b, u, group > 0);
+        if (last)
+            send_unit(w->b, u);
         if (last && (alone || u < end - 1))
             reduce_unit(w->b, alone ? u : u + 1);
     }
@@ -111,19 +109,6 @@ static void add_backward(struct work *w, int stage, int micro)
         reduce_unit(w->b, first);
     for (int i = 0; i < m->dp * m->tp; i++)
         free(tape_at(w, stage, micro, 0, i)->ops);
-}
-
-/* Of all data-parallel ranks. */
-static void add_forwards(struct work *w, int stage, int micro)
-{
-    int dp = w->t->mesh.dp;
-    size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
-    for (int k = 0; k < dp; k++) {
-        begin[k] = w->t->train->n;
-        add_forward(w, stage, micro, k);
-    }
-    begin[dp] = w->t->train->n;
-    put_abreast(w->t->train, begin, dp);
 }
 
 void build_train(struct trainer *t, enum gemm_engine engine)
@@ -167,38 +152,31 @@ static void add_stages(struct build *b, const struct feed *f, int k, struct tape
         }
 }
 
-/* The losses of one iteration on data-parallel rank k, on the host. */
-static struct tensor *add_evaluation(struct trainer *t, struct build *b, int k)
-{
-    int n = t->micro_batch * t->seq;
-    struct feed *f = &t->eval_feeds[k];
-    struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
-    struct tensor *losses = NULL;
-    *f = (struct feed){.trainer = t, .rank = k};
-    add_batch(t, t->eval, f, prepare_evaluation, n);
-    add_stages(b, f, k, tape);
-    for (int j = first_tp_rank(b); j >= 0; j = next_tp_rank(b)) {
-        on_tape(b, &tape[j], ROLE_FORWARD);
-        losses = cross_entropy(b, gpt_head(b, tape[j].out), &f->last[j], NULL, 1);
-    }
-    free(tape);
-    t->eval->tags = (struct tags){-1, -1, ROLE_REPORT};
-    struct tensor *host = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
-    add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", host, losses);
-    return host;
-}
-
+/* Each data-parallel rank's losses of one iteration come to the host. */
 void build_eval(struct trainer *t, enum gemm_engine engine)
 {
     t->eval = new_step(t->pool, "eval");
     struct build b = new_build(t->eval, t->model, engine, t->micro_batch, t->seq);
-    int dp = t->mesh.dp;
+    const int dp = t->mesh.dp, n = t->micro_batch * t->seq;
     struct tensor **host = allocate((size_t)dp, sizeof *host);
+    struct tape *tape = allocate((size_t)(dp * t->mesh.tp), sizeof *tape);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     t->eval_feeds = allocate((size_t)dp, sizeof *t->eval_feeds);
     for (int k = 0; k < dp; k++) {
+        struct feed *f = &t->eval_feeds[k];
+        struct tape *outs = &tape[k * t->mesh.tp];
+        struct tensor *losses = NULL;
         begin[k] = t->eval->n;
-        host[k] = add_evaluation(t, &b, k);
+        *f = (struct feed){.trainer = t, .rank = k};
+        add_batch(t, t->eval, f, prepare_evaluation, n);
+        add_stages(&b, f, k, outs);
+        for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
+            on_tape(&b, &outs[j], ROLE_FORWARD);
+            losses = cross_entropy(&b, gpt_head(&b, outs[j].out), &f->last[j], NULL, 1);
+        }
+        t->eval->tags = (struct tags){-1, -1, ROLE_REPORT};
+        host[k] = new_tensor(t->pool, t->machine->host, MEM_WORK, "eval.losses", FLOAT32, SHAPE(n));
+        add_copy(t->eval, losses->device->lane[LANE_DOWNLOAD], "eval.download", host[k], losses);
     }
     begin[dp] = t->eval->n;
     put_abreast(t->eval, begin, dp);
@@ -206,31 +184,17 @@ void build_eval(struct trainer *t, enum gemm_engine engine)
     for (int k = 0; k < dp; k++)
         add_access(task, host[k], ACCESS_READ);
     end_build(&b);
-    free(host);
+    free(host), free(tape), free(begin);
 }
 
-/* The last token's hidden row alone goes through the head, and a rank's logits to their place on the host. */
-static void add_sample_head(struct trainer *t, struct build *b, struct tensor *hidden, const struct batch *batch)
-{
-    int channels = t->config.channels;
-    struct tensor *row = activation(b, "last", SHAPE(1, channels));
-    set_traffic(LAUNCH(b, "last", "elementwise.cl", "pick_row", groups(b, 1), OUT(row), IN(hidden), IN(batch->targets),
-                       INT(channels)),
-                2.0 * channels);
-    struct tensor *logits = gpt_head(b, row);
-    size_t first = (size_t)b->replica->other[HEAD].first;
-    struct tensor *host =
-        new_slice(t->pool, t->sample_logits, b->tp_rank, (struct shard){first, first + count_elements(logits)});
-    t->sample->tags = (struct tags){-1, -1, ROLE_REPORT};
-    add_copy(t->sample, b->device->lane[LANE_DOWNLOAD], "logits.download", host, logits);
-}
-
-/* One sequence. */
+/* One sequence.  The last token's hidden row alone goes through the head, and each rank's logits to their place on the
+ * host. */
 void build_sample(struct trainer *t, enum gemm_engine engine)
 {
     t->sample = new_step(t->pool, "sample");
     struct build b = new_build(t->sample, t->model, engine, 1, t->seq);
     struct tape *tape = allocate((size_t)t->mesh.tp, sizeof *tape);
+    const int channels = t->config.channels;
     t->sample_feed = allocate(1, sizeof *t->sample_feed);
     *t->sample_feed = (struct feed){.trainer = t};
     t->sample_tokens = allocate((size_t)t->seq, sizeof *t->sample_tokens);
@@ -240,7 +204,16 @@ void build_sample(struct trainer *t, enum gemm_engine engine)
     add_stages(&b, t->sample_feed, 0, tape);
     for (int j = first_tp_rank(&b); j >= 0; j = next_tp_rank(&b)) {
         on_tape(&b, &tape[j], ROLE_FORWARD);
-        add_sample_head(t, &b, tape[j].out, &t->sample_feed->last[j]);
+        struct tensor *row = activation(&b, "last", SHAPE(1, channels));
+        set_traffic(LAUNCH(&b, "last", "elementwise.cl", "pick_row", groups(&b, 1), OUT(row), IN(tape[j].out),
+                           IN(t->sample_feed->last[j].targets), INT(channels)),
+                    2.0 * channels);
+        struct tensor *logits = gpt_head(&b, row);
+        size_t first = (size_t)b.replica->other[HEAD].first;
+        struct tensor *host =
+            new_slice(t->pool, t->sample_logits, b.tp_rank, (struct shard){first, first + count_elements(logits)});
+        t->sample->tags = (struct tags){-1, -1, ROLE_REPORT};
+        add_copy(t->sample, b.device->lane[LANE_DOWNLOAD], "logits.download", host, logits);
     }
     end_build(&b);
     free(tape);

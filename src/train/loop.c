@@ -20,15 +20,16 @@ struct run {
     struct snap_counts stored;           /* when all are */
 };
 
+/* By then nothing is in flight. */
 static void save(struct run *run, uint32_t step, bool last)
 {
     if (!run->trainer->settings->save || run->bad)
         return;
     if (run->saved != step)
         save_training(run->trainer, step, run->saved == 0);
-    run->saved = step;
     if (last && run->exported != step)
         export_training(run->trainer, step);
+    run->saved = step;
     run->exported = last ? step : run->exported;
 }
 
@@ -45,16 +46,6 @@ static void settle(struct run *run, uint32_t step)
     }
 }
 
-/* Show what has been reported of the steps up to `step`, and wait only where a result's place is needed again. */
-static void show_reported(struct run *run, uint32_t step)
-{
-    while (run->shown < step && (run->shown + RESULTS <= step || step_reported(run->trainer, run->shown + 1)))
-        settle(run, run->shown + 1);
-    show_commits(run->progress);
-}
-
-static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
-
 /* Who interrupts an evaluation need not wait for its end to have the model. */
 static void save_when_interrupted(void *context)
 {
@@ -65,13 +56,7 @@ static void save_when_interrupted(void *context)
     save(run, run->shown, true);
 }
 
-static bool run_evaluation(struct run *run, uint32_t step)
-{
-    double loss = evaluate(run->trainer, run->trainer->settings->val_batches, save_when_interrupted, run);
-    show_evaluation(run->progress, step, loss);
-    run->evaluated = step;
-    return isfinite(loss);
-}
+static bool due(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
 
 /* What happens between two steps, with nothing in flight. */
 static void between_steps(struct run *run, uint32_t step, bool last)
@@ -80,51 +65,38 @@ static void between_steps(struct run *run, uint32_t step, bool last)
     const struct settings *s = t->settings;
     bool evaluation = t->eval && run->evaluated != step && (last || due(s->val_every, step));
     bool saving = s->save && (last || due(s->save_every, step));
+    double loss = 0;
     if (!evaluation && !saving && !last)
         return;
     settle(run, step);
     drain_but_disk(t->train);
     calibrate_clocks(t->machine);
-    float value;
-    run->bad = find_bad_parameter(t->model, &value);
+    run->bad = find_bad_parameter(t->model, &(float){0});
     if (saving) /* first: who interrupts may do it twice */
         save(run, step, last);
-    bool sound = !evaluation || run_evaluation(run, step);
-    if (run->bad || !sound) {
+    if (evaluation) {
+        loss = evaluate(t, s->val_batches, save_when_interrupted, run);
+        show_evaluation(run->progress, step, loss);
+        run->evaluated = step;
+    }
+    if (run->bad || !isfinite(loss)) {
         run->stored = end_snapshots(run->progress);
         explain_bad_model(t, step, run->bad);
     }
 }
 
-static void check_guards(const struct trainer *t)
-{
-    for (int i = 0; i <= t->machine->n_devices; i++)
-        if (damaged_guards(&t->machine->device[i]))
-            fail(EXIT_FAILED,
-                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
-                 t->machine->device[i].id);
-}
-
-static void show_sample(struct trainer *t)
-{
-    const struct settings *s = t->settings;
-    if (!t->sample || s->sample_tokens == 0 || t->data->tokenizer.kind == TOKENS_IDS)
-        return; /* token numbers say nothing to a reader */
-    printf("\nsample:\n");
-    sample_tokens(t, stdout, t->data->train.tokens, 1,
-                  &(struct sampling){0.8, 40, (uint64_t)s->seed, (int)s->sample_tokens});
-}
-
-/* A snapshot of the last step may be all that there is of it. */
-static bool is_unsaved(const struct settings *s) { return s->save && s->resume && s->source.checkpoint->snapshot; }
-
 static void train(struct run *run, uint32_t last)
 {
-    if (run->shown >= last && is_unsaved(run->trainer->settings))
-        between_steps(run, run->shown, true);
+    struct trainer *t = run->trainer;
+    const struct settings *s = t->settings;
+    if (run->shown >= last && s->save && s->resume && s->source.checkpoint->snapshot)
+        between_steps(run, run->shown, true); /* a snapshot of the last step may be all that there is of it */
     for (uint32_t step = run->shown + 1; step <= last; step++) {
-        run_step(run->trainer, step);
-        show_reported(run, step);
+        run_step(t, step);
+        /* What has been reported is shown, and waited for only where a result's place is needed again. */
+        while (run->shown < step && (run->shown + RESULTS <= step || step_reported(t, run->shown + 1)))
+            settle(run, run->shown + 1);
+        show_commits(run->progress);
         if (interrupted())
             last = step;
         between_steps(run, step, step == last);
@@ -132,7 +104,7 @@ static void train(struct run *run, uint32_t last)
             between_steps(run, last = step, true);
     }
     settle(run, last);
-    drain(run->trainer->train);
+    drain(t->train);
     run->stored = end_snapshots(run->progress);
 }
 
@@ -151,8 +123,8 @@ static int tell_interrupted(const struct run *run)
 int train_loop(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    uint32_t before = s->resume ? s->source.checkpoint->step : 0,
-             last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
+    uint32_t before = s->resume ? s->source.checkpoint->step : 0;
+    uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
     open_snapshots(t, before);
     struct run run = {.trainer = t, .progress = new_progress(t, settings_json(CMD_TRAIN)), .shown = before};
     print_summary(run.progress);
@@ -161,7 +133,11 @@ int train_loop(struct trainer *t)
              last);
     defer_interrupts();
     train(&run, last);
-    check_guards(t);
+    for (int i = 0; i <= t->machine->n_devices; i++)
+        if (damaged_guards(&t->machine->device[i]))
+            fail(EXIT_FAILED,
+                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
+                 t->machine->device[i].id);
     if (!interrupted())
         show_rate(run.progress);
     char *choices = describe_choices(t->train);
@@ -173,6 +149,10 @@ int train_loop(struct trainer *t)
         return tell_interrupted(&run);
     if (s->stop_after && s->stop_after < s->steps)
         tell_resume(s);
-    show_sample(t);
+    if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) { /* token numbers say nothing */
+        printf("\nsample:\n");
+        sample_tokens(t, stdout, t->data->train.tokens, 1,
+                      &(struct sampling){0.8, 40, (uint64_t)s->seed, s->sample_tokens});
+    }
     return EXIT_OK;
 }

@@ -24,30 +24,28 @@ struct progress {
 
 static void write_log(struct progress *p, json_t *line)
 {
-    if (p->log) {
-        if (json_dumpf(line, p->log, JSON_COMPACT | JSON_REAL_PRECISION(9)) || fputc('\n', p->log) == EOF ||
-            fflush(p->log))
-            fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
-    }
+    if (p->log && (json_dumpf(line, p->log, JSON_COMPACT | JSON_REAL_PRECISION(9)) || fputc('\n', p->log) == EOF ||
+                   fflush(p->log)))
+        fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
     json_decref(line);
 }
 
-/* Does it end within a line, as that of a killed run may? */
-static bool ends_within_line(FILE *f) { return fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n'; }
-
-/* A resumed run goes on behind what is there, from a new line on; *begun: something is. */
-static FILE *open_log(const char *path, bool resumed, bool *begun)
+/* A resumed run goes on behind what is there, from a new line on: that of a killed run may end within one. */
+static void open_log(struct progress *p, json_t *run)
 {
-    FILE *f = path ? fopen(path, resumed ? "a+" : "w") : NULL;
-    if (path && !f)
-        fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", path);
-    *begun = f && fseek(f, 0, SEEK_END) == 0 && ftell(f) > 0;
-    bool cut = *begun && ends_within_line(f);
-    if (*begun)
-        fseek(f, 0, SEEK_END);
+    const struct settings *s = p->trainer->settings;
+    p->log = s->log ? fopen(s->log, s->resume ? "a+" : "w") : NULL;
+    if (s->log && !p->log)
+        fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", s->log);
+    bool begun = p->log && fseek(p->log, -1, SEEK_END) == 0, cut = begun && fgetc(p->log) != '\n';
+    if (begun)
+        fseek(p->log, 0, SEEK_END);
     if (cut)
-        fputc('\n', f);
-    return f;
+        fputc('\n', p->log);
+    if (begun)
+        json_decref(run);
+    else
+        write_log(p, json_pack("{s:o}", "run", run));
 }
 
 /* ---- before the first step ------------------------------------------------------------------------------------- */
@@ -56,57 +54,35 @@ struct progress *new_progress(struct trainer *t, json_t *run)
 {
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
-    bool begun;
-    p->log = open_log(t->settings->log, t->settings->resume, &begun);
+    open_log(p, run);
     p->colour = shows_colour();
     p->steps = (uint32_t)t->settings->steps;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    if (begun)
-        json_decref(run);
-    else
-        write_log(p, json_pack("{s:o}", "run", run));
     return p;
-}
-
-/* Of one device; of several there is a table. */
-static void print_memory_line(const struct trainer *t)
-{
-    char text[32];
-    printf("memory      ");
-    for (int c = 0; c < MEM_CLASSES && t->machine->n_devices == 1; c++)
-        printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
-    if (t->machine->n_devices == 1)
-        printf("\n            together at most %s; ", format_bytes(text, (double)t->train->high[0]));
-    printf("allocated %s", format_bytes(text, (double)t->machine->allocated));
-    size_t on_host = 0;
-    for (size_t i = 0; i < t->machine->host->n_slabs; i++)
-        on_host += t->machine->host->slabs[i].bytes;
-    bool much = on_host > t->machine->allocated / 100;
-    printf(much ? ", of it %s on the host\n" : "\n", format_bytes(text, (double)on_host));
-}
-
-static void print_driver_notes(const struct machine *m)
-{
-    for (int i = 0; i < m->n_devices; i++)
-        if (!m->device[i].correct_divide && (i == 0 || strcmp(m->device[i].name, m->device[i - 1].name) != 0))
-            printf("            %s does not promise exact divisions: the last bits may differ\n", m->device[i].name);
 }
 
 void print_summary(struct progress *p)
 {
-    const struct trainer *t = p->trainer;
-    char *devices = describe_machine(t->machine), sizes[160];
-    int n = t->machine->n_devices;
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
+    const struct trainer *t = p->trainer;
+    const int n = t->machine->n_devices;
+    char *devices = describe_machine(t->machine), text[160];
     printf("devices     %s\n", devices);
-    print_driver_notes(t->machine);
-    printf("model       %s: %zu parameters\n", describe_sizes(sizes, &t->config), count_parameters(t->model->params));
+    for (int i = 0; i < n; i++)
+        if (!t->machine->device[i].correct_divide)
+            printf("            %s does not promise exact divisions\n", t->machine->device[i].id);
+    printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
                    t->settings->data ? t->settings->data : "this program's own sources", t->data->train.n,
                    kinds[t->data->tokenizer.kind], t->data->val.n);
-    print_memory_line(t);
+    printf("memory      ");
+    for (int c = 0; c < MEM_CLASSES && n == 1; c++)
+        printf("%s%s %s", c ? ", " : "", memory_class_name[c], format_bytes(text, (double)t->train->peak[0][c]));
+    if (n == 1) /* of several there is a table */
+        printf("\n            together at most %s; ", format_bytes(text, (double)t->train->high[0]));
+    printf("allocated %s\n", format_bytes(text, (double)t->machine->allocated));
     printf("step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s%d device%s, %zu tasks, %.3g "
            "GFLOP\n",
            t->batch, t->batch == 1 ? "" : "s", t->seq, tokens_per_step(t), t->micros, t->micros == 1 ? "" : "es",
@@ -122,39 +98,24 @@ void print_summary(struct progress *p)
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
 
-static void print_time_left(const struct progress *p, uint32_t number)
-{
-    char left[32];
-    double seconds = p->average_ms * 1e-3 * (p->steps - number);
-    if (p->counted > 1 && number < p->steps)
-        printf("  %s left", format_seconds(left, seconds));
-}
-
-static void print_step_line(struct progress *p, uint32_t number, const struct result *r, double ms)
-{
-    const char *dim = p->colour ? "\033[2m" : "", *bold = p->colour ? "\033[1m" : "", *off = p->colour ? "\033[0m" : "";
-    char loss[32], norm[32], time[32];
-    printf("step %*u/%u  %sloss %s%s  norm %6s  lr %.1e  %s%6s ms  %5.0f tok/s%s", p->width, number, p->steps, bold,
-           format_number(loss, r->loss, 4), off, format_number(norm, r->norm, 3), r->lr, dim,
-           format_number(time, ms, 1), tokens_per_step(p->trainer) / p->average_ms * 1e3, off);
-    if (p->trainer->settings->pace)
-        printf("  paced");
-    print_time_left(p, number);
-    printf("\n");
-    fflush(stdout);
-}
-
 void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
-    double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6,
-           tokens_per_s = tokens_per_step(p->trainer) / ms * 1e3;
+    const char *dim = p->colour ? "\033[2m" : "", *bold = p->colour ? "\033[1m" : "", *off = p->colour ? "\033[0m" : "";
+    const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6, tokens = tokens_per_step(p->trainer);
+    char loss[32], norm[32], time[32], left[32];
     p->last_ns = r->ended_ns;
     p->total_ms += p->counted++ ? ms : 0;
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
-    print_step_line(p, number, r, ms);
+    printf("step %*u/%u  %sloss %s%s  norm %6s  lr %.1e  %s%6s ms  %5.0f tok/s%s%s", p->width, number, p->steps, bold,
+           format_number(loss, r->loss, 4), off, format_number(norm, r->norm, 3), r->lr, dim,
+           format_number(time, ms, 1), tokens / p->average_ms * 1e3, off, p->trainer->settings->pace ? "  paced" : "");
+    if (p->counted > 1 && number < p->steps)
+        printf("  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
+    printf("\n");
+    fflush(stdout);
     write_log(p, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "step", (int)number, "loss", number_json(r->loss), "norm",
                            number_json(r->norm), "lr", number_json(r->lr), "ms", number_json(ms), "tokens_per_s",
-                           number_json(tokens_per_s)));
+                           number_json(tokens / ms * 1e3)));
 }
 
 void show_evaluation(struct progress *p, uint32_t number, double loss)
@@ -204,8 +165,7 @@ struct snap_counts end_snapshots(struct progress *p)
 
 void show_rate(const struct progress *p)
 {
-    enum { LONG_MS = 10000 };
-    if (p->total_ms < LONG_MS || execution.serial || p->trainer->train->running->wrapper)
+    if (p->total_ms < 1e4 || execution.serial || p->trainer->train->running->wrapper)
         return;
     double ms = p->total_ms / (p->counted - 1);
     printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1, ms,

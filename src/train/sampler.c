@@ -15,49 +15,40 @@ static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t
     t->sample_position = (int)used - 1;
     execute(t->sample, number);
     drain(t->sample);
-    return tensor_memory(t->sample_logits);
+    const float *logits = tensor_memory(t->sample_logits);
+    for (int i = 0; i < t->config.vocab; i++)
+        if (!isfinite(logits[i]))
+            fail(EXIT_FAILED,
+                 "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
+                 "as those of a run that diverged",
+                 n);
+    return logits;
 }
 
 ORDER(bigger_first, float, COMPARE(*b, *a))
 
-/* The k-th largest value. */
-static float threshold(const float *logits, int vocab, int top_k)
+/* Softmax over the top_k largest logits at that temperature; at temperature 0 the largest. */
+static int32_t choose(const float *logits, int vocab, const struct sampling *s, uint64_t draw)
 {
-    if (top_k <= 0 || top_k >= vocab)
-        return -INFINITY;
-    float *sorted = allocate((size_t)vocab, sizeof *sorted);
-    memcpy(sorted, logits, (size_t)vocab * sizeof *sorted);
-    SORT(sorted, (size_t)vocab, bigger_first);
-    float kth = sorted[top_k - 1];
-    free(sorted);
-    return kth;
-}
-
-static int32_t likeliest(const float *logits, int vocab)
-{
-    int best = 0;
+    int best = 0, chosen = 0;
     for (int i = 1; i < vocab; i++)
         if (logits[i] > logits[best])
             best = i;
-    return best;
-}
-
-static int32_t choose(const float *logits, int vocab, const struct sampling *s, uint64_t draw)
-{
-    int best = likeliest(logits, vocab);
     if (s->temperature <= 0)
         return best;
-    float least = threshold(logits, vocab, s->top_k);
+    float *sorted = copy_bytes(logits, (size_t)vocab * sizeof *sorted), least = -INFINITY;
+    SORT(sorted, (size_t)vocab, bigger_first);
+    if (s->top_k > 0 && s->top_k < vocab)
+        least = sorted[s->top_k - 1];
     double sum = 0, *weight = allocate((size_t)vocab, sizeof *weight);
     for (int i = 0; i < vocab; i++)
         sum += weight[i] = logits[i] >= least ? exp((logits[i] - logits[best]) / s->temperature) : 0;
     double at = random_uniform(s->seed, STREAM_SAMPLE, 0, draw) * sum;
-    int chosen = 0;
     while (chosen < vocab - 1 && (at -= weight[chosen]) >= 0)
         chosen++;
     while (weight[chosen] == 0 && chosen > 0) /* rounding at the very end */
         chosen--;
-    free(weight);
+    free(weight), free(sorted);
     return chosen;
 }
 
@@ -74,16 +65,6 @@ static void print_token(FILE *out, const struct tokenizer *tokenizer, int32_t to
     fflush(out);
 }
 
-static void check_logits(const float *logits, int vocab, size_t position)
-{
-    for (int i = 0; i < vocab; i++)
-        if (!isfinite(logits[i]))
-            fail(EXIT_FAILED,
-                 "behind token %zu of the text the model's logits are not finite: its parameters are too large, "
-                 "as those of a run that diverged",
-                 position);
-}
-
 void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s)
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
@@ -92,7 +73,6 @@ void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n
         print_token(out, tokenizer, tokens[i] = given[i]);
     for (int i = 0; i < s->count && !interrupted(); i++, n++) {
         const float *logits = next_logits(t, tokens, n, (uint32_t)i + 1);
-        check_logits(logits, t->config.vocab, n);
         tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), s, (uint64_t)i);
         print_token(out, tokenizer, tokens[n]);
     }

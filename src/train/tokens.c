@@ -56,10 +56,7 @@ struct tokenizer char_tokenizer(const struct text *texts, size_t n_texts)
 struct tokenizer copy_tokenizer(const struct tokenizer *t)
 {
     struct tokenizer copy = *t;
-    if (t->characters) {
-        copy.characters = allocate((size_t)t->n, sizeof *t->characters);
-        memcpy(copy.characters, t->characters, (size_t)t->n * sizeof *t->characters);
-    }
+    copy.characters = copy_bytes(t->characters, t->kind == TOKENS_CHARS ? (size_t)t->n * sizeof *t->characters : 0);
     return copy;
 }
 
@@ -71,49 +68,33 @@ void free_tokenizer(struct tokenizer *t)
 
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
 
-static uint16_t *encode_bytes(const struct text *text, size_t *n)
-{
-    uint16_t *tokens = allocate(text->n, sizeof *tokens);
-    for (*n = 0; *n < text->n; (*n)++)
-        tokens[*n] = (unsigned char)text->bytes[*n];
-    return tokens;
-}
-
-static _Noreturn void unknown_character(const struct tokenizer *t, const struct text *text, uint32_t c, size_t at)
-{
-    char shown[5] = "";
-    if (c >= 0x20)
-        shown[utf8_encode(c, shown)] = '\0';
-    fail(
-        EXIT_USAGE,
-        "%s has the character '%s' (U+%04X) at byte %zu, which is none of the %d characters of the model's vocabulary; "
-        "leave it out, or train on text that has it",
-        text->name, shown, (unsigned)c, at, t->n);
-}
-
-static uint16_t *encode_characters(const struct tokenizer *t, const struct text *text, size_t *n)
+static size_t encode_characters(const struct tokenizer *t, const struct text *text, uint16_t *tokens)
 {
     int32_t *token_of = allocate(CODE_POINTS, sizeof *token_of); /* 1 + token; 0: no token */
+    size_t n = 0;
     for (int i = 0; i < t->n; i++)
         token_of[t->characters[i]] = 1 + i;
-    uint16_t *tokens = allocate(text->n, sizeof *tokens);
-    *n = 0;
     for (size_t at = 0; at < text->n;) {
         size_t start = at;
         uint32_t c = next_character(text, &at);
+        char shown[5] = "";
+        if (!token_of[c] && c >= 0x20)
+            utf8_encode(c, shown);
         if (!token_of[c])
-            unknown_character(t, text, c, start);
-        tokens[(*n)++] = (uint16_t)(token_of[c] - 1);
+            fail(EXIT_USAGE,
+                 "%s has the character '%s' (U+%04X) at byte %zu, which is none of the %d characters of the model's "
+                 "vocabulary; leave it out, or train on text that has it",
+                 text->name, shown, (unsigned)c, start, t->n);
+        tokens[n++] = (uint16_t)(token_of[c] - 1);
     }
     free(token_of);
-    return tokens;
+    return n;
 }
 
-static uint16_t *encode_numbers(const struct tokenizer *t, const struct text *text, size_t *n)
+static size_t encode_numbers(const struct tokenizer *t, const struct text *text, uint16_t *tokens)
 {
-    uint16_t *tokens = allocate(text->n, sizeof *tokens); /* a number takes a byte at least */
     char *copy = copy_string(text->bytes), *rest = copy;
-    *n = 0;
+    size_t n = 0;
     for (char *word; (word = strtok_r(rest, " \t\r\n,", &rest));) {
         int64_t id;
         if (!parse_int(word, &id) || id < 0 || id >= t->n)
@@ -121,17 +102,21 @@ static uint16_t *encode_numbers(const struct tokenizer *t, const struct text *te
                  "%s has \"%s\", but this model knows only token numbers: give numbers from 0 to %d, separated by "
                  "spaces",
                  text->name, word, t->n - 1);
-        tokens[(*n)++] = (uint16_t)id;
+        tokens[n++] = (uint16_t)id;
     }
     free(copy);
-    return tokens;
+    return n;
 }
 
 uint16_t *encode_text(const struct tokenizer *t, const struct text *text, size_t *n)
 {
-    if (t->kind == TOKENS_BYTES)
-        return encode_bytes(text, n);
-    return t->kind == TOKENS_CHARS ? encode_characters(t, text, n) : encode_numbers(t, text, n);
+    uint16_t *tokens = allocate(text->n, sizeof *tokens); /* a token takes a byte at least */
+    *n = text->n;
+    if (t->kind != TOKENS_BYTES)
+        *n = t->kind == TOKENS_CHARS ? encode_characters(t, text, tokens) : encode_numbers(t, text, tokens);
+    for (size_t i = 0; i < *n && t->kind == TOKENS_BYTES; i++)
+        tokens[i] = (unsigned char)text->bytes[i];
+    return tokens;
 }
 
 /* ---- decoding -------------------------------------------------------------------------------------------------- */
@@ -163,38 +148,35 @@ char *tokenizer_to_text(const struct tokenizer *t)
     return text;
 }
 
-static _Noreturn void bad_tokenizer(const char *path, const char *text, const char *reason)
-{
-    fail(EXIT_FAILED,
-         "%s is damaged: its tokenizer \"%.40s\" %s; expected \"bytes\", \"ids N\" or \"chars\" and ascending "
-         "hexadecimal code points",
-         path, text, reason);
-}
-
-static struct tokenizer read_characters(const char *text, const char *path)
+/* Hexadecimal code points, ascending; of none is returned where something else is there. */
+static struct tokenizer read_characters(const char *text)
 {
     struct tokenizer t = {TOKENS_CHARS, 0, allocate(strlen(text), sizeof *t.characters)};
-    for (const char *at = text + strlen("chars"); *at;) {
+    for (const char *at = text; *at;) {
         char *end;
         unsigned long c = *at == ' ' && at[1] != ' ' ? strtoul(at + 1, &end, 16) : CODE_POINTS;
         if (c >= CODE_POINTS || end == at + 1 || (t.n && c <= t.characters[t.n - 1]) || t.n == MAX_TOKENS)
-            bad_tokenizer(path, text, "has a wrong character");
+            return (struct tokenizer){0};
         t.characters[t.n++] = (uint32_t)c;
         at = end;
     }
-    if (t.n == 0)
-        bad_tokenizer(path, text, "has no characters");
     return t;
 }
 
 struct tokenizer tokenizer_from_text(const char *text, const char *path)
 {
     int64_t n;
+    struct tokenizer t = {0};
     if (strcmp(text, "bytes") == 0)
-        return (struct tokenizer){TOKENS_BYTES, 256, NULL};
-    if (strncmp(text, "ids ", 4) == 0 && parse_int(text + 4, &n) && n >= 1 && n <= INT32_MAX)
-        return (struct tokenizer){TOKENS_IDS, (int)n, NULL};
-    if (strncmp(text, "chars ", 6) == 0)
-        return read_characters(text, path);
-    bad_tokenizer(path, text, "is unknown");
+        t = (struct tokenizer){TOKENS_BYTES, 256, NULL};
+    else if (strncmp(text, "ids ", 4) == 0 && parse_int(text + 4, &n) && n >= 1 && n <= INT32_MAX)
+        t = (struct tokenizer){TOKENS_IDS, (int)n, NULL};
+    else if (strncmp(text, "chars ", 6) == 0)
+        t = read_characters(text + strlen("chars"));
+    if (t.n == 0)
+        fail(EXIT_FAILED,
+             "%s is damaged: its tokenizer \"%.40s\" is wrong; expected \"bytes\", \"ids N\" or \"chars\" and "
+             "ascending hexadecimal code points",
+             path, text);
+    return t;
 }

@@ -37,108 +37,88 @@ static struct kind *find_kind(struct collected *c, const struct task *t)
     return k;
 }
 
-static void add_time(struct series *s, uint64_t ns) { *APPEND(s->ns, s->n, s->cap) = (double)ns; }
-
-/* From the end of the task before on the lane, of tasks that waited for nothing else. */
-static void collect_gap(struct collected *c, const struct task *t, uint64_t start, uint64_t end)
-{
-    uint64_t before = c->lane_end[t->lane->index];
-    bool waits = false;
-    for (size_t i = 0; i < t->n_edges; i++)
-        waits |= t->edges[i].wait;
-    if (before && !waits && start >= before)
-        add_time(&c->gaps[t->lane->kind], start - before);
-    c->lane_end[t->lane->index] = end;
-}
-
-/* The steps after the warm-up, in which kernels are compiled and caches filled. */
+/* How long the task took, and if it waited for nothing else how long its lane stood still before it.  The steps of the
+ * warm-up, in which kernels are compiled and caches filled, do not count. */
 static void collect(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
                     uint64_t end)
 {
+    struct collected *c = context;
+    struct series *took = &find_kind(c, t)->took, *gaps = &c->gaps[t->lane->kind];
+    uint64_t *before = &c->lane_end[t->lane->index];
+    bool waits = false;
     (void)s;
     if (number <= WARM_UP)
         return;
-    add_time(&find_kind(context, t)->took, end - start);
-    collect_gap(context, t, start, end);
+    *APPEND(took->ns, took->n, took->cap) = (double)(end - start);
+    for (size_t i = 0; i < t->n_edges; i++)
+        waits |= t->edges[i].wait;
+    if (*before && !waits && start >= *before)
+        *APPEND(gaps->ns, gaps->n, gaps->cap) = (double)(start - *before);
+    *before = end;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------------------- */
-
-static double time_copy(struct device *d, cl_mem buffer, void *host, size_t bytes, bool upload)
+/* Medians of what steps on random weights take, and the host seconds to issue a task and, when all has ended, to
+ * retire it. */
+static void time_steps(struct trainer *t, struct costs *costs)
 {
-    double best = 1e9;
-    for (int i = 0; i < 7; i++) {
-        uint64_t start = now_ns();
-        if (upload)
-            write_buffer(d, buffer, 0, host, bytes);
-        else
-            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
-        best = MIN(best, 1e-9 * (double)(now_ns() - start));
-    }
-    return best;
-}
-
-/* A small and a large copy give latency and bandwidth. */
-static struct lane_speed measure_link(struct device *d, bool upload)
-{
-    enum { SMALL = 4096, LARGE = 32 << 20 };
-    cl_mem buffer;
-    void *host = allocate(LARGE, 1);
-    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
-    time_copy(d, buffer, host, LARGE, true); /* the pages are touched */
-    double small = time_copy(d, buffer, host, SMALL, upload), large = time_copy(d, buffer, host, LARGE, upload);
-    CL(clReleaseMemObject(buffer));
-    free(host);
-    return (struct lane_speed){(LARGE - SMALL) / MAX(large - small, 1e-9), small};
-}
-
-/* ---- the trial ------------------------------------------------------------------------------------------------- */
-
-/* Host seconds to issue a task and, when all has ended, to collect it. */
-static double measure_issue(struct trainer *t, uint32_t first, struct busy *busy)
-{
+    struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
+    struct busy busy = {.what = "timing each task"};
     double seconds[ISSUED];
-    for (uint32_t i = 0; i < ISSUED; i++) {
-        show_busy(busy, (first + i - 1.0) / STEPS);
+    init_random(t->model, 1);
+    execution.observe = collect;
+    execution.observe_context = &c;
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        show_busy(&busy, (i - 1.0) / STEPS);
+        if (i == WARM_UP + MEASURED + 1) {
+            drain(t->train);
+            execution.observe = NULL;
+        }
         uint64_t start = now_ns();
-        run_step(t, first + i);
+        run_step(t, i);
         uint64_t issued = now_ns();
+        if (i <= WARM_UP + MEASURED)
+            continue;
         wait_lanes(t->train);
         uint64_t ended = now_ns();
         drain(t->train);
-        seconds[i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
+        seconds[STEPS - i] = 1e-9 * (double)(issued - start + (now_ns() - ended)) / (double)t->train->n;
     }
-    return trace_median(seconds, ISSUED);
-}
-
-static void run_trial(struct trainer *t, struct collected *c, struct busy *busy)
-{
-    init_random(t->model, 1);
-    c->lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c->lane_end);
-    execution.observe = collect;
-    execution.observe_context = c;
-    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
-        show_busy(busy, (i - 1.0) / STEPS);
-        run_step(t, i);
-    }
-    drain(t->train);
-    execution.observe = NULL;
-    free(c->lane_end);
-}
-
-static void keep_medians(struct costs *to, struct collected *c)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        struct kind *k = &c->kinds[i];
+    end_busy(&busy);
+    costs->issue = trace_median(seconds, ISSUED);
+    for (size_t i = 0; i < c.n; i++) {
+        struct kind *k = &c.kinds[i];
         k->cost.ns = MAX(trace_median(k->took.ns, k->took.n), 1);
-        *APPEND(to->tasks, to->n_tasks, to->cap_tasks) = k->cost;
+        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = k->cost;
         free(k->took.ns);
     }
-    free(c->kinds);
     for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
-        to->gap[k] = 1e-9 * trace_median(c->gaps[k].ns, c->gaps[k].n);
-        free(c->gaps[k].ns);
+        costs->gap[k] = 1e-9 * trace_median(c.gaps[k].ns, c.gaps[k].n);
+        free(c.gaps[k].ns);
     }
+    free(c.kinds), free(c.lane_end);
+}
+
+/* A small and a large copy, the best of some, give latency and bandwidth. */
+static struct lane_speed measure_link(struct device *d, bool upload)
+{
+    static const size_t bytes[] = {4096, 32 << 20};
+    double best[2] = {1e9, 1e9};
+    cl_mem buffer;
+    void *host = allocate(bytes[1], 1);
+    CL_MAKE(buffer = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE, bytes[1], NULL, &err));
+    write_buffer(d, buffer, 0, host, bytes[1]); /* the pages are touched */
+    for (int i = 0; i < 14; i++) {
+        uint64_t start = now_ns();
+        if (upload)
+            write_buffer(d, buffer, 0, host, bytes[i % 2]);
+        else
+            CL(clEnqueueReadBuffer(d->lane[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, 0, bytes[i % 2], host, 0, NULL,
+                                   NULL));
+        best[i % 2] = MIN(best[i % 2], 1e-9 * (double)(now_ns() - start));
+    }
+    CL(clReleaseMemObject(buffer));
+    free(host);
+    return (struct lane_speed){(double)(bytes[1] - bytes[0]) / MAX(best[1] - best[0], 1e-9), best[0]};
 }
 
 /* Updates that can also run on the host are timed there too, one thread alone. */
@@ -162,7 +142,6 @@ static void measure_updates(const struct trainer *t, struct costs *c)
 struct costs *measure_costs(struct trainer *t)
 {
     struct device *d = &t->machine->device[0];
-    struct collected collected = {.n = 0};
     struct costs *c = allocate(1, sizeof *c);
     char driver[128] = "";
     clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
@@ -177,12 +156,8 @@ struct costs *measure_costs(struct trainer *t)
                         .scale_link = 1,
                         .scale_device = 1,
                         .scale_cpu = 1};
-    struct busy busy = {.what = "timing each task"};
-    run_trial(t, &collected, &busy);
-    keep_medians(c, &collected);
+    time_steps(t, c);
     measure_updates(t, c);
-    c->issue = measure_issue(t, WARM_UP + MEASURED + 1, &busy);
-    end_busy(&busy);
     c->link[LANE_UPLOAD] = measure_link(d, true);
     c->link[LANE_DOWNLOAD] = measure_link(d, false);
     for (int i = 0; i < MEM_CLASSES; i++)
