@@ -268,8 +268,6 @@ static void check_together(enum command command)
                   "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
     REFUSE_IF((s.simulate || s.print_list) && !s.profile && !s.hardware && !s.list,
               "--%s needs times: add --profile, --hardware or --list", s.simulate ? "simulate" : "print-list");
-    REFUSE_IF(s.vector && s.hardware && !s.devices,
-              "--vector: the devices of %s are on paper and compute nothing: leave it out, or add -d", s.hardware);
     REFUSE_IF(s.hardware && command == CMD_BENCH && !s.broadcast,
               "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     REFUSE_IF(s.after && !find_pass(s.after), "--after %s: there is no such pass; there are: %s", s.after,
@@ -329,13 +327,15 @@ static bool is_recorded(const struct option *o)
            (is_in(o->group, groups, COUNT(groups)) || strcmp(o->name, "seq-len") == 0);
 }
 
-json_t *training_options(void)
+json_t *options_json(enum command command, bool recorded)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < COUNT(options); i++) {
-        char *text = is_recorded(&options[i]) ? option_text(&options[i]) : copy_string("");
-        if (*text)
-            json_object_set_new(all, options[i].name, text_json(text));
+        const struct option *o = &options[i];
+        char *text = option_text(o);
+        bool number = o->type < OPT_TEXT && !recorded, wanted = recorded ? is_recorded(o) && *text : true;
+        if (wanted && (o->commands & (unsigned)command))
+            json_object_set_new(all, o->name, number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
         free(text);
     }
     return all;
@@ -357,21 +357,6 @@ static void apply_recorded(const char *path)
             warn("%s is unknown to this program, and left out", where);
         free(where);
     }
-}
-
-/* Everything resolved, for the log. */
-json_t *settings_json(enum command command)
-{
-    json_t *all = json_object();
-    for (size_t i = 0; i < COUNT(options); i++) {
-        const struct option *o = &options[i];
-        char *text = option_text(o);
-        bool number = o->type < OPT_TEXT;
-        if (o->commands & (unsigned)command)
-            json_object_set_new(all, o->name, number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
-        free(text);
-    }
-    return all;
 }
 
 /* ---- the command line ------------------------------------------------------------------------------------------- */

@@ -78,8 +78,8 @@ struct settings {
 };
 /* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(enum command command, int argc, char **argv);
-json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
-json_t *training_options(void);              /* those that a resumed run takes over, as texts; but the mesh */
+/* Every resolved option of the command that was parsed; or those that a resumed run takes over, as texts. */
+json_t *options_json(enum command command, bool recorded);
 bool was_given(const char *option);
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
