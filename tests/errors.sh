@@ -221,7 +221,7 @@ train 3 'no OpenCL driver is installed'
 OCL_ICD_VENDORS=$TMP/vendors # one that is installed, and does not load
 mkdir "$TMP/vendors"
 echo libnothere.so >"$TMP/vendors/nothere.icd"
-refuse 3 "the OpenCL driver libnothere.so, of $TMP/vendors/nothere.icd, cannot be loaded: libnothere.so" devices
+refuse 3 "none of $TMP/vendors can be loaded" devices
 unset OCL_ICD_VENDORS
 YARD_WG=1024
 export YARD_WG
@@ -275,7 +275,6 @@ cp "$TMP/short.txt" "$TMP/mixed/c.txt" && rm "$TMP/mixed/b.bin"
 cp README.md "$TMP/text.txt"
 ln "$TMP/init.safetensors" "$TMP/hard"
 ln -s init.safetensors "$TMP/soft"
-ln -s new.log "$TMP/dangling"
 printf 'steps = 2\n' >"$TMP/config"
 "$YARD" plan --model tiny --simulate --hardware "$TMP/server" --trace "$TMP/planned" >"$TMP/out" 2>"$TMP/err"
 result $? 'a plan is traced'
@@ -295,8 +294,7 @@ for output in --log --trace; do
     refuse 2 "$output takes a path, not \"\"" train $output ''
 done
 train 2 'would overwrite what --trace writes' --log "$TMP/x" --trace "$TMP/x"
-train 2 'would overwrite what --trace writes' --log "$TMP/./new.log" --trace "$TMP/dangling"
-train 2 'would overwrite what --trace writes' --log "$TMP/nothing/../new.log" --trace "$TMP//new.log"
+train 2 'would overwrite what --trace writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
 refuse 2 'would overwrite what' train --save "$TMP/new" --log "$TMP/new/model.safetensors"
 YARD_KERNELS=$TMP/cl
 export YARD_KERNELS
@@ -353,8 +351,8 @@ refuse 4 'model.safetensors is a folder; expected a regular file' train --model 
 mkfifo "$TMP/fifo"
 limit="${limit:+timeout 20}"
 for file in fifo zero folder; do
-    path=$TMP/$file what='is a pipe, such as <(...) makes; it cannot be read twice: write it to a regular file first'
-    [ $file = zero ] && path=/dev/zero what='is a device; expected a regular file'
+    path=$TMP/$file what='is a pipe, which cannot be read twice; expected a regular file'
+    [ $file = zero ] && path=/dev/zero what='is a device or socket; expected a regular file'
     [ $file = folder ] && path=$TMP/nothing what='is a folder; expected a regular file'
     [ $file = folder ] && refuse 4 'holds no complete checkpoint' train --model tiny --init "$path"
     for option in $([ $file = folder ] || echo --init) --config --pace; do
@@ -374,7 +372,7 @@ mkdir "$TMP/piped" && mkfifo "$TMP/piped/a.txt"
 refuse 4 'is a pipe' train --model tiny --data "$TMP/piped"
 if command -v perl >/dev/null; then
     perl -MIO::Socket::UNIX -e 'chdir shift; IO::Socket::UNIX->new(Local => "socket", Listen => 1)' "$TMP"
-    refuse 4 'is a socket; expected a regular file' check "$TMP/socket"
+    refuse 4 'is a device or socket; expected a regular file' check "$TMP/socket"
 fi
 head -c 20000000 /dev/zero >"$TMP/large"
 refuse 2 'expected a text of at most 16 MiB' train --config "$TMP/large"

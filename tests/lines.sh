@@ -10,34 +10,34 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 options              90
-pass/broadcast      364
+pass/broadcast      309
 pass/fetch           31
-pass/gather         240
+pass/gather         230
 pass/local          222
 pass/overlap        445
 pass/pass           204
 pass/recompute      139
 pass/snapshot       185
-pass/swap           545
-src               25146 10.8
+pass/swap           488
+src               23991 10.8
 src/base           1465
-src/cmd            2724
-src/device         1280
-src/file           1154
+src/cmd            2233
+src/device         1159
+src/file           1064
 src/main             68
 src/mesh            244
 src/model          1872
-src/pass           2375
+src/pass           2253
 src/plan            219
 src/predict        1065
-src/proof           603
-src/run            1270
+src/proof           579
+src/run            1252
 src/state          1867
 src/step           2885
-src/trace          1213
+src/trace          1055
 src/train          2844
-src/view           1998
-tests             15995
+src/view           1867
+tests             15981
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -107,7 +107,7 @@ TEST(impossible_meshes_are_refused)
     expect_refused("-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1");
     expect_refused("-d 0:0x3 --mesh tp=3",
                    "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2");
-    expect_refused("-d 0:0x17", "name fewer, or leave -d out and plan for more on paper");
+    expect_refused("-d 0:0x17", "yard plan --hardware FILE takes more");
     expect_refused("-d 0:0x0", "with n and N from 1 up");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers");
     expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,0", "expected 2 numbers of layers");

@@ -1,25 +1,17 @@
 /* cache.c - compiled programs, kept between runs: a start compiles only what has changed since the last one.
  *
- * An entry is one file in $YARD_CACHE, or else $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard:
- *
- *     magic "YARDPRG1" | key | bytes of the binary | their checksum | the binary, as the driver gave it
- *
- * Its name is the key, a hash of all that decides about the code: driver, device, options and source.  Drivers crash on
- * damaged binaries, so nothing reaches them before key, size and checksum agree; what does not is compiled again and
- * replaced.  A binary is code that will be run, so folder and file must belong to the user and be writable by nobody
- * else.  The cache only saves time: where it cannot be used, everything works without.
+ * An entry is one file in $YARD_CACHE, or else $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard: a checksum, and the
+ * binary as the driver gave it.  Its name is the key, a hash of all that decides about the code: driver, device,
+ * options and source.  Drivers crash on damaged binaries, so nothing reaches them before the checksum, which begins
+ * with the key, agrees; what does not is compiled again and replaced.  A binary is code that will be run, so folder and
+ * file must belong to the user and be writable by nobody else.  The cache only saves time: where it cannot be used,
+ * everything works without.
  */
 #include "device.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct header {
-    char magic[8];
-    uint64_t key, bytes, checksum;
-};
-static const char magic[8] = {'Y', 'A', 'R', 'D', 'P', 'R', 'G', '1'};
 
 /* What the driver says of itself and of the device; and PoCL and Intel's runtime take compiler settings from the
  * environment, the order of whose variables is of no account. */
@@ -48,61 +40,28 @@ uint64_t program_key(const struct device *d, const char *options, const char *so
     return hash_end(&h);
 }
 
-/* ---- the folder ------------------------------------------------------------------------------------------------ */
-
 static bool is_ours(const struct stat *s) { return s->st_uid == geteuid() && (s->st_mode & (S_IWGRP | S_IWOTH)) == 0; }
 
-/* NULL: no cache is wanted, or there is no place for it.  The caller frees it. */
-static char *folder_path(void)
+/* The file of that key, in a folder that is made if need be; NULL: there is none that can be trusted. */
+static char *entry_path(uint64_t key)
 {
     const char *chosen = getenv("YARD_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (chosen)
-        return *chosen ? copy_string(chosen) : NULL;
-    char *parent = xdg && *xdg == '/' ? copy_string(xdg) : home && *home ? format_string("%s/.cache", home) : NULL;
-    if (!parent)
-        return NULL;
-    mkdir(parent, 0700);
-    char *path = format_string("%s/trainyard", parent);
-    free(parent);
-    return path;
-}
-
-/* A descriptor of the folder, made if need be; -1: there is none that can be trusted. */
-static int open_folder(void)
-{
+    char *folder = chosen               ? copy_string(chosen)
+                   : xdg && *xdg == '/' ? format_string("%s/trainyard", xdg)
+                   : home && *home      ? format_string("%s/.cache/trainyard", home)
+                                        : copy_string("");
+    char *name = strrchr(folder, '/'), *path = NULL;
     struct stat status;
-    char *path = folder_path();
-    if (!path)
-        return -1;
-    mkdir(path, 0700);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(path);
-    if (fd >= 0 && (fstat(fd, &status) != 0 || !is_ours(&status))) {
-        close(fd);
-        return -1;
+    if (!chosen && name) { /* ~/.cache itself */
+        *name = '\0';
+        mkdir(folder, 0700);
+        *name = '/';
     }
-    return fd;
-}
-
-#define ENTRY "%016llx.program"
-
-/* ---- reading an entry ------------------------------------------------------------------------------------------ */
-
-/* The binary in an open file; NULL when the file is not what was stored for this key. */
-static unsigned char *read_binary(int fd, uint64_t key, size_t *bytes)
-{
-    struct header h;
-    struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) || read(fd, &h, sizeof h) != sizeof h)
-        return NULL;
-    *bytes = (size_t)status.st_size - sizeof h;
-    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.key != key || h.bytes != *bytes || h.bytes == 0)
-        return NULL;
-    unsigned char *binary = allocate(*bytes, 1);
-    if (read(fd, binary, *bytes) == (ssize_t)*bytes && hash_bytes(binary, *bytes, key) == h.checksum)
-        return binary;
-    free(binary);
-    return NULL;
+    mkdir(folder, 0700);
+    if (stat(folder, &status) == 0 && S_ISDIR(status.st_mode) && is_ours(&status))
+        path = format_string("%s/%016llx.program", folder, (unsigned long long)key);
+    free(folder);
+    return path;
 }
 
 static cl_uint context_devices(const struct device *d, cl_device_id ids[MAX_DEVICES])
@@ -112,66 +71,67 @@ static cl_uint context_devices(const struct device *d, cl_device_id ids[MAX_DEVI
     return (cl_uint)(bytes / sizeof *ids);
 }
 
-cl_program load_program(struct device *d, uint64_t key, const char *options)
+static cl_program program_of(struct device *d, const unsigned char *binary, size_t bytes, const char *options)
 {
-    char name[32];
-    snprintf(name, sizeof name, ENTRY, (unsigned long long)key);
-    int folder = open_folder();
-    int fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    size_t bytes, sizes[MAX_DEVICES];
-    unsigned char *binary = fd < 0 ? NULL : read_binary(fd, key, &bytes);
-    close(fd), close(folder);
-    if (!binary)
-        return NULL;
     cl_device_id ids[MAX_DEVICES];
+    size_t sizes[MAX_DEVICES];
     const unsigned char *binaries[MAX_DEVICES];
     cl_uint n = context_devices(d, ids);
+    cl_int code;
     for (cl_uint i = 0; i < n; i++)
         sizes[i] = bytes, binaries[i] = binary;
-    cl_int code;
     cl_program program = clCreateProgramWithBinary(d->context->cl, n, ids, sizes, binaries, NULL, &code);
-    free(binary);
-    if (code == CL_SUCCESS && clBuildProgram(program, 0, NULL, options, NULL, NULL) != CL_SUCCESS) {
-        CL(clReleaseProgram(program));
-        return NULL;
-    }
-    return code == CL_SUCCESS ? program : NULL;
+    if (code != CL_SUCCESS || clBuildProgram(program, 0, NULL, options, NULL, NULL) == CL_SUCCESS)
+        return code == CL_SUCCESS ? program : NULL;
+    CL(clReleaseProgram(program));
+    return NULL;
 }
 
-/* ---- writing an entry ------------------------------------------------------------------------------------------ */
-
-/* Written beside and renamed, so that another process sees the old entry or the new one.  Nothing is synced: what a
- * power cut damages is found by its checksum. */
-static void write_entry(int folder, uint64_t key, const unsigned char *binary, size_t bytes)
+cl_program load_program(struct device *d, uint64_t key, const char *options)
 {
-    struct header h = {.key = key, .bytes = bytes, .checksum = hash_bytes(binary, bytes, key)};
-    char name[32], temporary[64];
-    memcpy(h.magic, magic, sizeof magic);
-    snprintf(name, sizeof name, ENTRY, (unsigned long long)key);
-    snprintf(temporary, sizeof temporary, "%s.tmp-%ld", name, (long)getpid());
-    int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return;
-    bool written = write(fd, &h, sizeof h) == sizeof h && write(fd, binary, bytes) == (ssize_t)bytes;
-    written &= close(fd) == 0;
-    if (!written || renameat(folder, temporary, folder, name) != 0)
-        unlinkat(folder, temporary, 0);
+    char *path = entry_path(key);
+    int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    uint64_t checksum;
+    struct stat status;
+    cl_program program = NULL;
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && is_ours(&status) &&
+        status.st_size > (off_t)sizeof checksum && read(fd, &checksum, sizeof checksum) == sizeof checksum) {
+        size_t bytes = (size_t)status.st_size - sizeof checksum;
+        unsigned char *binary = allocate(bytes, 1);
+        if (read(fd, binary, bytes) == (ssize_t)bytes && hash_bytes(binary, bytes, key) == checksum)
+            program = program_of(d, binary, bytes, options);
+        free(binary);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return program;
 }
 
 /* What the driver made for the context's first device, whose kind the others share.  Oclgrind's lacks the source, which
- * it quotes. */
+ * it quotes.  Written beside and renamed, so that another process sees the old entry or the new one.  Nothing is
+ * synced: what a power cut damages is found by its checksum. */
 void keep_program(struct device *d, uint64_t key, cl_program program)
 {
     cl_device_id ids[MAX_DEVICES];
     size_t sizes[MAX_DEVICES] = {0};
     cl_uint n = context_devices(d, ids);
-    int folder = is_platform(platform_of(d), "Oclgrind") ? -1 : open_folder();
-    if (folder < 0)
+    char *path = is_platform(platform_of(d), "Oclgrind") ? NULL : entry_path(key);
+    if (!path)
         return;
     clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL);
     unsigned char *binaries[MAX_DEVICES] = {allocate(sizes[0] + 1, 1)}; /* NULL: not wanted */
-    if (sizes[0] && clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL) == CL_SUCCESS)
-        write_entry(folder, key, binaries[0], sizes[0]);
-    free(binaries[0]);
-    close(folder);
+    char *temporary = format_string("%s.tmp-%ld", path, (long)getpid());
+    bool whole =
+        sizes[0] && clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL) == CL_SUCCESS;
+    int fd = whole ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    if (fd >= 0) {
+        uint64_t checksum = hash_bytes(binaries[0], sizes[0], key);
+        bool written = write(fd, &checksum, sizeof checksum) == sizeof checksum &&
+                       write(fd, binaries[0], sizes[0]) == (ssize_t)sizes[0];
+        written &= close(fd) == 0;
+        if (!written || rename(temporary, path) != 0)
+            unlink(temporary);
+    }
+    free(binaries[0]), free(path), free(temporary);
 }

@@ -26,20 +26,13 @@ static const struct {
     cl_int code;
     const char *text;
 } likely_causes[] = {
-    {CL_DEVICE_NOT_FOUND, "no device of that kind: run `yard devices`"},
     {CL_MEM_OBJECT_ALLOCATION_FAILURE,
      "the device has too little free memory: use a smaller --micro-batch or --device-mem"},
     {CL_OUT_OF_RESOURCES, "too little memory, or a kernel accessed memory that is not its own"},
-    {CL_OUT_OF_HOST_MEMORY, "the host has too little free memory"},
-    {CL_MISALIGNED_SUB_BUFFER_OFFSET, "a tensor does not start on the device's base alignment"},
-    {CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, "a task that this one waits for has failed"},
-    {CL_INVALID_CONTEXT, "objects of two contexts were mixed"},
-    {CL_INVALID_BUILD_OPTIONS, "this driver does not know a compiler option"},
     {CL_INVALID_KERNEL_NAME, "the .cl file has no kernel of that name"},
     {CL_INVALID_ARG_INDEX, "the kernel in the .cl file has fewer arguments than the task"},
     {CL_INVALID_ARG_SIZE, "the argument's type differs between the .cl file and the task"},
     {CL_INVALID_KERNEL_ARGS, "the kernel in the .cl file has more arguments than the task"},
-    {CL_INVALID_WORK_GROUP_SIZE, "the device allows fewer work-items per group"},
     {-1001, "no OpenCL driver is installed: on Debian, apt-get install pocl-opencl-icd"},
     {-9999, "a kernel read or wrote memory that is not its own: try oclgrind"},
 };

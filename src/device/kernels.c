@@ -50,26 +50,6 @@ static char *kernel_source(const char *file, char **path)
 
 /* ---- building -------------------------------------------------------------------------------------------------- */
 
-/* The options every .cl file is compiled with for this device.  No warnings (-w): PoCL prints how many there are and
- * not which, and newer compilers warn of each loop that they unroll later than asked. */
-static void build_options(const struct device *d, char out[512])
-{
-    const char *extra = getenv("YARD_BUILD_OPTIONS");
-    snprintf(out, 512, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s%s%s", d->vector, d->work_group,
-             d->tile_rows, d->tile_vectors, d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-             extra ? " " : "", extra ? extra : "");
-}
-
-static _Noreturn void fail_with_log(struct device *d, cl_program program, const char *path, cl_int code)
-{
-    check_kernel_cache(platform_of(d), EXIT_IO);
-    size_t bytes = 0;
-    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
-    char *log = allocate(bytes + 1, 1);
-    clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
-    fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
-}
-
 /* shared.h, common.cl and the file itself, each under its own name; *path is the file's (the caller frees both).
  * *edited: one of them differs from the copy inside the binary. */
 static char *whole_source(const char *file, char **path, bool *edited)
@@ -92,14 +72,25 @@ static cl_program build_program(struct device *d, const char *file)
 {
     bool edited;
     char options[512], *path, *text = whole_source(file, &path, &edited);
-    build_options(d, options);
+    const char *extra = getenv("YARD_BUILD_OPTIONS");
+    /* No warnings (-w): PoCL prints how many there are and not which, and newer compilers warn of each loop that they
+     * unroll later than asked. */
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u%s %s", d->vector,
+             d->work_group, d->tile_rows, d->tile_vectors,
+             d->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
     uint64_t key = program_key(d, options, text);
     cl_program program = load_program(d, key, options);
     if (!program) {
         CL_MAKE(program = clCreateProgramWithSource(d->context->cl, 1, (const char *[]){text}, NULL, &err));
         cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
-        if (code != CL_SUCCESS)
-            fail_with_log(d, program, path, code);
+        if (code != CL_SUCCESS) {
+            check_kernel_cache(platform_of(d), EXIT_IO);
+            size_t bytes = 0;
+            clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+            char *log = allocate(bytes + 1, 1);
+            clGetProgramBuildInfo(program, d->cl, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+            fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, d->id, cl_error_name(code), log);
+        }
         if (!edited) /* what is being edited changes too often: the cache would only grow */
             keep_program(d, key, program);
     }
@@ -107,22 +98,18 @@ static cl_program build_program(struct device *d, const char *file)
     return program;
 }
 
-/* Devices of one context are of one kind, so a program built for all of them serves each. */
-static cl_program find_program(struct device *d, const char *file)
-{
-    struct context *c = d->context;
-    for (size_t i = 0; i < c->n_programs; i++)
-        if (strcmp(c->programs[i].file, file) == 0)
-            return c->programs[i].cl;
-    struct program p = {copy_string(file), build_program(d, file)};
-    *APPEND(c->programs, c->n_programs, c->cap_programs) = p;
-    return p.cl;
-}
-
 cl_kernel make_kernel(struct device *d, const char *file, const char *kernel)
 {
+    struct context *c = d->context; /* its devices are of one kind, so a program built for all of them serves each */
+    size_t i = 0;
+    while (i < c->n_programs && strcmp(c->programs[i].file, file) != 0)
+        i++;
+    if (i == c->n_programs) {
+        struct program p = {copy_string(file), build_program(d, file)};
+        *APPEND(c->programs, c->n_programs, c->cap_programs) = p;
+    }
     cl_int code;
-    cl_kernel k = clCreateKernel(find_program(d, file), kernel, &code);
+    cl_kernel k = clCreateKernel(c->programs[i].cl, kernel, &code);
     if (code != CL_SUCCESS)
         fail(EXIT_FAILED, "kernel %s in cl/%s: %s (%d)", kernel, file, cl_error_name(code), (int)code);
     return k;

@@ -7,7 +7,6 @@
  */
 #include "device.h"
 
-#include <ctype.h>
 #include <unistd.h>
 
 const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
@@ -24,44 +23,35 @@ static struct selection default_selection(void)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id devices[MAX_PER_PLATFORM];
-    struct selection found[MAX_PLATFORMS * MAX_PER_PLATFORM];
-    size_t n_found = 0;
+    struct selection first = {0};
+    bool found = false;
     cl_uint n = get_platforms(platforms);
     for (unsigned p = 0; p < n; p++) {
         cl_uint count = get_devices(platforms[p], devices);
         for (unsigned d = 0; d < count; d++) {
-            found[n_found++] = (struct selection){p, d, 0, 0};
             if (device_number(devices[d], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU)
-                return found[n_found - 1];
+                return (struct selection){p, d, 0, 0};
+            first = found ? first : (struct selection){p, d, 0, 0};
+            found = true;
         }
     }
-    if (n_found == 0)
+    if (!found)
         fail_without_device(platforms, n, EXIT_IO);
-    return found[0];
-}
-
-static bool read_number(const char **text, unsigned *value)
-{
-    if (!isdigit((unsigned char)**text))
-        return false;
-    char *end;
-    unsigned long number = strtoul(*text, &end, 10);
-    *value = (unsigned)MIN(number, 1001ul); /* before it loses its upper bits */
-    *text = end;
-    return *value <= 1000;
+    return first;
 }
 
 static bool read_selection(const char **text, struct selection *s)
 {
-    *s = (struct selection){0, 0, 0, 0};
-    if (!read_number(text, &s->platform) || *(*text)++ != ':' || !read_number(text, &s->device))
-        return false;
-    if (**text == '/' || **text == 'x') {
-        unsigned *count = *(*text)++ == '/' ? &s->pieces : &s->shares;
-        if (!read_number(text, count) || *count < 1)
-            return false;
-    }
-    return **text == '\0' || **text == ',';
+    char part[32], kind = '/';
+    unsigned count = 0;
+    int end = 0, length = (int)strcspn(*text, ",");
+    snprintf(part, sizeof part, "%.*s", length, *text);
+    *text += length;
+    int n = sscanf(part, "%4u:%4u%n%c%4u%n", &s->platform, &s->device, &end, &kind, &count, &end);
+    s->pieces = kind == '/' ? count : 0;
+    s->shares = kind == 'x' ? count : 0;
+    return part[end] == '\0' && strspn(part, "0123456789:/x") == strlen(part) &&
+           (n == 2 || (n == 4 && s->pieces + s->shares > 0));
 }
 
 static cl_device_id find_device(const struct selection *s)
@@ -95,17 +85,6 @@ unsigned own_vector_width(cl_device_id id)
     if (forced)
         native = (uint64_t)atoi(forced);
     return native >= 16 ? 16 : native >= 8 ? 8 : native >= 4 ? 4 : 1;
-}
-
-static unsigned kernel_vector(const struct device *d, unsigned wanted)
-{
-    unsigned own = own_vector_width(d->cl);
-    if (wanted != 0 && wanted != 1 && wanted != 4 && wanted != 8 && wanted != 16)
-        fail(EXIT_USAGE, "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats", wanted);
-    if (wanted > own)
-        fail(EXIT_USAGE, "--vector %u: %s computes with vectors of %u float%s; take that or fewer", wanted, d->name,
-             own, own == 1 ? "" : "s");
-    return wanted ? wanted : own;
 }
 
 static unsigned kernel_work_group(const struct device *d)
@@ -144,8 +123,14 @@ static void describe_device(struct device *d, unsigned vector)
     d->max_allocation = device_number(d->cl, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     d->local_memory = device_number(d->cl, CL_DEVICE_LOCAL_MEM_SIZE);
     d->correct_divide = device_number(d->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    d->one_item = d->is_cpu && own_vector_width(d->cl) > 1;
-    d->vector = kernel_vector(d, vector);
+    unsigned own = own_vector_width(d->cl);
+    if (vector > own || (vector & (vector - 1)) || vector == 2)
+        fail(EXIT_USAGE,
+             "--vector %u: the kernels know vectors of 1, 4, 8 and 16 floats, and %s computes with vectors of %u "
+             "floats; take that or fewer",
+             vector, d->name, own);
+    d->vector = vector ? vector : own;
+    d->one_item = d->is_cpu && own > 1;
     d->most_items = device_number(d->cl, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     d->work_group = kernel_work_group(d);
     d->short_loops = strncmp(d->name, "llvmpipe", 8) == 0;
@@ -156,10 +141,7 @@ static void describe_device(struct device *d, unsigned vector)
 static struct device *new_device(struct machine *m, cl_device_id id, cl_device_id root)
 {
     if (m->n_devices == MAX_DEVICES)
-        fail(EXIT_USAGE,
-             "-d names more than %d devices: name fewer, or leave -d out and plan for more on paper, with yard plan "
-             "--hardware FILE --mesh dp=A,pp=B,tp=C",
-             MAX_DEVICES);
+        fail(EXIT_USAGE, "-d names more than %d devices; yard plan --hardware FILE takes more", MAX_DEVICES);
     struct device *d = &m->device[m->n_devices];
     d->index = m->n_devices++;
     d->cl = id;
@@ -196,6 +178,11 @@ static void add_pieces(struct machine *m, const struct selection *s, cl_device_i
 static void add_selection(struct machine *m, const struct selection *s)
 {
     cl_device_id root = find_device(s);
+    for (int i = 0; i < m->n_devices; i++)
+        if (m->device[i].root == root)
+            fail(EXIT_USAGE,
+                 "-d names device %u:%u twice, whose compute units are there once: cut it with /n or share it with xN",
+                 s->platform, s->device);
     if (s->pieces)
         add_pieces(m, s, root);
     for (unsigned i = 0; i < s->shares || (i == 0 && !s->pieces); i++) {
@@ -203,39 +190,6 @@ static void add_selection(struct machine *m, const struct selection *s)
         d->is_logical = s->shares > 0;
         d->memory /= MAX(s->shares, 1);
         snprintf(d->id, sizeof d->id, d->is_logical ? "%u:%ux%u.%u" : "%u:%u", s->platform, s->device, s->shares, i);
-    }
-}
-
-static void select_devices(struct machine *m, const char *text)
-{
-    struct selection s = text ? (struct selection){0} : default_selection();
-    if (!text)
-        add_selection(m, &s);
-    for (const char *at = text; at; at = *at ? at + 1 : NULL) {
-        if (!read_selection(&at, &s))
-            fail(EXIT_USAGE,
-                 "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
-                 "`yard devices`",
-                 text);
-        add_selection(m, &s);
-    }
-}
-
-/* Devices given twice run on the same cores and only slow each other down.  The shares of one (xN) count once. */
-static void check_core_budget(const struct machine *m)
-{
-    for (int i = 0; i < m->n_devices; i++) {
-        const struct device *d = &m->device[i];
-        cl_uint have = (cl_uint)device_number(d->root, CL_DEVICE_MAX_COMPUTE_UNITS), asked = 0;
-        bool shared = false;
-        for (const struct device *other = m->device; other < m->device + m->n_devices; other++)
-            if (other->root == d->root && !(other->is_logical && shared)) {
-                asked += other->units;
-                shared |= other->is_logical;
-            }
-        if (asked > have)
-            fail(EXIT_USAGE, "-d asks for %u compute units of %s, which has %u: cut it with /n or share it with xN",
-                 asked, d->name, have);
     }
 }
 
@@ -297,15 +251,6 @@ struct lane *lane_for(struct machine *m, struct device *d, enum lane_kind kind, 
     return lane;
 }
 
-static void open_host(struct machine *m, size_t budget)
-{
-    struct device *h = m->host = name_device(m, m->n_devices, "host", host_memory());
-    h->uses_ram = true;
-    h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    h->alignment = HOST_ALIGNMENT;
-    h->budget = budget ? budget : h->memory;
-}
-
 struct machine *open_machine(const struct machine_options *options)
 {
     struct machine *m = new_machine(MAX_DEVICES);
@@ -313,8 +258,17 @@ struct machine *open_machine(const struct machine_options *options)
     m->profiling = options->profiling;
     m->separate = options->separate;
     m->vector = options->vector;
-    select_devices(m, options->devices);
-    check_core_budget(m);
+    struct selection s = options->devices ? (struct selection){0} : default_selection();
+    if (!options->devices)
+        add_selection(m, &s);
+    for (const char *at = options->devices; at; at = *at ? at + 1 : NULL) {
+        if (!read_selection(&at, &s))
+            fail(EXIT_USAGE,
+                 "-d %s: expected P:D, P:D/n or P:DxN with n and N from 1 up, comma-separated, as in -d 0:0/2; run "
+                 "`yard devices`",
+                 options->devices);
+        add_selection(m, &s);
+    }
     for (int i = 0; i < m->n_devices; i++) {
         struct device *d = &m->device[i];
         if (!d->context)
@@ -323,7 +277,11 @@ struct machine *open_machine(const struct machine_options *options)
         for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
             open_lane(m, d, kind, 0);
     }
-    open_host(m, options->host_memory);
+    struct device *h = m->host = name_device(m, m->n_devices, "host", host_memory());
+    h->uses_ram = true;
+    h->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    h->alignment = HOST_ALIGNMENT;
+    h->budget = options->host_memory ? options->host_memory : h->memory;
     calibrate_clocks(m);
     return m;
 }
@@ -378,11 +336,7 @@ static unsigned count_cores(const struct machine *m)
     return cores;
 }
 
-unsigned spare_cores(const struct machine *m)
-{
-    unsigned used = count_cores(m);
-    return m->host->units > used ? m->host->units - used : 0;
-}
+unsigned spare_cores(const struct machine *m) { return m->host->units - MIN(count_cores(m), m->host->units); }
 
 unsigned vector_width(const struct machine *m)
 {

@@ -53,28 +53,21 @@ static struct problem *allocate_device_slab(struct device *d, struct slab *slab)
     return NULL;
 }
 
-/* Copies to and from pageable memory block the caller on some drivers; memory that OpenCL maps is pinned where that
- * matters.  NULL: not to be had. */
-static void *map_host_memory(struct machine *m, struct slab *slab, size_t bytes)
-{
-    const struct device *d = &m->device[0];
-    if (!d->context || !d->context->cl) /* a machine on paper */
-        return NULL;
-    slab->pinned = clCreateBuffer(d->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
-    void *at = slab->pinned ? clEnqueueMapBuffer(d->lane[LANE_UPLOAD]->queue, slab->pinned, CL_TRUE,
-                                                 CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, NULL)
-                            : NULL;
-    if (slab->pinned && !at) {
-        CL(clReleaseMemObject(slab->pinned));
-        slab->pinned = NULL;
-    }
-    return at;
-}
-
 static struct problem *allocate_host_slab(struct machine *m, const struct device *d, struct slab *slab)
 {
     size_t bytes = slab->bytes + GUARD_BYTES + d->alignment; /* room to align its start */
-    slab->block = map_host_memory(m, slab, bytes);
+    const struct device *first = &m->device[0];
+    /* Copies to and from pageable memory block the caller on some drivers; memory that OpenCL maps is pinned where that
+     * matters.  (A machine on paper has no context.) */
+    if (first->context && first->context->cl)
+        slab->pinned = clCreateBuffer(first->context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, NULL);
+    if (slab->pinned)
+        slab->block = clEnqueueMapBuffer(first->lane[LANE_UPLOAD]->queue, slab->pinned, CL_TRUE,
+                                         CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, NULL);
+    if (slab->pinned && !slab->block) {
+        CL(clReleaseMemObject(slab->pinned));
+        slab->pinned = NULL;
+    }
     if (!slab->block)
         slab->block = malloc(bytes);
     if (!slab->block)

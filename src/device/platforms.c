@@ -5,40 +5,9 @@
  */
 #include "device.h"
 
-#include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The folder that PoCL takes.  The caller frees it. */
-static char *cache_folder(void)
-{
-    static const struct {
-        const char *variable, *below;
-    } places[] = {{"POCL_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/pocl/kcache"}, {"HOME", "/.cache/pocl/kcache"}};
-    for (size_t i = 0; i < COUNT(places); i++) {
-        const char *value = getenv(places[i].variable);
-        if (value && value[0])
-            return format_string("%s%s", value, places[i].below);
-    }
-    return copy_string("/tmp/pocl/kcache");
-}
-
-/* Make the folder, as PoCL does, and see whether files can be made in it: 0, or an errno. */
-static int try_cache(const char *folder)
-{
-    char *part = format_string("%s/.", folder);
-    int made = 0;
-    for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
-        *slash = '\0';
-        made = mkdir(part, 0700) == 0 || errno == EEXIST ? 0 : errno;
-        *slash = '/';
-    }
-    int error = made ? made : access(part, W_OK | X_OK) != 0 ? errno : 0;
-    free(part);
-    return error;
-}
 
 cl_platform_id platform_of(const struct device *d)
 {
@@ -79,15 +48,25 @@ bool is_platform(cl_platform_id platform, const char *wanted)
     return strcmp(name, wanted) == 0;
 }
 
+/* Makes the folder, as PoCL does, and sees whether files can be made in it. */
 void check_kernel_cache(cl_platform_id platform, enum exit_code code)
 {
-    char *folder = is_platform(platform, POCL) ? cache_folder() : NULL;
-    int error = folder ? try_cache(folder) : 0;
-    if (error)
+    const char *set = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *folder = set && *set     ? format_string("%s/", set)
+                   : xdg && *xdg   ? format_string("%s/pocl/kcache/", xdg)
+                   : home && *home ? format_string("%s/.cache/pocl/kcache/", home)
+                                   : copy_string("/tmp/pocl/kcache/");
+    for (char *slash = folder; is_platform(platform, POCL) && (slash = strchr(slash + 1, '/'));) {
+        *slash = '\0';
+        mkdir(folder, 0700);
+        *slash = slash[1] ? '/' : '\0';
+    }
+    if (is_platform(platform, POCL) && access(folder, W_OK | X_OK) != 0)
         fail(code,
-             "the OpenCL driver PoCL cannot keep compiled kernels in %s (as POCL_CACHE_DIR, XDG_CACHE_HOME or HOME "
-             "say): %s; set POCL_CACHE_DIR to a folder that you may write",
-             folder, strerror(error));
+             "the OpenCL driver PoCL cannot keep compiled kernels in %s (of POCL_CACHE_DIR, XDG_CACHE_HOME or HOME): "
+             "%s; "
+             "set POCL_CACHE_DIR to a folder that you may write",
+             folder, strerror(errno));
     free(folder);
 }
 
@@ -101,31 +80,14 @@ cl_uint get_platforms(cl_platform_id out[MAX_PLATFORMS])
     return code == CL_SUCCESS ? MIN(n, (cl_uint)MAX_PLATFORMS) : 0;
 }
 
-/* The loader does not tell a driver that it cannot load from none. */
-static void explain_unloaded(const char *folder)
-{
-    char library[512];
-    DIR *entries = opendir(folder);
-    for (const struct dirent *e; entries && (e = readdir(entries));) {
-        char *path = format_string("%s/%s", folder, e->d_name);
-        FILE *file = strstr(e->d_name, ".icd") ? fopen(path, "re") : NULL;
-        if (file && fscanf(file, "%511s", library) == 1 && !dlopen(library, RTLD_NOW | RTLD_LOCAL))
-            fail(EXIT_NO_DEVICE, "the OpenCL driver %s, of %s, cannot be loaded: %s", library, path, dlerror());
-        if (file)
-            fclose(file);
-        free(path);
-    }
-    if (entries)
-        closedir(entries);
-}
-
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code)
 {
     const char *vendors = getenv("OCL_ICD_VENDORS");
     if (n == 0)
-        explain_unloaded(vendors ? vendors : "/etc/OpenCL/vendors");
-    if (n == 0)
-        fail(EXIT_NO_DEVICE, "no OpenCL driver is installed; on Debian or Ubuntu: apt-get install pocl-opencl-icd");
+        fail(EXIT_NO_DEVICE,
+             "no OpenCL driver is installed, or none of %s can be loaded; on Debian or Ubuntu: apt-get install "
+             "pocl-opencl-icd",
+             vendors ? vendors : "/etc/OpenCL/vendors");
     for (cl_uint i = 0; i < n; i++)
         check_kernel_cache(platforms[i], code);
     fail(EXIT_NO_DEVICE,

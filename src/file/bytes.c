@@ -14,14 +14,11 @@ enum { MAX_TEXT = 16 << 20 };
 
 static void check_regular(const char *path, mode_t mode)
 {
-    if (S_ISFIFO(mode))
-        fail(EXIT_IO, "%s is a pipe, such as <(...) makes; it cannot be read twice: write it to a regular file first",
-             path);
     if (!S_ISREG(mode))
         fail(EXIT_IO, "%s is a %s; expected a regular file", path,
              S_ISDIR(mode)    ? "folder"
-             : S_ISSOCK(mode) ? "socket"
-                              : "device");
+             : S_ISFIFO(mode) ? "pipe, which cannot be read twice"
+                              : "device or socket");
 }
 
 static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd); }

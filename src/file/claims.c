@@ -1,7 +1,7 @@
 /* claims.c - the register of the files that a command reads and writes, so that it destroys none of its own.
  *
  * A file is known by its device and inode, so that links lead to the same one.  One that does not exist yet is known by
- * its path without links.
+ * its folder without links, and its name.
  */
 #include "file.h"
 
@@ -11,31 +11,19 @@
 #include <unistd.h>
 
 static struct claim {
-    char *who, *path, *plain; /* plain: the path without links */
+    char *who, *path, *plain; /* plain: see plain_path() */
     struct stat status;       /* st_mode 0: there is no such file */
     bool written;
     const char *may_replace; /* the reader whose file this output may be, NULL: nobody's */
 } * claims;
 static size_t n_claims, cap_claims;
 
-/* `path` without links, "." and "..": realpath() for what is still to be made.  The caller frees it. */
-static char *plain_path(const char *path, int links)
+/* The caller frees it. */
+static char *plain_path(const char *path)
 {
-    char text[PATH_MAX] = "";
-    if (realpath(path, text) || strcmp(path, ".") == 0 || strcmp(path, "/") == 0) /* (a folder removed under us) */
-        return copy_string(text);
-    char *copies[] = {copy_string(path), copy_string(path)}, *name = basename(copies[1]);
-    char *plain = plain_path(dirname(copies[0]), links), *folder = plain;
-    ssize_t n = links ? readlink(path, text, sizeof text - 1) : -1;
-    if (n > 0) {
-        text[n] = '\0';
-        char *target = text[0] == '/' ? copy_string(text) : format_string("%s/%s", folder, text);
-        plain = plain_path(target, links - 1);
-        free(target), free(folder);
-    } else if (strcmp(name, "..") == 0 && strchr(folder, '/')) /* of a folder that is still to be made */
-        *strrchr(folder, '/') = '\0';
-    else if (strcmp(name, ".") != 0)
-        append_text(&plain, "/%s", name);
+    char folder[PATH_MAX], *copies[] = {copy_string(path), copy_string(path)};
+    char *plain = realpath(dirname(copies[0]), folder) ? format_string("%s/%s", folder, basename(copies[1]))
+                                                       : copy_string(path); /* the folder is still to be made */
     free(copies[0]), free(copies[1]);
     return plain;
 }
@@ -51,10 +39,9 @@ static bool same_file(const struct claim *a, const struct claim *b)
 
 static void add_claim(const char *who, const char *path, bool written, const char *may_replace)
 {
-    enum { MAX_LINKS = 40 }; /* followed one after another, as the system does */
     if (!*path)
         fail(EXIT_USAGE, "%s takes a path, not \"\"", who);
-    struct claim c = {copy_string(who), copy_string(path), plain_path(path, MAX_LINKS), {0}, written, may_replace};
+    struct claim c = {copy_string(who), copy_string(path), plain_path(path), {0}, written, may_replace};
     if (stat(path, &c.status) != 0)
         c.status.st_mode = 0;
     for (size_t i = 0; i < n_claims; i++) {

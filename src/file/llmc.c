@@ -37,8 +37,6 @@ static const char *magic_name(int32_t magic)
         const char *name;
     } known[] = {{LLMC_MODEL_MAGIC, "an llm.c model checkpoint"},
                  {LLMC_TOKENS_MAGIC, "an llm.c token shard"},
-                 {20240801, "an llm.c token shard of 32-bit Llama 3 tokens"},
-                 {20240522, "an llm.c evaluation set"},
                  {20240328, "an llm.c tokenizer"}};
     for (size_t i = 0; i < COUNT(known); i++)
         if (known[i].magic == magic)
@@ -67,34 +65,39 @@ static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t 
 
 struct parameter {
     const char *name;
-    uint64_t repeat;   /* L for the parameters of a layer, else 1 */
+    bool of_layer;     /* one of each layer */
     uint64_t elements; /* in the file, of one layer */
 };
 
 /* The parameters in file order. */
 static void layout(const struct llmc_model *m, struct parameter p[PARAMETERS])
 {
-    uint64_t L = (uint64_t)m->layers, C = (uint64_t)m->channels;
-    uint64_t Vp = (uint64_t)m->padded_vocab, maxT = (uint64_t)m->max_seq_len;
+    uint64_t C = (uint64_t)m->channels, Vp = (uint64_t)m->padded_vocab, maxT = (uint64_t)m->max_seq_len;
     const struct parameter table[PARAMETERS] = {
-        {"wte", 1, Vp * C},
-        {"wpe", 1, maxT * C},
-        {"ln1w", L, C},
-        {"ln1b", L, C},
-        {"qkvw", L, 3 * C * C},
-        {"qkvb", L, 3 * C},
-        {"attprojw", L, C * C},
-        {"attprojb", L, C},
-        {"ln2w", L, C},
-        {"ln2b", L, C},
-        {"fcw", L, 4 * C * C},
-        {"fcb", L, 4 * C},
-        {"fcprojw", L, C * 4 * C},
-        {"fcprojb", L, C},
-        {"lnfw", 1, C},
-        {"lnfb", 1, C},
+        {"wte", false, Vp * C},
+        {"wpe", false, maxT * C},
+        {"ln1w", true, C},
+        {"ln1b", true, C},
+        {"qkvw", true, 3 * C * C},
+        {"qkvb", true, 3 * C},
+        {"attprojw", true, C * C},
+        {"attprojb", true, C},
+        {"ln2w", true, C},
+        {"ln2b", true, C},
+        {"fcw", true, 4 * C * C},
+        {"fcb", true, 4 * C},
+        {"fcprojw", true, C * 4 * C},
+        {"fcprojb", true, C},
+        {"lnfw", false, C},
+        {"lnfb", false, C},
     };
     memcpy(p, table, sizeof table);
+}
+
+/* Of all layers. */
+static uint64_t elements_of(const struct llmc_model *m, const struct parameter *p)
+{
+    return (p->of_layer ? (uint64_t)m->layers : 1) * p->elements;
 }
 
 const char *llmc_parameter(int i)
@@ -104,23 +107,23 @@ const char *llmc_parameter(int i)
     return i < PARAMETERS ? p[i].name : NULL;
 }
 
-/* The limits are far above any GPT-2 and keep every product below within 64 bits. */
-static void check_size(const struct llmc_model *m, const char *field, int word, int32_t value, int32_t limit)
+struct llmc_model *open_llmc_model(const char *path)
 {
-    if (value < 1 || value > limit)
-        fail(EXIT_FAILED, "%s is damaged: header word %d (%s) is %d, expected 1 to %d", m->file->path, word, field,
-             value, limit);
-}
-
-static void check_model(const struct llmc_model *m)
-{
-    const char *path = m->file->path;
-    check_size(m, "max_seq_len", 2, m->max_seq_len, 1 << 24);
-    check_size(m, "vocab", 3, m->vocab, 1 << 24);
-    check_size(m, "layers", 4, m->layers, 1 << 12);
-    check_size(m, "heads", 5, m->heads, 1 << 16);
-    check_size(m, "channels", 6, m->channels, 1 << 16);
-    check_size(m, "padded_vocab", 7, m->padded_vocab, 1 << 24);
+    /* By header word.  The limits are far above any GPT-2 and keep every product below within 64 bits. */
+    static const struct {
+        const char *name;
+        int32_t limit;
+    } fields[] = {[2] = {"max_seq_len", 1 << 24}, [3] = {"vocab", 1 << 24},    [4] = {"layers", 1 << 12},
+                  [5] = {"heads", 1 << 16},       [6] = {"channels", 1 << 16}, [7] = {"padded_vocab", 1 << 24}};
+    int32_t header[HEADER_WORDS];
+    struct reader *r = open_reader(path);
+    read_header(r, header, LLMC_MODEL_MAGIC, 3);
+    struct llmc_model *m = allocate(1, sizeof *m);
+    *m = (struct llmc_model){r, header[2], header[3], header[4], header[5], header[6], header[7]};
+    for (size_t i = 2; i < COUNT(fields); i++)
+        if (header[i] < 1 || header[i] > fields[i].limit)
+            fail(EXIT_FAILED, "%s is damaged: header word %zu (%s) is %d, expected 1 to %d", path, i, fields[i].name,
+                 header[i], fields[i].limit);
     if (m->channels % m->heads)
         fail(EXIT_FAILED, "%s is damaged: %d channels (header word 6) cannot be shared by %d heads (word 5)", path,
              m->channels, m->heads);
@@ -131,21 +134,11 @@ static void check_model(const struct llmc_model *m)
     layout(m, p);
     uint64_t elements = 0;
     for (int i = 0; i < PARAMETERS; i++)
-        elements += p[i].repeat * p[i].elements;
-    if (m->file->size != LLMC_HEADER_BYTES + 4 * elements)
+        elements += elements_of(m, &p[i]);
+    if (r->size != LLMC_HEADER_BYTES + 4 * elements)
         fail(EXIT_FAILED, "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu",
              path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
-             (unsigned long long)m->file->size);
-}
-
-struct llmc_model *open_llmc_model(const char *path)
-{
-    int32_t header[HEADER_WORDS];
-    struct reader *r = open_reader(path);
-    read_header(r, header, LLMC_MODEL_MAGIC, 3);
-    struct llmc_model *m = allocate(1, sizeof *m);
-    *m = (struct llmc_model){r, header[2], header[3], header[4], header[5], header[6], header[7]};
-    check_model(m);
+             (unsigned long long)r->size);
     return m;
 }
 
@@ -156,10 +149,9 @@ float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer,
     uint64_t offset = LLMC_HEADER_BYTES;
     int i = 0;
     for (; i < PARAMETERS && strcmp(p[i].name, name) != 0; i++)
-        offset += 4 * p[i].repeat * p[i].elements;
+        offset += 4 * elements_of(m, &p[i]);
     CHECK(i < PARAMETERS, "llm.c has no parameter \"%s\"", name);
-    CHECK(layer >= 0 && (uint64_t)layer < p[i].repeat, "%s: layer %d of %d", name, layer, (int)p[i].repeat);
-
+    CHECK(layer >= 0 && layer < (p[i].of_layer ? m->layers : 1), "%s: layer %d", name, layer);
     bool padded = strcmp(name, "wte") == 0;
     *count = padded ? (size_t)m->vocab * (size_t)m->channels : (size_t)p[i].elements;
     float *values = allocate(*count, sizeof *values);

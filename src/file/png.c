@@ -18,8 +18,7 @@ static void write_chunk(struct writer *w, const char *type, const void *content,
     put_number(sum, (uint32_t)crc);
     write_bytes(w, length, 4);
     write_bytes(w, type, 4);
-    if (n)
-        write_bytes(w, content, n);
+    write_bytes(w, content, n);
     write_bytes(w, sum, 4);
 }
 
@@ -29,34 +28,24 @@ struct picture {
     int width, height;
 };
 
-/* Rows of a filter byte, 0, and red, green, blue.  The caller frees it. */
-static unsigned char *rgb_rows(const struct picture *p, size_t *n)
-{
-    unsigned char *rows, *to;
-    *n = (size_t)p->height * (3 * (size_t)p->width + 1);
-    to = rows = allocate(*n, 1);
-    for (int y = 0; y < p->height; y++) {
-        *to++ = 0;
-        for (int x = 0; x < p->width; x++, to += 3) {
-            uint32_t pixel = p->pixels[(size_t)y * (size_t)p->width + (size_t)x];
-            to[0] = (unsigned char)(pixel >> 16), to[1] = (unsigned char)(pixel >> 8), to[2] = (unsigned char)pixel;
-        }
-    }
-    return rows;
-}
-
 static void write_picture(void *picture)
 {
     const struct picture *p = picture;
     unsigned char head[13] = {[8] = 8, [9] = 2}; /* width, height, bits, red-green-blue */
-    size_t n;
-    struct writer *w = open_writer(p->path);
-    unsigned char *rows = rgb_rows(p, &n);
+    size_t n = (size_t)p->height * (3 * (size_t)p->width + 1);
+    unsigned char *rows = allocate(n, 1), *to = rows;
+    for (int y = 0; y < p->height; y++) {
+        *to++ = 0; /* the row's filter: none */
+        for (int x = 0; x < p->width; x++)
+            for (int shift = 16; shift >= 0; shift -= 8)
+                *to++ = (unsigned char)(p->pixels[(size_t)y * (size_t)p->width + (size_t)x] >> shift);
+    }
     uLongf size = compressBound(n);
     unsigned char *small = allocate(size, 1);
     CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
     put_number(head, (uint32_t)p->width);
     put_number(head + 4, (uint32_t)p->height);
+    struct writer *w = open_writer(p->path);
     write_bytes(w, "\x89PNG\r\n\x1a\n", 8);
     write_chunk(w, "IHDR", head, sizeof head);
     write_chunk(w, "IDAT", small, size);

@@ -48,7 +48,7 @@ static bool is_stray(const char *name, const char *begin, bool more)
     if (!mark || (mark != name + n && !more))
         return false;
     const char *number = mark + strlen(TEMPORARY);
-    bool digits = number[0] != '\0' && number[strspn(number, "0123456789")] == '\0';
+    bool digits = number[strspn(number, "0123456789")] == '\0';
     return digits && parse_int(number, &pid) && pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) != 0 &&
            errno == ESRCH;
 }
@@ -82,11 +82,8 @@ static void remove_temporary(void *writer)
 
 static _Noreturn void write_failed(const struct writer *w, const char *what)
 {
-    const char *reason = strerror(errno);
-    const char *advice =
-        errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? "; free some space or choose another disk" : "";
-    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes%s; what was at that path before is untouched", what, w->path,
-         reason, (unsigned long long)w->offset, advice);
+    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", what, w->path,
+         strerror(errno), (unsigned long long)w->offset);
 }
 
 static void free_writer(struct writer *w)
@@ -190,24 +187,19 @@ bool is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static void make_one_folder(const char *path)
-{
-    int reason = mkdir(path, 0777) == 0 ? 0 : errno;
-    if (reason && !is_folder(path))
-        fail(EXIT_IO, "cannot make the folder %s: %s", path,
-             reason == EEXIST || reason == ENOTDIR ? "a file of that name is in the way" : strerror(reason));
-}
-
 void make_folder(const char *path)
 {
     char *part = copy_string(path);
-    for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
-        *slash = '\0';
-        make_one_folder(part);
-        *slash = '/';
+    for (size_t n = 1, all = strlen(path); n <= all; n++) {
+        if (path[n] != '/' && path[n] != '\0')
+            continue;
+        part[n] = '\0';
+        int reason = mkdir(part, 0777) == 0 ? 0 : errno;
+        if (reason && !is_folder(part))
+            fail(EXIT_IO, "cannot make the folder %s: %s", part,
+                 reason == EEXIST || reason == ENOTDIR ? "a file of that name is in the way" : strerror(reason));
+        part[n] = path[n];
     }
-    if (part[0])
-        make_one_folder(part);
     free(part);
 }
 
@@ -243,17 +235,6 @@ static void remove_folder_written(void *folder)
     rmdir(f->temporary);
 }
 
-/* Could we have written a file of that name into a folder: of a checkpoint or an export, or a temporary of one? */
-static bool is_ours(const char *name)
-{
-    static const char *const files[] = {"manifest.json", "config.json", "model.safetensors", "rank-[0-9]*.safetensors",
-                                        "*" TEMPORARY "[0-9]*"};
-    bool ours = false;
-    for (size_t i = 0; i < COUNT(files); i++)
-        ours |= fnmatch(files[i], name, 0) == 0;
-    return ours;
-}
-
 /* What somebody else has put into a folder that goes stays beside, as `<folder>.kept-<pid>`. */
 static void keep_rest(const char *path)
 {
@@ -266,9 +247,12 @@ static void keep_rest(const char *path)
     free(folder), free(kept);
 }
 
-/* What we wrote into a folder, and it.  What a link leads to is somebody else's: only the link goes. */
+/* What we may have written into a folder, of a checkpoint or an export or a temporary of one, and the folder.  What a
+ * link leads to is somebody else's: only the link goes. */
 static void remove_files(const char *path)
 {
+    static const char *const ours[] = {"manifest.json", "config.json", "model.safetensors", "rank-[0-9]*.safetensors",
+                                       "*" TEMPORARY "[0-9]*"};
     struct stat status;
     if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
         unlink(path);
@@ -276,8 +260,9 @@ static void remove_files(const char *path)
     }
     DIR *entries = opendir(path);
     for (const struct dirent *e; entries && (e = readdir(entries));)
-        if (is_ours(e->d_name))
-            unlinkat(dirfd(entries), e->d_name, 0);
+        for (size_t i = 0; i < COUNT(ours); i++)
+            if (fnmatch(ours[i], e->d_name, 0) == 0)
+                unlinkat(dirfd(entries), e->d_name, 0);
     if (entries)
         closedir(entries);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
@@ -326,17 +311,6 @@ static int take_place(const char *beside, const char *path)
     return rename(beside, path);
 }
 
-/* Two folders change their names.  Where the system cannot do that (NFS), the new one first waits beside, whole: at
- * each moment one of the two has a name that counts. */
-static int replace_folder(const char *new, const char *old, const char *beside)
-{
-#ifdef RENAME_EXCHANGE
-    if (renameat2(AT_FDCWD, new, AT_FDCWD, old, RENAME_EXCHANGE) == 0)
-        return 0;
-#endif
-    return rename(new, beside) != 0 ? -1 : take_place(beside, old);
-}
-
 void publish_folder(struct folder *f)
 {
     struct stat status; /* of a link itself: one that leads nowhere is there */
@@ -344,8 +318,15 @@ void publish_folder(struct folder *f)
     sync_folder(f->temporary, f->temporary);
     if (lstat(beside, &status) == 0) /* of a process that was killed */
         take_place(beside, f->path);
-    bool there = lstat(f->path, &status) == 0;
-    if ((there ? replace_folder(f->temporary, f->path, beside) : rename(f->temporary, f->path)) != 0)
+    bool there = lstat(f->path, &status) == 0, done = false;
+#ifdef RENAME_EXCHANGE
+    done = there && renameat2(AT_FDCWD, f->temporary, AT_FDCWD, f->path, RENAME_EXCHANGE) == 0;
+#endif
+    if (!done && there) /* where the system cannot do that (NFS): at each moment one of two names has a whole folder */
+        done = rename(f->temporary, beside) == 0 && take_place(beside, f->path) == 0;
+    else if (!done)
+        done = rename(f->temporary, f->path) == 0;
+    if (!done)
         fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", f->temporary, f->path, strerror(errno));
     sync_folder_of(f->path);
     if (there)

@@ -7,11 +7,11 @@
  *
  * The reader refuses more than the reference does, because a checkpoint that can be read in two ways is one that can be
  * read wrongly: duplicate names (the reference lets the last win), unknown fields, leading or trailing junk, products
- * that overflow behind a zero.  jansson parses; `check_characters` first refuses what jansson is lenient about.
+ * that overflow behind a zero.
  */
 #include "file.h"
 
-enum { MAX_HEADER = 100000000, MAX_NAME = 4096, MAX_DEPTH = 3, DATA_ALIGNMENT = 4096, WINDOW = 1 << 18 };
+enum { MAX_HEADER = 100000000, MAX_NAME = 4096, DATA_ALIGNMENT = 4096, WINDOW = 1 << 18 };
 
 static const struct {
     const char *name;
@@ -35,7 +35,7 @@ char *format_shape(char out[128], int rank, const int64_t *shape)
     return out;
 }
 
-/* ---- reading: the header as characters ------------------------------------------------------------------------- */
+/* ---- reading: the header --------------------------------------------------------------------------------------- */
 
 /* Every refusal of a file starts alike and names the file. */
 #define REFUSE(path, ...) refuse(path, format_string(__VA_ARGS__))
@@ -48,35 +48,9 @@ static _Noreturn void refuse(const char *path, const char *reason)
  * program ends. */
 static const char *shown(const char *name) { return format_string("%.80s%s", name, strlen(name) > 80 ? "..." : ""); }
 
-/* A header holds objects, lists, strings and whole numbers without a sign; so outside strings only these characters
- * may stand.  This refuses null, true, -0, 1.0, 1e3 and comments at their byte, and bounds the nesting before jansson
- * recurses. */
-static void check_characters(const char *path, const char *text, size_t n)
-{
-    if (n == 0 || text[0] != '{')
-        REFUSE(path, "its JSON header must start with '{' at byte 8");
-    int depth = 0;
-    for (size_t i = 0; i < n; i++) {
-        char c = text[i];
-        if (c == '"') {
-            for (i++; i < n && text[i] != '"'; i++) /* to the closing quote */
-                i += text[i] == '\\';
-        } else if (c == '\0' || !strchr("{}[]:,0123456789 \t\r\n", c))
-            REFUSE(
-                path,
-                "byte %zu of the file is 0x%02X, but outside strings a header has only { } [ ] : , digits and spaces",
-                i + 8, (unsigned)(unsigned char)c);
-        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-        if (depth > MAX_DEPTH)
-            REFUSE(path, "its header nests deeper than %d levels at byte %zu", MAX_DEPTH, i + 8);
-    }
-}
-
-/* ---- reading: the header as tensors ---------------------------------------------------------------------------- */
-
 static uint64_t whole_number(const char *path, const char *name, const char *field, const json_t *value)
 {
-    if (!json_is_integer(value)) /* signs, fractions and exponents are refused by check_characters */
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
         REFUSE(path, "%s of tensor \"%s\" must hold whole numbers", field, shown(name));
     return (uint64_t)json_integer_value(value);
 }
@@ -99,45 +73,41 @@ static uint64_t shape_bytes(const char *path, const struct st_tensor *t, unsigne
     return empty ? 0 : nonzero / 8;
 }
 
-static void read_tensor(const char *path, const char *name, const json_t *entry, struct st_tensor *t)
+static void read_tensor(const char *path, const char *name, json_t *entry, struct st_tensor *t)
 {
     char text[128];
+    const char *type;
+    json_t *shape, *offsets;
+    size_t k = 0;
     if (!*name)
         REFUSE(path, "a tensor has an empty name");
     if (strlen(name) > MAX_NAME)
         REFUSE(path, "the tensor name \"%s\" is longer than %d bytes", shown(name), MAX_NAME);
-    const json_t *dtype = json_object_get(entry, "dtype"), *shape = json_object_get(entry, "shape");
-    const json_t *offsets = json_object_get(entry, "data_offsets"); /* json_object_get(no object) is NULL */
-    if (!dtype || !shape || !offsets || json_object_size(entry) != 3)
-        REFUSE(path, "the entry of tensor \"%s\" must have exactly the fields dtype, shape and data_offsets",
+    if (json_unpack_ex(entry, NULL, JSON_STRICT, "{s:s, s:o, s:o}", "dtype", &type, "shape", &shape, "data_offsets",
+                       &offsets) != 0)
+        REFUSE(path, "the entry of tensor \"%s\" must have exactly the fields dtype, a text, shape and data_offsets",
                shown(name));
-    t->name = copy_string(name);
-
-    const char *type = json_is_string(dtype) ? json_string_value(dtype) : "";
-    size_t k = 0;
     while (k < COUNT(dtypes) && strcmp(type, dtypes[k].name) != 0)
         k++;
     if (k == COUNT(dtypes))
         REFUSE(path, "tensor \"%s\" has dtype \"%s\"; expected one such as F32 or I32, in capitals", shown(name),
                shown(type));
-    t->dtype = dtypes[k].dtype;
+    *t = (struct st_tensor){
+        .name = copy_string(name), .dtype = dtypes[k].dtype, .rank = (int)MIN(json_array_size(shape), MAX_RANK)};
     snprintf(t->dtype_name, sizeof t->dtype_name, "%s", type);
-
     if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
         REFUSE(path, "the shape of tensor \"%s\" must be a list of at most %d numbers", shown(name), MAX_RANK);
-    t->rank = (int)json_array_size(shape);
     for (int i = 0; i < t->rank; i++)
         t->shape[i] = (int64_t)whole_number(path, name, "shape", json_array_get(shape, (size_t)i));
-
     if (!json_is_array(offsets) || json_array_size(offsets) != 2)
         REFUSE(path, "data_offsets of tensor \"%s\" must be a list of two numbers", shown(name));
-    uint64_t begin = whole_number(path, name, "data_offsets", json_array_get(offsets, 0));
+    t->offset =
+        whole_number(path, name, "data_offsets", json_array_get(offsets, 0)); /* check_tiling() adds the data's */
     uint64_t end = whole_number(path, name, "data_offsets", json_array_get(offsets, 1));
-    if (begin > end)
+    if (t->offset > end)
         REFUSE(path, "tensor \"%s\" ends at byte %llu of the data, before it begins at %llu", shown(name),
-               (unsigned long long)end, (unsigned long long)begin);
-    t->offset = begin; /* from the start of the data; `check_tiling` makes it from the start of the file */
-    t->bytes = end - begin;
+               (unsigned long long)end, (unsigned long long)t->offset);
+    t->bytes = end - t->offset;
     uint64_t expected = shape_bytes(path, t, dtypes[k].bits);
     if (t->bytes != expected)
         REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(name),
@@ -169,39 +139,26 @@ static void check_tiling(struct safetensors *st, uint64_t data)
                at > st->file->size - data ? "cut short" : "too long");
 }
 
-/* The header's text with a terminating 0, *n bytes. */
-static char *read_header_text(struct reader *file, size_t *n)
-{
-    uint64_t length;
-    if (file->size < 8)
-        REFUSE(file->path, "it has %llu bytes, expected at least 8", (unsigned long long)file->size);
-    read_at(file, &length, 8, 0);
-    if (length > MAX_HEADER)
-        REFUSE(file->path, "its first 8 bytes announce a header of %llu bytes, expected at most %d",
-               (unsigned long long)length, MAX_HEADER);
-    if (length > file->size - 8)
-        REFUSE(file->path, "its first 8 bytes announce a header of %llu bytes, but only %llu follow",
-               (unsigned long long)length, (unsigned long long)(file->size - 8));
-    *n = (size_t)length;
-    char *text = allocate(*n + 1, 1);
-    read_at(file, text, *n, 8);
-    return text;
-}
-
 struct safetensors *open_safetensors(const char *path)
 {
     struct safetensors *st = allocate(1, sizeof *st);
-    st->file = open_reader(path);
-    size_t length;
-    char *text = read_header_text(st->file, &length);
-    check_characters(path, text, length);
+    struct reader *file = st->file = open_reader(path);
+    uint64_t length;
+    if (file->size < 8)
+        REFUSE(path, "it has %llu bytes, expected at least 8", (unsigned long long)file->size);
+    read_at(file, &length, 8, 0);
+    if (length > MAX_HEADER || length > file->size - 8)
+        REFUSE(path, "its first 8 bytes announce a header of %llu bytes, expected at most %d, but only %llu follow",
+               (unsigned long long)length, MAX_HEADER, (unsigned long long)(file->size - 8));
+    char *text = allocate((size_t)length + 1, 1);
+    read_at(file, text, (size_t)length, 8);
+    if (text[0] != '{')
+        REFUSE(path, "its JSON header must start with '{' at byte 8");
     json_error_t error; /* jansson refuses what is no JSON, invalid UTF-8, and names that occur twice, unescaped */
-    json_t *header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error), *entry, *value;
+    json_t *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error), *entry, *value;
     const char *name, *key;
     if (!header)
         REFUSE(path, "its JSON header is wrong near byte %d: %s", error.position + 8, shown(error.text));
-    if (!json_is_object(header))
-        REFUSE(path, "its JSON header is not an object");
     st->tensors = allocate(json_object_size(header), sizeof *st->tensors);
     json_object_foreach(header, name, entry)
     {
@@ -216,7 +173,7 @@ struct safetensors *open_safetensors(const char *path)
         st->metadata = json_incref(entry);
     }
     SORT(st->tensors, st->n, by_offset);
-    check_tiling(st, 8 + (uint64_t)length);
+    check_tiling(st, 8 + length);
     st->by_name = allocate(st->n, sizeof(struct st_tensor *)); /* a file may hold a hundred thousand of them */
     for (size_t i = 0; i < st->n; i++)
         st->by_name[i] = &st->tensors[i];
@@ -249,25 +206,20 @@ const char *find_metadata(const struct safetensors *st, const char *key)
 
 /* ---- reading: values ------------------------------------------------------------------------------------------- */
 
+static float float_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
 /* IEEE half: 1 sign, 5 exponent (bias 15) and 10 fraction bits. */
 static float float_of_half(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
     if (exponent == 0) /* zero and subnormals: fraction * 2^-24 */
         return sign ? -(float)fraction * 0x1p-24f : (float)fraction * 0x1p-24f;
-    uint32_t bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-
-/* bfloat16 is the upper half of a float. */
-static float float_of_bfloat(uint16_t bfloat)
-{
-    uint32_t bits = (uint32_t)bfloat << 16;
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
+    return float_of_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13);
 }
 
 size_t st_elements(const struct st_tensor *t)
@@ -298,7 +250,7 @@ void read_floats(const struct safetensors *st, const struct st_tensor *t, float 
     for (uint64_t i = 0, n = st_elements(t); raw && i < n; i++)
         into[i] = t->dtype == DTYPE_F64   ? (float)((double *)raw)[i]
                   : t->dtype == DTYPE_F16 ? float_of_half(((uint16_t *)raw)[i])
-                                          : float_of_bfloat(((uint16_t *)raw)[i]);
+                                          : float_of_bits((uint32_t)((uint16_t *)raw)[i] << 16); /* bfloat16 */
     free(raw);
 }
 
@@ -374,15 +326,11 @@ void st_begin(struct st_writer *w)
         json_object_del(w->header, "__metadata__");
     char *text = json_dumps(w->header, JSON_COMPACT); /* keeps the order of insertion */
     CHECK(text, "no header for %s", w->file->path);
-    size_t used = strlen(text), padding = round_up(8 + used, DATA_ALIGNMENT) - 8 - used;
-    uint64_t length = used + padding;
-    char *spaces = allocate(padding, 1);
-    memset(spaces, ' ', padding);
+    uint64_t length = round_up(8 + strlen(text), DATA_ALIGNMENT) - 8;
+    char *padded = format_string("%-*s", (int)length, text);
     write_bytes(w->file, &length, 8);
-    write_bytes(w->file, text, used);
-    write_bytes(w->file, spaces, padding);
-    free(spaces);
-    free(text);
+    write_bytes(w->file, padded, length);
+    free(text), free(padded);
     w->data = 8 + length;
     w->window = allocate(WINDOW, 1);
 }
@@ -393,31 +341,26 @@ void st_extent(const struct st_writer *w, uint64_t *data, uint64_t *size)
     *size = w->data + w->declared;
 }
 
-static void flush_window(struct st_writer *w)
-{
-    write_bytes(w->file, w->window, w->held);
-    w->held = 0;
-}
-
 void st_write(struct st_writer *w, const void *bytes, size_t n)
 {
     CHECK(w->window, "st_write of %zu bytes before st_begin", n);
     w->written += n;
-    if (w->held + n > WINDOW)
-        flush_window(w);
-    if (n >= WINDOW) {
-        write_bytes(w->file, bytes, n);
-        return;
+    if (w->held + n > WINDOW) {
+        write_bytes(w->file, w->window, w->held);
+        w->held = 0;
     }
-    memcpy(w->window + w->held, bytes, n);
-    w->held += n;
+    if (n > WINDOW)
+        write_bytes(w->file, bytes, n);
+    else
+        memcpy(w->window + w->held, bytes, n);
+    w->held += n > WINDOW ? 0 : n;
 }
 
 void st_publish(struct st_writer *w)
 {
     CHECK(w->window && w->written == w->declared, "%s: %llu bytes written, %llu declared", w->file->path,
           (unsigned long long)w->written, (unsigned long long)w->declared);
-    flush_window(w);
+    write_bytes(w->file, w->window, w->held);
     publish(w->file);
     json_decref(w->header), free(w->window);
     free(w);

@@ -1,21 +1,30 @@
 /* broadcast.c - what an update made goes to the other devices in slices, over several queues at once.
  *
+ *     one queue    |AAAAAAAA|BBBBBBBB|            a shard after the other; each copy pays its latency in turn
+ *
+ *     main         | computes
+ *     queue 1      |A0 |A2 |B1 |                  slice k on queue k mod N: latencies overlap, and layer A's forward
+ *     queue 2      |A1 |B0 |B2 |                  starts when A's slices are there
+ *
  * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
- * has its broadcasts now, and the others are further lanes for its copies which nothing else uses.  A *message* is what
- * copies of role broadcast bring from one device to others: directly, or down to the host once and up from there.  The
- * messages of a layer on one device are a *shard*.  It is cut into M slices, and each of its copies into as many:
+ * has its broadcasts now, and the others are lanes of their own (FOR_QUEUE).  A *message* is what copies of role
+ * broadcast bring from one device to others: directly, or down to the host once and up from there.  The messages of a
+ * layer on one device are a *shard*.
  *
- *     deal      slice k goes to queue k mod N; or at random: shuffled, one to each queue, the rest as it comes. Dealing
- *               begins anew with every shard.  All copies of a slice are on queue j of the devices that they concern.
- *     rotate    device o sends to device o + 1, o + 2 ... and begins with another one for every slice, so that none
- * gets everything at once when all send. order     shards are sent as they stand in the list, or in the order in which
- * the next forward needs them, if that takes less time.  Who reads them waits for the slices of its own bytes only: the
- * edges say so.
+ * The rule.  A shard is cut into M slices.  They are dealt evenly, slice k to queue k mod N; or at random: shuffled,
+ * one to each queue, the rest as it comes.  Dealing begins anew with every shard.  Queue j of a device sends to queue j
+ * of the others: all copies of a slice are on queue j.  Device o sends to o + 1, o + 2, ... and begins with another one
+ * for every slice, so that none gets everything at once when all send.  Shards go as they stand in the list, or in the
+ * order in which the next forward needs them, if that takes less time.  The main queue sends its part too, in turn with
+ * what it computes, or leaves all slices to the other N - 1.
  *
- * The main queue sends its part too, in turn with what it computes, or leaves all slices to the other N - 1.
+ * The rewrite.  Each copy is replaced by one per slice.  Who reads a parameter waits for the slices of its own bytes
+ * only: the edges say so.  That a message's copies stand side by side, a parent before what it brought, is what
+ * send_message() relies on: add_hop() moves them there, or makes another message.
  *
- * (Baidu 2023: parameters broadcast over several streams.  Where one queue fills a link, more queues of it gain no more
- * than latency.)
+ * Where one queue fills a link, more queues of it gain no more than latency: `bound_ms` is what the fullest link needs.
+ *
+ * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).  Features B1-B7.
  */
 #include "pass.h"
 
@@ -40,10 +49,10 @@ struct shard {
     struct device *owner;
     int layer;
     size_t bytes;
-    int slices, *queue;       /* of each slice */
-    const struct shard *like; /* the first one that the owner has of the layer, which counts for all of them: */
-    int *dealt;               /* by queue: slices */
-    size_t *sent;             /* bytes */
+    int slices, *queue; /* of each slice */
+    struct shard *like; /* the first one that the owner has of the layer, which counts for all of them: */
+    int *dealt;         /* by queue: slices */
+    size_t *sent;       /* bytes */
 };
 struct broadcast {
     struct step *step;
@@ -71,37 +80,29 @@ static bool same_bytes(const struct tensor *a, const struct tensor *b)
     return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
 }
 
-/* Does the copy send on what the message is or brings, and as often? */
-static bool find_parent(const struct message *p, const struct task *t, int *parent)
+/* The copy is a hop of a message, if it sends on what that is or brings, as often, and can stand behind its other hops;
+ * else it is a new message. */
+static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
 {
-    const struct tensor *from = t->access[1].tensor;
-    const struct when *a = &p->hops[0].copy->when, *b = &t->when;
-    for (*parent = (int)p->n - 1; *parent != SOURCE; --*parent)
-        if (same_bytes(p->hops[*parent].copy->access[0].tensor, from))
-            break;
-    return (*parent != SOURCE || same_bytes(p->source, from)) && a->every == b->every && a->rest == b->rest;
-}
-
-static bool join_message(struct edit *e, struct message *p, struct task *t)
-{
-    int parent;
-    struct task *last = p->hops[p->n - 1].copy;
-    if (!find_parent(p, t, &parent))
-        return false;
-    char *why_not = last->next == t ? NULL : hoist(e, t, last->next);
-    if (!why_not)
-        *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent};
-    free(why_not);
-    return !why_not;
-}
-
-static void add_to_message(struct broadcast *b, struct edit *e, struct task *t)
-{
-    for (size_t i = b->n_messages; i-- > 0;)
-        if (join_message(e, &b->messages[i], t))
+    struct tensor *from = t->access[1].tensor;
+    for (struct message *p = b->messages + b->n_messages; p-- > b->messages;) {
+        const struct when *when = &p->hops[0].copy->when;
+        struct task *last = p->hops[p->n - 1].copy;
+        int parent = (int)p->n - 1;
+        while (parent != SOURCE && !same_bytes(p->hops[parent].copy->access[0].tensor, from))
+            parent--;
+        if ((parent == SOURCE && !same_bytes(p->source, from)) || when->every != t->when.every ||
+            when->rest != t->when.rest)
+            continue;
+        char *why_not = last->next == t ? NULL : hoist(e, t, last->next);
+        if (!why_not) {
+            *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent};
             return;
+        }
+        free(why_not);
+    }
     struct message *p = APPEND(b->messages, b->n_messages, b->cap_messages);
-    *p = (struct message){.source = t->access[1].tensor, .at = t->index, .first_use = SIZE_MAX};
+    *p = (struct message){.source = from, .at = t->index, .first_use = SIZE_MAX};
     *APPEND(p->hops, p->n, p->cap) = (struct hop){t, SOURCE};
 }
 
@@ -123,14 +124,6 @@ static void add_to_shard(struct broadcast *b, struct message *p)
     b->shards[i].bytes = MAX(b->shards[i].bytes, p->begin + p->source->bytes);
 }
 
-static void note_uses(const struct broadcast *b, const struct task *t)
-{
-    for (struct message *p = b->messages; p < b->messages + b->n_messages; p++)
-        for (size_t h = 0; h < p->n; h++)
-            if (touches_bytes(t, p->hops[h].copy->access[0].tensor, ACCESS_READ))
-                p->first_use = MIN(p->first_use, t->index);
-}
-
 static void survey(struct broadcast *b, struct edit *e)
 {
     const struct step *s = b->step;
@@ -141,12 +134,14 @@ static void survey(struct broadcast *b, struct edit *e)
         b->align = MAX(b->align, m->device[d].alignment);
     for (size_t i = 0; i < n; i++)
         if (is_broadcast(s->task[i]))
-            add_to_message(b, e, s->task[i]);
-    for (size_t i = 0; i < b->n_messages; i++)
-        add_to_shard(b, &b->messages[i]);
-    for (size_t i = 0; i < n; i++)
-        if (!is_broadcast(s->task[i]))
-            note_uses(b, s->task[i]);
+            add_hop(b, e, s->task[i]);
+    for (struct message *p = b->messages; p < b->messages + b->n_messages; p++) {
+        add_to_shard(b, p);
+        for (size_t i = 0; i < n; i++)
+            for (size_t h = 0; h < p->n && !is_broadcast(s->task[i]); h++)
+                if (touches_bytes(s->task[i], p->hops[h].copy->access[0].tensor, ACCESS_READ))
+                    p->first_use = MIN(p->first_use, i);
+    }
 }
 
 static void free_survey(struct broadcast *b)
@@ -167,45 +162,33 @@ static int draw(const struct broadcast *b, const struct shard *s, int nth, int b
     return (int)(random_uniform(b->options->seed, STREAM_DEAL, (uint32_t)(s - b->shards), (uint64_t)nth) * below);
 }
 
-static void deal_at_random(const struct broadcast *b, struct shard *s, int first, int senders)
-{
-    int *order = allocate((size_t)s->slices, sizeof *order);
-    for (int i = 0; i < s->slices; i++) {
-        int k = draw(b, s, i, i + 1);
-        order[i] = order[k];
-        order[k] = i;
-    }
-    for (int i = 0; i < s->slices; i++)
-        s->queue[order[i]] = first + (i < senders ? i : draw(b, s, s->slices + i, senders));
-    free(order);
-}
-
-/* Shards stay where they are by now. */
-static const struct shard *first_like(const struct broadcast *b, const struct shard *s)
-{
-    const struct shard *first = b->shards;
-    while (first->owner != s->owner || first->layer != s->layer)
-        first++;
-    return first;
-}
-
+/* Slice order[i] is the ith to be dealt.  (Shards stay where they are by now.) */
 static void deal(const struct broadcast *b, struct shard *s)
 {
     int first = first_sender(b), senders = b->queues - first;
     size_t most = MIN(s->bytes / LEAST_SLICE, s->bytes / b->align);
     s->slices = (int)MAX(MIN((size_t)b->options->slices, most), 1);
     s->queue = allocate((size_t)s->slices, sizeof *s->queue);
-    s->like = first_like(b, s);
+    s->like = b->shards;
+    while (s->like->owner != s->owner || s->like->layer != s->layer)
+        s->like++;
     if (s->like == s) {
         s->dealt = allocate((size_t)b->queues, sizeof *s->dealt);
         s->sent = allocate((size_t)b->queues, sizeof *s->sent);
     }
-    if (b->options->at_random)
-        deal_at_random(b, s, first, senders);
-    for (int k = 0; k < s->slices && !b->options->at_random; k++)
-        s->queue[k] = first + k % senders;
-    for (int k = 0; k < s->slices; k++)
-        s->like->dealt[s->queue[k]]++;
+    int *order = allocate((size_t)s->slices, sizeof *order);
+    for (int i = 0; i < s->slices; i++) {
+        int k = b->options->at_random ? draw(b, s, i, i + 1) : i;
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (int i = 0; i < s->slices; i++) {
+        bool drawn = b->options->at_random && i >= senders;
+        int queue = first + (drawn ? draw(b, s, s->slices + i, senders) : i % senders);
+        s->queue[order[i]] = queue;
+        s->like->dealt[queue]++;
+    }
+    free(order);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
@@ -232,14 +215,6 @@ struct slice {
     size_t begin, end; /* bytes of the message */
 };
 
-/* How far the copy's target stands behind the owner in the ring of devices; 0: the host. */
-static int turn_of(const struct broadcast *b, const struct message *p, const struct task *copy)
-{
-    const struct device *to = copy->access[0].tensor->device;
-    int n = b->step->pool->machine->n_devices;
-    return to->is_host ? 0 : (to->index + n - p->source->device->index % n) % n;
-}
-
 static struct tensor *new_part(const struct broadcast *b, struct tensor *of, const struct slice *s)
 {
     char name[sizeof of->name];
@@ -247,52 +222,44 @@ static struct tensor *new_part(const struct broadcast *b, struct tensor *of, con
     return new_range(b->step->pool, of, name, s->begin, s->end);
 }
 
-static void send_on(const struct broadcast *b, const struct slice *s, int parent, struct tensor *from);
-
-static void send_hop(const struct broadcast *b, const struct slice *s, const struct hop *h, struct tensor *from)
-{
-    struct tensor *whole = h->copy->access[0].tensor;
-    struct tensor *to = new_part(b, whole, s);
-    struct task *t = add_copy(b->step, queue_lane(b, h->copy, s->queue), h->copy->name, to, from);
-    t->origin = h->copy->origin;
-    t->when = h->copy->when;
-    if (h->copy->seconds >= 0)
-        t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
-    send_on(b, s, (int)(h - s->message->hops), to);
-}
-
-/* What has arrived goes on: to the host, then around the ring, beginning with another device for every slice. */
+/* What has arrived goes on: to the host, then around the ring of devices, from the owner on, and beginning with another
+ * one for every slice. */
 static void send_on(const struct broadcast *b, const struct slice *s, int parent, struct tensor *from)
 {
-    int n = b->step->pool->machine->n_devices;
-    for (int i = 0; i < n; i++)
-        for (size_t h = 0; h < s->message->n; h++) {
-            const struct hop *hop = &s->message->hops[h];
-            int turn = i == 0 ? 0 : 1 + (s->number + i - 1) % (n - 1);
-            if (hop->parent == parent && turn_of(b, s->message, hop->copy) == turn)
-                send_hop(b, s, hop, from);
+    int n = b->step->pool->machine->n_devices, owner = s->message->source->device->index % n;
+    for (int i = 0; i < n; i++) {
+        int due = i == 0 ? 0 : 1 + (s->number + i - 1) % (n - 1);
+        for (const struct hop *h = s->message->hops; h < s->message->hops + s->message->n; h++) {
+            struct tensor *whole = h->copy->access[0].tensor;
+            int turn = whole->device->is_host ? 0 : (whole->device->index + n - owner) % n;
+            if (h->parent != parent || turn != due)
+                continue;
+            struct tensor *to = new_part(b, whole, s);
+            struct task *t = add_copy(b->step, queue_lane(b, h->copy, s->queue), h->copy->name, to, from);
+            t->origin = h->copy->origin;
+            t->when = h->copy->when;
+            if (h->copy->seconds >= 0)
+                t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
+            send_on(b, s, (int)(h - s->message->hops), to);
         }
+    }
 }
 
-/* Slice k of the shard, as far as it is of this message. */
-static void send_slice(const struct broadcast *b, const struct message *p, int k)
+/* The slices of its shard, as far as they are of this message. */
+static void send_message(const struct broadcast *b, struct edit *e, const struct message *p)
 {
     const struct shard *s = &b->shards[p->shard];
     size_t grains = ceil_div(s->bytes, b->align), n = (size_t)s->slices;
-    size_t begin = MAX((size_t)k * grains / n * b->align, p->begin);
-    size_t end = MIN(((size_t)k + 1) * grains / n * b->align, p->begin + p->source->bytes);
-    if (begin >= end)
-        return;
-    s->like->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
-    struct slice slice = {p, k, s->queue[k], begin - p->begin, end - p->begin};
-    send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
-}
-
-static void send_message(const struct broadcast *b, struct edit *e, const struct message *p)
-{
     insert_before(e, p->hops[0].copy);
-    for (int k = 0; k < b->shards[p->shard].slices; k++)
-        send_slice(b, p, k);
+    for (size_t k = 0; k < n; k++) {
+        size_t begin = MAX(k * grains / n * b->align, p->begin);
+        size_t end = MIN((k + 1) * grains / n * b->align, p->begin + p->source->bytes);
+        if (begin >= end)
+            continue;
+        s->like->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
+        struct slice slice = {p, (int)k, s->queue[k], begin - p->begin, end - p->begin};
+        send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
+    }
     for (size_t h = 0; h < p->n; h++)
         drop(e, p->hops[h].copy);
 }
@@ -374,65 +341,40 @@ static json_t *queues_json(const struct broadcast *b)
     return rows;
 }
 
-struct periods { /* seconds, or NAN */
-    double bound, one_queue, sliced;
-    bool staged;
-};
-
-/* Whether the order of first use takes less time, and what one queue would make of the same slices. */
-static struct periods compare(struct broadcast *b, const struct costs *c)
-{
-    struct broadcast sorted = *b, one = *b;
-    sorted.by_use = true;
-    struct periods p = {.sliced = try_slices(*b, c)};
-    if (isnan(p.sliced))
-        return (struct periods){NAN, NAN, NAN, false};
-    double by_use = try_slices(sorted, c);
-    b->by_use = one.by_use = by_use < p.sliced;
-    p.sliced = fmin(p.sliced, by_use);
-    one.queues = first_sender(b) + 1;
-    p.one_queue = try_slices(one, c);
-    return p;
-}
-
-static char *describe(const struct broadcast *b, const struct periods *p)
-{
-    int slices = 0, senders = b->queues - first_sender(b);
-    for (size_t i = 0; i < b->n_shards; i++)
-        slices += b->shards[i].slices;
-    char *text =
-        format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s", slices, b->n_shards,
-                      b->options->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
-                      b->options->main_sends ? "with" : "beside", p->staged ? "through the host" : "directly",
-                      b->by_use ? ", in the order of the next forward" : "");
-    if (!isnan(p->sliced))
-        append_text(&text, "; one queue: a step of %.3f ms", 1e3 * p->one_queue);
-    if (!isnan(p->sliced) && !isnan(p->bound))
-        append_text(&text, "; the fullest link: %.3f ms", 1e3 * p->bound);
-    return text;
-}
-
 bool run_broadcast(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    struct broadcast b = {.step = s, .options = &w->broadcast, .queues = w->broadcast.queues};
-    struct periods p = compare(&b, c);
+    struct broadcast b = {.step = s, .options = &w->broadcast, .queues = w->broadcast.queues}, other = b;
+    int senders = b.queues - first_sender(&b), slices = 0;
+    bool staged;
+    double period = try_slices(b, c), one_queue = NAN;
+    if (!isnan(period)) { /* whether the order of first use takes less, and what one queue would make of it */
+        other.by_use = true;
+        double by_use = try_slices(other, c);
+        b.by_use = other.by_use = by_use < period;
+        period = fmin(period, by_use);
+        other.queues = first_sender(&b) + 1;
+        one_queue = try_slices(other, c);
+    }
     struct edit *e = slice_list(&b);
-    bool any = b.n_shards > 0;
-    if (any)
-        commit(e);
-    else
-        undo(e);
-    p.bound = find_bound(s, &p.staged);
-    if (any && b.options->slices < b.queues - first_sender(&b))
-        warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.options->slices,
-             b.queues - first_sender(&b));
-    r->reason = any         ? describe(&b, &p)
+    commit(e);
+    double bound = find_bound(s, &staged);
+    for (size_t i = 0; i < b.n_shards; i++)
+        slices += b.shards[i].slices;
+    if (b.n_shards && b.options->slices < senders)
+        warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.options->slices, senders);
+    r->reason = b.n_shards  ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s",
+                                            slices, b.n_shards, b.options->at_random ? "at random" : "evenly", senders,
+                                           senders == 1 ? "" : "s", b.options->main_sends ? "with" : "beside",
+                                           staged ? "through the host" : "directly",
+                                           b.by_use ? ", in the order of the next forward" : "")
                 : w->gather ? copy_string("with --zero 3 nothing is sent behind updates: parameters are gathered from "
                                           "their shards when they are used")
                             : copy_string("the list has no copy of role broadcast between devices");
-    r->fields = json_pack("{s:o, s:o, s:s, s:o, s:o}", "queues", queues_json(&b), "bound_ms", milliseconds(p.bound),
-                          "bound", p.staged ? "staged" : "direct", "one_queue_ms", milliseconds(p.one_queue),
-                          "period_ms", milliseconds(p.sliced));
+    r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
+    report_ms(r, "period_ms", NULL, period);
+    report_ms(r, "one_queue_ms", b.n_shards ? "one queue: a step of" : NULL, one_queue);
+    report_ms(r, "bound_ms", b.n_shards ? "the fullest link" : NULL, bound);
+    bool any = b.n_shards > 0;
     free_survey(&b);
     return any;
 }

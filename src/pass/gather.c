@@ -53,17 +53,6 @@ static bool is_whole(const struct survey *v, const struct tensor *storage)
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------ */
 
-static void find_shards(struct survey *v)
-{
-    const struct pool *p = v->step->pool;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->shard)
-            add_item(&v->shards[p->tensors[i]->replica_of->id], p->tensors[i]);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->tensors[i]->storage == p->tensors[i] && is_whole(v, p->tensors[i]))
-            add_item(&v->wholes[p->tensors[i]->replica_of->id], p->tensors[i]);
-}
-
 /* The task goes on with its device's window, or begins the next. */
 static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
 {
@@ -99,13 +88,18 @@ static void note_task(struct survey *v, struct task *t)
 
 static struct survey look_at(struct step *s)
 {
-    size_t n = s->pool->n;
-    struct survey v = {.step = s, .n_tensors = n};
-    v.shards = allocate(n, sizeof *v.shards);
-    v.wholes = allocate(n, sizeof *v.wholes);
-    v.windows = allocate(n, sizeof *v.windows);
-    v.device = allocate((size_t)s->pool->machine->n_devices + 1, sizeof *v.device);
-    find_shards(&v);
+    const struct pool *p = s->pool;
+    struct survey v = {.step = s, .n_tensors = p->n};
+    v.shards = allocate(p->n, sizeof *v.shards);
+    v.wholes = allocate(p->n, sizeof *v.wholes);
+    v.windows = allocate(p->n, sizeof *v.windows);
+    v.device = allocate((size_t)p->machine->n_devices + 1, sizeof *v.device);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->shard)
+            add_item(&v.shards[p->tensors[i]->replica_of->id], p->tensors[i]);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->tensors[i]->storage == p->tensors[i] && is_whole(&v, p->tensors[i]))
+            add_item(&v.wholes[p->tensors[i]->replica_of->id], p->tensors[i]);
     for (size_t i = 0; i < s->n; i++)
         note_task(&v, s->task[i]);
     return v;
@@ -170,12 +164,6 @@ static void share_shard(struct survey *v, struct window *const *peer, size_t n, 
     free(to);
 }
 
-static void read_there(struct edit *e, struct window *w)
-{
-    for (size_t i = 0; i < w->n; i++)
-        repoint(e, w->reader[i], w->whole, w->gathered);
-}
-
 static void gather_window(struct survey *v, struct edit *e, struct window *w)
 {
     struct window **peer = allocate(v->wholes[w->whole->replica_of->id].n, sizeof(struct window *));
@@ -192,7 +180,8 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w)
     for (size_t k = 0; k < v->shards[w->whole->replica_of->id].n; k++)
         share_shard(v, peer, n, k);
     for (size_t i = 0; i < n; i++)
-        read_there(e, peer[i]);
+        for (size_t k = 0; k < peer[i]->n; k++)
+            repoint(e, peer[i]->reader[k], peer[i]->whole, peer[i]->gathered);
     v->gathered += n;
     free(peer);
 }
@@ -250,7 +239,6 @@ static void drop_copies(struct survey *v, struct edit *e, size_t n)
 
 static char *describe(const struct survey *v)
 {
-    char most[32];
     const struct pool *p = v->step->pool;
     size_t bytes = 0, *kept = allocate((size_t)p->machine->n_devices + 1, sizeof *kept);
     for (size_t i = 0; i < p->n; i++)
@@ -260,7 +248,7 @@ static char *describe(const struct survey *v)
     free(kept);
     return format_string("parameters are kept in shards of at most %s per device; %zu times a device gathers those of "
                          "a layer, %d ahead",
-                         format_bytes(most, (double)bytes), v->gathered, AHEAD);
+                         format_bytes((char[32]){0}, (double)bytes), v->gathered, AHEAD);
 }
 
 bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)

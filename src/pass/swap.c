@@ -43,7 +43,7 @@ struct gap {
     int before, behind;       /* positions of the uses around it; of state NOWHERE: none before, n: none behind */
     int nth;                  /* of x; all gaps of state count as one */
     int64_t bytes;
-    double out_seconds, in_seconds, again_seconds; /* of copies, and of what writes x */
+    double seconds, again; /* of a copy one way, and of what writes x */
     bool may_remake;
     size_t decision;        /* 0: none, x is kept */
     struct gap *replica_of; /* the next one of this decision */
@@ -87,27 +87,19 @@ bool swaps_state(const struct pass_options *w)
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
 
 /* Where no times are known, a copy takes as long as four tasks. */
-static void time_gap(const struct swapper *w, struct gap *g, const struct use *use, size_t n)
+static double seconds_of(const struct swapper *w, const struct task *t)
 {
-    struct step *s = w->step;
-    struct tensor *there = tensor_like(s->pool, s->pool->machine->host, g->x);
-    struct task *out = carry(s, "swap.out", there, g->x, FOR_SWAP);
-    struct task *in = carry(s, "swap.in", g->x, there, FOR_SWAP);
-    bool known = w->bare.span != NULL;
-    g->out_seconds = known ? seconds_alone(w->costs, out) : 4;
-    g->in_seconds = known ? seconds_alone(w->costs, in) : 4;
-    for (size_t i = 0; i < n; i++)
-        if (use[i].mode & ACCESS_WRITE)
-            g->again_seconds += known ? seconds_alone(w->costs, w->uses->task[use[i].at]) : 1;
+    return w->bare.span ? seconds_alone(w->costs, t) : t->copy ? 4 : 1;
 }
 
 /* Between two uses where other work lies, of another layer where tasks have any; of state also before and behind all.
  */
 static void find_gaps(struct swapper *w, struct tensor *x)
 {
-    size_t n;
+    size_t n, first = w->n_gaps;
     const struct use *use = uses_of(w->uses, x, &n);
     struct task **task = w->uses->task;
+    struct step *s = w->step;
     for (size_t i = 0; i <= n; i++) {
         const struct task *a = i > 0 ? task[use[i - 1].at] : NULL, *b = i < n ? task[use[i].at] : NULL;
         bool turns = a && b && a->role == ROLE_FORWARD && b->role == ROLE_BACKWARD;
@@ -119,7 +111,12 @@ static void find_gaps(struct swapper *w, struct tensor *x)
         g->before = a ? (int)a->index : NOWHERE, g->behind = b ? (int)b->index : (int)w->uses->n;
         g->bytes = (int64_t)round_up(x->bytes, x->device->alignment);
         g->may_remake = w->remake && may_remake(w->uses, x, g->behind);
-        time_gap(w, g, use, n);
+    }
+    for (struct gap *g = w->gap + first; g < w->gap + w->n_gaps; g++) {
+        struct tensor *there = tensor_like(s->pool, s->pool->machine->host, x);
+        g->seconds = seconds_of(w, carry(s, "swap.in", x, there, FOR_SWAP));
+        for (size_t i = 0; i < n; i++)
+            g->again += use[i].mode & ACCESS_WRITE ? seconds_of(w, task[use[i].at]) : 0;
     }
 }
 
@@ -139,13 +136,11 @@ static int by_decision(const void *a, const void *b)
 {
     const struct gap *x = *(struct gap *const *)a, *y = *(struct gap *const *)b;
     const struct task *s = x->maker, *t = y->maker;
-    int of_x[] = {s->layer, s->micro, (int)s->role, x->nth}, of_y[] = {t->layer, t->micro, (int)t->role, y->nth};
     int order = BY(turn_of(x), turn_of(y), COMPARE(y->bytes >> 12, x->bytes >> 12));
     order = order ? order : strcmp(x->x->name, y->x->name);
     order = order ? order : strcmp(s->name, t->name);
-    for (size_t i = 0; i < COUNT(of_x) && !order; i++)
-        order = COMPARE(of_x[i], of_y[i]);
-    return order;
+    return order ? order
+                 : BY(s->layer, t->layer, BY(s->micro, t->micro, BY(s->role, t->role, COMPARE(x->nth, y->nth))));
 }
 
 /* What replicas do is one decision.  The same tensor of other layers and micro-batches is a group. */
@@ -185,7 +180,8 @@ struct line { /* the list with what is made again, in which copies find their pl
 ORDER_POINTERS(by_begin, struct gap, BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a, b))))
 ORDER_POINTERS(by_end, struct gap, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a, b))))
 
-/* Makes again what is to be, and lists what is swapped. */
+/* Makes again what is to be, and lists what is swapped.  What leaves once more, and has not been written since it came
+ * back, is on the host still. */
 static struct line open_line(struct swapper *w, struct edit *e)
 {
     struct line l = {.out = allocate(w->n_gaps + 1, sizeof *l.out)};
@@ -216,31 +212,23 @@ static struct line open_line(struct swapper *w, struct edit *e)
             g->end = use[n_uses].at;
         if (g->action == SWAP && (made == NOWHERE || made > g->before))
             l.out[l.n++] = g;
-        if (made != g->behind)
-            continue;
-        use = uses_of(l.uses, twin[g->x->id], &n_uses);
-        g->comes = task[use[0].at];
-        for (size_t i = 0; i < n_uses; i++)
-            g->ready = use[i].mode & ACCESS_WRITE ? task[use[i].at] : g->ready;
+        if (made == g->behind) {
+            g->comes = task[uses_of(l.uses, twin[g->x->id], &n_uses)->at];
+            g->ready = task[last_before(l.uses, twin[g->x->id], ACCESS_WRITE, (int)n)];
+        }
     }
     SORT(l.out, l.n, by_begin);
     l.in = copy_bytes(l.out, (l.n + 1) * sizeof *l.in);
     SORT(l.in, l.n, by_end);
-    free(from), free(twin), free(task), free(at);
-    return l;
-}
-
-/* What leaves once more, and has not been written since it came back, is on the host still. */
-static void note_copied(const struct swapper *w, struct line *l)
-{
-    struct gap **last = allocate(w->uses->n_tensors, sizeof *last);
-    for (size_t k = 0; k < l->n; k++) {
-        struct gap *g = l->out[k];
+    struct gap **last = allocate(n_tensors, sizeof *last);
+    for (size_t k = 0; k < l.n; k++) {
+        struct gap *g = l.out[k];
         g->last = last[g->x->id], last[g->x->id] = g;
         g->copied =
             g->before != NOWHERE && (!g->last || is_written_between(w->uses, g->x, g->last->behind - 1, g->before + 1));
     }
-    free(last);
+    free(from), free(twin), free(task), free(at), free(last);
+    return l;
 }
 
 static bool computes(const struct line *l, int i, const struct device *d)
@@ -256,7 +244,7 @@ static void place_outs(struct line *l, const struct device *d, double lead, int6
         struct gap *g = l->out[k];
         if (g->device != d || !g->copied)
             continue;
-        done = fmax(done, l->span[g->begin].end) + lead * g->out_seconds;
+        done = fmax(done, l->span[g->begin].end) + lead * g->seconds;
         for (int i = g->begin + 1; i < g->end && !(computes(l, i, d) && l->span[i].start >= done * (1 - 1e-9)); i++)
             g->out = computes(l, i, d) ? i : g->out;
     }
@@ -279,7 +267,7 @@ static void place_ins(struct line *l, const struct device *d, double lead, int64
         struct gap *g = l->in[k];
         if (g->device != d || g->end == n)
             continue;
-        next = fmin(next, l->span[g->end].start) - lead * g->in_seconds;
+        next = fmin(next, l->span[g->end].start) - lead * g->seconds;
         while (g->in > g->begin + 1 && !(computes(l, g->in, d) && l->span[g->in].start <= next * (1 + 1e-9)))
             g->in--;
     }
@@ -294,53 +282,25 @@ static void place_ins(struct line *l, const struct device *d, double lead, int64
     }
 }
 
+static void take_away(const struct gap *g, const struct device *d, int begin, int end, int64_t *held)
+{
+    for (int i = begin + 1; g->device == d && i < end; i++)
+        held[i] -= g->bytes;
+}
+
 static void place_copies(const struct swapper *w, struct line *l, const struct placement *p)
 {
     const struct pool *pool = w->step->pool;
     for (size_t k = 0; k < l->n; k++)
         l->out[k]->out = l->out[k]->begin, l->out[k]->in = l->out[k]->end;
-    for (int i = 0; i < pool->machine->n_devices && p->lead > 0; i++) {
-        const struct device *d = &pool->machine->device[i];
+    for (const struct device *d = pool->machine->device; !d->is_host && p->lead > 0; d++) {
         int64_t *held = bytes_held(l->uses, pool, d);
         int64_t most = (int64_t)((double)d->budget * (1 - p->margin)) - (int64_t)guard_bytes(d);
         for (size_t k = 0; k < l->n; k++)
-            for (int at = l->out[k]->begin + 1; l->out[k]->device == d && at < l->out[k]->end; at++)
-                held[at] -= l->out[k]->bytes;
+            take_away(l->out[k], d, l->out[k]->begin, l->out[k]->end, held);
         place_ins(l, d, p->lead, held, most);
         place_outs(l, d, p->lead, held, most);
         free(held);
-    }
-}
-
-/* Backwards, each right behind its place, so that copies at one place come in the order of the lists, outs first. */
-static void insert_copies(struct swapper *w, struct edit *e, struct line *l)
-{
-    struct step *s = w->step;
-    struct device *host = s->pool->machine->host;
-    w->copied = 0;
-    for (size_t k = 0; k < l->n; k++) {
-        struct gap *g = l->out[k];
-        struct tensor *now = g->last ? g->last->back : g->x;
-        g->there = g->x->persistent ? g->x : g->copied ? tensor_like(s->pool, host, g->x) : g->last->there;
-        g->back = g->end < (int)l->uses->n ? tensor_like(s->pool, g->device, g->x) : NULL;
-        if (g->back)
-            switch_readers(e, l->uses, g->x, g->end, now, g->back);
-        if (g->x->persistent && !g->last)
-            set_home(e, g->x, host);
-        w->copied += (double)g->x->bytes * (g->copied + (g->back != NULL));
-    }
-    for (size_t k = 2 * l->n; k-- > 0;) {
-        bool in = k >= l->n;
-        struct gap *g = in ? l->in[k - l->n] : l->out[k];
-        int place = in ? g->in - 1 : g->out;
-        if (in ? !g->back : !g->copied)
-            continue;
-        insert_behind(e, place < 0 ? s->head : l->uses->task[place]);
-        s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
-        if (in)
-            g->comes = g->ready = carry(s, "swap.in", g->back, g->there, FOR_SWAP);
-        else
-            g->leaves = carry(s, "swap.out", g->there, g->last ? g->last->back : g->x, FOR_SWAP);
     }
 }
 
@@ -348,134 +308,115 @@ static void insert_copies(struct swapper *w, struct edit *e, struct line *l)
 static void rewrite(struct swapper *w, struct edit *e, const struct placement *p)
 {
     struct line l = open_line(w, e);
-    note_copied(w, &l);
+    struct step *s = w->step;
+    struct device *host = s->pool->machine->host;
     if (p)
         place_copies(w, &l, p);
-    insert_copies(w, e, &l);
+    w->copied = 0;
+    for (size_t k = 0; k < l.n; k++) {
+        struct gap *g = l.out[k];
+        g->there = g->x->persistent ? g->x : g->copied ? tensor_like(s->pool, host, g->x) : g->last->there;
+        g->back = g->end < (int)l.uses->n ? tensor_like(s->pool, g->device, g->x) : NULL;
+        if (g->back)
+            switch_readers(e, l.uses, g->x, g->end, g->last ? g->last->back : g->x, g->back);
+        if (g->x->persistent && !g->last)
+            set_home(e, g->x, host);
+        w->copied += (double)g->x->bytes * (g->copied + (g->back != NULL));
+    }
+    for (size_t k = 2 * l.n; k-- > 0;) { /* backwards, each right behind its place: at one place outs come first */
+        bool in = k >= l.n;
+        struct gap *g = in ? l.in[k - l.n] : l.out[k];
+        int place = in ? g->in - 1 : g->out;
+        if (in ? !g->back : !g->copied)
+            continue;
+        insert_behind(e, place < 0 ? s->head : l.uses->task[place]);
+        s->tags = (struct tags){g->maker->layer, g->maker->micro, ROLE_SWAP};
+        if (in)
+            g->comes = g->ready = carry(s, "swap.in", g->back, g->there, FOR_SWAP);
+        else
+            g->leaves = carry(s, "swap.out", g->there, g->last ? g->last->back : g->x, FOR_SWAP);
+    }
     free_uses(l.uses);
     free(l.span), free(l.out), free(l.in);
 }
 
 /* ---- auto -------------------------------------------------------------------------------------------------------- */
 
+static bool is_kept(const struct swapper *w, const struct gap *g, const unsigned char *choice)
+{
+    return !g->decision || g->decision >= w->admitted || choice[g->decision] == KEEP;
+}
+
 /* Where it cannot be what was chosen, it is the other one. */
 static double apply(void *swapper, struct edit *e, const unsigned char *choice)
 {
     struct swapper *w = swapper;
     for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
-        bool keeps = !g->decision || g->decision >= w->admitted || choice[g->decision] == KEEP;
-        bool again = g->may_remake && (!w->swap || (!keeps && choice[g->decision] == REMAKE));
-        g->action = keeps || !(again || w->swap) ? KEEP : again ? REMAKE : SWAP;
+        bool kept = is_kept(w, g, choice),
+             again = !kept && g->may_remake && (!w->swap || choice[g->decision] == REMAKE);
+        g->action = again ? REMAKE : !kept && w->swap ? SWAP : KEEP;
     }
     rewrite(w, e, &placements[choice[PLACEMENT]]);
     return w->copied;
 }
 
-static void take_away(const struct gap *g, const struct device *d, int64_t *held)
+/* A rule for a start: something leaves wherever a device would hold more than its budget less a share of it; what is
+ * needed last, or what is cheapest to have again. */
+static void evict(const struct swapper *w, unsigned char *choice, enum action action, bool by_cost, double spare)
 {
-    for (int i = g->before + 1; g->device == d && i < g->behind; i++)
-        held[i] -= g->bytes;
-}
-
-/* Of those that lie around position i and are kept, which the others leave, the one to leave: that is needed last, or
- * that is cheapest to have again.  NULL: there is none. */
-static const struct gap *best_to_leave(const struct gap **here, size_t *n, int i, const unsigned char *choice,
-                                       enum action wish, bool by_cost)
-{
-    const struct gap *best = NULL;
-    double most = -1;
-    size_t kept = 0;
-    for (size_t k = 0; k < *n; k++) {
-        const struct gap *g = here[k];
-        double cost = wish == REMAKE ? fmax(g->again_seconds, 1e-12) : 1;
-        double merit = by_cost ? (double)g->bytes / cost : g->behind;
-        if (g->behind <= i || choice[g->decision] != KEEP)
-            continue;
-        here[kept++] = g;
-        if (merit > most)
-            best = g, most = merit;
-    }
-    *n = kept;
-    return best;
-}
-
-/* A rule for a start: something leaves wherever a device would hold more than its budget less a share of it. */
-static void evict(const struct swapper *w, unsigned char *choice, enum action wish, bool by_cost, double spare)
-{
-    const struct pool *pool = w->step->pool;
-    const struct gap **here = allocate(w->n_gaps + 1, sizeof *here), *best;
-    for (const struct device *d = pool->machine->device; !d->is_host; d++) {
-        int64_t *held = bytes_held(w->uses, pool, d);
-        size_t next = 0, n_here = 0;
-        for (size_t k = 0; k < w->n_gaps; k++)
-            if (w->gap[k].decision && w->gap[k].decision < w->admitted && choice[w->gap[k].decision] != KEEP)
-                take_away(&w->gap[k], d, held);
-        for (int i = 0; i < (int)w->uses->n; i++) {
-            for (; next < w->n_gaps && w->gap[next].before < i; next++)
-                if (w->gap[next].device == d && w->gap[next].decision && w->gap[next].decision < w->admitted)
-                    here[n_here++] = &w->gap[next];
-            while ((double)held[i] > (1 - spare) * (double)d->budget - (double)guard_bytes(d) &&
-                   (best = best_to_leave(here, &n_here, i, choice, wish, by_cost))) {
-                choice[best->decision] = (unsigned char)wish;
-                for (const struct gap *g = w->first[best->decision]; g; g = g->replica_of)
-                    take_away(g, d, held);
+    for (const struct device *d = w->step->pool->machine->device; !d->is_host; d++) {
+        int64_t *held = bytes_held(w->uses, w->step->pool, d);
+        double most = (1 - spare) * (double)d->budget - (double)guard_bytes(d);
+        for (const struct gap *g = w->gap; g < w->gap + w->n_gaps; g++)
+            if (!is_kept(w, g, choice))
+                take_away(g, d, g->before, g->behind, held);
+        for (int i = 0; i < (int)w->uses->n; i++)
+            for (const struct gap *best = w->gap; best && (double)held[i] > most;) {
+                double merit = -1;
+                best = NULL;
+                for (const struct gap *g = w->gap; g < w->gap + w->n_gaps && g->before < i; g++) {
+                    double cost = action == REMAKE ? fmax(g->again, 1e-12) : 1;
+                    double mine = by_cost ? (double)g->bytes / cost : g->behind;
+                    bool may = g->device == d && g->behind > i && g->decision && g->decision < w->admitted;
+                    if (may && choice[g->decision] == KEEP && mine > merit)
+                        best = g, merit = mine;
+                }
+                for (const struct gap *g = best ? w->first[best->decision] : NULL; g; g = g->replica_of)
+                    take_away(g, d, g->before, g->behind, held);
+                if (best)
+                    choice[best->decision] = (unsigned char)action;
             }
-        }
         free(held);
     }
-    free(here);
 }
 
-enum which { ALL, OF_LAYERS, CHEAP }; /* what a layer's forward has made for its backward; what recompute calls cheap */
-
-static void leave(const struct swapper *w, unsigned char *choice, enum action action, enum which which)
-{
-    for (size_t i = 1; i < w->admitted; i++) {
-        const struct tensor *x = w->first[i]->x;
-        if (which == ALL || (kept_for(w->uses, x) != NOWHERE && (which == OF_LAYERS || x->cheap)))
-            choice[i] = (unsigned char)action;
-    }
-}
-
-/* Choices by rule, one behind the other; how many.  First is the best one with fewer classes, last what holds least. */
-static size_t list_starts(const struct swapper *w, const unsigned char *best, unsigned char *start)
-{
-    static const double spare[] = {0, 0.05, 0.1, 0.2, 0.3};
-    size_t n = w->admitted, n_starts = 1;
-    memcpy(start, best, n);
-    for (enum action action = SWAP; action <= (w->swap ? REMAKE : SWAP); action++) {
-        for (size_t i = 0; i < 4 * COUNT(spare); i++, n_starts++) {
-            memcpy(start + n * n_starts, best, i & 2 ? n : 0);
-            evict(w, start + n * n_starts, action, i & 1, spare[i / 4]);
-        }
-        for (enum which which = ALL; which <= CHEAP; which++)
-            leave(w, start + n * n_starts++, action, which);
-        leave(w, start + n * n_starts, action, ALL);
-        start[n * n_starts++] = LEAST;
-    }
-    return n_starts;
-}
-enum { MOST_STARTS = 1 + 2 * (20 + 4) };
-
-/* Classes are admitted one after another, each time with a search of its own that begins with what is best so far. */
+/* Classes are admitted one after another, each time with a search of its own.  It starts with what is best so far, with
+ * what leaves by the rules, and with what holds least. */
 static struct score choose_actions(struct swapper *w, unsigned char *best)
 {
+    static const double spare[] = {0, 0.1, 0.3};
+    enum { MOST_STARTS = 1 + 2 * (2 * COUNT(spare) + 1) };
     struct score score = {INFINITY, INFINITY, INFINITY};
     struct question q = {w->step, w->costs, "looking for what to swap", w->decision, .apply = apply, .pass = w};
-    bool found = false;
     q.floor = w->bare.span ? w->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
     while (w->admitted < w->n && (score.excess > 0 || score.period > q.floor * (1 + 1e-9))) {
+        bool found = score.excess == 0;
         int turn = turn_of(w->first[w->admitted]);
         while (w->admitted < w->n && turn_of(w->first[w->admitted]) == turn)
             w->admitted++;
-        unsigned char *start = allocate(MOST_STARTS * w->admitted, 1);
-        size_t n_starts = list_starts(w, best, start);
-        q.n = w->admitted, q.work = 0;
-        score = choose(&q, start, MIN(n_starts, 4 + SEARCH_WORK / w->uses->n), best);
-        if (score.excess == 0)
-            q.work = found ? SEARCH_WORK / 4 : SEARCH_WORK, found = true;
-        else if (w->admitted == w->n)
-            q.work = SEARCH_WORK / 8;
+        q.n = w->admitted;
+        unsigned char *start = allocate(MOST_STARTS * q.n, 1), *next = start;
+        for (size_t i = 0; i < MOST_STARTS; i++)
+            memcpy(start + i * q.n, best, q.n);
+        for (enum action action = SWAP; action <= (w->swap ? REMAKE : SWAP); action++) {
+            for (size_t i = 0; i < 2 * COUNT(spare); i++)
+                evict(w, next += q.n, action, i & 1, spare[i / 2]);
+            memset(next += q.n, (int)action, q.n);
+            next[PLACEMENT] = LEAST;
+        }
+        q.work = 0;
+        score = choose(&q, start, (size_t)(next - start) / q.n + 1, best);
+        q.work = score.excess == 0 ? SEARCH_WORK / (found ? 4 : 1) : w->admitted == w->n ? SEARCH_WORK / 8 : 0;
         memcpy(start, best, q.n);
         if (q.work > 0)
             score = choose(&q, start, 1, best);
@@ -486,105 +427,94 @@ static struct score choose_actions(struct swapper *w, unsigned char *best)
 
 /* ---- layer, microbatch ------------------------------------------------------------------------------------------ */
 
-/* A turn is what a device computes of one micro-batch, or of one layer of it, one way. */
-static bool same_turn(const struct task *a, const struct task *b, bool by_layer)
-{
-    return a->role == b->role && a->micro == b->micro && (!by_layer || a->layer == b->layer);
-}
+/* What a device computes of one micro-batch, or of one layer of it, one way, is a *turn*. */
+struct turn {
+    int first, last; /* positions */
+    bool backward;
+};
 
-/* The last task of the turn of task i on d, forward or back; *next: the first task behind it, or NOWHERE. */
-static int end_of_turn(const struct swapper *w, const struct device *d, int i, int by, bool by_layer, int *next)
+/* Of the turns of d, which lie side by side; how many. */
+static int list_turns(const struct uses *u, const struct device *d, bool by_layer, struct turn *turn)
 {
-    struct task **task = w->uses->task;
-    int end = i;
-    *next = NOWHERE;
-    for (int k = i + by; k >= 0 && k < (int)w->uses->n && *next == NOWHERE; k += by)
-        if (task[k]->lane == d->lane[LANE_COMPUTE] && (by_layer ? task[k]->layer : task[k]->micro) >= 0)
-            *(same_turn(task[k], task[i], by_layer) ? &end : next) = k;
-    return end;
+    const struct task *before = NULL;
+    int n = 0;
+    for (int i = 0; i < (int)u->n; i++) {
+        const struct task *t = u->task[i];
+        if (t->lane != d->lane[LANE_COMPUTE] || (by_layer ? t->layer : t->micro) < 0)
+            continue;
+        if (!before || t->role != before->role || t->micro != before->micro || (by_layer && t->layer != before->layer))
+            turn[n++] = (struct turn){.first = i, .backward = t->role == ROLE_BACKWARD};
+        turn[n - 1].last = i;
+        before = t;
+    }
+    return n;
 }
 
 /* What a forward has made leaves during the turn behind it, and comes back during the last backward before its reader's
  * turn; where there is none between, during the turn before.  State leaves at once, and comes back during that. */
 static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
 {
-    bool state = g->x->persistent;
-    int made = (int)g->maker->index, next, before, back, beyond;
-    end_of_turn(w, g->device, made, 1, by_layer, &next);
+    bool state = g->x->persistent, forward = g->maker->role == ROLE_FORWARD;
+    struct turn *turn = allocate(w->uses->n + 1, sizeof *turn);
+    int n = list_turns(w->uses, g->device, by_layer || state, turn), made = 0, reads = 0;
+    while (made < n && turn[made].last < (int)g->maker->index)
+        made++;
+    while (reads < n && turn[reads].last < g->behind)
+        reads++;
+    int next = made + 1, back = reads - 1;
+    while (!state && back > made && !turn[back].backward)
+        back--;
+    back = back > made ? back : reads - 1;
     g->out = g->before, g->in = g->behind;
-    if (!state && next != NOWHERE)
-        g->out = MAX(end_of_turn(w, g->device, next, 1, by_layer, &beyond), g->before);
-    if (g->behind == (int)w->uses->n)
-        return state;
-    end_of_turn(w, g->device, g->behind, -1, by_layer, &before);
-    for (back = before; !state && back > made && w->uses->task[back]->role != ROLE_BACKWARD;)
-        end_of_turn(w, g->device, back, -1, by_layer, &back);
-    back = back > made ? back : before;
-    if (back > g->before)
-        g->in = MAX(end_of_turn(w, g->device, back, -1, by_layer, &beyond), g->before + 1);
-    return g->in > g->out && (state || (g->maker->role == ROLE_FORWARD && next != NOWHERE && back >= next));
-}
-
-static bool choose_by_turn(struct swapper *w, bool by_layer)
-{
-    bool any = false;
-    for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
-        g->action = place_by_turn(w, g, by_layer || g->x->persistent) ? SWAP : KEEP;
-        any |= g->action == SWAP;
-    }
-    return any;
+    if (!state && next < n)
+        g->out = MAX(turn[next].last, g->before);
+    if (g->behind < (int)w->uses->n && back >= 0 && turn[back].last > g->before)
+        g->in = MAX(turn[back].first, g->before + 1);
+    free(turn);
+    return state ? g->in > g->out || g->behind == (int)w->uses->n
+                 : g->in > g->out && forward && next < n && next <= back && g->behind < (int)w->uses->n;
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-static json_t *span_ms(const struct forecast *f, const struct task *t, bool end)
-{
-    bool known = t && f->span;
-    return milliseconds(!known ? NAN : end ? f->span[t->index].end : f->span[t->index].start);
-}
-
-/* The steady step starts with its first task, which may run while the step before still does; but for those that
- * prepare its batch, a step early, and those that skip this one. */
-static void count_from_first(struct forecast *f)
-{
-    double start = 0;
-    for (size_t i = 0; f->span && i < f->n; i++)
-        if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
-            start = fmin(start, f->span[i].start);
-    for (size_t i = 0; f->span && i < f->n; i++)
-        f->span[i].start -= start, f->span[i].end -= start;
-}
-
-/* f: the list as it is now. */
+/* f: the list as it is now.  Times count from the steady step's first task, which may run while the step before still
+ * does; but for those that prepare its batch, a step early, and those that skip this one. */
 static void report(const struct swapper *w, const struct forecast *f, const char *declines, struct pass_report *r)
 {
     const struct machine *m = w->step->pool->machine;
     json_t *moves = json_array(), *peaks = json_object();
     size_t n[3] = {0};
-    double stall = f->period - fmin(f->period, w->bare.period);
+    double begin = 0, stall = f->period - fmin(f->period, w->bare.period);
+    for (size_t i = 0; f->span && i < f->n; i++)
+        if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
+            begin = fmin(begin, f->span[i].start);
     for (const struct gap *g = w->gap; g < w->gap + w->n_gaps && !declines; g++) {
+        const struct task *task[] = {g->leaves, g->leaves, g->comes, g->ready, g->reader};
+        static const char *const key[] = {"out_start_ms", "out_end_ms", "in_start_ms", "in_end_ms", "needed_ms"};
         if (!g->leaves && !g->comes)
             continue;
         n[g->action] += g->comes != NULL;
-        json_array_append_new(moves, json_pack("{s:s, s:i, s:i, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:o}", "tensor",
-                                               g->x->name, "layer", g->maker->layer, "micro", g->maker->micro, "device",
-                                               g->device->id, "bytes", (json_int_t)g->x->bytes, "how",
-                                               g->action == SWAP ? "swap" : "recompute", "out_start_ms",
-                                               span_ms(f, g->leaves, false), "out_end_ms", span_ms(f, g->leaves, true),
-                                               "in_start_ms", span_ms(f, g->comes, false), "in_end_ms",
-                                               span_ms(f, g->ready, true), "needed_ms", span_ms(f, g->reader, false)));
+        json_t *move = json_pack("{s:s, s:i, s:i, s:s, s:I, s:s}", "tensor", g->x->name, "layer", g->maker->layer,
+                                 "micro", g->maker->micro, "device", g->device->id, "bytes", (json_int_t)g->x->bytes,
+                                 "how", g->action == SWAP ? "swap" : "recompute");
+        for (int i = 0; i < (int)COUNT(key); i++) {
+            const struct span *span = task[i] && f->span ? &f->span[task[i]->index] : NULL;
+            double at = !span ? NAN : i % 2 ? span->end : span->start;
+            json_object_set_new(move, key[i], milliseconds(at - begin));
+        }
+        json_array_append_new(moves, move);
     }
     for (int d = 0; d <= m->n_devices; d++)
         json_object_set_new(
             peaks, m->device[d].id,
             json_pack("{s:I, s:I}", "before", (json_int_t)w->bare.need[d], "after", (json_int_t)f->need[d]));
-    r->fields = json_pack("{s:o, s:o, s:o, s:o, s:o}", "moves", moves, "bare_ms", milliseconds(w->bare.period),
-                          "period_ms", milliseconds(f->period), "stall_ms", milliseconds(stall), "peak_bytes", peaks);
     r->reason = declines ? copy_string(declines)
                          : format_string("%zu swapped, %zu made again, %s copied", n[SWAP], n[REMAKE],
                                          format_bytes((char[32]){0}, w->copied));
-    if (!declines && !isnan(stall))
-        append_text(&r->reason, "\n    stall %.3f ms", 1e3 * stall);
+    r->fields = json_pack("{s:o, s:o}", "moves", moves, "peak_bytes", peaks);
+    report_ms(r, "stall_ms", declines ? NULL : "stall", stall);
+    report_ms(r, "bare_ms", NULL, w->bare.period);
+    report_ms(r, "period_ms", NULL, f->period);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -608,14 +538,12 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
  */
 static bool finish(struct swapper *w, struct edit *e, const char *declines, const char *must_fit, struct pass_report *r)
 {
-    struct forecast f = try_step(w->step, w->costs);
-    if (f.excess > 0 && must_fit)
-        refuse_budget(w->step->pool->machine, &f, must_fit);
+    r->after = try_step(w->step, w->costs);
+    if (r->after.excess > 0 && must_fit)
+        refuse_budget(w->step->pool->machine, &r->after, must_fit);
     if (e)
         commit(e);
-    count_from_first(&f);
-    report(w, &f, declines, r);
-    r->after = f;
+    report(w, &r->after, declines, r);
     free_forecast(&w->bare), free_uses(w->uses);
     free(w->gap), free(w->decision), free(w->first);
     return !declines;
@@ -626,8 +554,8 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
     if (w->bare.excess == 0)
         return finish(w, NULL, "all fits", NULL, r);
     unsigned char *best = allocate(w->n, 1);
-    if (choose_actions(w, best).excess > 0 && must_fit) {
-        leave(w, best, SWAP, w->swap ? ALL : OF_LAYERS);
+    if (choose_actions(w, best).excess > 0 && must_fit && w->swap) { /* a budget that works: of what holds least */
+        memset(best, SWAP, w->n);
         best[PLACEMENT] = LEAST;
     }
     struct edit *e = open_edit(w->step);
@@ -638,11 +566,15 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
 
 bool run_swap(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    bool by_layer = w->swap == SWAP_LAYER;
+    bool by_layer = w->swap == SWAP_LAYER, any = false;
     struct swapper x = open_swapper(s, c, w->swap_what, true, w->swap == SWAP_AUTO);
     if (w->swap == SWAP_AUTO)
         return run_auto(&x, "--swap auto", r);
-    if (!choose_by_turn(&x, by_layer))
+    for (struct gap *g = x.gap; g < x.gap + x.n_gaps; g++) {
+        g->action = place_by_turn(&x, g, by_layer) ? SWAP : KEEP;
+        any |= g->action == SWAP;
+    }
+    if (!any)
         return finish(&x, NULL, "no data of that class waits for another layer or micro-batch", NULL, r);
     struct edit *e = open_edit(s);
     rewrite(&x, e, NULL);

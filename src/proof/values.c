@@ -124,18 +124,6 @@ static uint64_t read_elements(struct strip *strips, const struct task *t, size_t
     return value;
 }
 
-/* Of an elementwise task bytes [at, end), else all. */
-static void write_elements(struct strip *strips, const struct task *t, size_t at, size_t end, uint64_t value,
-                           int iteration)
-{
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
-        if (t->access[i].mode & ACCESS_WRITE)
-            write_value(strips, x, t->elementwise ? at : 0, t->elementwise ? end : x->bytes, mix(value, (uint64_t)i),
-                        (int64_t)x->offset - (int64_t)t->first, iteration);
-    }
-}
-
 /* A task that is not elementwise is one run, of one byte. */
 static void interpret_task(struct values *v, struct strip *strips, const struct task *t, struct numbered run,
                            int iteration)
@@ -154,7 +142,12 @@ static void interpret_task(struct values *v, struct strip *strips, const struct 
         run.value = read_elements(strips, t, at, &end, common);
         run.begin = t->first + at;
         run.end = t->first + end;
-        write_elements(strips, t, at, end, run.value, iteration);
+        for (int i = 0; i < t->n_access; i++) {
+            const struct tensor *x = t->access[i].tensor;
+            if (t->access[i].mode & ACCESS_WRITE)
+                write_value(strips, x, t->elementwise ? at : 0, t->elementwise ? end : x->bytes,
+                            mix(run.value, (uint64_t)i), (int64_t)x->offset - (int64_t)t->first, iteration);
+        }
         *APPEND(v->list, v->n, v->cap) = run;
     }
 }
@@ -164,9 +157,9 @@ static void interpret_task(struct values *v, struct strip *strips, const struct 
 static void interpret(struct values *v, const struct step *s, struct strip *strips, int i, int iteration)
 {
     const struct task *t = s->task[i];
+    struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
     if (!runs(t, (uint32_t)iteration))
         return;
-    struct numbered task = {.identity = mix(t->origin, (uint64_t)iteration), .node = iteration * (int)s->n + i};
     for (int k = 0; k < t->n_access && !v->wrong; k++)
         if ((t->access[k].mode & ACCESS_READ) && !is_written(strips, t, t->access[k].tensor, iteration))
             v->wrong = format_string("task %d %s reads tensor %s before anything is written to it", i, t->name,
@@ -233,10 +226,8 @@ struct values *number_values(const struct step *s)
 
 void free_values(struct values *v)
 {
-    if (!v)
-        return;
-    free(v->list);
-    free(v->wrong);
+    if (v)
+        free(v->list), free(v->wrong);
     free(v);
 }
 
@@ -257,15 +248,7 @@ static size_t group_end(const struct values *v, size_t i)
     return end;
 }
 
-static bool is_expected(const struct numbered *x, size_t n, const struct numbered *y)
-{
-    for (size_t i = 0; i < n; i++)
-        if (x[i].value == y->value && x[i].begin <= y->begin && y->end <= x[i].end)
-            return true;
-    return false;
-}
-
-static int earlier(int first, int node) { return first < 0 || node < first ? node : first; }
+static void note_first(int *first, int node) { *first = *first < 0 ? node : MIN(*first, node); }
 
 /* All that is known of one task in both lists: the runs x as they should be, and y. */
 static void compare_runs(const struct numbered *x, size_t n_x, const struct numbered *y, size_t n_y,
@@ -275,14 +258,15 @@ static void compare_runs(const struct numbered *x, size_t n_x, const struct numb
     for (size_t i = 0; i < n_x; i++)
         work += x[i].end - x[i].begin;
     for (size_t i = 0; i < n_y; i++) {
-        if (!is_expected(x, n_x, &y[i]))
-            d->node = earlier(d->node, y[i].node);
+        bool expected = false;
+        for (size_t k = 0; k < n_x && !expected; k++)
+            expected = x[k].value == y[i].value && x[k].begin <= y[i].begin && y[i].end <= x[k].end;
+        if (!expected)
+            note_first(&d->node, y[i].node);
         work -= y[i].end - y[i].begin;
     }
-    if (work && y->is_result)
-        d->node = earlier(d->node, y->node);
-    else if (work)
-        d->part = earlier(d->part, y->node);
+    if (work)
+        note_first(y->is_result ? &d->node : &d->part, y->node);
 }
 
 /* A tensor that persists in one list only (a pass may add its own) is no difference. */

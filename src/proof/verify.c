@@ -102,16 +102,7 @@ static void touch_cell(struct proof *p, int node, const struct access *a, bool w
     c->reader = hides ? NEVER : c->reader;
 }
 
-static void touch_bytes(struct proof *p, int node, const struct access *a, bool writing)
-{
-    const struct tensor *x = a->tensor;
-    size_t n;
-    struct cell *c = cells_of(&p->strips[x->device->index], first_byte(x), first_byte(x) + x->bytes, &n);
-    for (size_t i = 0; i < n; i++)
-        touch_cell(p, node, a, writing, &c[i]);
-}
-
-/* Two iterations, one behind the other. */
+/* Two iterations, one behind the other; of each task first what it reads. */
 static void walk_bytes(struct proof *p)
 {
     int n = (int)p->step->n;
@@ -120,9 +111,15 @@ static void walk_bytes(struct proof *p)
         if (p->number && !runs(t, p->number))
             continue;
         for (int writing = 0; writing < 2; writing++)
-            for (int i = 0; i < t->n_access; i++)
-                if (t->access[i].mode & (writing ? ACCESS_WRITE : ACCESS_READ))
-                    touch_bytes(p, node, &t->access[i], writing);
+            for (int i = 0; i < t->n_access; i++) {
+                const struct access *a = &t->access[i];
+                size_t n_cells = 0, first = first_byte(a->tensor);
+                struct cell *c = NULL;
+                if (a->mode & (writing ? ACCESS_WRITE : ACCESS_READ))
+                    c = cells_of(&p->strips[a->tensor->device->index], first, first + a->tensor->bytes, &n_cells);
+                for (size_t k = 0; k < n_cells; k++)
+                    touch_cell(p, node, a, writing, &c[k]);
+            }
     }
 }
 
@@ -133,12 +130,14 @@ struct ends { /* for lanes first .. first + LANES_AT_A_TIME - 1: the latest node
     int latest[LANES_AT_A_TIME];
 };
 
+/* A node starts behind what had ended when that one started ... */
 static void join(struct ends *mine, const struct ends *other)
 {
     for (int i = 0; i < LANES_AT_A_TIME; i++)
         mine->latest[i] = MAX(mine->latest[i], other->latest[i]);
 }
 
+/* ... and behind that one's end. */
 static void note_end(const struct step *s, struct ends *mine, int node, int first_lane)
 {
     int lane = s->task[node % (int)s->n]->lane->index - first_lane;
@@ -181,12 +180,10 @@ static bool waits_for(const struct step *s, struct pair x)
 {
     int n = (int)s->n;
     const struct task *t = s->task[x.second % n];
-    bool yes = false;
-    for (size_t k = 0; k < t->n_edges; k++) {
-        const struct edge *e = &t->edges[k];
-        yes |= e->wait && (int)e->from == x.first % n && e->previous == (x.first / n != x.second / n);
-    }
-    return yes;
+    for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++)
+        if (e->wait && (int)e->from == x.first % n && e->previous == (x.first / n != x.second / n))
+            return true;
+    return false;
 }
 
 static void verify_order(struct proof *p)
@@ -221,18 +218,6 @@ static char *prove(const struct step *s, uint32_t number)
 
 enum { MOST_ITERATIONS = 10000 };
 
-/* A number for the set of tasks that run in that iteration. */
-static uint64_t set_running(const struct step *s, uint32_t number)
-{
-    uint64_t set = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct when *w = &s->task[i]->when;
-        if (w->every > 1 && number % w->every == w->rest)
-            set = hash_bytes(&(uint64_t[2]){set, i}, 16, 0);
-    }
-    return set;
-}
-
 /* The order among all tasks, whichever are skipped; and what runs in an iteration may only read what others wrote that
  * run in it: one iteration is looked at of each set of tasks that run together. */
 static char *verify_accesses(const struct step *s)
@@ -245,7 +230,10 @@ static char *verify_accesses(const struct step *s)
         conditional |= is_conditional(s->task[i]);
     char *wrong = conditional ? prove(s, 0) : NULL;
     for (uint32_t number = 1; number <= last && !wrong; number++) {
-        seen[n] = set_running(s, number);
+        seen[n] = 0; /* a number for the set of tasks that run in this iteration */
+        for (i = 0; i < s->n; i++)
+            if (s->task[i]->when.every > 1 && number % s->task[i]->when.every == s->task[i]->when.rest)
+                seen[n] = hash_bytes(&(uint64_t[2]){seen[n], i}, 16, 0);
         for (i = 0; seen[i] != seen[n]; i++)
             ;
         if (i == n) {

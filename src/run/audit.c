@@ -23,7 +23,7 @@ struct image { /* of one slab, on the host */
     struct device *device;
     int slab;
     size_t words;
-    uint32_t *kept;         /* what the list has computed so far */
+    uint32_t *kept;         /* what the list has computed so far; the other three lie behind it */
     uint32_t *given;        /* what the task finds */
     uint32_t *first, *left; /* what the first run and this one leave */
 };
@@ -50,33 +50,26 @@ static void transfer(const struct image *m, uint32_t *words, bool to_slab)
                                NULL, NULL));
 }
 
-static void add_image(struct audit *a, struct device *d, int slab)
-{
-    size_t n = d->slabs[slab].bytes / ELEMENT_BYTES;
-    struct image *m = APPEND(a->image, a->n, a->cap);
-    *m = (struct image){.device = d, .slab = slab, .words = n};
-    m->kept = allocate(n, sizeof *m->kept);
-    m->given = allocate(n, sizeof *m->given);
-    m->first = allocate(n, sizeof *m->first);
-    m->left = allocate(n, sizeof *m->left);
-    transfer(m, m->kept, false);
-}
-
 struct audit *open_audit(struct step *s)
 {
     struct audit *a = allocate(1, sizeof *a);
-    struct machine *m = s->pool->machine;
+    struct machine *machine = s->pool->machine;
     a->step = s;
-    for (int d = 0; d <= m->n_devices; d++)
-        for (size_t k = 0; k < m->device[d].n_slabs; k++)
-            add_image(a, &m->device[d], (int)k);
+    for (struct device *d = machine->device; d <= machine->host; d++)
+        for (size_t k = 0; k < d->n_slabs; k++) {
+            struct image *m = APPEND(a->image, a->n, a->cap);
+            size_t n = d->slabs[k].bytes / ELEMENT_BYTES;
+            uint32_t *words = allocate(4 * n, sizeof *words);
+            *m = (struct image){d, (int)k, n, words, words + n, words + 2 * n, words + 3 * n};
+            transfer(m, m->kept, false);
+        }
     return a;
 }
 
 void close_audit(struct audit *a)
 {
     for (size_t i = 0; i < a->n; i++)
-        free(a->image[i].kept), free(a->image[i].given), free(a->image[i].first), free(a->image[i].left);
+        free(a->image[i].kept);
     free(a->image);
     free(a);
 }
@@ -105,12 +98,6 @@ static bool touches(const struct task *t, const struct device *d)
     return yes;
 }
 
-static uint32_t given_word(const struct image *m, const struct access *a, size_t word, int run)
-{
-    bool written = m->kept[word] != float_filling[0];
-    return a->mode & ACCESS_READ && written ? m->kept[word] : filling(run, a->tensor->element, word);
-}
-
 static void fill(const struct image *m, const struct task *t, int run)
 {
     for (size_t w = 0; w < m->words; w++)
@@ -118,8 +105,10 @@ static void fill(const struct image *m, const struct task *t, int run)
     for (unsigned reads = 0; reads <= ACCESS_READ; reads++) /* last, since accesses may overlap */
         for (int k = 0; k < t->n_access; k++) {
             struct range r = covered(m, t, k);
-            for (size_t w = r.begin; (t->access[k].mode & ACCESS_READ) == reads && w < r.end; w++)
-                m->given[w] = given_word(m, &t->access[k], w, run);
+            for (size_t w = r.begin; (t->access[k].mode & ACCESS_READ) == reads && w < r.end; w++) {
+                bool written = m->kept[w] != float_filling[0];
+                m->given[w] = reads && written ? m->kept[w] : filling(run, t->access[k].tensor->element, w);
+            }
         }
 }
 
@@ -134,9 +123,17 @@ static void copy_written(const struct image *m, const struct task *t, uint32_t *
 
 /* ---- what it left ----------------------------------------------------------------------------------------------- */
 
-static char *describe_write(const struct step *s, const struct task *t, const struct image *m, size_t at)
+/* Is all as it was given, but for what the task declares to write? */
+static char *check_others(const struct step *s, const struct task *t, const struct image *m, const uint32_t *left)
 {
+    const unsigned char *before = (const void *)m->given, *after = (const void *)left;
     const char *name = "no tensor";
+    size_t at = 0;
+    copy_written(m, t, m->given, left);
+    if (memcmp(before, after, m->words * sizeof *left) == 0)
+        return NULL;
+    while (before[at] == after[at])
+        at++;
     for (size_t i = 0; i < s->pool->n; i++) {
         const struct tensor *x = s->pool->tensors[i];
         if (x->storage == x && x->device == m->device && x->slab == m->slab && at >= x->address &&
@@ -147,18 +144,6 @@ static char *describe_write(const struct step *s, const struct task *t, const st
                          layer_and_micro((char[64]){0}, t), at, m->slab, m->device->id, name);
 }
 
-static char *check_others(const struct step *s, const struct task *t, const struct image *m, const uint32_t *left)
-{
-    const unsigned char *before = (const void *)m->given, *after = (const void *)left;
-    size_t at = 0;
-    copy_written(m, t, m->given, left);
-    if (memcmp(before, after, m->words * sizeof *left) == 0)
-        return NULL;
-    while (before[at] == after[at])
-        at++;
-    return describe_write(s, t, m, at);
-}
-
 static char *check_written(const struct task *t, const struct image *m, int k, int run)
 {
     const struct tensor *x = t->access[k].tensor;
@@ -166,48 +151,41 @@ static char *check_written(const struct task *t, const struct image *m, int k, i
     for (size_t w = r.begin; (t->access[k].mode & ACCESS_WRITE) && w < r.end; w++) {
         bool unwritten = m->first[w] == filling(0, x->element, w) && m->left[w] == filling(run, x->element, w);
         if (m->left[w] != m->first[w] && !(t->partial && unwritten))
-            return format_string(
-                "task %s%s leaves another element %zu of tensor %s where it finds %s in "
-                "place of NaN: it reads something that it does not declare, or does not write all of the tensor",
-                t->name, layer_and_micro((char[64]){0}, t), w - r.begin, x->name, filling_name[run]);
+            return format_string("task %s%s leaves another element %zu of tensor %s where it finds %s in place of NaN: "
+                                 "it reads something that it does not declare, or does not write all of the tensor",
+                                 t->name, layer_and_micro((char[64]){0}, t), w - r.begin, x->name, filling_name[run]);
     }
     return NULL;
 }
 
 /* ---- a task ----------------------------------------------------------------------------------------------------- */
 
-static char *audit_run(struct audit *a, uint32_t number, size_t i, struct slot *slot, int run)
-{
-    const struct task *t = a->step->task[i];
-    char *wrong = NULL;
-    for (size_t k = 0; k < a->n; k++)
-        if (touches(t, a->image[k].device)) {
-            fill(&a->image[k], t, run);
-            transfer(&a->image[k], a->image[k].given, true);
-        }
-    run_alone(a->step, number, i, slot);
-    for (size_t k = 0; k < a->n && !wrong; k++) {
-        struct image *m = &a->image[k];
-        if (!touches(t, m->device))
-            continue;
-        transfer(m, run ? m->left : m->first, false);
-        wrong = check_others(a->step, t, m, run ? m->left : m->first);
-        for (int j = 0; run && j < t->n_access && !wrong; j++)
-            wrong = check_written(t, m, j, run);
-    }
-    return wrong;
-}
-
 char *audit_task(struct audit *a, uint32_t number, size_t i, struct slot *slot)
 {
+    const struct task *t = a->step->task[i];
+    const struct image *end = a->image + a->n;
     char *wrong = NULL;
-    for (int run = 0; run < RUNS && !wrong; run++)
-        wrong = audit_run(a, number, i, slot, run);
-    for (size_t k = 0; k < a->n; k++) {
-        struct image *m = &a->image[k];
+    for (int run = 0; run < RUNS && !wrong; run++) {
+        for (const struct image *m = a->image; m < end; m++)
+            if (touches(t, m->device)) {
+                fill(m, t, run);
+                transfer(m, m->given, true);
+            }
+        run_alone(a->step, number, i, slot);
+        for (const struct image *m = a->image; m < end && !wrong; m++) {
+            uint32_t *left = run ? m->left : m->first;
+            if (!touches(t, m->device))
+                continue;
+            transfer(m, left, false);
+            wrong = check_others(a->step, t, m, left);
+            for (int k = 0; run && k < t->n_access && !wrong; k++)
+                wrong = check_written(t, m, k, run);
+        }
+    }
+    for (const struct image *m = a->image; m < end; m++) {
         if (!wrong)
-            copy_written(m, a->step->task[i], m->kept, m->first);
-        if (touches(a->step->task[i], m->device))
+            copy_written(m, t, m->kept, m->first);
+        if (touches(t, m->device))
             transfer(m, m->kept, true); /* whether the next task goes ahead may depend on it */
     }
     return wrong;

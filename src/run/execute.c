@@ -34,8 +34,9 @@ static cl_kernel prepare_kernel(const struct task *t)
                      [ARG_LOCAL] = {(size_t)a->i, NULL}};
         cl_int code = clSetKernelArg(kernel, (cl_uint)i, given[a->kind].bytes, given[a->kind].value);
         if (code != CL_SUCCESS)
-            fail(EXIT_FAILED, "task %s: argument %d of kernel %s (cl/%s): %s", t->name, i, t->function, t->file,
-                 cl_error_name(code));
+            fail(EXIT_FAILED,
+                 "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same arguments?",
+                 t->name, i, t->function, t->file, cl_error_name(code));
     }
     return kernel;
 }
