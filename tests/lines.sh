@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23991 10.8
+src               23898 10.8
 src/base           1465
 src/cmd            2233
 src/device         1159
@@ -35,9 +35,9 @@ src/run            1252
 src/state          1867
 src/step           2885
 src/trace          1055
-src/train          2844
+src/train          2751
 src/view           1867
-tests             15981
+tests             15979
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
