@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23898 10.8
+src               23840 10.8
 src/base           1465
 src/cmd            2233
 src/device         1159
@@ -33,7 +33,7 @@ src/predict        1065
 src/proof           579
 src/run            1252
 src/state          1867
-src/step           2885
+src/step           2734
 src/trace          1055
 src/train          2751
 src/view           1867
