@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23765 10.8
+src               23672 10.8
 src/base           1436
 src/cmd            2233
 src/device         1159
@@ -37,7 +37,7 @@ src/step           2734
 src/trace          1055
 src/train          2751
 src/view           1867
-tests             15279
+tests             15277
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
