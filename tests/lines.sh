@@ -31,7 +31,7 @@ src/pass           2253
 src/plan            219
 src/predict        1053
 src/proof           579
-src/run            1252
+src/run            1242
 src/state          1821
 src/step           2734
 src/trace          1055
