@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23716 10.8
+src               23623 10.8
 src/base           1436
 src/cmd            2233
 src/device         1159
