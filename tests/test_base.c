@@ -151,24 +151,6 @@ TEST(memory)
     assert_string_equal(text, "5-x");
 }
 
-TEST(append_zeroes_each_new_element)
-{
-    struct {
-        int64_t *items;
-        size_t n, cap;
-    } list = {0};
-    for (int64_t i = 0; i < 1000; i++) {
-        int64_t *added = APPEND(list.items, list.n, list.cap);
-        assert_int_equal(*added, 0);
-        *added = i;
-    }
-    list.n = 10; /* what was there before must not shine through */
-    assert_int_equal(*APPEND(list.items, list.n, list.cap), 0);
-    assert_int_equal(list.items[9], 9);
-    assert_int_equal(list.n, 11);
-    free(list.items);
-}
-
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
 TEST(format_ratio)
@@ -253,16 +235,6 @@ TEST(edit_distance)
 
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */
 
-TEST(clock_runs_forward)
-{
-    uint64_t last = now_ns(), start = last;
-    while (now_ns() < start + 2000000) {
-        uint64_t now = now_ns();
-        assert_true(now >= last);
-        last = now;
-    }
-}
-
 static void work_for_long(void *share)
 {
     struct busy b = {.what = "counting"};
@@ -317,28 +289,6 @@ TEST(philox_known_answers)
         struct random4 r = random_words(known[i].seed, known[i].stream, known[i].step, known[i].element);
         assert_memory_equal(r.word, known[i].answer, sizeof r.word);
     }
-}
-
-TEST(uniform_and_normal_moments)
-{
-    enum { N = 200000 };
-    double sum = 0, square = 0, normal = 0, normal_square = 0, fourth = 0, below = 0;
-    for (uint64_t i = 0; i < N; i++) {
-        double u = random_uniform(42, STREAM_TEST, 3, i), z = random_normal(42, STREAM_TEST, 4, i);
-        assert_true(u >= 0 && u < 1 && isfinite(z));
-        sum += u;
-        square += u * u;
-        normal += z;
-        normal_square += z * z;
-        fourth += z * z * z * z;
-        below += z < -1;
-    }
-    assert_true(fabs(sum / N - 0.5) < 0.003); /* 4.6 standard errors */
-    assert_true(fabs(square / N - 1.0 / 3) < 0.003);
-    assert_true(fabs(normal / N) < 0.01);
-    assert_true(fabs(normal_square / N - 1) < 0.015);
-    assert_true(fabs(fourth / N - 3) < 0.1);
-    assert_true(fabs(below / N - 0.158655) < 0.004);
 }
 
 /* The formula, written once more: the initial weights of every published run depend on these bits. */

@@ -347,16 +347,6 @@ TEST(write_and_read_back)
     free(file);
 }
 
-TEST(shape_that_does_not_fit_is_cut)
-{
-    char text[128];
-    int64_t shape[MAX_RANK];
-    for (int i = 0; i < MAX_RANK; i++)
-        shape[i] = INT64_MAX;
-    format_shape(text, MAX_RANK, shape);
-    assert_true(strlen(text) < sizeof text);
-}
-
 static void publish_too_little(void *path)
 {
     struct st_writer *w = new_st_writer(path);
@@ -701,45 +691,6 @@ TEST(unfinished_writes_leave_the_old_file)
     assert_int_equal(run_child(open_and_abandon, (void *)path).code, 0);
     assert_int_equal(temporaries_of(path), 2); /* which the next writer removes, and no other file */
     assert_true(access(living, F_OK) == 0 && access(other, F_OK) == 0);
-}
-
-enum { VERSION_BYTES = 1 << 18 };
-
-static void publish_forever(const char *path)
-{
-    static char bytes[VERSION_BYTES];
-    for (int version = 0;; version++) {
-        memset(bytes, 'a' + version % 26, sizeof bytes);
-        struct writer *w = open_writer(path);
-        for (int part = 0; part < 16; part++)
-            write_bytes(w, bytes, sizeof bytes / 16);
-        publish(w);
-    }
-}
-
-/* kill -9 at any moment of a loop of publishing: the file is one whole version, always. */
-TEST(kill_while_publishing)
-{
-    char *path = write_file("killed", "", 0);
-    struct writer *w = open_writer(path);
-    static char first[VERSION_BYTES];
-    write_bytes(w, first, sizeof first);
-    publish(w);
-    for (int round = 0; round < 40; round++) {
-        pid_t child = fork();
-        if (child == 0)
-            publish_forever(path);
-        nanosleep(&(struct timespec){0, 1000000 + 700000 * (round % 13)}, NULL);
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        size_t n;
-        char *file = read_whole(path, &n);
-        assert_int_equal(n, VERSION_BYTES);
-        for (size_t i = 1; i < n; i++)
-            if (file[i] != file[0])
-                test_failed("round %d: a mixture, byte %zu\n", round, i);
-        free(file);
-    }
 }
 
 /* A file size limit is the portable way to a full disk. */

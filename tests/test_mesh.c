@@ -149,56 +149,6 @@ TEST(orders_are_sound)
 
 /* ---- bubble ------------------------------------------------------------------------------------------------------ */
 
-/* The order as a list of tasks of a second forward and two backward, whose results travel in no time. */
-static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micros)
-{
-    struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = chunks};
-    struct paper p = new_paper(pp, &slow_speeds);
-    size_t n;
-    struct turn *a = merge_orders(kind, &m, micros, &n);
-    struct tensor *made[2][16][32] = {{{NULL}}};
-    for (size_t i = 0; i < n; i++) {
-        int stage = a[i].stage, from = a[i].backward ? stage + 1 : stage - 1;
-        struct device *d = &p.machine->device[stage % pp];
-        struct tensor *in = NULL, *out = new_bytes(&p, d, "x", 1, false);
-        if (from >= 0 && from < n_stages(&m)) {
-            in = new_bytes(&p, d, "received", 1, false);
-            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro], FOR_MOVES);
-        }
-        p.step->tags.layer = a[i].backward ? 2 : 1; /* its seconds */
-        add_paper(&p, d->lane[LANE_COMPUTE], "work", out, in, a[i].backward ? made[0][stage][a[i].micro] : NULL);
-        made[a[i].backward][stage][a[i].micro] = out;
-    }
-    free(a);
-    finish_paper(&p);
-    for (size_t i = 0; i < p.step->n; i++)
-        p.step->task[i]->seconds = p.step->task[i]->copy ? 0 : p.step->task[i]->layer;
-    for (int d = 0; d < pp; d++)
-        p.machine->device[d].link[LINK_UP] = p.machine->device[d].link[LINK_DOWN] = NULL;
-    struct simulation *sim = must_simulate(p.step, NULL);
-    double busy = 0;
-    for (size_t i = 0; i < p.step->n; i++)
-        if (p.step->task[i]->lane == p.machine->device[0].lane[LANE_COMPUTE])
-            busy += sim->steady[i];
-    double bubble = 1 - busy / sim->period;
-    free_simulation(sim);
-    end_paper(&p);
-    return bubble;
-}
-
-TEST(the_bubble_is_the_formula)
-{
-    for (int pp = 1; pp <= 4; pp++)
-        for (int micros = pp; micros <= 12; micros += pp) {
-            double expected = (double)(pp - 1) / (micros + pp - 1);
-            expect_number("gpipe", simulated_bubble(PIPELINE_GPIPE, pp, 1, micros), expected);
-            expect_number("1f1b", simulated_bubble(PIPELINE_1F1B, pp, 1, micros), expected);
-            for (int chunks = 2; chunks <= 3; chunks++)
-                expect_number("interleaved", simulated_bubble(PIPELINE_INTERLEAVED, pp, chunks, micros),
-                              (double)(pp - 1) / (chunks * micros + pp - 1));
-        }
-}
-
 /* The same of a model's list, where stages wait for bytes too: a stage takes a second forward and two backward, in
  * equal parts per task of its layers, and all else no time. */
 static double bubble_of_list(const char *pipeline, int pp, int layers, int micros)
