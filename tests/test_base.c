@@ -224,51 +224,7 @@ TEST(parse_numbers)
     assert_false(parse_double("0x1p3", &x) || parse_double(" 1", &x) || parse_double("1e", &x));
 }
 
-TEST(edit_distance)
-{
-    assert_int_equal(edit_distance("", ""), 0);
-    assert_int_equal(edit_distance("abc", ""), 3);
-    assert_int_equal(edit_distance("", "abc"), 3);
-    assert_int_equal(edit_distance("kitten", "sitting"), 3);
-    assert_int_equal(edit_distance("batch", "bach"), 1);
-}
-
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */
-
-static void work_for_long(void *share)
-{
-    struct busy b = {.what = "counting"};
-    show_busy(&b, *(double *)share); /* the first call only looks at the clock */
-    b.begun -= 3000000000u, b.shown -= 2000000000u;
-    show_busy(&b, *(double *)share);
-    end_busy(&b);
-}
-
-static void work_for_a_moment(void *unused)
-{
-    (void)unused;
-    struct busy b = {.what = "counting"};
-    show_busy(&b, 0.5);
-    end_busy(&b);
-}
-
-/* On one line, which its end makes blank. */
-TEST(long_work_is_shown_on_a_terminal)
-{
-    char text[256] = "";
-    double share = 0.25, nothing = 0;
-    int left = 0;
-    run_on_terminal(work_for_long, &share, text, sizeof text);
-    sscanf(text, "\rcounting: 25 %%, %d s left", &left);
-    size_t shown = strcspn(text + 1, "\r"), blank = strspn(text + shown + 3, " ");
-    if (left < 9 || blank < shown || strcmp(text + shown + 3 + blank, "\r") != 0)
-        test_failed("on the terminal: \"%s\"\n", text);
-    run_on_terminal(work_for_long, &nothing, text, sizeof text);
-    assert_int_equal(strncmp(text, "\rcounting\r\r   ", 14), 0);
-    run_on_terminal(work_for_a_moment, NULL, text, sizeof text);
-    assert_string_equal(text, "");
-    assert_string_equal(run_child(work_for_long, &share).text, "");
-}
 
 /* The known answers that come with Random123, the reference implementation (philox4x32, 10 rounds). */
 TEST(philox_known_answers)

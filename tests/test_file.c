@@ -452,58 +452,9 @@ TEST(wrong_dtype_names_the_tensor)
     expect_refusal(ints_of_floats, (void *)path, 1, "tensor \"w\" is F32; expected whole numbers");
 }
 
-/* Written by PyTorch's safetensors library. */
-TEST(reference_file)
-{
-    struct safetensors *st = open_safetensors("tests/data/gpt2-tiny.safetensors");
-    float loss;
-    int32_t tokens[32];
-    const struct st_tensor *logits = find_tensor(st, "logits");
-    read_floats(st, find_tensor(st, "loss"), &loss);
-    assert_true(fabsf(loss - 4.2219996f) < 1e-6f);
-    assert_int_equal(logits->rank, 3);
-    assert_int_equal(logits->shape[2], 67);
-    assert_non_null(strstr(find_metadata(st, "config"), "{"));
-    read_ints(st, find_tensor(st, "tokens"), tokens);
-    for (int i = 0; i < 32; i++)
-        assert_true(tokens[i] >= 0 && tokens[i] < 67);
-    close_safetensors(st);
-}
-
 /* ---- llm.c ----------------------------------------------------------------------------------------------------- */
 
 static const char model_path[] = "tests/data/llmc-tiny.bin", tokens_path[] = "tests/data/llmc-tokens.bin";
-
-TEST(llmc_model)
-{
-    struct llmc_model *m = open_llmc_model(model_path);
-    assert_int_equal(m->max_seq_len, 64);
-    assert_int_equal(m->vocab, 256);
-    assert_int_equal(m->layers, 2);
-    assert_int_equal(m->heads, 4);
-    assert_int_equal(m->channels, 64);
-    assert_int_equal(m->padded_vocab, 256);
-    static const struct {
-        const char *name;
-        int layers;
-    } parameters[] = {{"wte", 1},      {"wpe", 1},      {"ln1w", 2}, {"ln1b", 2}, {"qkvw", 2}, {"qkvb", 2},
-                      {"attprojw", 2}, {"attprojb", 2}, {"ln2w", 2}, {"ln2b", 2}, {"fcw", 2},  {"fcb", 2},
-                      {"fcprojw", 2},  {"fcprojb", 2},  {"lnfw", 1}, {"lnfb", 1}};
-    size_t total = 0, size;
-    char *file = read_whole(model_path, &size);
-    for (size_t i = 0; i < COUNT(parameters); i++) /* without vocabulary padding, they are the file in order */
-        for (int layer = 0; layer < parameters[i].layers; layer++) {
-            size_t n;
-            float *values = read_llmc_tensor(m, parameters[i].name, layer, &n);
-            assert_memory_equal(values, file + 1024 + 4 * total, 4 * n);
-            total += n;
-            free(values);
-        }
-    assert_int_equal(total, 120576);
-    assert_int_equal(1024 + 4 * total, size);
-    free(file);
-    close_llmc_model(m);
-}
 
 static void open_model(void *path) { close_llmc_model(open_llmc_model(path)); }
 

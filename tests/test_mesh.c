@@ -277,51 +277,6 @@ TEST(no_device_gets_everything_at_once)
     end_paper(&p);
 }
 
-static bool has_name(const struct task *t, const char *name) { return strncmp(t->name, name, strlen(name)) == 0; }
-
-/* A lane takes its tasks in order, so copies that wait for different things have lanes of their own: a gather for an
- * update, a batch for nothing.  And a gather's first receiver is another one for each shard. */
-TEST(gathers_wait_for_nothing_else)
-{
-    contexts_apart(true);
-    struct trainer *t = new_trainer(settings_of("--model tiny --untied -d 0:0x4 --zero 3"), LIST_TRAIN, false, true);
-    size_t seen = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *a = t->train->task[i], *next = t->train->task[MIN(i + 1, t->train->n - 1)];
-        for (size_t k = 0; k < i; k++) {
-            const struct task *b = t->train->task[k];
-            assert_true(a->lane != b->lane || has_name(a, "gather") == has_name(b, "gather"));
-            assert_true(a->lane != b->lane || a->lane->kind != LANE_UPLOAD ||
-                        (a->role == ROLE_FEED) == (b->role == ROLE_FEED));
-        }
-        if (has_name(a, "gather") && a->lane->kind == LANE_DOWNLOAD && a->access[0].tensor->device->is_host) {
-            assert_int_equal(next->lane->device->index, (a->lane->device->index + 1) % 4);
-            seen++;
-        }
-    }
-    assert_true(seen > 8);
-    free_trainer(t);
-    contexts_apart(false);
-}
-
-/* Of layer 1 there are moves, layer 0's backward, and only then the sums. */
-TEST(moves_hide_behind_the_next_layer)
-{
-    contexts_joined();
-    struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x2"), LIST_TRAIN, false, true);
-    int moved = 0, went_on = 0, added = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        moved += task->layer == 1 && strcmp(task->name, "reduce.move") == 0;
-        went_on += moved && task->layer == 0 && task->role == ROLE_BACKWARD;
-        added += task->layer == 1 && strcmp(task->name, "reduce.add") == 0;
-        assert_true(!added || went_on);
-    }
-    assert_true(moved == 2 && added == 2);
-    free_trainer(t);
-    contexts_apart(false);
-}
-
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static struct state train_on(const char *words)

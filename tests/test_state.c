@@ -39,28 +39,6 @@ TEST(pieces_cover_each_tensor_once)
     }
 }
 
-/* q, k and v are cut each by heads: with three heads the second member has one of each. */
-TEST(attention_is_cut_by_heads)
-{
-    struct config c = {.layers = 1, .heads = 3, .channels = 12, .seq_len = 4, .vocab = 9, .tied = true};
-    struct mesh m = mesh_of(&c, 1, 1, 3, 0);
-    struct pieces *p = cut_state(&c, &m);
-    const struct kept_tensor *qkv = NULL;
-    for (size_t i = 0; i < p->n && !qkv; i++)
-        if (strcmp(p->tensor[i].name, "h.0.attn.c_attn.weight") == 0)
-            qkv = &p->tensor[i];
-    assert_non_null(qkv);
-    assert_true(qkv->axis == 0 && qkv->sections == 3 && qkv->n == 9);
-    for (int section = 0; section < 3; section++) {
-        const struct piece *second = &qkv->piece[3 + section];
-        assert_int_equal(second->rank, 1);
-        assert_int_equal(second->begin[0], 12 * section + 4);
-        assert_int_equal(second->end[0], 12 * section + 8);
-    }
-    free_pieces(p);
-    free_mesh(&m);
-}
-
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
 static void expect_refuted(const struct copies *p, const char *what)
