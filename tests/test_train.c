@@ -321,17 +321,6 @@ TEST(precedence_of_options)
     assert_int_equal(number_at(run, "layers"), 2);
 }
 
-TEST(a_diverged_log_has_null)
-{
-    const char *path = temp_path("poisoned.safetensors"), *log = temp_path("null.jsonl");
-    save_poisoned(path, "h.0.ln_1.bias");
-    expect_yard(EXIT_FAILED, "step 1, layer 0, task attn.ln",
-                "train --init '%s' --batch 2 --steps 3 --seq-len 16 --log '%s'", path, log);
-    const json_t *line = last_line(log);
-    assert_int_equal(number_at(line, "step"), 1);
-    assert_true(json_is_null(json_object_get(line, "loss")) && json_is_null(json_object_get(line, "norm")));
-}
-
 /* --stop-after saves and stops, and the learning rate is that of the longer run. */
 TEST(stop_after)
 {
