@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23597 10.8
+src               23580 10.8
 src/base           1424
 src/cmd            2233
 src/device         1159
@@ -32,7 +32,7 @@ src/plan            219
 src/predict        1053
 src/proof           579
 src/run            1237
-src/state          1821
+src/state          1795
 src/step           2734
 src/trace          1055
 src/train          2751
