@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23580 10.8
+src               23571 10.8
 src/base           1424
 src/cmd            2233
 src/device         1159
