@@ -19,10 +19,10 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23571 10.8
+src               23565 10.8
 src/base           1424
 src/cmd            2233
-src/device         1159
+src/device         1153
 src/file           1061
 src/main             68
 src/mesh            238
