@@ -13,26 +13,26 @@ options              90
 pass/broadcast      309
 pass/fetch           31
 pass/gather         230
-pass/local          218
+pass/local          222
 pass/overlap        445
 pass/pass           204
 pass/recompute      139
 pass/snapshot       185
-pass/swap           471
-src               23602 10.8
-src/base           1436
+pass/swap           488
+src               23580 10.8
+src/base           1424
 src/cmd            2233
 src/device         1159
 src/file           1064
 src/main             68
 src/mesh            244
 src/model          1845
-src/pass           2232
+src/pass           2253
 src/plan            219
 src/predict        1053
 src/proof           579
-src/run            1242
-src/state          1821
+src/run            1237
+src/state          1795
 src/step           2734
 src/trace          1055
 src/train          2751
