@@ -31,7 +31,7 @@ src/pass           2232
 src/plan            212
 src/predict        1053
 src/proof           579
-src/run            1237
+src/run            1249
 src/state          1795
 src/step           2734
 src/trace          1055

@@ -768,9 +768,9 @@ TEST(frontier_names_what_is_stuck)
     fclose(out);
     expect_text(text, "lane host cpu: task 0 make of step 1 has not ended");
     expect_text(text, "lane 0:0 upload: task 1 carry of step 1 has not ended\n"
-                      "      waits for task 0 make on lane host cpu\n");
+                      "      waits for task 0 make of step 1 on lane host cpu\n");
     expect_text(text, "lane 0:0 compute: task 2 twice");
-    expect_text(text, "      waits for task 1 carry on lane 0:0 upload\n");
+    expect_text(text, "      waits for task 1 carry of step 1 on lane 0:0 upload\n");
     expect_text(text, "lane host report: task 5 show");
     free(text);
     end_journey(&j);

@@ -6,12 +6,15 @@
 
 /* ---- the watchdog ------------------------------------------------------------------------------------------------ */
 
-/* Its thread looks five times a second.  When no task has ended for execution.watchdog_seconds, it prints the frontier:
- * on each lane the first task that has not ended, and the producers it waits for.  After five times as long it ends the
- * program.  Seconds are counted by the thread's own waking, so a stop in a debugger does not trip it. */
-static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER; /* guards these */
-static struct step *watched;
+/* Two threads look five times a second.  The asker asks the driver which tasks have ended; where the driver hangs, the
+ * asker may hang in there too.  The watchdog asks nobody.  When no task has ended for execution.watchdog_seconds, it
+ * prints the frontier: on each lane the first task that has not ended, and the producers it waits for.  It ends the
+ * program after five times as long, or five seconds after a signal that asked for the end.  Seconds are counted by the
+ * thread's own waking, so a stop in a debugger does not trip it. */
+static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER; /* guards these; nobody holds it in a call of the driver */
+static struct step *watched;                                 /* changes under slots_lock too */
 static double patience;
+static const struct timespec nap = {.tv_nsec = 200000000};
 
 static uint64_t first_open(const struct queue *q)
 {
@@ -45,47 +48,55 @@ void print_frontier(FILE *out, const struct step *s)
         for (const struct edge *e = t->edges; e < t->edges + t->n_edges; e++) {
             const struct issued *before = e->wait ? find_open(s, e->from, r->number - e->previous) : NULL;
             if (before)
-                fprintf(out, "      waits for task %u %s on lane %s", e->from, s->task[e->from]->name,
-                        s->task[e->from]->lane->name);
-            if (before && before->number < r->number)
-                fprintf(out, " of step %u", before->number);
-            fputs(before ? "\n" : "", out);
+                fprintf(out, "      waits for task %u %s of step %u on lane %s\n", e->from, s->task[e->from]->name,
+                        before->number, s->task[e->from]->lane->name);
         }
     }
 }
 
+static void *asker_main(void *unused)
+{
+    for (;; nanosleep(&nap, NULL)) {
+        pthread_mutex_lock(&slots_lock);
+        for (int i = 0; watched && i < watched->running->n_queues; i++) {
+            struct queue *q = &watched->running->queue[i];
+            for (q->ended = first_open(q); q->ended < q->given && has_ended(queued_slot(watched, q, q->ended));)
+                q->ended++;
+        }
+        pthread_mutex_unlock(&slots_lock);
+    }
+    return unused;
+}
+
 static void *watchdog_main(void *unused)
 {
-    enum { LOOKS_PER_SECOND = 5, GIVE_UP = 5 /* times the patience */ };
+    enum { GIVE_UP = 5 /* times the patience */, GIVE_UP_STEP = 5 /* seconds after a signal */ };
     uint64_t before = 0;
-    double quiet = 0, spoke = 0; /* seconds since a task was issued or ended; and when it last said something */
-    for (;; nanosleep(&(struct timespec){.tv_nsec = 1000000000 / LOOKS_PER_SECOND}, NULL)) {
+    double quiet = 0, spoke = 0; /* seconds without an end; of them when it spoke */
+    for (;; nanosleep(&nap, NULL)) {
         uint64_t now = 0, open = 0;
         pthread_mutex_lock(&watching);
-        struct step *s = watched;
-        /* The issuing thread holds it in a call of the driver, which may not come back. */
-        bool free = s && pthread_mutex_trylock(&slots_lock) == 0;
-        for (int i = 0; s && i < s->running->n_queues; i++) {
-            struct queue *q = &s->running->queue[i];
-            for (q->ended = first_open(q); free && q->ended < q->given && has_ended(queued_slot(s, q, q->ended));)
-                q->ended++;
-            now += q->given + q->ended;
-            open += q->given - q->ended;
+        for (int i = 0; watched && i < watched->running->n_queues; i++) {
+            const struct queue *q = &watched->running->queue[i];
+            now += q->given + first_open(q);
+            open += q->given - first_open(q);
         }
-        if (free)
-            pthread_mutex_unlock(&slots_lock);
-        quiet = open && now == before ? quiet + 1.0 / LOOKS_PER_SECOND : 0;
+        quiet = open && now == before ? quiet + 1e-9 * (double)nap.tv_nsec : 0;
         spoke = quiet > 0 ? spoke : 0;
         before = now;
-        if (quiet >= spoke + patience) {
-            if (!free)
+        bool given_up = quiet >= GIVE_UP * patience, stopped = quiet >= GIVE_UP_STEP && interrupted();
+        if (quiet >= spoke + patience || stopped) {
+            if (pthread_mutex_trylock(&slots_lock) == 0) /* who calls the driver holds it */
+                pthread_mutex_unlock(&slots_lock);
+            else
                 note("the driver has not come back from a call for %.0f s", quiet);
-            print_frontier(stderr, s);
+            print_frontier(stderr, watched);
             spoke = quiet;
         }
-        if (quiet >= GIVE_UP * patience)
-            fail(EXIT_FAILED, "no task has ended for %.0f s: the run is given up; what was saved before is whole",
-                 quiet);
+        if (given_up || stopped)
+            fail(stopped ? EXIT_INTERRUPTED : EXIT_FAILED,
+                 "%sno task has ended for %.0f s: the run is given up; what was saved before is whole",
+                 stopped ? "interrupted, and " : "", quiet);
         pthread_mutex_unlock(&watching);
     }
     return unused;
@@ -94,13 +105,16 @@ static void *watchdog_main(void *unused)
 void watch(struct step *s)
 {
     static bool started;
-    pthread_t thread;
+    pthread_t asker, watchdog;
+    pthread_mutex_lock(&slots_lock);
     pthread_mutex_lock(&watching);
     watched = execution.watchdog_seconds > 0 ? s : NULL;
     patience = execution.watchdog_seconds;
     pthread_mutex_unlock(&watching);
-    if (watched && !started && pthread_create(&thread, NULL, watchdog_main, NULL) == 0)
-        started = pthread_detach(thread) == 0;
+    pthread_mutex_unlock(&slots_lock);
+    if (watched && !started)
+        started = pthread_create(&asker, NULL, asker_main, NULL) == 0 && pthread_detach(asker) == 0 &&
+                  pthread_create(&watchdog, NULL, watchdog_main, NULL) == 0 && pthread_detach(watchdog) == 0;
 }
 
 /* ---- a viewer's pause -------------------------------------------------------------------------------------------- */

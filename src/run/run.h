@@ -43,7 +43,7 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
     struct issued *run;
     size_t cap;
     _Atomic uint64_t given, retired; /* how many in all */
-    uint64_t ended;                  /* how many the driver was last seen to have ended: the watchdog's */
+    _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
 typedef void finish_function(struct step *s, uint32_t number, size_t task, struct slot *slot);
