@@ -19,9 +19,9 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               24620 10.8
+src               23840 10.8
 src/base           1465
-src/cmd            2724
+src/cmd            2233
 src/device         1159
 src/file           1064
 src/main             68
@@ -34,10 +34,10 @@ src/proof           579
 src/run            1252
 src/state          1867
 src/step           2734
-src/trace          1213
+src/trace          1055
 src/train          2844
-src/view           1998
-tests             15987
+src/view           1867
+tests             15981
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

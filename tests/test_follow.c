@@ -176,7 +176,7 @@ TEST(a_file_cut_or_changed_under_the_reader)
     int fd = open(path, O_RDWR);
     trace_begin(w, 2, LOAD, 50);
     assert_int_equal(pwrite(fd, &many, sizeof many, (off_t)trace_follow_trace(f)->header.records_at + 3 * 40 + 4), 4);
-    expect_poll_problem(f, "task 99");
+    expect_poll_problem(f, "record 3 is impossible");
     trace_close(w);
     assert_int_equal(pwrite(fd, &absurd, sizeof absurd, TRACE_LIVE), 8);
     expect_poll_problem(f, "shorter");

@@ -17,12 +17,12 @@ static struct point train[] = {{1, 4}, {2, 3}, {4, 2}}, val[] = {{2, 3.5}, {4, 2
 static struct series series[] = {{"a.jsonl", "train", 0, false, train, 3, 3}, {"a.jsonl", "val", 0, true, val, 2, 2}};
 static const struct plot plot = {series, 2, 2};
 
-static char *printed(int columns, int rows, bool braille)
+static char *printed(int columns, int rows, bool colour)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    draw_on_terminal(f, &plot, columns, rows, braille, braille);
+    draw_on_terminal(f, &plot, columns, rows, colour);
     fclose(f);
     return text;
 }
@@ -46,11 +46,11 @@ TEST(letters)
     free(text);
 }
 
-TEST(dots)
+TEST(colours)
 {
     char *text = printed(40, 9, true);
-    assert_non_null(strstr(text, "\033[34m\xe2\xa0"));   /* training */
-    assert_non_null(strstr(text, "\033[1;94m\xe2\xa0")); /* validation */
+    assert_non_null(strstr(text, "\033[34m*"));   /* training */
+    assert_non_null(strstr(text, "\033[1;94mo")); /* validation */
     free(text);
 }
 

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12, MAX_KINDS = 128 };
+enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12 };
 
 struct bench {
     struct settings *settings;
@@ -184,11 +184,10 @@ static void bench_gemms(struct bench *b)
     size_t n = list_shapes(b, shapes);
     enum gemm_engine only = b->machine->device[0].short_loops ? GEMM_CLBLAST : b->settings->gemm;
     print_heading(b->text, b->gemms);
-    for (size_t i = 0; i < n; i++) {
-        if (only != GEMM_CLBLAST)
-            bench_gemm(b, &shapes[i], GEMM_OWN);
-        if (only != GEMM_OWN)
-            bench_gemm(b, &shapes[i], GEMM_CLBLAST);
+    for (size_t i = 0; i < 2 * n; i++) {
+        enum gemm_engine engine = i % 2 ? GEMM_CLBLAST : GEMM_OWN;
+        if (only == engine || only == GEMM_AUTO)
+            bench_gemm(b, &shapes[i / 2], engine);
     }
 }
 
@@ -201,45 +200,6 @@ static const char *of_peak(char out[80], double share)
 
 /* ---- training -------------------------------------------------------------------------------------------------- */
 
-struct kinds { /* by name of a task, over all layers */
-    struct total kind[MAX_KINDS];
-    size_t n;
-    uint32_t steps;
-};
-
-static void add_time(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
-                     uint64_t end)
-{
-    (void)s;
-    struct kinds *k = context;
-    if (number <= WARM_UP || k->n == MAX_KINDS)
-        return;
-    k->steps = MAX(k->steps, number - WARM_UP);
-    add_total(k->kind, &k->n,
-              (struct total){.name = t->name, .seconds = (double)(end - start) * 1e-9, .flops = t->flops});
-}
-
-static json_t *kinds_json(struct kinds *k, FILE *text)
-{
-    json_t *classes = json_object();
-    sort_totals(k->kind, k->n);
-    for (size_t i = 0; i < k->n; i++) {
-        const struct total *x = &k->kind[i];
-        double ms = x->seconds * 1e3 / k->steps;
-        json_object_set_new(classes, x->name, json_real(ms));
-        if (i < 30)
-            fprintf(text, "  %-20s %9.3f ms per step%s", x->name, ms, x->flops > 0 ? "" : "\n");
-        if (i < 30 && x->flops > 0)
-            fprintf(text, "  %8.1f GFLOP/s\n", x->flops / x->seconds / 1e9);
-    }
-    return classes;
-}
-
-static uint32_t timed_steps(const struct bench *b)
-{
-    return was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
-}
-
 static void run_training(void *trainer, uint32_t number)
 {
     struct trainer *t = trainer;
@@ -247,84 +207,26 @@ static void run_training(void *trainer, uint32_t number)
     drain(t->train);
 }
 
-/* Whole steps. */
-static json_t *bench_training(struct bench *b, struct trainer *t)
+static json_t *bench_training(struct bench *b)
 {
-    uint32_t n = timed_steps(b);
+    run_trial_for(b->settings);
+    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
+    init_random(t->model, 1);
+    uint32_t n = was_given("steps") ? (uint32_t)b->settings->steps : TRAIN_STEPS;
     double tokens = tokens_per_step(t), flops = flops_per_token(t->model->params, t->seq) * tokens;
     struct timing step = time_runs(b, run_training, t, n, false, flops);
     fprintf(b->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9,
             of_peak((char[80]){0}, step.share));
-    return json_pack("{s:s, s:f, s:f, s:o}", "model", word_of("model", b->settings->preset), "ms_per_step",
-                     1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
-                     number_json(step.share));
-}
-
-/* µs of host time to issue a step's tasks, with nothing waiting for room: what one more task costs.  `before` steps
- * have run. */
-static void bench_issue(struct trainer *t, json_t *train, FILE *text, uint32_t before)
-{
-    double us[TRAIN_STEPS];
-    for (uint32_t i = 0; i < TRAIN_STEPS; i++) {
-        drain(t->train);
-        uint64_t start = now_ns();
-        run_step(t, before + 1 + i);
-        us[i] = (double)(now_ns() - start) * 1e-3;
-    }
-    drain(t->train);
-    double per_task = trace_median(us, TRAIN_STEPS) / (double)t->train->n;
-    json_object_set_new(train, "tasks_per_step", json_integer((json_int_t)t->train->n));
-    json_object_set_new(train, "issue_us_per_task", json_real(per_task));
-    fprintf(text, "issue: %zu tasks per step, %.2f us of host time per task\n", t->train->n, per_task);
-}
-
-static json_t *bench_train(struct bench *b)
-{
-    struct kinds kinds = {.n = 0};
-    bool view = b->settings->view;
-    run_trial_for(b->settings);
-    b->settings->view = false;
-    struct trainer *t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
-    init_random(t->model, 1);
-    json_t *train = bench_training(b, t);
-    json_object_set_new(train, "passes", reports_json(t->passes, t->n_passes));
     print_reports(b->text, t->passes, t->n_passes);
-    if (!execution.serial)
-        bench_issue(t, train, b->text, WARM_UP + timed_steps(b));
+    json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", b->settings->preset),
+                              "ms_per_step", 1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
+                              number_json(step.share), "passes", reports_json(t->passes, t->n_passes));
     free_trainer(t);
-    b->settings->time_tasks = true;
-    b->settings->view = view; /* of this one only: the rates before are those of a run that nobody watches */
-    t = new_trainer(b->settings, LIST_TRAIN, b->settings->data != NULL, false);
-    init_random(t->model, 1);
-    execution.observe = add_time;
-    execution.observe_context = &kinds;
-    for (uint32_t i = 1; i <= 2 * WARM_UP + 2; i++)
-        run_step(t, i);
-    drain(t->train);
-    execution.observe = NULL;
-    fprintf(b->text, "tasks of %u more steps, each timed by itself:\n", kinds.steps);
-    json_object_set_new(train, "ms_per_task", kinds_json(&kinds, b->text));
-    free_trainer(t);
-    if (b->settings->costs)
-        free_costs(b->settings->costs);
     return train;
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
-
-static void open_bench(struct bench *b, struct settings *s)
-{
-    struct machine_options o = machine_options_of(s);
-    b->settings = s;
-    b->text = text_beside_json(s->json);
-    b->gemms = new_table(gemm_columns, COUNT(gemm_columns));
-    b->config = config_of(s);
-    check_config(&b->config);
-    b->machine = open_machine(&o);
-    /* What training would refuse is refused now, and not behind the products. */
-    free_trainer(new_trainer(s, LIST_TRAIN, s->data != NULL, true));
-}
 
 static double share(const struct bench *b, enum gemm_engine engine)
 {
@@ -334,11 +236,17 @@ static double share(const struct bench *b, enum gemm_engine engine)
 
 int cmd_bench(int argc, char **argv)
 {
-    struct bench b = {0};
     struct settings *s = parse_settings(CMD_BENCH, argc, argv);
     if (s->broadcast)
         return bench_broadcast(s);
-    open_bench(&b, s);
+    struct machine_options o = machine_options_of(s);
+    struct bench b = {.settings = s, .text = text_beside_json(s->json), .config = config_of(s)};
+    check_config(&b.config);
+    b.gemms = new_table(gemm_columns, COUNT(gemm_columns));
+    b.machine = open_machine(&o);
+    /* What training would refuse is refused now, and not behind the products. */
+    free_trainer(new_trainer(s, LIST_TRAIN, s->data != NULL, true));
+
     struct device *d = &b.machine->device[0];
     b.probe = open_probe(d);
     b.peak = run_probe(b.probe, 0.3);
@@ -350,18 +258,16 @@ int cmd_bench(int argc, char **argv)
     bench_gemms(&b);
     fprintf(b.text, "projections, weighted by FLOPs: own %s, ", of_peak((char[80]){0}, share(&b, GEMM_OWN)));
     fprintf(b.text, "CLBlast %s\n", of_peak((char[80]){0}, share(&b, GEMM_CLBLAST)));
-    json_t *train = bench_train(&b);
+    json_t *train = bench_training(&b);
     fprintf(b.text,
             "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
             b.peak / 1e9,
             d->is_cpu ? ",\nby CPU time: neither what other programs take counts, nor cores that wait" : "");
     if (s->json)
-        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:O}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
+        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
                              number_json(share(&b, GEMM_OWN)), "clblast_share_of_peak",
                              number_json(share(&b, GEMM_CLBLAST)), "train", train));
-    json_decref(train);
-    free_table(b.gemms);
     close_probe(b.probe);
     close_machine(b.machine);
     return EXIT_OK;

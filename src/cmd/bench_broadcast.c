@@ -70,18 +70,6 @@ static void simulate_steps(struct trainer *t, struct run *r)
     free_simulation(sim);
 }
 
-/* From the first broadcast's start to the last one's end; and of compute lanes, over the steps that were seen. */
-static double median_span(const struct run *r, double *computing)
-{
-    double span[STEPS], busy[STEPS];
-    size_t n = 0;
-    for (int i = WARM_UP + 1; i <= STEPS; i++)
-        if (r->seen[i].bytes > 0)
-            span[n] = r->seen[i].last - r->seen[i].first, busy[n++] = r->seen[i].computing;
-    *computing = trace_median(busy, n);
-    return trace_median(span, n);
-}
-
 static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
                                         {"slices", "slices", CELL_COUNT, 6, 0},
                                         {"KB at most", "largest_kbytes", CELL_FIXED, 10, 1},
@@ -91,24 +79,9 @@ static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
                                         {"computing", "computing", CELL_SHARE, 9, 0},
                                         {"step ms", "step_ms", CELL_FIXED, 10, 3}};
 
-/* Bytes of the largest of the copies. */
-static size_t largest(const struct step *s)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->task[i]->copy && s->task[i]->role == ROLE_BROADCAST)
-            most = MAX(most, s->task[i]->access[0].tensor->bytes);
-    return most;
-}
-
-/* The k of the file's head, for the largest shard and one rank's data-parallel peers; NAN: no link is described. */
-static double best_slices(const struct trainer *t, size_t bytes)
-{
-    const struct lane_speed *up = t->costs ? &t->costs->link[LANE_UPLOAD] : NULL;
-    return up ? sqrt((double)bytes / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s)) : NAN;
-}
-
-/* A row of the table.  Returns the best number of slices, if this is the list with whole shards. */
+/* A row of the table: medians over the steps that were seen, of the time from the first broadcast's start to the last
+ * one's end, and of what compute lanes did.  Returns the k of the file's head for the largest copy, which is a shard if
+ * slices is 1; NAN: no link is described. */
 static double bench_one(struct settings *s, FILE *text, struct table *table, int queues, int slices)
 {
     s->pass.broadcast.queues = queues, s->pass.broadcast.slices = slices;
@@ -124,14 +97,25 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
         simulate_steps(t, &r);
     else
         run_steps(t, &r);
-    double bytes = r.seen[STEPS].bytes, computing;
+
+    double span[STEPS], computing[STEPS], largest = 0;
+    size_t n = 0;
+    for (int i = WARM_UP + 1; i <= STEPS; i++)
+        if (r.seen[i].bytes > 0)
+            span[n] = r.seen[i].last - r.seen[i].first, computing[n++] = r.seen[i].computing;
+    for (size_t i = 0; i < t->train->n; i++)
+        if (t->train->task[i]->copy && t->train->task[i]->role == ROLE_BROADCAST)
+            largest = fmax(largest, (double)t->train->task[i]->access[0].tensor->bytes);
     const json_t *bound = json_object_get(pass->fields, "bound_ms");
-    double ms = 1e3 * median_span(&r, &computing), best = best_slices(t, largest(t->train));
-    ROW(table, number_cell(queues), number_cell(slices), number_cell((double)largest(t->train) / 1e3), number_cell(ms),
-        number_cell(bytes / ms / 1e6), number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
-        number_cell(computing / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
+    double ms = 1e3 * trace_median(span, n);
+    ROW(table, number_cell(queues), number_cell(slices), number_cell(largest / 1e3), number_cell(ms),
+        number_cell(r.seen[STEPS].bytes / ms / 1e6),
+        number_cell(json_is_number(bound) ? json_number_value(bound) / ms : NAN),
+        number_cell(trace_median(computing, n) / r.period / t->machine->n_devices), number_cell(1e3 * r.period));
     print_rows(text, table, table->n - 1, table->n);
     fflush(text);
+    const struct lane_speed *up = t->costs ? &t->costs->link[LANE_UPLOAD] : NULL;
+    double best = up ? sqrt(largest / ((t->mesh.dp - 1) * up->latency * up->bytes_per_s)) : NAN;
     free_trainer(t);
     return best;
 }
@@ -159,8 +143,5 @@ int bench_broadcast(struct settings *s)
         print_json(json_pack("{s:o, s:o}", "broadcast", table_json(table), "best_slices", number_json(best)));
     else if (!isnan(best))
         printf("by reckoning, one queue with a link of its own is best with %.1f slices\n", best);
-    free_table(table);
-    if (s->costs)
-        free_costs(s->costs);
     return EXIT_OK;
 }

@@ -19,19 +19,27 @@ struct checker {
     bool json;
 };
 
-static double relative_error(const float *ours, const float *reference, size_t n)
+/* Compare `ours` (n values) with the file's tensor of that name, if it has one. */
+static void compare(struct checker *c, const char *name, const float *ours, size_t n)
 {
+    const struct st_tensor *t = find_tensor(c->file, name);
     double difference = 0, norm = 0;
+    char shape[128];
+    if (!t)
+        return;
+    if (st_elements(t) != n)
+        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
+             format_shape(shape, t->rank, t->shape), n);
+    float *reference = allocate(n, sizeof *reference);
+    read_floats(c->file, t, reference);
     for (size_t i = 0; i < n; i++) {
         double d = (double)ours[i] - reference[i];
         difference += d * d;
         norm += (double)reference[i] * reference[i];
     }
-    return norm > 0 ? sqrt(difference / norm) : sqrt(difference);
-}
+    free(reference);
 
-static void report(struct checker *c, const char *name, double error)
-{
+    double error = norm > 0 ? sqrt(difference / norm) : sqrt(difference);
     if (!c->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
     json_object_set_new(c->errors, name, number_json(error));
@@ -41,68 +49,41 @@ static void report(struct checker *c, const char *name, double error)
     }
 }
 
-/* Compare `ours` (n values) with the file's tensor of that name, if it has one. */
-static void compare(struct checker *c, const char *name, const float *ours, size_t n)
-{
-    const struct st_tensor *t = find_tensor(c->file, name);
-    if (!t)
-        return;
-    if (st_elements(t) != n) {
-        char shape[128];
-        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", c->file->file->path, name,
-             format_shape(shape, t->rank, t->shape), n);
-    }
-    float *reference = allocate(n, sizeof *reference);
-    read_floats(c->file, t, reference);
-    report(c, name, relative_error(ours, reference, n));
-    free(reference);
-}
-
 /* All parameters, or all gradients, under the file's prefix. */
 static void compare_params(struct checker *c, const char *prefix, enum kept role)
 {
     struct model *m = c->trainer->model;
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        size_t n = param_elements(p);
-        float *values = allocate(n, sizeof *values);
+        float *values = allocate(param_elements(p), sizeof *values);
         read_param(m, i, role, values);
         values = turn_conv1d(p, values, true);
-        compare(c, JOINED(prefix, p->name), values, n);
+        compare(c, JOINED(prefix, p->name), values, param_elements(p));
         free(values);
     }
 }
 
-static void compare_first_step(struct checker *c, double loss)
+/* The first step gives logits, loss and gradients; all of them the trajectory and the parameters after it. */
+static void run_steps(struct checker *c, size_t n)
 {
     struct trainer *t = c->trainer;
-    float first = (float)loss;
-    size_t n = count_elements(t->keep_logits);
-    float *logits = allocate(n, sizeof *logits);
-    read_tensor(t->keep_logits, logits);
-    compare(c, "logits", logits, n);
-    compare(c, "loss", &first, 1);
-    compare_params(c, "grad.", KEPT_GRADIENT);
-    free(logits);
-}
-
-/* The first step gives logits, loss and gradients; all of them the trajectory and the parameters after it. */
-static void run_steps(struct checker *c)
-{
-    const struct st_tensor *trajectory = find_tensor(c->file, "trajectory");
-    size_t n = trajectory ? st_elements(trajectory) : 1;
-    float *losses = allocate(n, sizeof *losses);
+    size_t n_logits = count_elements(t->keep_logits);
+    float *losses = allocate(n, sizeof *losses), *logits = allocate(n_logits, sizeof *logits);
     for (size_t i = 0; i < n; i++) {
-        run_step(c->trainer, (uint32_t)i + 1);
-        losses[i] = (float)step_result(c->trainer, (uint32_t)i + 1)->loss;
-        if (i == 0)
-            compare_first_step(c, step_result(c->trainer, 1)->loss);
+        run_step(t, (uint32_t)i + 1);
+        losses[i] = (float)step_result(t, (uint32_t)i + 1)->loss;
+        if (i > 0)
+            continue;
+        read_tensor(t->keep_logits, logits);
+        compare(c, "logits", logits, n_logits);
+        compare(c, "loss", losses, 1);
+        compare_params(c, "grad.", KEPT_GRADIENT);
     }
-    drain(c->trainer->train);
+    drain(t->train);
     compare(c, "trajectory", losses, n);
-    if (trajectory)
+    if (find_tensor(c->file, "trajectory"))
         compare_params(c, "after.", KEPT_VALUE);
-    free(losses);
+    free(losses), free(logits);
 }
 
 /* ---- the file's batch ------------------------------------------------------------------------------------------ */
@@ -123,46 +104,21 @@ static int32_t *read_ids(const struct safetensors *file, const char *name, int v
     return ids;
 }
 
-static void set_file_batch(struct settings *s, const struct safetensors *file, struct fixed_batch *batch, int vocab)
+static struct fixed_batch read_batch(struct settings *s, const struct safetensors *file, const struct config *config)
 {
-    batch->tokens = read_ids(file, "tokens", vocab);
-    batch->targets = read_ids(file, "targets", vocab);
+    struct fixed_batch batch = {.tokens = read_ids(file, "tokens", config->vocab),
+                                .targets = read_ids(file, "targets", config->vocab)};
     const struct st_tensor *tokens = find_tensor(file, "tokens"), *targets = find_tensor(file, "targets");
     if (tokens->shape[0] != targets->shape[0] || tokens->shape[1] != targets->shape[1])
         fail(EXIT_FAILED, "%s: tokens and targets have different shapes", file->file->path);
     if (tokens->shape[0] < 1 || tokens->shape[1] < 1 || tokens->shape[0] > 1000000)
         fail(EXIT_FAILED, "%s: tokens have %lld rows of %lld, expected 1 to 1000000 rows of at least 1",
              file->file->path, (long long)tokens->shape[0], (long long)tokens->shape[1]);
+    if (tokens->shape[1] > config->seq_len)
+        fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", file->file->path, config->seq_len);
     s->batch = (int)tokens->shape[0];
     s->seq_len = (int)tokens->shape[1];
-}
-
-/* Plain AdamW steps: the reference has no schedule and no clipping. */
-static void set_optimizer(struct settings *s, int steps)
-{
-    s->schedule = RATE_CONSTANT;
-    s->steps = steps;
-    s->warmup = 0;
-    s->clip = 0;
-}
-
-static void finish(struct checker *c, double tolerance)
-{
-    if (json_object_size(c->errors) == 0)
-        fail(EXIT_FAILED,
-             "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME",
-             c->file->file->path);
-    bool passed = c->worst <= tolerance;
-    if (c->json) {
-        char *path = make_printable(copy_string(c->file->file->path), false);
-        json_t *all =
-            json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", path, "tolerance", tolerance, "worst",
-                      number_json(c->worst), "worst_tensor", c->worst_name, "passed", passed, "errors", c->errors);
-        print_json(all);
-        free(path);
-    } else
-        printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED",
-               json_object_size(c->errors), c->worst_name, fabs(c->worst), tolerance);
+    return batch;
 }
 
 int cmd_check(int argc, char **argv)
@@ -172,25 +128,33 @@ int cmd_check(int argc, char **argv)
     claim_input("yard check", path);
     struct config config = read_config(path);
     struct checker c = {.file = open_safetensors(path), .errors = json_object(), .json = s->json};
+    struct fixed_batch batch = read_batch(s, c.file, &config);
     const struct st_tensor *trajectory = find_tensor(c.file, "trajectory");
-    struct fixed_batch batch;
-    set_file_batch(s, c.file, &batch, config.vocab);
     size_t steps = trajectory ? st_elements(trajectory) : 1;
     if (steps < 1 || steps > 1000000)
         fail(EXIT_FAILED, "%s: a trajectory of %zu losses, expected 1 to 1000000", path, steps);
-    set_optimizer(s, (int)steps);
-    if (s->seq_len > config.seq_len)
-        fail(EXIT_FAILED, "%s: tokens are longer than the model's %d positions", path, config.seq_len);
+    s->schedule = RATE_CONSTANT; /* plain AdamW steps: the reference has no schedule and no clipping */
+    s->steps = (int)steps;
+    s->warmup = 0;
+    s->clip = 0;
     c.trainer = new_trainer_for(s, &config, NULL, LIST_TRAIN | KEEP_LOGITS, false);
     c.trainer->fixed = &batch;
     init_from_file(c.trainer->model, path);
     refuse_bad_parameters(c.trainer->model, path);
-    run_steps(&c);
-    finish(&c, s->tolerance);
-    int code = c.worst <= s->tolerance ? EXIT_OK : EXIT_FAILED;
+    run_steps(&c, steps);
     free_trainer(c.trainer);
-    close_safetensors(c.file);
-    json_decref(c.errors);
-    free(batch.tokens), free(batch.targets);
-    return code;
+
+    size_t n = json_object_size(c.errors);
+    bool passed = c.worst <= s->tolerance;
+    if (n == 0)
+        fail(EXIT_FAILED,
+             "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory, after.NAME", path);
+    if (c.json)
+        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:o}", "file", make_printable(copy_string(path), false),
+                             "tolerance", s->tolerance, "worst", number_json(c.worst), "worst_tensor", c.worst_name,
+                             "passed", passed, "errors", c.errors));
+    else
+        printf("%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e\n", passed ? "passed" : "FAILED", n,
+               c.worst_name, fabs(c.worst), s->tolerance);
+    return passed ? EXIT_OK : EXIT_FAILED;
 }

@@ -25,34 +25,7 @@ static const struct option options[] = {
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
-static void print_about(const struct checkpoint *c)
-{
-    char bytes[32], sizes[160];
-    const struct pieces *p = c->pieces;
-    size_t elements = 0;
-    for (size_t i = 0; i < p->n; i++)
-        elements += tensor_elements(&p->tensor[i]);
-    print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
-    if (c->snapshot)
-        printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", c->snapshot->newest.slot,
-               c->snapshot->slots, c->snapshot->n, format_bytes(bytes, (double)c->snapshot->slot_bytes),
-               (unsigned long long)c->snapshot->newest.seq);
-    printf("model       %s\n", describe_sizes(sizes, &p->config));
-    printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,
-           format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
-}
-
 /* ---- ls -------------------------------------------------------------------------------------------------------- */
-
-static char *piece_text(const struct kept_tensor *t, const struct piece *p)
-{
-    if (p->flat)
-        return format_string("%d: %lld-%lld", p->rank, (long long)p->begin[0], (long long)p->end[0]);
-    if (t->rank == 1)
-        return format_string("%d: [%lld:%lld]", p->rank, (long long)p->begin[0], (long long)p->end[0]);
-    return format_string("%d: [%lld:%lld, %lld:%lld]", p->rank, (long long)p->begin[0], (long long)p->end[0],
-                         (long long)p->begin[1], (long long)p->end[1]);
-}
 
 static void list_tensor(struct table *out, const struct kept_tensor *t)
 {
@@ -62,17 +35,19 @@ static void list_tensor(struct table *out, const struct kept_tensor *t)
     snprintf(cut, sizeof cut, t->sections > 1 ? "%s in %d" : "%s",
              t->rank == 1 && t->axis == 0 ? "elements" : axes[t->axis + 1], t->sections);
     for (size_t i = 0; i < t->n; i++) {
-        char *text = piece_text(t, &t->piece[i]);
+        const struct piece *p = &t->piece[i];
+        char *text = format_string(p->flat        ? "%d: %lld-%lld"
+                                   : t->rank == 1 ? "%d: [%lld:%lld"
+                                                  : "%d: [%lld:%lld, ",
+                                   p->rank, (long long)p->begin[0], (long long)p->end[0]);
+        if (!p->flat && t->rank > 1)
+            append_text(&text, "%lld:%lld", (long long)p->begin[1], (long long)p->end[1]);
+        if (!p->flat)
+            append_text(&text, "]");
         ROW(out, text_cell(i ? "" : t->name), text_cell(i ? "" : kept_name[t->role]), text_cell(i ? "" : shape),
             text_cell(i ? "" : cut), text_cell(text));
         free(text);
     }
-}
-
-static json_t *snapshot_json(const struct snapshot *s)
-{
-    return json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot, "commit",
-                     (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes);
 }
 
 static int run_ls(char **words)
@@ -83,19 +58,31 @@ static int run_ls(char **words)
                                             {"cut by", NULL, CELL_TEXT, 13, 0},
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     struct checkpoint *c = open_checkpoint(words[0]);
+    const struct snapshot *s = c->snapshot;
     if (given.json) {
+        json_t *snapshot = s ? json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot,
+                                         "commit", (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes)
+                             : NULL;
         print_json(json_pack("{s:o, s:i, s:o*, s:o, s:o}", "checkpoint", text_json(c->path), "step", (int)c->step,
-                             "snapshot", c->snapshot ? snapshot_json(c->snapshot) : NULL, "mesh", mesh_json(c->pieces),
-                             "tensors", tensors_json(c)));
-    } else {
-        struct table *out = new_table(columns, COUNT(columns));
-        for (size_t i = 0; i < c->pieces->n; i++)
-            list_tensor(out, &c->pieces->tensor[i]);
-        print_about(c);
-        print_table(stdout, out);
-        free_table(out);
+                             "snapshot", snapshot, "mesh", mesh_json(c->pieces), "tensors", tensors_json(c)));
+        return EXIT_OK;
     }
-    free_checkpoint(c);
+    char bytes[32], sizes[160];
+    struct table *out = new_table(columns, COUNT(columns));
+    const struct pieces *p = c->pieces;
+    size_t elements = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        elements += tensor_elements(&p->tensor[i]);
+        list_tensor(out, &p->tensor[i]);
+    }
+    print_line(stdout, "checkpoint  %s: step %u, %lld sequences", c->path, c->step, (long long)c->samples);
+    if (s)
+        printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->n,
+               format_bytes(bytes, (double)s->slot_bytes), (unsigned long long)s->newest.seq);
+    printf("model       %s\n", describe_sizes(sizes, &p->config));
+    printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,
+           format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
+    print_table(stdout, out);
     return EXIT_OK;
 }
 
@@ -112,49 +99,41 @@ static void try_open(void *opening)
     o->checkpoint = is_snapshot(o->path) ? open_snapshot(o->path) : open_checkpoint(o->path);
 }
 
-static void add_damage(json_t *damaged, struct problem *p, const char *name, const char *role)
+static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
 {
-    if (p)
-        json_array_append_new(damaged,
-                              json_pack("{s:s?, s:s?, s:s}", "tensor", name, "role", role, "reason", p->sentence));
-    free(p);
+    json_array_append_new(damaged, json_pack("{s:s?, s:s?, s:s}", "tensor", tensor, "role", role, "reason", reason));
+    if (!given.json)
+        print_line(stdout, "%s", reason);
 }
 
-/* Every tensor's pieces are read; what is wrong goes into `damaged`. */
-static uint64_t verify_all(const struct checkpoint *c, json_t *damaged)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
-        add_damage(damaged, new_problem(EXIT_FAILED, "%s", c->snapshot->damage[i]), NULL, NULL);
-    for (size_t i = 0; i < c->pieces->n; i++) {
-        const struct kept_tensor *t = &c->pieces->tensor[i];
-        struct problem *p = verify_tensor(c, i);
-        bytes += p ? 0 : ELEMENT_BYTES * tensor_elements(t);
-        add_damage(damaged, p, t->name, kept_name[t->role]);
-    }
-    return bytes;
-}
-
-/* One checkpoint, alone or of a folder. */
+/* One checkpoint, alone or of a folder: every tensor's pieces are read; what is wrong goes into `damaged`. */
 static uint64_t verify_one(const char *path, bool alone, json_t *damaged, int64_t *step)
 {
     char text[32];
     struct opening o = {.path = path};
     size_t before = json_array_size(damaged);
     struct problem *p = attempt(try_open, &o);
+    uint64_t bytes = 0;
     if (p && alone && p->code != EXIT_FAILED)
         must(p);
-    add_damage(damaged, p, NULL, NULL);
-    uint64_t bytes = o.checkpoint ? verify_all(o.checkpoint, damaged) : 0;
-    for (size_t i = before; !given.json && i < json_array_size(damaged); i++)
-        print_line(stdout, "%s", json_string_value(json_object_get(json_array_get(damaged, i), "reason")));
-    if (!given.json && json_array_size(damaged) == before)
-        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
-                   o.checkpoint->pieces->n, format_bytes(text, (double)bytes));
-    if (o.checkpoint) {
-        *step = MAX(*step, o.checkpoint->step);
-        free_checkpoint(o.checkpoint);
+    if (p) {
+        add_damage(damaged, p->sentence, NULL, NULL);
+        return 0;
     }
+    const struct checkpoint *c = o.checkpoint;
+    for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
+        add_damage(damaged, c->snapshot->damage[i], NULL, NULL);
+    for (size_t i = 0; i < c->pieces->n; i++) {
+        const struct kept_tensor *t = &c->pieces->tensor[i];
+        if ((p = verify_tensor(c, i)))
+            add_damage(damaged, p->sentence, t->name, kept_name[t->role]);
+        else
+            bytes += ELEMENT_BYTES * tensor_elements(t);
+    }
+    if (!given.json && json_array_size(damaged) == before)
+        print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path, c->pieces->n,
+                   format_bytes(text, (double)bytes));
+    *step = MAX(*step, c->step);
     return bytes;
 }
 
@@ -167,16 +146,13 @@ static int run_verify(char **words)
     char **path = all_checkpoints(words[0], &n);
     for (size_t i = 0; i < n; i++)
         bytes += verify_one(path[i], n == 1, damaged, &step);
+    size_t wrong = json_array_size(damaged);
     if (given.json)
-        print_json(json_pack("{s:o, s:I, s:I, s:b, s:O}", "checkpoint", text_json(path[0]), "step", (json_int_t)step,
-                             "bytes", (json_int_t)bytes, "sound", json_array_size(damaged) == 0, "damaged", damaged));
-    if (json_array_size(damaged))
-        fail(EXIT_FAILED, "%s cannot be loaded as it is: %zu problem%s", n == 1 ? path[0] : words[0],
-             json_array_size(damaged), json_array_size(damaged) == 1 ? "" : "s");
-    for (size_t i = 0; i < n; i++)
-        free(path[i]);
-    free(path);
-    json_decref(damaged);
+        print_json(json_pack("{s:o, s:I, s:I, s:b, s:o}", "checkpoint", text_json(path[0]), "step", (json_int_t)step,
+                             "bytes", (json_int_t)bytes, "sound", wrong == 0, "damaged", damaged));
+    if (wrong)
+        fail(EXIT_FAILED, "%s cannot be loaded as it is: %zu problem%s", n == 1 ? path[0] : words[0], wrong,
+             wrong == 1 ? "" : "s");
     return EXIT_OK;
 }
 
@@ -200,19 +176,15 @@ static int run_diff(char **words)
             ROW(out, text_cell(t->name), text_cell(kept_name[t->role]), number_cell((double)d.elements),
                 number_cell(d.most), number_cell(d.distance / d.norm));
     }
-    size_t n = out->n;
-    if (given.json) {
-        print_json(json_pack("{s:[i, i], s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "same", n == 0,
+    if (given.json)
+        print_json(json_pack("{s:[i, i], s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "same", out->n == 0,
                              "tensors", (int)a->pieces->n, "different", table_json(out)));
-    } else {
+    else
         printf("steps %u and %u: %zu of %zu tensors differ\n", a->step, b->step, out->n, a->pieces->n);
-        if (n)
-            print_table(stdout, out);
-    }
-    if (n)
-        fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, n);
-    free_table(out);
-    free_checkpoint(a), free_checkpoint(b);
+    if (!given.json && out->n)
+        print_table(stdout, out);
+    if (out->n)
+        fail(EXIT_FAILED, "%s and %s differ in %zu tensors", a->path, b->path, out->n);
     return EXIT_OK;
 }
 
@@ -224,48 +196,25 @@ static const char *recorded(const struct checkpoint *c, const char *option)
     return text ? text : "";
 }
 
-/* As --mesh and --zero say, and otherwise as the training was; recorded stages are kept where they fit. */
-static struct mesh wanted_mesh(const struct checkpoint *c)
+/* The same state to be written to `path`, cut as --mesh and --zero say and otherwise as the training was; recorded
+ * stages are kept where they fit. */
+static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
     struct mesh m;
+    const struct config *config = &from->pieces->config;
+    const char *stages = recorded(from, "stages");
     must(parse_mesh(given.mesh, 1, &m));
-    m.zero = option_given(&table, "zero") ? (int)given.zero : c->pieces->zero;
-    if (m.pp > 1 && strcmp(recorded(c, "pipeline"), "interleaved") == 0)
+    m.zero = option_given(&table, "zero") ? (int)given.zero : from->pieces->zero;
+    if (m.pp > 1 && 2 * m.pp <= config->layers && strcmp(recorded(from, "pipeline"), "interleaved") == 0)
         m.chunks = 2;
-    if (n_stages(&m) > c->pieces->config.layers)
-        m.chunks = 1;
-    const char *stages = *recorded(c, "stages") ? recorded(c, "stages") : NULL;
-    struct problem *p = cut_layers(&m, c->pieces->config.layers, stages);
-    if (p && stages) {
-        free(p), free_mesh(&m);
-        p = cut_layers(&m, c->pieces->config.layers, NULL);
-    }
-    must(p);
-    must(check_tp_ranks(&c->pieces->config, &m));
-    return m;
-}
-
-/* The same state, cut by that mesh, to be written to `path`. */
-static struct checkpoint *recut(const struct checkpoint *from, const struct mesh *m, const char *path)
-{
+    if (!*stages || cut_layers(&m, config->layers, stages))
+        must(cut_layers(&m, config->layers, NULL));
+    must(check_tp_ranks(config, &m));
     struct checkpoint *to = like_checkpoint(from, path);
-    to->pieces = cut_state(&from->pieces->config, m);
-    json_object_set_new(to->options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp));
-    json_object_set_new(to->options, "zero", json_sprintf("%d", m->zero));
+    to->pieces = cut_state(config, &m);
+    json_object_set_new(to->options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", m.dp, m.pp, m.tp));
+    json_object_set_new(to->options, "zero", json_sprintf("%d", m.zero));
     return to;
-}
-
-static void add_copies(struct table *out, const struct copies *p)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        const struct copy *c = &p->copy[i];
-        ROW(out, text_cell(p->from->name), text_cell(kept_name[p->from->role]),
-            number_cell(p->from->piece[c->from].rank),
-            number_cell((double)(bytes_before(p->from, c->from) + ELEMENT_BYTES * c->from_at)),
-            number_cell(p->to->piece[c->to].rank),
-            number_cell((double)(bytes_before(p->to, c->to) + ELEMENT_BYTES * c->to_at)),
-            number_cell((double)(ELEMENT_BYTES * c->n)));
-    }
 }
 
 /* The copies of all tensors, each tensor's proved. */
@@ -280,7 +229,14 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
     for (size_t i = 0; i < from->pieces->n; i++) {
         struct copies p = plan_copies(&from->pieces->tensor[i], &to->pieces->tensor[i], from->path);
         must(prove_copies(&p));
-        add_copies(out, &p);
+        for (const struct copy *c = p.copy; c < p.copy + p.n; c++) {
+            size_t from_byte = bytes_before(p.from, c->from) + ELEMENT_BYTES * c->from_at;
+            size_t to_byte = bytes_before(p.to, c->to) + ELEMENT_BYTES * c->to_at;
+            ROW(out, text_cell(p.from->name), text_cell(kept_name[p.from->role]),
+                number_cell(p.from->piece[c->from].rank), number_cell((double)from_byte),
+                number_cell(p.to->piece[c->to].rank), number_cell((double)to_byte),
+                number_cell((double)(ELEMENT_BYTES * c->n)));
+        }
         free_copies(&p);
     }
     if (given.json) {
@@ -289,7 +245,6 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
         print_table(stdout, out);
         printf("\n%zu copies write every element once: proved\n", out->n);
     }
-    free_table(out);
 }
 
 /* Nothing that is there is replaced: the name is free, or that of an empty folder. */
@@ -308,29 +263,25 @@ static void expect_free(const char *path)
 
 static int run_reshard(char **words)
 {
-    struct checkpoint *from = open_checkpoint(words[0]);
-    struct mesh m = wanted_mesh(from);
-    struct checkpoint *to = recut(from, &m, words[1]);
+    char bytes[32];
+    struct checkpoint *from = open_checkpoint(words[0]), *to = recut(from, words[1]);
     if (given.plan) {
         show_plan(from, to);
-    } else {
-        claim_output("yard ckpt reshard", words[1], NULL);
-        expect_free(words[1]);
-        uint64_t begin = now_ns();
-        uint64_t moved = reshard(from, to);
-        double seconds = (double)(now_ns() - begin) * 1e-9;
-        char bytes[32];
-        format_bytes(bytes, (double)moved);
-        if (given.json)
-            print_json(json_pack("{s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
-                                 mesh_json(to->pieces), "read", (json_int_t)moved, "written", (json_int_t)moved,
-                                 "seconds", seconds));
-        else
-            print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, m.dp, m.pp,
-                       m.tp, m.zero, bytes, bytes, seconds);
+        return EXIT_OK;
     }
-    free_mesh(&m);
-    free_checkpoint(from), free_checkpoint(to);
+    claim_output("yard ckpt reshard", words[1], NULL);
+    expect_free(words[1]);
+    uint64_t begin = now_ns();
+    uint64_t moved = reshard(from, to);
+    double seconds = (double)(now_ns() - begin) * 1e-9;
+    if (given.json)
+        print_json(json_pack("{s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
+                             mesh_json(to->pieces), "read", (json_int_t)moved, "written", (json_int_t)moved, "seconds",
+                             seconds));
+    else
+        print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, to->pieces->dp,
+                   to->pieces->pp, to->pieces->tp, to->pieces->zero, format_bytes(bytes, (double)moved), bytes,
+                   seconds);
     return EXIT_OK;
 }
 
@@ -357,7 +308,6 @@ static int run_export(char **words)
                              (int)c->step));
     else
         print_line(stdout, "%s: step %u in %s form", words[1], c->step, llmc ? "llm.c's" : "Hugging Face's");
-    free_checkpoint(c);
     return EXIT_OK;
 }
 

@@ -13,7 +13,13 @@ struct settings;
 int bench_broadcast(struct settings *s);   /* bench --broadcast: bench_broadcast.c */
 int plan_memory(const struct settings *s); /* plan --memory: plan_memory.c */
 
-/* ---- words.c: commands of several words, as `yard trace summary FILE` ------------------------------------------- */
+/* ---- words.c: commands that take paths; those of several words, as `yard trace summary FILE` -------------------- */
+
+struct option_table;
+/* Sets the options and returns the paths among the arguments, *n of them; or NULL: help was asked for, and printed,
+ * from "FILE [options]..." on. */
+char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int argc,
+                      char **argv, int *n);
 
 struct word {
     const char *name, *takes, *what; /* "diff"; "A B"; a line of the overview */
@@ -55,9 +61,8 @@ struct plot {
     struct series *series; /* those with losses */
     size_t n, cap;
 };
-/* On the terminal, in columns and rows of characters.  colour: also braille dots, where the terminal knows them;
- * otherwise each series has a letter. */
-void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille);
+/* On the terminal, in columns and rows of characters: each series has a letter. */
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour);
 /* As pixels; the caller frees the canvas. */
 struct canvas *draw_picture(const struct plot *p, int width, int height);
 

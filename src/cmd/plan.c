@@ -32,63 +32,41 @@ static int prove(const struct plan *p)
                 "conflict is ordered,\n"
                 "        provided that tasks touch what they declare (train --serial --audit checks that)\n",
                 p->list[0]->n);
-    int code = wrong ? EXIT_FAILED : EXIT_OK;
-    free(wrong);
-    return code;
-}
-
-static void trace_simulation(const struct settings *s, const struct simulation *sim, const char *title)
-{
-    char *path = trace_path(s);
-    if (path)
-        write_simulation(sim, path, title);
-    if (s->view)
-        show_trace(path, NULL, !s->trace);
-    free(path);
-}
-
-/* sim NULL: nothing was simulated. */
-static void print_plan(const struct plan *p, const struct simulation *sim)
-{
-    json_t *plan = plan_json(p->list[0]->pool, p->list, p->n);
-    json_object_set_new(plan, "passes", reports_json(p->passes, p->n_passes));
-    if (sim)
-        json_object_set_new(plan, "simulation", simulation_json(sim));
-    json_dumpf(plan, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(plan);
-}
-
-static void show(const struct plan *p)
-{
-    const struct settings *s = p->settings;
-    struct simulation *sim = s->simulate ? must_simulate(p->list[0], p->costs) : NULL;
-    if (s->json)
-        print_plan(p, sim);
-    else
-        print_reports(stdout, p->passes, p->n_passes);
-    if (!s->json && (s->print || (!s->verify && !s->simulate))) {
-        print_step(stdout, p->list[0]);
-        print_map(stdout, p->list[0]->pool, p->list[0]);
-        print_memory(stdout, p->list[0]->pool, p->list, p->n);
-    }
-    if (!sim)
-        return;
-    if (!s->json)
-        print_simulation(stdout, sim, p->costs);
-    trace_simulation(s, sim, p->title);
-    free_simulation(sim);
+    return wrong ? EXIT_FAILED : EXIT_OK;
 }
 
 static int show_plan(const struct plan *p)
 {
-    if (p->settings->print_list) {
-        struct simulation *sim = must_simulate(p->list[0], p->costs); /* for how long each task takes alone */
+    const struct settings *s = p->settings;
+    bool simulate = s->simulate || s->print_list; /* a list is printed with how long each task takes alone */
+    struct simulation *sim = simulate ? must_simulate(p->list[0], p->costs) : NULL;
+    if (s->print_list) {
         write_list(stdout, p->list[0], sim->seconds);
-        free_simulation(sim);
-    } else
-        show(p);
-    return p->settings->verify ? prove(p) : EXIT_OK;
+        return s->verify ? prove(p) : EXIT_OK;
+    }
+    if (s->json) {
+        json_t *plan = plan_json(p->list[0]->pool, p->list, p->n);
+        json_object_set_new(plan, "passes", reports_json(p->passes, p->n_passes));
+        if (sim)
+            json_object_set_new(plan, "simulation", simulation_json(sim));
+        json_dumpf(plan, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        print_reports(stdout, p->passes, p->n_passes);
+        if (s->print || (!s->verify && !sim)) {
+            print_step(stdout, p->list[0]);
+            print_map(stdout, p->list[0]->pool, p->list[0]);
+            print_memory(stdout, p->list[0]->pool, p->list, p->n);
+        }
+        if (sim)
+            print_simulation(stdout, sim, p->costs);
+    }
+    char *path = trace_path(s);
+    if (sim && path)
+        write_simulation(sim, path, p->title);
+    if (sim && s->view)
+        show_trace(path, NULL, !s->trace);
+    return s->verify ? prove(p) : EXIT_OK;
 }
 
 static int plan_model(const struct settings *o)
@@ -98,7 +76,6 @@ static int plan_model(const struct settings *o)
         note("CLBlast's work space is not in the bytes: a GPU would hold up to %s more (an estimate: only a GPU can "
              "tell)",
              format_bytes((char[32]){0}, (double)uncounted_work(t->train)));
-    char *title = describe_shape(t);
     struct plan p = {.settings = o,
                      .list = {t->train, t->sample, t->eval},
                      .values = {t->values, t->sample_values, t->eval_values},
@@ -106,9 +83,8 @@ static int plan_model(const struct settings *o)
                      .costs = t->costs,
                      .passes = t->passes,
                      .n_passes = t->n_passes,
-                     .title = title};
+                     .title = describe_shape(t)};
     int code = show_plan(&p);
-    free(title);
     free_trainer(t);
     return code;
 }
@@ -129,11 +105,7 @@ static int plan_list(const struct settings *o)
     if (p)
         fail(p->code, "%s: %s", o->list, p->sentence);
     depend(s, true);
-    int code = show_plan(&plan);
-    free_reports(reports, plan.n_passes);
-    free_values(values);
-    free_list(s);
-    return code;
+    return show_plan(&plan);
 }
 
 int cmd_plan(int argc, char **argv)

@@ -66,19 +66,6 @@ static struct strategy without_limits(const struct settings *s)
     return all;
 }
 
-static void try_strategy(struct table *t, const struct settings *s, enum recompute recompute, int zero)
-{
-    struct strategy strategy = without_limits(s);
-    strategy.settings.pass.recompute = recompute;
-    strategy.settings.zero = zero;
-    struct problem *impossible = attempt(build, &strategy);
-    if (impossible)
-        note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)recompute), zero, impossible->sentence);
-    else
-        add_rows(t, &strategy), free_trainer(strategy.trainer);
-    free(impossible);
-}
-
 int plan_memory(const struct settings *s)
 {
     static const struct column columns[] = {
@@ -94,17 +81,24 @@ int plan_memory(const struct settings *s)
         warn("--memory shows what is held without --%s: leave --memory out to see it", s->after ? "after" : "swap");
     struct strategy shape = without_limits(s);
     build(&shape);
-    int levels = shape.trainer->mesh.dp > 1 ? ZERO_LEVELS : 1, first = shape.trainer->mesh.dp > 1 ? 0 : s->zero;
+    bool several = shape.trainer->mesh.dp > 1;
     free_trainer(shape.trainer);
     for (size_t i = 0; i < COUNT(recompute); i++)
-        for (int zero = first; zero < first + levels; zero++)
-            try_strategy(t, s, recompute[i], zero);
+        for (int zero = several ? 0 : s->zero; zero < (several ? ZERO_LEVELS : s->zero + 1); zero++) {
+            struct strategy strategy = without_limits(s);
+            strategy.settings.pass.recompute = recompute[i];
+            strategy.settings.zero = zero;
+            struct problem *impossible = attempt(build, &strategy);
+            if (impossible)
+                note("recompute %s, ZeRO %d: %s", word_of("recompute", (int)recompute[i]), zero, impossible->sentence);
+            else
+                add_rows(t, &strategy), free_trainer(strategy.trainer);
+        }
     if (s->json) {
         print_json(json_pack("{s:o}", "strategies", table_json(t)));
     } else {
         printf("MiB at the peak of each class, predicted; devices like one above are left out\n");
         print_table(stdout, t);
     }
-    free_table(t);
     return EXIT_OK;
 }

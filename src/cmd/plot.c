@@ -10,65 +10,51 @@
 
 /* ---- reading a log --------------------------------------------------------------------------------------------- */
 
-struct log {
-    const char *path;
-    struct series train, val;
-    size_t not_finite;
-};
-
-static void add_loss(struct log *log, struct series *to, double step, const json_t *loss)
+/* Losses of a line go to the series of training, series[0], or validation, series[1].  Returns how many are no finite
+ * numbers. */
+static size_t take_line(struct series *series, size_t number, const char *line, size_t n)
 {
-    if (!json_is_number(loss) || !(fabs(json_number_value(loss)) < 1e300)) { /* null: not a number */
-        log->not_finite++;
-        return;
-    }
-    *APPEND(to->point, to->n, to->cap) = (struct point){step, json_number_value(loss)};
-}
-
-static void take_line(struct log *log, size_t number, const char *line, size_t n)
-{
+    static const char *const keys[] = {"loss", "val_loss"};
+    size_t not_finite = 0;
     json_error_t error;
     json_t *o = json_loadb(line, n, 0, &error);
     if (!json_is_object(o))
         fail(EXIT_FAILED, "%s, line %zu is no JSON object%s%s; yard plot reads what yard train --log FILE writes",
-             log->path, number, o ? "" : ": ", o ? "" : error.text);
-    const json_t *step = json_object_get(o, "step"), *loss = json_object_get(o, "loss"),
-                 *val = json_object_get(o, "val_loss");
+             series->path, number, o ? "" : ": ", o ? "" : error.text);
+    const json_t *step = json_object_get(o, "step");
     if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
-        fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", log->path, number);
-    if (step && loss)
-        add_loss(log, &log->train, json_number_value(step), loss);
-    if (step && val)
-        add_loss(log, &log->val, json_number_value(step), val);
+        fail(EXIT_FAILED, "%s, line %zu: \"step\" is no number of a step", series->path, number);
+    for (size_t i = 0; step && i < COUNT(keys); i++) {
+        const json_t *loss = json_object_get(o, keys[i]);
+        double value = json_is_number(loss) ? json_number_value(loss) : NAN; /* null: not a number */
+        if (loss && fabs(value) < 1e300)
+            *APPEND(series[i].point, series[i].n, series[i].cap) = (struct point){json_number_value(step), value};
+        else
+            not_finite += loss != NULL;
+    }
     json_decref(o);
+    return not_finite;
 }
 
 /* Line by line; a last one without its end is being written. */
-static void read_log(struct log *log)
-{
-    size_t size, number = 0;
-    char *text = read_whole(log->path, &size), *line = text;
-    for (char *end; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1)
-        if (++number && end > line)
-            take_line(log, number, line, (size_t)(end - line));
-    free(text);
-    if (log->train.n + log->val.n == 0)
-        fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", log->path,
-             log->not_finite ? " that are finite numbers" : "");
-    if (log->not_finite)
-        note("%s: left out, because they are not finite: %zu losses", log->path, log->not_finite);
-}
-
 static void read_run(struct plot *p, size_t run, const char *path)
 {
-    struct log log = {.path = path,
-                      .train = {.path = path, .kind = "train", .run = run},
-                      .val = {.path = path, .kind = "val", .run = run, .val = true}};
-    read_log(&log);
-    if (log.train.n)
-        *APPEND(p->series, p->n, p->cap) = log.train;
-    if (log.val.n)
-        *APPEND(p->series, p->n, p->cap) = log.val;
+    struct series series[] = {{.path = path, .kind = "train", .run = run},
+                              {.path = path, .kind = "val", .run = run, .val = true}};
+    size_t size, number = 0, not_finite = 0;
+    char *text = read_whole(path, &size), *line = text;
+    for (char *end; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1)
+        if (++number && end > line)
+            not_finite += take_line(series, number, line, (size_t)(end - line));
+    free(text);
+    if (series[0].n + series[1].n == 0)
+        fail(EXIT_FAILED, "%s holds no losses%s; yard plot reads what yard train --log FILE writes", path,
+             not_finite ? " that are finite numbers" : "");
+    if (not_finite)
+        note("%s: left out, because they are not finite: %zu losses", path, not_finite);
+    for (size_t i = 0; i < COUNT(series); i++)
+        if (series[i].n)
+            *APPEND(p->series, p->n, p->cap) = series[i];
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
@@ -83,15 +69,6 @@ static const struct option options[] = {
      "width, 20 rows)"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
-
-/* Does the locale say UTF-8?  The first of these that is set decides. */
-static bool knows_braille(void)
-{
-    const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *value = NULL;
-    for (size_t i = 0; i < COUNT(names) && !(value && *value); i++)
-        value = getenv(names[i]);
-    return value && (strstr(value, "UTF-8") || strstr(value, "utf8") || strstr(value, "UTF8"));
-}
 
 static void find_size(int *width, int *height)
 {
@@ -108,34 +85,20 @@ static void find_size(int *width, int *height)
              given.png ? "pixels" : "characters", low, high, given.size);
 }
 
-static void show(const struct plot *p, int width, int height)
-{
-    if (!given.png) {
-        draw_on_terminal(stdout, p, width, height, shows_colour(), shows_colour() && knows_braille());
-        return;
-    }
-    struct canvas *c = draw_picture(p, width, height);
-    must(write_png(given.png, c->pixels, width, height));
-    free_canvas(c);
-}
-
 int cmd_plot(int argc, char **argv)
 {
-    char **files;
     int n, width, height;
     struct plot p = {.n = 0};
-    reset_options(&table);
-    if (wants_help(argc, argv)) {
-        printf("usage: yard plot FILE.jsonl... [options]\n\n"
-               "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
-               "several runs over each other.\n");
-        print_options(stdout, &table, 1);
+    char **files = take_arguments(
+        &table, 1, "plot",
+        "FILE.jsonl... [options]\n\n"
+        "Draws the training and validation losses that yard train --log FILE.jsonl wrote, against steps;\n"
+        "several runs over each other.\n",
+        argc, argv, &n);
+    if (!files)
         return EXIT_OK;
-    }
-    parse_options(&table, 1, "plot", argc, argv, &files, &n);
     if (n == 0)
         fail(EXIT_USAGE, "yard plot needs a log that yard train --log FILE.jsonl wrote; 'yard plot --help' says more");
-    begin_claims();
     for (int i = 0; i < n; i++)
         claim_input("yard plot", files[i]);
     if (given.png)
@@ -143,10 +106,9 @@ int cmd_plot(int argc, char **argv)
     find_size(&width, &height);
     for (int i = 0; i < n; i++)
         read_run(&p, (size_t)i, files[i]);
-    show(&p, width, height);
-    for (size_t i = 0; i < p.n; i++)
-        free(p.series[i].point);
-    free(p.series);
-    free(files);
+    if (!given.png)
+        draw_on_terminal(stdout, &p, width, height, shows_colour());
+    else
+        must(write_png(given.png, draw_picture(&p, width, height)->pixels, width, height));
     return EXIT_OK;
 }

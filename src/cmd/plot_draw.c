@@ -1,14 +1,15 @@
 /* plot_draw.c - curves in a frame with an axis of losses and one of steps: as characters or as pixels.
  *
- * Both draw lines into a canvas.  On a terminal its pixels are no colours but numbers of series, one per character, or
- * two by four per character where it becomes a dot of braille.
+ * Both draw lines into a canvas.  On a terminal its pixels are characters, and no colours but numbers of series.
  */
 #include "cmd.h"
 
 #include <math.h>
 
 struct range {
-    double low, high, tick; /* ticks are multiples of it */
+    double low, high;
+    double tick, first; /* ticks are multiples of it, from the first on, */
+    int n;              /* so many */
 };
 struct frame { /* where the curves lie in the canvas, and what they show */
     int x, y, width, height;
@@ -21,7 +22,7 @@ static void widen(struct range *r, double value)
     r->high = fmax(r->high, value);
 }
 
-/* With at most so many ticks. */
+/* With about so many ticks. */
 static void settle(struct range *r, int ticks)
 {
     if (r->high - r->low < 1e-9 * fmax(fabs(r->high), 1)) { /* one value: it lies in the middle */
@@ -29,11 +30,13 @@ static void settle(struct range *r, int ticks)
         r->low -= half, r->high += half;
     }
     r->tick = tick_length((r->high - r->low) / MAX(ticks, 1));
+    r->first = ceil(r->low / r->tick - 1e-9) * r->tick;
+    r->n = 1 + (int)floor((r->high - r->first) / r->tick + 1e-9);
 }
 
 static void find_ranges(struct frame *f, const struct plot *p, int step_ticks, int loss_ticks)
 {
-    f->step = f->loss = (struct range){INFINITY, -INFINITY, 0};
+    f->step = f->loss = (struct range){.low = INFINITY, .high = -INFINITY};
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; k < p->series[i].n; k++) {
             widen(&f->step, p->series[i].point[k].step);
@@ -43,8 +46,13 @@ static void find_ranges(struct frame *f, const struct plot *p, int step_ticks, i
     settle(&f->loss, loss_ticks);
 }
 
-static double first_tick(const struct range *r) { return ceil(r->low / r->tick - 1e-9) * r->tick; }
-static bool in_range(const struct range *r, double tick) { return tick <= r->high + 1e-9 * r->tick; }
+static double tick_at(const struct range *r, int i, char text[32])
+{
+    double value = r->first + i * r->tick;
+    snprintf(text, 32, "%.5g", fabs(value) < 1e-9 * r->tick ? 0 : value);
+    return value;
+}
+
 static double share(const struct range *r, double value) { return (value - r->low) / (r->high - r->low); }
 
 static int x_of(const struct frame *f, double step)
@@ -67,12 +75,6 @@ static void draw_curve(struct canvas *c, const struct frame *f, const struct ser
     }
 }
 
-static const char *tick_text(char text[32], double value, double tick)
-{
-    snprintf(text, 32, "%.5g", fabs(value) < 1e-9 * tick ? 0 : value);
-    return text;
-}
-
 /* Last and lowest value. */
 static void describe(char *text, size_t size, const struct series *s)
 {
@@ -87,69 +89,27 @@ static void describe(char *text, size_t size, const struct series *s)
 /* ---- characters ------------------------------------------------------------------------------------------------ */
 
 enum { LABEL = 9 }; /* columns left of the curves */
-static const char marks[] = "*o+x#@%&=~";
-static const int hues[] = {4, 1, 2, 5, 6, 3}; /* of terminals */
 
-static char mark_of(size_t series) { return marks[series % (sizeof marks - 1)]; }
-
-static void set_colour(FILE *out, const struct series *s, bool on)
+static void print_mark(FILE *out, const struct plot *p, size_t series, bool colour)
 {
-    if (s && on)
+    static const char marks[] = "*o+x#@%&=~";
+    static const int hues[] = {4, 1, 2, 5, 6, 3}; /* of terminals */
+    const struct series *s = &p->series[series];
+    if (colour)
         fprintf(out, "\033[%s%dm", s->val ? "1;9" : "3", hues[s->run % COUNT(hues)]);
-    else if (on)
-        fputs("\033[0m", out);
+    fprintf(out, "%c%s", marks[series % (sizeof marks - 1)], colour ? "\033[0m" : "");
 }
 
-/* A character of 2 x 4 pixels: the dots of braille, in the colour of the last series that has one. */
-static uint32_t gather_dots(const struct canvas *c, int column, int row, uint32_t *dots)
+static void print_step_axis(FILE *out, const struct frame *f)
 {
-    static const unsigned char bit[4][2] = {{0, 3}, {1, 4}, {2, 5}, {6, 7}};
-    uint32_t last = 0;
-    *dots = 0;
-    for (int y = 0; y < 4; y++)
-        for (int x = 0; x < 2; x++) {
-            uint32_t series = c->pixels[(4 * row + y) * c->width + 2 * column + x];
-            *dots |= series ? 1u << bit[y][x] : 0;
-            last = MAX(last, series);
-        }
-    return last;
-}
-
-static void print_cell(FILE *out, const struct plot *p, const struct canvas *c, int column, int row, bool colour,
-                       bool braille)
-{
-    uint32_t dots, series = braille ? gather_dots(c, column, row, &dots) : c->pixels[row * c->width + column];
-    if (!series) {
-        fputc(' ', out);
-        return;
-    }
-    set_colour(out, &p->series[series - 1], colour);
-    if (braille) /* U+2800 and a bit per dot, as UTF-8 */
-        fprintf(out, "\xe2%c%c", (int)(0xa0 + (dots >> 6)), (int)(0x80 + (dots & 63)));
-    else
-        fputc(mark_of(series - 1), out);
-    set_colour(out, NULL, colour);
-}
-
-/* The tick whose place is in this row, if there is one. */
-static const char *row_label(char text[32], const struct frame *f, int row, int dots)
-{
-    for (double t = first_tick(&f->loss); in_range(&f->loss, t); t += f->loss.tick)
-        if (y_of(f, t) / dots == row)
-            return tick_text(text, t, f->loss.tick);
-    return "";
-}
-
-static void print_step_axis(FILE *out, const struct frame *f, int columns, int dots)
-{
-    char *line = allocate((size_t)columns + 33, 1), text[32];
-    size_t used = 0;
+    char *line = allocate((size_t)f->width + 33, 1), text[32];
+    size_t used = 0, columns = (size_t)f->width;
     fprintf(out, "%*s+", LABEL, "");
-    for (int i = 0; i < columns; i++)
+    for (size_t i = 0; i < columns; i++)
         fputc('-', out);
-    for (double t = first_tick(&f->step); in_range(&f->step, t); t += f->step.tick) {
-        size_t at = (size_t)(x_of(f, t) / dots), n = strlen(tick_text(text, t, f->step.tick));
-        at = MIN(at, (size_t)columns - MIN(n, (size_t)columns));
+    for (int i = 0; i < f->step.n; i++) {
+        size_t at = (size_t)x_of(f, tick_at(&f->step, i, text)), n = strlen(text);
+        at = MIN(at, columns - MIN(n, columns));
         if (used && at < used + 2)
             continue;
         memset(line + used, ' ', at - used);
@@ -160,40 +120,33 @@ static void print_step_axis(FILE *out, const struct frame *f, int columns, int d
     free(line);
 }
 
-static void print_legend(FILE *out, const struct plot *p, bool colour, bool braille)
+void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour)
 {
     char text[512];
-    for (size_t i = 0; i < p->n; i++) {
-        describe(text, sizeof text, &p->series[i]);
-        fprintf(out, "%*s", LABEL - 1, "");
-        set_colour(out, &p->series[i], colour);
-        if (braille)
-            fputs("\xe2\xa0\xa4\xe2\xa0\xa4", out);
-        else
-            fputc(mark_of(i), out);
-        set_colour(out, NULL, colour);
-        fprintf(out, "  %s\n", text);
-    }
-}
-
-void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bool colour, bool braille)
-{
-    int across = braille ? 2 : 1, down = braille ? 4 : 1;
-    char text[32];
-    columns = MAX(columns - LABEL - 2, 10);
-    struct canvas *c = new_canvas(columns * across, rows * down);
-    struct frame f = {.width = c->width, .height = c->height};
-    find_ranges(&f, p, columns / 12, rows / 3);
+    struct frame f = {.width = MAX(columns - LABEL - 2, 10), .height = rows};
+    struct canvas *c = new_canvas(f.width, f.height);
+    find_ranges(&f, p, f.width / 12, rows / 3);
     for (size_t i = 0; i < p->n; i++)
         draw_curve(c, &f, &p->series[i], (uint32_t)i + 1, 1);
     for (int row = 0; row < rows; row++) {
-        fprintf(out, "%*s |", LABEL - 1, row_label(text, &f, row, down));
-        for (int column = 0; column < columns; column++)
-            print_cell(out, p, c, column, row, colour, braille);
+        int i = 0; /* the tick of this row */
+        while (i < f.loss.n && y_of(&f, tick_at(&f.loss, i, text)) != row)
+            i++;
+        fprintf(out, "%*s |", LABEL - 1, i < f.loss.n ? text : "");
+        for (const uint32_t *pixel = &c->pixels[row * f.width]; pixel < &c->pixels[(row + 1) * f.width]; pixel++)
+            if (*pixel)
+                print_mark(out, p, *pixel - 1, colour);
+            else
+                fputc(' ', out);
         fputc('\n', out);
     }
-    print_step_axis(out, &f, columns, across);
-    print_legend(out, p, colour, braille);
+    print_step_axis(out, &f);
+    for (size_t i = 0; i < p->n; i++) {
+        describe(text, sizeof text, &p->series[i]);
+        fprintf(out, "%*s", LABEL - 1, "");
+        print_mark(out, p, i, colour);
+        fprintf(out, "  %s\n", text);
+    }
     free_canvas(c);
 }
 
@@ -202,24 +155,27 @@ void draw_on_terminal(FILE *out, const struct plot *p, int columns, int rows, bo
 #define PAPER 0xffffffffu
 #define INK 0xff202428u
 #define RULE 0xffdfe3e8u
-/* Told apart by colour-blind readers too (Okabe and Ito); a validation curve is thick, a training one pale. */
-static const uint32_t strong[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9};
-static const uint32_t pale[] = {0xff8cbfdd, 0xffecb58c, 0xff8cd2bf, 0xffe8c4d7, 0xfff4d38c, 0xffb3dcf5};
 
-static uint32_t colour_of(const struct series *s) { return (s->val ? strong : pale)[s->run % COUNT(pale)]; }
+/* Told apart by colour-blind readers too (Okabe and Ito); a validation curve is thick, a training one pale. */
+static uint32_t colour_of(const struct series *s)
+{
+    static const uint32_t strong[] = {0xff0072b2, 0xffd55e00, 0xff009e73, 0xffcc79a7, 0xffe69f00, 0xff56b4e9};
+    static const uint32_t pale[] = {0xff8cbfdd, 0xffecb58c, 0xff8cd2bf, 0xffe8c4d7, 0xfff4d38c, 0xffb3dcf5};
+    return (s->val ? strong : pale)[s->run % COUNT(pale)];
+}
 
 static void draw_axes(struct canvas *c, const struct frame *f, int scale)
 {
     char text[32];
-    for (double t = first_tick(&f->loss); in_range(&f->loss, t); t += f->loss.tick) {
-        int width = text_width(scale, tick_text(text, t, f->loss.tick));
-        fill_rect(c, f->x, y_of(f, t), f->width, 1, RULE);
-        draw_text(c, f->x - width - 8 * scale, y_of(f, t) - 8 * scale, scale, text, INK);
+    for (int i = 0; i < f->loss.n; i++) {
+        int y = y_of(f, tick_at(&f->loss, i, text));
+        fill_rect(c, f->x, y, f->width, 1, RULE);
+        draw_text(c, f->x - text_width(scale, text) - 8 * scale, y - 8 * scale, scale, text, INK);
     }
-    for (double t = first_tick(&f->step); in_range(&f->step, t); t += f->step.tick) {
-        int width = text_width(scale, tick_text(text, t, f->step.tick));
-        fill_rect(c, x_of(f, t), f->y, 1, f->height, RULE);
-        draw_text(c, x_of(f, t) - width / 2, f->y + f->height + 6 * scale, scale, text, INK);
+    for (int i = 0; i < f->step.n; i++) {
+        int x = x_of(f, tick_at(&f->step, i, text));
+        fill_rect(c, x, f->y, 1, f->height, RULE);
+        draw_text(c, x - text_width(scale, text) / 2, f->y + f->height + 6 * scale, scale, text, INK);
     }
     fill_rect(c, f->x, f->y, scale, f->height, INK);
     fill_rect(c, f->x, f->y + f->height, f->width, scale, INK);
@@ -227,19 +183,9 @@ static void draw_axes(struct canvas *c, const struct frame *f, int scale)
     draw_text(c, f->x + f->width - text_width(scale, "step"), f->y + f->height + 24 * scale, scale, "step", INK);
 }
 
-static void draw_legend(struct canvas *c, const struct plot *p, const struct frame *f, int scale)
-{
-    char text[512];
-    for (size_t i = 0; i < p->n; i++) {
-        int y = f->y + f->height + (24 + 20 * (int)i) * scale;
-        describe(text, sizeof text, &p->series[i]);
-        fill_rect(c, f->x, y + 7 * scale, 24 * scale, (p->series[i].val ? 4 : 2) * scale, colour_of(&p->series[i]));
-        draw_text_within(c, f->x + 32 * scale, y, scale, text, INK, f->x + f->width - 48 * scale);
-    }
-}
-
 struct canvas *draw_picture(const struct plot *p, int width, int height)
 {
+    char text[512];
     struct canvas *c = new_canvas(width, height);
     int scale = MIN(width, height) >= 1000 ? 2 : 1, left = 80 * scale, top = 36 * scale;
     int below = (32 + 20 * MIN((int)p->n, height / (40 * scale))) * scale; /* more have no room */
@@ -251,6 +197,11 @@ struct canvas *draw_picture(const struct plot *p, int width, int height)
         for (size_t i = 0; i < p->n; i++)
             if (p->series[i].val == val)
                 draw_curve(c, &f, &p->series[i], colour_of(&p->series[i]), (val ? 3 : 1) * scale);
-    draw_legend(c, p, &f, scale);
+    for (size_t i = 0; i < p->n; i++) {
+        int y = f.y + f.height + (24 + 20 * (int)i) * scale;
+        describe(text, sizeof text, &p->series[i]);
+        fill_rect(c, f.x, y + 7 * scale, 24 * scale, (p->series[i].val ? 4 : 2) * scale, colour_of(&p->series[i]));
+        draw_text_within(c, f.x + 32 * scale, y, scale, text, INK, f.x + f.width - 48 * scale);
+    }
     return c;
 }

@@ -19,17 +19,15 @@
  * in-order queue can miss that by a few nanoseconds. */
 struct slice {
     uint64_t start, end;
-    size_t record;
     bool shown;
 };
 struct chrome {
     const struct trace *trace;
     const char *path;
-    struct writer *file;
     gzFile out;
     uint64_t zero; /* the time that is shown as 0 */
     size_t n_events, n_flows;
-    struct slice *slices; /* [n_records], by record */
+    struct slice *slices; /* [n_records] */
 };
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
@@ -52,22 +50,17 @@ static void put_json(struct chrome *c, json_t *value)
     json_decref(value);
 }
 
-static void put_event(struct chrome *c, json_t *event)
+/* An event with what all have: phase, name, process and thread; and `more`. */
+static void put_event(struct chrome *c, const char *phase, const char *name, uint32_t lane, json_t *more)
 {
+    json_t *event = json_pack("{s:s, s:s, s:i, s:i}", "ph", phase, "name", name, "pid",
+                              (int)c->trace->lanes[lane].device_index + 1, "tid", (int)lane + 1);
+    json_object_update_new(event, more);
     put(c, c->n_events++ ? ",\n" : "\n");
     put_json(c, event);
 }
 
-static void open_chrome(struct chrome *c)
-{
-    size_t n = strlen(c->path);
-    bool compressed = n > 3 && strcmp(c->path + n - 3, ".gz") == 0;
-    c->file = open_writer(c->path);
-    int fd = dup(c->file->fd); /* gzclose closes its own; publish() still needs the other */
-    c->out = fd < 0 ? NULL : gzdopen(fd, compressed ? "wb6" : "wbT");
-    if (!c->out)
-        fail(EXIT_IO, "cannot write %s: %s", c->path, strerror(errno));
-}
+static double microseconds(const struct chrome *c, uint64_t ns) { return (double)(ns - c->zero) / 1e3; }
 
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
@@ -85,26 +78,10 @@ static void make_slices(struct chrome *c, uint32_t list, uint32_t first, uint32_
             continue;
         uint64_t start = MAX(r->start, *before);
         *before = MAX(r->end, start);
-        c->slices[i] = (struct slice){start, *before, i, true};
+        c->slices[i] = (struct slice){start, *before, true};
         c->zero = MIN(c->zero, start);
     }
     free(lane_end);
-}
-
-static double microseconds(const struct chrome *c, uint64_t ns) { return (double)(ns - c->zero) / 1e3; }
-
-/* An event with what all have: phase, name, process and thread. */
-static json_t *new_event(const struct chrome *c, const char *phase, const char *name, uint32_t lane)
-{
-    return json_pack("{s:s, s:s, s:i, s:i}", "ph", phase, "name", name, "pid",
-                     (int)c->trace->lanes[lane].device_index + 1, "tid", (int)lane + 1);
-}
-
-static void put_meta(struct chrome *c, const char *name, uint32_t lane, const char *key, json_t *value)
-{
-    json_t *event = new_event(c, "M", name, lane);
-    json_object_set_new(event, "args", json_pack("{s:o}", key, value));
-    put_event(c, event);
 }
 
 static void put_lanes(struct chrome *c)
@@ -112,61 +89,52 @@ static void put_lanes(struct chrome *c)
     for (uint32_t i = 0; i < c->trace->header.n_lanes; i++) {
         const struct trace_lane *l = &c->trace->lanes[i];
         const struct trace_device *d = &c->trace->devices[l->device_index];
-        put_meta(c, "process_name", i, "name", json_sprintf("%s %s", d->id, d->name));
-        put_meta(c, "process_sort_index", i, "sort_index", json_integer(l->device_index));
-        put_meta(c, "thread_name", i, "name", json_string(l->name));
-        put_meta(c, "thread_sort_index", i, "sort_index", json_integer(i));
+        json_t *device = json_sprintf("%s %s", d->id, d->name);
+        put_event(c, "M", "process_name", i, json_pack("{s:{s:o}}", "args", "name", device));
+        put_event(c, "M", "process_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)l->device_index));
+        put_event(c, "M", "thread_name", i, json_pack("{s:{s:s}}", "args", "name", l->name));
+        put_event(c, "M", "thread_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)i));
     }
 }
 
 /* NULL: there is none, and json_pack() leaves it out. */
 static json_t *above_0(double x) { return x > 0 ? json_real(x) : NULL; }
 
-static json_t *slice_arguments(const struct chrome *c, const struct slice *s)
+static void put_slice(struct chrome *c, size_t i)
 {
-    const struct trace_record *r = &c->trace->records[s->record];
+    const struct trace_record *r = &c->trace->records[i];
     const struct trace_task *k = &c->trace->tasks[r->task];
-    double ns = (double)(r->end - r->start);
-    bool waited = r->queued && r->queued <= r->start;
-    return json_pack("{s:I, s:s, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step,
-                     "list", c->trace->header.list[k->list], "layer", k->layer >= 0 ? json_integer(k->layer) : NULL,
-                     "micro", k->micro >= 0 ? json_integer(k->micro) : NULL, "flops", above_0(k->flops), "bytes",
-                     k->bytes ? json_integer((json_int_t)MIN(k->bytes, INT64_MAX)) : NULL, "GFLOP/s",
-                     ns > 0 ? above_0(k->flops / ns) : NULL, "GB/s", ns > 0 ? above_0((double)k->bytes / ns) : NULL,
-                     "queued_us", waited ? json_real((double)(r->start - r->queued) / 1e3) : NULL, "predicted_us",
-                     above_0(k->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
-}
-
-static void put_slice(struct chrome *c, const struct slice *s)
-{
-    const struct trace_task *k = &c->trace->tasks[c->trace->records[s->record].task];
-    json_t *event = new_event(c, "X", k->name, k->lane);
-    json_object_update_new(event, json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, s->start),
-                                            "dur", (double)(s->end - s->start) / 1e3, "args", slice_arguments(c, s)));
-    put_event(c, event);
+    const struct slice *s = &c->slices[i];
+    double ns = (double)(r->end - r->start), waited = r->queued ? (double)r->start - (double)r->queued : 0;
+    json_t *arguments = json_pack(
+        "{s:I, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)r->step, "layer",
+        k->layer >= 0 ? json_integer(k->layer) : NULL, "micro", k->micro >= 0 ? json_integer(k->micro) : NULL, "flops",
+        above_0(k->flops), "bytes", above_0((double)k->bytes), "GFLOP/s", ns > 0 ? above_0(k->flops / ns) : NULL,
+        "GB/s", ns > 0 ? above_0((double)k->bytes / ns) : NULL, "queued_us", above_0(waited / 1e3), "predicted_us",
+        above_0(k->predicted_ns / 1e3), "approximate", r->flags & TRACE_APPROXIMATE ? json_true() : NULL);
+    put_event(c, "X", k->name, k->lane,
+              json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(c, s->start), "dur",
+                        (double)(s->end - s->start) / 1e3, "args", arguments));
 }
 
 /* ---- arrows ---------------------------------------------------------------------------------------------------- */
 
-static void put_flow_end(struct chrome *c, const char *phase, const char *name, uint32_t lane, uint64_t at)
-{
-    json_t *event = new_event(c, phase, name, lane);
-    json_object_update_new(event, json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts",
-                                            microseconds(c, at), "bp", phase[0] == 'f' ? "e" : NULL));
-    put_event(c, event);
-}
-
 /* From the producer's last nanosecond to the consumer's first, both within their slices.  A slice without length can
  * hold no end of an arrow, and an arrow cannot go back in time (clocks of two devices may disagree a little). */
-static void put_arrow(struct chrome *c, const struct slice *from, const struct slice *to, const char *name)
+static void put_arrow(struct chrome *c, size_t producer, size_t consumer, const char *name)
 {
-    uint32_t from_lane = c->trace->tasks[c->trace->records[from->record].task].lane;
-    uint32_t to_lane = c->trace->tasks[c->trace->records[to->record].task].lane;
-    if (from_lane == to_lane || from->end == from->start || to->end == to->start || from->start > to->start)
+    const struct trace *t = c->trace;
+    const struct slice *from = &c->slices[producer], *to = &c->slices[consumer];
+    const uint32_t lane[] = {t->tasks[t->records[producer].task].lane, t->tasks[t->records[consumer].task].lane};
+    const double at[] = {microseconds(c, MIN(from->end - 1, to->start)), microseconds(c, to->start)};
+    if (!from->shown || lane[0] == lane[1] || from->end == from->start || to->end == to->start ||
+        from->start > to->start)
         return;
     c->n_flows++;
-    put_flow_end(c, "s", name, from_lane, MIN(from->end - 1, to->start));
-    put_flow_end(c, "f", name, to_lane, to->start);
+    for (int end = 0; end < 2; end++)
+        put_event(c, end ? "f" : "s", name, lane[end],
+                  json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts", at[end], "bp",
+                            end ? "e" : NULL));
 }
 
 static void put_arrows(struct chrome *c)
@@ -178,8 +146,8 @@ static void put_arrows(struct chrome *c)
         for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges && c->slices[i].shown; e++) {
             const struct trace_edge *edge = &t->edges[e];
             int64_t from = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), i);
-            if (from != NO_RECORD && c->slices[from].shown)
-                put_arrow(c, &c->slices[from], &c->slices[i], edge->reuse ? "reuse" : "data");
+            if (from != NO_RECORD)
+                put_arrow(c, (size_t)from, i, edge->reuse ? "reuse" : "data");
         }
     }
 }
@@ -197,7 +165,13 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
              has_first, has_last, t->header.list[chosen]);
     struct chrome c = {.trace = t, .path = chrome};
     make_slices(&c, chosen, first, last);
-    open_chrome(&c);
+
+    size_t n = strlen(chrome);
+    struct writer *file = open_writer(chrome);
+    int fd = dup(file->fd); /* gzclose closes its own; publish() still needs the other */
+    c.out = fd < 0 ? NULL : gzdopen(fd, n > 3 && strcmp(chrome + n - 3, ".gz") == 0 ? "wb6" : "wbT");
+    if (!c.out)
+        fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));
     put(&c, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
     put_json(&c, json_pack("{s:s, s:s, s:I}", "model", t->header.model, "kind", trace_kind_name(t), "lost_records",
                            (json_int_t)MIN(t->n_lost, INT64_MAX)));
@@ -205,14 +179,12 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
     put_lanes(&c);
     for (size_t i = 0; i < t->n_records; i++)
         if (c.slices[i].shown)
-            put_slice(&c, &c.slices[i]);
+            put_slice(&c, i);
     put_arrows(&c);
     put(&c, "\n]}\n");
     if (gzclose(c.out) != Z_OK)
         fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));
-    publish(c.file);
+    publish(file);
     print_line(stdout, "wrote %s, steps %" PRIu32 " to %" PRIu32 " of list %s: open it at ui.perfetto.dev", chrome,
                MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
-    free(c.slices);
-    trace_free(t);
 }

@@ -1,40 +1,36 @@
-/* words.c - commands of several words. */
+/* words.c - commands that take paths, and those of several words. */
 #include "../file/file.h"
 #include "cmd.h"
 
-static void print_overview(const struct words *w)
+char **take_arguments(struct option_table *table, unsigned bit, const char *name, const char *help, int argc,
+                      char **argv, int *n)
 {
-    size_t width = 0;
-    for (size_t i = 0; i < w->n; i++)
-        width = MAX(width, strlen(w->word[i].takes) + 1);
-    printf("%s\n", w->about);
-    for (size_t i = 0; i < w->n; i++)
-        printf("  %-8s %-*s  %s\n", w->word[i].name, (int)width, w->word[i].takes, w->word[i].what);
-    printf("\n'yard %s WORD --help' says more.\n", w->command);
+    char **paths;
+    reset_options(table);
+    if (wants_help(argc, argv)) {
+        printf("usage: yard %s %s", name, help);
+        print_options(stdout, table, bit);
+        return NULL;
+    }
+    parse_options(table, bit, name, argc, argv, &paths, n);
+    begin_claims();
+    return paths;
 }
 
 static int run_word(const struct words *w, const struct word *word, int argc, char **argv)
 {
-    char **paths;
     int n;
-    reset_options(w->table);
-    if (wants_help(argc, argv)) {
-        printf("usage: yard %s %s %s [options]\n\n%s: %s.\n\n%s", w->command, word->name, word->takes, word->name,
-               word->what, word->help);
-        print_options(stdout, w->table, word->bit);
+    char *name = format_string("%s %s", w->command, word->name);
+    char *help = format_string("%s [options]\n\n%s: %s.\n\n%s", word->takes, word->name, word->what, word->help);
+    char **paths = take_arguments(w->table, word->bit, name, help, argc, argv, &n);
+    if (!paths)
         return EXIT_OK;
-    }
-    char *name = format_string("%s %s", w->command, word->name), *command = format_string("yard %s", w->command);
-    parse_options(w->table, word->bit, name, argc, argv, &paths, &n);
     if (n != word->n)
         fail(EXIT_USAGE, "yard %s takes %s, %d %s%s, but %d %s given; 'yard %s --help' says more", name, word->takes,
              word->n, w->thing, word->n == 1 ? "" : "s", n, n == 1 ? "was" : "were", name);
-    begin_claims();
     for (int i = 0; i < MIN(word->n, w->inputs); i++)
-        claim_input(command, paths[i]);
-    int code = word->run(paths);
-    free(paths), free(name), free(command);
-    return code;
+        claim_input(format_string("yard %s", w->command), paths[i]);
+    return word->run(paths);
 }
 
 int run_words(const struct words *w, int argc, char **argv)
@@ -42,7 +38,10 @@ int run_words(const struct words *w, int argc, char **argv)
     if (argc == 0)
         fail(EXIT_USAGE, "yard %s needs a word: %s; 'yard %s --help' says more", w->command, w->list, w->command);
     if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
-        print_overview(w);
+        printf("%s\n", w->about);
+        for (size_t i = 0; i < w->n; i++)
+            printf("  %-8s %-8s  %s\n", w->word[i].name, w->word[i].takes, w->word[i].what);
+        printf("\n'yard %s WORD --help' says more.\n", w->command);
         return EXIT_OK;
     }
     const struct word *nearest = w->word;

@@ -40,36 +40,24 @@ struct trace_follow {
 ORDER(by_start, struct trace_record,
       BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task)))))
 
-static void keep_unfinished(struct trace_follow *f, uint64_t number, const struct trace_record *r)
-{
-    struct trace *t = f->trace;
-    size_t n = t->n_unfinished;
-    *APPEND(f->number, n, f->cap_number) = number;
-    struct trace_record *u = APPEND(t->unfinished, t->n_unfinished, f->cap_unfinished);
-    *u = *r;
-    u->start = u->end = 0;
-}
-
 /* Keep a record with the ended or the unfinished ones.  `again` is what stood there a moment after `r`: the two are
  * equal unless the writer was at it in between (see the layout in trace.h). */
 static void take_record(struct trace_follow *f, uint64_t number, const struct trace_record *r,
                         const struct trace_record *again)
 {
     struct trace *t = f->trace;
-    const char *path = f->file->path;
-    if (again->task >= t->header.n_tasks)
-        fail(EXIT_FAILED, DAMAGED "record %" PRIu64 " names task %" PRIu32 " of %" PRIu32, path, number, again->task,
-             t->header.n_tasks);
-    if (again->step == 0)
-        fail(EXIT_FAILED, DAMAGED "record %" PRIu64 " is of step 0, they count from 1", path, number);
-    if (r->end == 0 || memcmp(r, again, sizeof *r) != 0) {
-        keep_unfinished(f, number, again);
+    bool ended = r->end != 0 && memcmp(r, again, sizeof *r) == 0;
+    if (again->task >= t->header.n_tasks || again->step == 0 || (ended && r->start > r->end))
+        fail(EXIT_FAILED, DAMAGED "its record %" PRIu64 " is impossible; record it again", f->file->path, number);
+    if (ended) {
+        *APPEND(t->records, t->n_records, f->cap_records) = *r;
         return;
     }
-    if (r->start > r->end)
-        fail(EXIT_FAILED, DAMAGED "record %" PRIu64 " ends %" PRIu64 " ns before it starts", path, number,
-             r->start - r->end);
-    *APPEND(t->records, t->n_records, f->cap_records) = *r;
+    size_t n = t->n_unfinished;
+    *APPEND(f->number, n, f->cap_number) = number;
+    struct trace_record *u = APPEND(t->unfinished, t->n_unfinished, f->cap_unfinished);
+    *u = *again;
+    u->start = u->end = 0;
 }
 
 static bool is_lapped(const struct trace_follow *f, uint64_t number, uint64_t head)
@@ -143,18 +131,6 @@ static void find_whole_step(struct trace *t)
     t->whole_step = MIN(whole, last);
 }
 
-/* A run of days must not fill the viewer's memory. */
-static bool drop_old(struct trace *t)
-{
-    size_t half = t->n_records / 2;
-    if (t->n_records <= MAX(t->header.capacity, KEEP))
-        return false;
-    memmove(t->records, t->records + half, (t->n_records - half) * sizeof *t->records);
-    t->n_records -= half;
-    t->n_lost += half;
-    return true;
-}
-
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
 static void open_for_asking(struct trace_follow *f)
@@ -205,14 +181,6 @@ static enum trace_life find_life(const struct trace *t)
 
 enum trace_life trace_follow_life(const struct trace_follow *f) { return f->life; }
 
-static bool is_unfinished(const struct trace *t, uint32_t task, uint32_t step)
-{
-    for (size_t i = 0; i < t->n_unfinished; i++)
-        if (t->unfinished[i].task == task && t->unfinished[i].step == step)
-            return true;
-    return false;
-}
-
 bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r)
 {
     size_t i = 0, n = t->bars[lane].n;
@@ -226,7 +194,8 @@ bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r
     for (size_t e = task->first_edge; e < (size_t)task->first_edge + task->n_edges; e++) {
         uint32_t from = t->edges[e].from, step = u->step - t->edges[e].previous_step;
         int64_t before = trace_find_before(t, from, step, SIZE_MAX);
-        r->waits |= is_unfinished(t, from, step);
+        for (size_t k = 0; k < t->n_unfinished; k++)
+            r->waits |= t->unfinished[k].task == from && t->unfinished[k].step == step;
         r->since = MAX(r->since, before == NO_RECORD ? 0 : t->records[before].end);
     }
     r->since = r->waits ? u->queued : r->since;
@@ -235,32 +204,31 @@ bool trace_running(const struct trace *t, uint32_t lane, struct trace_running *r
 
 /* ---- opening and polling --------------------------------------------------------------------------------------- */
 
-/* The living words.  All before the names stays as it was when the file was opened, or it is another file by now. */
-static void read_live(struct trace_follow *f)
-{
-    struct trace_header now, *h = &f->trace->header;
-    read_at(f->file, &now, sizeof now, 0);
-    if (memcmp(&now, h, offsetof(struct trace_header, list)) != 0 || now.head < h->head)
-        fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", f->file->path);
-    memcpy(&h->head, &now.head, sizeof now - TRACE_LIVE);
-}
-
-/* Take what is new. */
+/* Take what is new, behind the living words.  All of the header before the names stays as it was when the file was
+ * opened, or it is another file by now. */
 static void take_all(void *follower)
 {
     struct trace_follow *f = follower;
     struct trace *t = f->trace;
-    const struct trace_header old = t->header;
-    uint64_t taken = old.head, next;
+    struct trace_header now, *h = &t->header;
+    uint64_t taken = h->head, next;
     size_t before = t->n_records, unfinished = t->n_unfinished;
-    read_live(f);
-    next = is_lapped(f, taken, t->header.head) ? t->header.head - t->header.capacity : taken;
+    read_at(f->file, &now, sizeof now, 0);
+    if (memcmp(&now, h, offsetof(struct trace_header, list)) != 0 || now.head < taken)
+        fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", f->file->path);
+    f->changed = now.head != taken || now.closed_ns != h->closed_ns || now.held != h->held;
+    memcpy(&h->head, &now.head, sizeof now - TRACE_LIVE);
+    next = is_lapped(f, taken, h->head) ? h->head - h->capacity : taken;
     t->n_lost += next - taken;
     take_records(f, next);
-    f->changed = t->n_records > before || t->n_unfinished != unfinished || t->header.head != old.head ||
-                 t->header.closed_ns != old.closed_ns || t->header.held != old.held;
-    size_t first = merge_new(t, before);
-    first = drop_old(t) ? 0 : first;
+    f->changed |= t->n_records > before || t->n_unfinished != unfinished;
+    size_t first = merge_new(t, before), half = t->n_records / 2;
+    if (t->n_records > MAX(h->capacity, KEEP)) { /* a run of days must not fill the viewer's memory */
+        memmove(t->records, t->records + half, (t->n_records - half) * sizeof *t->records);
+        t->n_records -= half;
+        t->n_lost += half;
+        first = 0;
+    }
     trace_index(t, first);
     find_whole_step(t);
 }
@@ -300,6 +268,7 @@ struct problem *trace_follow_open(const char *path, struct trace_follow **follow
     return wrong;
 }
 
+/* What has been read is the caller's by now. */
 static struct trace *end_following(struct trace_follow *f)
 {
     struct trace *t = f->trace;
@@ -316,18 +285,16 @@ static struct trace *end_following(struct trace_follow *f)
 
 void trace_follow_close(struct trace_follow *f) { trace_free(end_following(f)); }
 
-const struct trace *trace_follow_trace(const struct trace_follow *f) { return f->trace; }
-
-bool trace_follow_replaced(const struct trace_follow *f)
-{
-    return access(f->file->path, F_OK) == 0 && !leads_to(f->file->path, f->file->fd);
-}
-
-/* ---- a whole trace --------------------------------------------------------------------------------------------- */
-
 struct trace *trace_open(const char *path)
 {
     struct trace_follow *f;
     must(trace_follow_open(path, &f));
     return end_following(f);
+}
+
+const struct trace *trace_follow_trace(const struct trace_follow *f) { return f->trace; }
+
+bool trace_follow_replaced(const struct trace_follow *f)
+{
+    return access(f->file->path, F_OK) == 0 && !leads_to(f->file->path, f->file->fd);
 }

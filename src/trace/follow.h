@@ -60,7 +60,6 @@ void trace_ask(struct trace_follow *f, struct trace_control wanted);
 #define DAMAGED "the trace %s is damaged: "
 /* A table of the file: where the header says how long it is and where, and where struct trace has it. */
 struct trace_part {
-    const char *what;
     size_t at, n, table, size; /* the last: of an entry */
 };
 enum { TRACE_PARTS = 5 };

@@ -34,39 +34,43 @@ uint64_t busy_between(const struct bars *b, uint64_t from, uint64_t to)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-/* A task's steps ascend, as they do in any trace of ours; in another one, records may not be found. */
-static size_t place_of(const struct trace *t, uint32_t task, uint32_t step, size_t at)
+/* The last run of the step before record `at`, or the first from there on.  A task's steps ascend, as they do in any
+ * trace of ours; in another one, records may not be found. */
+static int64_t find_run(const struct trace *t, uint32_t task, uint32_t step, size_t at, bool before)
 {
     const struct runs *x = &t->runs[task];
     size_t i;
     FIND_FIRST(i, x->n,
                t->records[x->record[i]].step < step || (t->records[x->record[i]].step == step && x->record[i] < at));
-    return i;
-}
-
-static int64_t run_at(const struct trace *t, uint32_t task, uint32_t step, size_t i)
-{
-    const struct runs *x = &t->runs[task];
-    return i < x->n && t->records[x->record[i]].step == step ? (int64_t)x->record[i] : NO_RECORD;
+    i -= before; /* wraps where there is none */
+    bool found = i < x->n && t->records[x->record[i]].step == step && (x->record[i] < at) == before;
+    return found ? (int64_t)x->record[i] : NO_RECORD;
 }
 
 int64_t trace_find_before(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
-    int64_t found = run_at(t, task, step, place_of(t, task, step, at) - 1);
-    return found < (int64_t)MIN(at, INT64_MAX) ? found : NO_RECORD;
+    return find_run(t, task, step, at, true);
 }
 
 int64_t trace_find_from(const struct trace *t, uint32_t task, uint32_t step, size_t at)
 {
-    return run_at(t, task, step, place_of(t, task, step, at));
+    return find_run(t, task, step, at, false);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-ORDER(by_step, struct trace_step, COMPARE(a->step, b->step))
-
-static void widen(struct trace_step *s, const struct trace_step *more)
+/* Mostly to the last one, or behind it. */
+static void take_step(struct trace_step_list *l, const struct trace_step *more)
 {
+    size_t i;
+    FIND_FIRST(i, l->n, l->step[i].step < more->step);
+    if (i == l->n || l->step[i].step != more->step) {
+        (void)APPEND(l->step, l->n, l->cap);
+        memmove(&l->step[i + 1], &l->step[i], (l->n - 1 - i) * sizeof *l->step);
+        l->step[i] = *more;
+        return;
+    }
+    struct trace_step *s = &l->step[i];
     bool sooner = more->computes == s->computes ? more->work < s->work : more->computes;
     s->work = sooner ? more->work : s->work;
     s->computes |= more->computes;
@@ -75,38 +79,12 @@ static void widen(struct trace_step *s, const struct trace_step *more)
     s->done = MAX(s->done, more->done);
 }
 
-/* To one of the last few, or as a new one. */
-static void take_step(struct trace_step_list *l, const struct trace_step *s)
-{
-    for (size_t i = l->n; i > 0 && i + 4 > l->n; i--)
-        if (l->step[i - 1].step == s->step) {
-            widen(&l->step[i - 1], s);
-            return;
-        }
-    *APPEND(l->step, l->n, l->cap) = *s;
-}
-
-/* In order, and each once. */
-static void settle_steps(struct trace_step_list *l)
-{
-    size_t i = 1, n = 1;
-    while (i < l->n && l->step[i - 1].step < l->step[i].step)
-        i++;
-    if (i >= l->n)
-        return;
-    SORT(l->step, l->n, by_step);
-    for (i = 1; i < l->n; i++)
-        if (l->step[i].step == l->step[n - 1].step)
-            widen(&l->step[n - 1], &l->step[i]);
-        else
-            l->step[n++] = l->step[i];
-    l->n = n;
-}
-
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
-static void drop(struct trace *t, size_t first)
+void trace_index(struct trace *t, size_t first)
 {
+    if (first == t->n_records)
+        return;
     for (size_t i = 0; i < t->header.n_lanes; i++)
         while (t->bars[i].n && t->bars[i].bar[t->bars[i].n - 1].record >= first)
             t->bars[i].n--;
@@ -115,29 +93,18 @@ static void drop(struct trace *t, size_t first)
             t->runs[i].n--;
     for (size_t i = 0; i < TRACE_LISTS && first == 0; i++)
         t->steps[i].n = 0;
-}
 
-static void take(struct trace *t, size_t record)
-{
-    const struct trace_record *r = &t->records[record];
-    const struct trace_task *task = &t->tasks[r->task];
-    enum lane_kind kind = t->lanes[task->lane].kind;
-    struct runs *x = &t->runs[r->task];
-    struct bars *b = &t->bars[task->lane];
-    struct bar *bar = APPEND(b->bar, b->n, b->cap), *before = b->n > 1 ? bar - 1 : NULL;
-    *bar = (struct bar){r->start, r->end, before ? before->busy + (before->end - before->start) : 0, record};
-    *APPEND(x->record, x->n, x->cap) = record;
-    struct trace_step s = {r->step, kind == LANE_COMPUTE, r->start, r->end, r->start, kind == LANE_DISK ? 0 : r->end};
-    take_step(&t->steps[task->list], &s);
-}
-
-void trace_index(struct trace *t, size_t first)
-{
-    if (first == t->n_records)
-        return;
-    drop(t, first);
-    for (size_t i = first; i < t->n_records; i++)
-        take(t, i);
-    for (size_t i = 0; i < TRACE_LISTS; i++)
-        settle_steps(&t->steps[i]);
+    for (size_t i = first; i < t->n_records; i++) {
+        const struct trace_record *r = &t->records[i];
+        const struct trace_task *task = &t->tasks[r->task];
+        struct runs *x = &t->runs[r->task];
+        struct bars *b = &t->bars[task->lane];
+        struct bar *bar = APPEND(b->bar, b->n, b->cap), *before = b->n > 1 ? bar - 1 : NULL;
+        *bar = (struct bar){r->start, r->end, before ? before->busy + (before->end - before->start) : 0, i};
+        *APPEND(x->record, x->n, x->cap) = i;
+        enum lane_kind kind = t->lanes[task->lane].kind;
+        uint64_t done = kind == LANE_DISK ? 0 : r->end;
+        struct trace_step s = {r->step, kind == LANE_COMPUTE, r->start, r->end, r->start, done};
+        take_step(&t->steps[task->list], &s);
+    }
 }

@@ -18,19 +18,6 @@ char *private_trace(void)
     return format_string("%s/yard-%ld.trace", places[i], (long)getpid());
 }
 
-/* Why no window can be opened here; NULL: perhaps one can. */
-static const char *no_window(void)
-{
-#ifndef HAVE_SDL2
-    return "this yard was built without SDL2, the library of windows: install it and run `make` again";
-#elif !defined __APPLE__
-    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER"))
-        return "there is no display: DISPLAY and WAYLAND_DISPLAY are not set; --trace FILE keeps the trace, and `yard "
-               "view FILE --png OUT` draws it";
-#endif
-    return NULL;
-}
-
 /* The open file is handed on, as descriptor 3: its name may go at once.  A session of its own, so that a Ctrl-C meant
  * for the training leaves the window. */
 static int spawn_viewer(int fd, const char *log)
@@ -55,13 +42,18 @@ static int spawn_viewer(int fd, const char *log)
 
 void show_trace(const char *path, const char *log, bool remove)
 {
-    const char *why = no_window();
+    const char *why = NULL;
+#ifndef HAVE_SDL2
+    why = "this yard was built without SDL2, the library of windows: install it and run `make` again";
+#elif !defined __APPLE__
+    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER"))
+        why = "there is no display: DISPLAY and WAYLAND_DISPLAY are not set; --trace FILE keeps the trace, and `yard "
+              "view FILE --png OUT` draws it";
+#endif
     int fd = why ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     int error = why ? 0 : fd < 0 ? errno : spawn_viewer(fd, log);
-    if (why)
-        warn("--view shows nothing: %s", why);
-    if (error)
-        warn("--view shows nothing: the viewer does not start: %s", strerror(error));
+    if (why || error)
+        warn("--view shows nothing: %s%s", why ? why : "the viewer does not start: ", why ? "" : strerror(error));
     if (fd >= 0)
         close(fd);
     if (remove)

@@ -21,25 +21,17 @@ static uint64_t modelled(const struct trace_header *h, uint64_t ns)
     return h->start_ns + (uint64_t)fmin(since * h->pace_scale, 0x1p62);
 }
 
-static void modelled_records(const struct trace_header *h, struct trace_record *records, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct trace_record *r = &records[i];
-        r->queued = modelled(h, r->queued);
-        if (r->end) {
-            r->start = modelled(h, r->start);
-            r->end = modelled(h, r->end);
-        }
-    }
-}
-
 struct trace *trace_open_modelled(const char *path)
 {
     struct trace *t = trace_open(path);
     if (t->header.pace_scale == 1)
         return t;
-    modelled_records(&t->header, t->records, t->n_records);
-    modelled_records(&t->header, t->unfinished, t->n_unfinished);
+    for (size_t i = 0; i < t->n_records + t->n_unfinished; i++) {
+        struct trace_record *r = i < t->n_records ? &t->records[i] : &t->unfinished[i - t->n_records];
+        r->queued = modelled(&t->header, r->queued);
+        r->start = r->end ? modelled(&t->header, r->start) : 0;
+        r->end = r->end ? modelled(&t->header, r->end) : 0;
+    }
     t->header.pace_scale = 1;
     trace_index(t, 0);
     return t;
@@ -52,26 +44,17 @@ const char *trace_kind_name(const struct trace *t)
     return names[t->header.kind];
 }
 
-static uint32_t named_list(const struct trace *t, const char *path, const char *name)
-{
-    char known[COUNT(t->header.list) * (sizeof t->header.list[0] + 2)] = "";
-    for (uint32_t i = 0; i < t->header.n_lists; i++) {
-        if (strcmp(t->header.list[i], name) == 0)
-            return i;
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", t->header.list[i]);
-    }
-    fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name, known);
-}
-
 uint32_t trace_list(const struct trace *t, const char *path, const char *name)
 {
-    uint32_t list = 0;
-    if (name)
-        return named_list(t, path, name);
-    while (list < t->header.n_lists && t->steps[list].n == 0)
-        list++;
-    return list < t->header.n_lists ? list : 0;
+    char *known = NULL;
+    uint32_t list = 0, n = t->header.n_lists;
+    for (; list < n && (name ? strcmp(t->header.list[list], name) != 0 : t->steps[list].n == 0); list++)
+        append_text(&known, "%s%s", known ? ", " : "", t->header.list[list]);
+    if (list == n && name)
+        fail(EXIT_USAGE, "the trace %s has no task list \"%s\"; --list takes one of: %s", path, name,
+             known ? known : "none");
+    free(known);
+    return list < n ? list : 0;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
@@ -153,50 +136,37 @@ struct border { /* where a record starts or ends */
 
 ORDER(by_time, struct border, COMPARE(a->at, b->at))
 
-/* The borders of the list's records, cut to the window, in order of time. */
-static struct border *collect_borders(const struct trace *t, const struct trace_steps *s, size_t *n)
+/* Along the borders of all records of the list, in order of time.  Lanes of one kind and device are one group, named by
+ * its first lane.  A lane is overlapped while it is busy and more than one group is: `shared` counts the time of the
+ * latter so far. */
+void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct trace_use *use)
 {
+    struct passed {
+        uint32_t group;
+        int running, in_group; /* records: on the lane; of the group, at its first lane */
+        uint64_t since, shared_since;
+    } *lanes = allocate(t->header.n_lanes, sizeof *lanes);
     struct border *borders = allocate(2 * t->n_records, sizeof *borders);
-    *n = 0;
+    size_t n = 0, groups = 0;
+    uint64_t shared = 0;
     for (size_t i = 0; i < t->n_records; i++) {
         const struct trace_record *r = &t->records[i];
         const struct trace_task *k = &t->tasks[r->task];
         uint64_t start = MAX(r->start, s->start), end = MIN(r->end, s->end);
         if (k->list != s->list || start >= end)
             continue;
-        borders[(*n)++] = (struct border){start, k->lane, +1};
-        borders[(*n)++] = (struct border){end, k->lane, -1};
+        borders[n++] = (struct border){start, k->lane, +1};
+        borders[n++] = (struct border){end, k->lane, -1};
     }
-    SORT(borders, *n, by_time);
-    return borders;
-}
-
-/* Lanes of one kind and device are one group, named by its first lane. */
-static uint32_t group_of(const struct trace *t, uint32_t lane)
-{
-    for (uint32_t i = 0; i < lane; i++)
-        if (t->lanes[i].kind == t->lanes[lane].kind && t->lanes[i].device_index == t->lanes[lane].device_index)
-            return i;
-    return lane;
-}
-
-/* What is known of a lane on the way through the borders. */
-struct passed {
-    uint32_t group;
-    int running, in_group; /* records: on the lane; of the group, at its first lane */
-    uint64_t since, shared_since;
-};
-
-/* A lane is overlapped while it is busy and more than one group is: `shared` counts the time of the latter so far. */
-void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct trace_use *use)
-{
-    size_t n, groups = 0;
-    uint64_t shared = 0;
-    struct border *borders = collect_borders(t, s, &n);
-    struct passed *lanes = allocate(t->header.n_lanes, sizeof *lanes);
+    SORT(borders, n, by_time);
+    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
+        const struct trace_lane *l = &t->lanes[i];
+        uint32_t first = 0;
+        while (t->lanes[first].kind != l->kind || t->lanes[first].device_index != l->device_index)
+            first++;
+        lanes[i].group = first;
+    }
     memset(use, 0, t->header.n_lanes * sizeof *use);
-    for (uint32_t i = 0; i < t->header.n_lanes; i++)
-        lanes[i].group = group_of(t, i);
     for (const struct border *b = borders; b < borders + n; b++) {
         struct passed *lane = &lanes[b->lane], *group = &lanes[lane->group];
         shared += groups > 1 ? b->at - b[-1].at : 0;
@@ -211,8 +181,7 @@ void trace_lane_use(const struct trace *t, const struct trace_steps *s, struct t
             use[b->lane].overlapped_ns += (double)(shared - lane->shared_since);
         }
     }
-    free(lanes);
-    free(borders);
+    free(lanes), free(borders);
 }
 
 /* ---- critical path --------------------------------------------------------------------------------------------- */

@@ -53,14 +53,6 @@ static void replace_lost_pages(int number, siginfo_t *info, void *unused)
         signal(number, SIG_DFL);
 }
 
-static void survive_cuts(const struct trace_writer *w)
-{
-    mapped = (char *)w->header;
-    mapped_size = w->size;
-    cut = false;
-    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO}, NULL);
-}
-
 static void tell_when_cut(struct trace_writer *w)
 {
     if (cut && !w->lost)
@@ -89,50 +81,36 @@ static struct trace_header make_header(const struct trace_header *given, uint64_
     return h;
 }
 
-/* Bytes of the file with `records` in its ring. */
-static size_t file_size(const struct trace_header *h, uint64_t records)
-{
-    return h->records_at + records * sizeof(struct trace_record);
-}
-
-/* The blocks are reserved now: a disk that fills up later would end the run with SIGBUS at a store. */
-static void *map_new_file(int fd, const char *path, size_t size)
-{
-    char text[32];
-    int error = reserve_bytes(fd, size);
-    void *map = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
-        error = error ? error : errno;
-        fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", path,
-             format_bytes(text, (double)size), strerror(error));
-    }
-    return map;
-}
-
-static void copy_tables(struct trace_writer *w, const struct trace *t, const struct trace_header *h)
-{
-    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++)
-        if (*PART_OF(uint32_t, h, p->n))
-            memcpy((char *)w->header + *PART_OF(uint64_t, h, p->at), *PART_OF(void *, t, p->table),
-                   *PART_OF(uint32_t, h, p->n) * p->size);
-    *w->header = *h;
-}
-
 /* Filled under another name and renamed, so that whoever waits for the file finds it with its tables, and a viewer
- * that still shows the last run's file keeps that one. */
+ * that still shows the last run's file keeps that one.  The blocks are reserved now: a disk that fills up later would
+ * end the run with SIGBUS at a store. */
 struct trace_writer *trace_create(const char *name, const struct trace *tables, uint64_t capacity)
 {
+    char text[32];
     struct writer *file = open_writer(name);
     struct trace_header h = make_header(&tables->header, MAX(capacity, 1));
     struct trace_writer *w = allocate(1, sizeof *w);
-    *w = (struct trace_writer){.size = file_size(&h, h.capacity), .capacity = h.capacity, .n_tasks = h.n_tasks};
+    w->size = h.records_at + h.capacity * sizeof *w->ring;
+    w->capacity = h.capacity;
+    w->n_tasks = h.n_tasks;
     w->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
     if (w->fd < 0 || fchmod(w->fd, 0600) != 0)
         fail(EXIT_IO, "cannot write the trace %s: %s", name, strerror(errno));
-    w->header = map_new_file(w->fd, name, w->size);
+    int error = reserve_bytes(w->fd, w->size);
+    w->header = error ? MAP_FAILED : mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+    if (w->header == MAP_FAILED)
+        fail(EXIT_IO, "cannot make the trace %s with %s for its records: %s; take another place or fewer records", name,
+             format_bytes(text, (double)w->size), strerror(error ? error : errno));
     w->ring = PART_OF(struct trace_record, w->header, h.records_at);
-    survive_cuts(w);
-    copy_tables(w, tables, &h);
+    mapped = (char *)w->header;
+    mapped_size = w->size;
+    cut = false;
+    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = replace_lost_pages, .sa_flags = SA_SIGINFO}, NULL);
+    for (const struct trace_part *p = trace_parts; p < trace_parts + TRACE_PARTS; p++)
+        if (*PART_OF(uint32_t, &h, p->n))
+            memcpy((char *)w->header + *PART_OF(uint64_t, &h, p->at), *PART_OF(void *, tables, p->table),
+                   *PART_OF(uint32_t, &h, p->n) * p->size);
+    *w->header = h;
     publish(file);
     return w;
 }
@@ -177,7 +155,7 @@ const struct trace_control *trace_asked(const struct trace_writer *w) { return &
 void trace_close(struct trace_writer *w)
 {
     w->header->closed_ns = now_ns();
-    size_t used = file_size(w->header, MIN(w->head, w->capacity));
+    size_t used = w->header->records_at + MIN(w->head, w->capacity) * sizeof *w->ring;
     mapped = NULL;
     munmap(w->header, w->size);
     tell_when_cut(w);

@@ -62,26 +62,19 @@ static void show_selected(struct view *v, double times)
     v->follow = false;
 }
 
-/* The first task of the step, or in sight, on the topmost lane that has one. */
-static void select_first(struct view *v)
+/* Along the lane; from nothing to the first task of the step, or in sight, on the topmost lane that has one. */
+static void select_neighbour(struct view *v, double by)
 {
     double from = v->from < 0 && v->to > 0 ? 0 : v->from;
-    for (size_t i = 0; i < v->n_rows && !is_picked(&v->selected); i++) {
-        const struct row *row = &v->row[i];
+    if (is_picked(&v->selected))
+        pick_neighbour(v, &v->selected, (int)by);
+    for (const struct row *row = v->row; row < v->row + v->n_rows && !is_picked(&v->selected); row++) {
         const struct track *k = v->track[row->track];
         const struct bars *b = &k->trace->bars[row->index];
         size_t bar = row->kind == ROW_LANE ? first_bar_from(b, clock_of(k, from)) : 0;
         if (row->kind == ROW_LANE && bar < b->n)
             v->selected = pick_of(v, row->track, (int64_t)b->bar[bar].record);
     }
-}
-
-static void select_neighbour(struct view *v, double by)
-{
-    if (is_picked(&v->selected))
-        pick_neighbour(v, &v->selected, (int)by);
-    else
-        select_first(v);
     show_selected(v, 0);
 }
 
@@ -98,16 +91,6 @@ static void change_look(struct view *v, double look)
         v->scale = v->scale % 3 + 1;
     else
         *flags[(int)look] = !*flags[(int)look];
-}
-
-static void save_picture(struct view *v)
-{
-    static int number;
-    char path[32];
-    snprintf(path, sizeof path, "yard-view-%d.png", ++number);
-    struct problem *wrong = write_view(v, path);
-    SAY(v, "%s", wrong ? wrong->sentence : path);
-    free(wrong);
 }
 
 enum act { FIT_ALL, FOLLOW, CRITICAL, SEARCH, FORGET, PICTURE };
@@ -132,7 +115,12 @@ static void act(struct view *v, double what)
         v->typing = true;
         v->search[0] = '\0';
     } else {
-        save_picture(v);
+        static int number;
+        char path[32];
+        snprintf(path, sizeof path, "yard-view-%d.png", ++number);
+        struct problem *wrong = write_view(v, path);
+        SAY(v, "%s", wrong ? wrong->sentence : path);
+        free(wrong);
     }
 }
 
@@ -227,11 +215,6 @@ void press_key(struct view *v, const char *key)
 
 /* ---- the mouse ------------------------------------------------------------------------------------------------- */
 
-static bool is_inside(const struct box *b, int x, int y)
-{
-    return x >= b->x && x < b->x + b->w && y >= b->y && y < b->y + b->h;
-}
-
 static void drag(struct view *v, int x, int y)
 {
     if (v->drag == DRAG_RULER)
@@ -256,10 +239,10 @@ void move_mouse(struct view *v, int x, int y)
 
 void press_button(struct view *v, bool measure)
 {
-    struct places p = places_of(v);
+    struct box strip = places_of(v).overview;
     v->message[0] = '\0';
     v->moved = false;
-    v->drag = is_inside(&p.overview, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
+    v->drag = is_inside(&strip, v->mouse_x, v->mouse_y) ? DRAG_OVERVIEW : measure ? DRAG_RULER : DRAG_ROWS;
     v->measuring |= v->drag == DRAG_RULER;
     if (v->drag == DRAG_RULER)
         v->ruler[0] = v->ruler[1] = axis_at(v, v->mouse_x);
@@ -285,43 +268,35 @@ void turn_wheel(struct view *v, double notches, bool scroll)
 
 /* ---- scripts --------------------------------------------------------------------------------------------------- */
 
-static void type_word(struct view *v, const char *word)
-{
-    for (press_key(v, "/"); *word; word++)
-        press_key(v, (char[]){*word, '\0'});
-    press_key(v, "enter");
-}
-
-static void drag_mouse(struct view *v, const double at[4], bool measure)
-{
-    move_mouse(v, (int)at[0], (int)at[1]);
-    press_button(v, measure);
-    move_mouse(v, (int)at[2], (int)at[3]);
-    release_button(v);
-}
-
 /* "click:600,300" and the like; false: it is none of them, or its numbers are not. */
 static bool run_mouse(struct view *v, const char *word)
 {
-    static const char *const words[] = {"click:", "move:", "drag:", "measure:", "wheel:"};
-    static const int numbers[] = {2, 2, 4, 4, 1};
+    static const struct {
+        const char *word;
+        int numbers;
+    } known[] = {{"click:", 2}, {"move:", 2}, {"drag:", 4}, {"measure:", 4}, {"wheel:", 1}};
     double at[4] = {0};
     char tail;
     size_t which = 0;
-    while (which < COUNT(words) && strncmp(word, words[which], strlen(words[which])) != 0)
+    while (which < COUNT(known) && strncmp(word, known[which].word, strlen(known[which].word)) != 0)
         which++;
-    if (which == COUNT(words) ||
-        sscanf(strchr(word, ':') + 1, "%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3], &tail) != numbers[which])
+    if (which == COUNT(known) || sscanf(strchr(word, ':') + 1, "%lf,%lf,%lf,%lf%c", &at[0], &at[1], &at[2], &at[3],
+                                        &tail) != known[which].numbers)
         return false;
     for (int i = 0; i < 4; i++)
         if (!(fabs(at[i]) <= 1e6))
             return false;
-    if (which == 4)
+    if (word[0] == 'w') {
         turn_wheel(v, at[0], false);
-    else if (which == 1)
-        move_mouse(v, (int)at[0], (int)at[1]);
-    else
-        drag_mouse(v, which == 0 ? (double[]){at[0], at[1], at[0], at[1]} : at, which == 3);
+        return true;
+    }
+    move_mouse(v, (int)at[0], (int)at[1]);
+    if (word[0] == 'm' && word[1] == 'o')
+        return true;
+    press_button(v, word[0] == 'm');
+    if (known[which].numbers == 4)
+        move_mouse(v, (int)at[2], (int)at[3]);
+    release_button(v);
     return true;
 }
 
@@ -331,9 +306,12 @@ struct problem *run_script(struct view *v, const char *script)
     char *words = copy_string(script), *rest = words, *word;
     lay_out(v);
     while (!wrong && (word = strtok_r(rest, " ", &rest))) {
-        if (word[0] == '/' && word[1])
-            type_word(v, word + 1);
-        else if (find_action(word))
+        if (word[0] == '/' && word[1]) {
+            press_key(v, "/");
+            for (const char *letter = word + 1; *letter; letter++)
+                press_key(v, (char[]){*letter, '\0'});
+            press_key(v, "enter");
+        } else if (find_action(word))
             press_key(v, word);
         else if (!run_mouse(v, word))
             wrong = new_problem(EXIT_USAGE,

@@ -20,17 +20,6 @@ struct brush {
     int left, right, y, height;
 };
 
-static struct brush brush_for(const struct view *v, const struct row *row)
-{
-    struct box rows = places_of(v).rows;
-    const struct track *k = v->track[row->track];
-    struct brush b = {.v = v, .theme = theme_of(v), .track = k, .index = row->track};
-    b.bars = &k->trace->bars[row->index];
-    b.left = rows.x, b.right = rows.x + rows.w;
-    b.y = row->y + AIR * v->scale, b.height = row->height - 2 * AIR * v->scale;
-    return b;
-}
-
 static double bar_x(const struct brush *b, uint64_t clock) { return x_of(b->v, axis_of(b->track, clock)); }
 
 /* Its pixel, or the edge of the rows. */
@@ -92,19 +81,6 @@ static void draw_label(const struct brush *b, const struct trace_task *task, int
                  text);
 }
 
-/* Queued, and behind what ran before: a thin bar, up to the start. */
-static void draw_queued(const struct brush *b, size_t i)
-{
-    const struct bar *bar = &b->bars->bar[i];
-    uint64_t queued = b->track->trace->records[bar->record].queued;
-    uint64_t since = i && b->bars->bar[i - 1].end > queued ? b->bars->bar[i - 1].end : queued;
-    int from = edge_x(b, MIN(since, bar->start)), to = edge_x(b, bar->start);
-    int thick = 2 * b->v->scale;
-    if (to - from > 1)
-        fill(b->v, from, b->y + (b->height - thick) / 2, to - from, thick,
-             blend(colour_of_bar(b, bar), b->theme->paper, 0.55));
-}
-
 /* Neighbours are kept apart by a pixel of paper.  Returns the first column that is free. */
 static int draw_bar(const struct brush *b, const struct bar *bar, int x)
 {
@@ -138,13 +114,23 @@ static void draw_running(const struct brush *b, uint32_t lane)
 
 void draw_lane(const struct view *v, const struct row *row)
 {
-    struct brush b = brush_for(v, row);
-    size_t i = first_bar_in(b.bars, clock_of(b.track, v->from));
+    struct box rows = places_of(v).rows;
+    const struct track *k = v->track[row->track];
+    struct brush b = {.v = v, .theme = theme_of(v), .track = k, .index = row->track};
+    b.bars = &k->trace->bars[row->index];
+    b.left = rows.x, b.right = rows.x + rows.w;
+    b.y = row->y + AIR * v->scale, b.height = row->height - 2 * AIR * v->scale;
+    size_t i = first_bar_in(b.bars, clock_of(k, v->from));
     for (int x = b.left; i < b.bars->n && x < b.right;) {
         const struct bar *bar = &b.bars->bar[i];
         double from = bar_x(&b, bar->start), to = bar_x(&b, bar->end);
-        if (from >= x + 1)
-            draw_queued(&b, i);
+        if (from >= x + 1) { /* queued, and behind what ran before: a thin bar, up to the start */
+            uint64_t since = MAX(k->trace->records[bar->record].queued, i ? bar[-1].end : 0);
+            int left = edge_x(&b, MIN(since, bar->start)), right = edge_x(&b, bar->start), thick = 2 * v->scale;
+            if (right - left > 1)
+                fill(v, left, b.y + (b.height - thick) / 2, right - left, thick,
+                     blend(colour_of_bar(&b, bar), b.theme->paper, 0.55));
+        }
         if (from >= b.right)
             break;
         x = (int)fmax(from, x);

@@ -34,26 +34,22 @@ uint32_t readable_on(uint32_t colour)
 
 /* ---- what colours mean ----------------------------------------------------------------------------------------- */
 
-enum { BLUE, ORANGE, GREEN, SKY, PURPLE, VERMILION, YELLOW, N_DISTINCT, BROWN = N_DISTINCT, OLIVE, INDIGO, COLOURS };
-static const uint32_t distinct[COLOURS] = {
-    [BLUE] = 0xff0072b2,   [ORANGE] = 0xffe69f00,    [GREEN] = 0xff009e73,  [SKY] = 0xff56b4e9,
-    [PURPLE] = 0xffcc79a7, [VERMILION] = 0xffd55e00, [YELLOW] = 0xfff0e442, [BROWN] = 0xff8c5a2b,
-    [OLIVE] = 0xffb5bd3a,  [INDIGO] = 0xff5a55c8, /* of kinds only */
-};
 static const uint32_t no_colour = 0xff8b95a3; /* of tasks without a kind, a layer, a micro-batch */
+/* Of kinds; micro-batches and devices take the first of them. */
+enum { N_DISTINCT = 7 };
+static const struct {
+    const char *role;
+    uint32_t colour;
+} kinds[] = {{"forward", 0xff0072b2},   {"backward", 0xffe69f00}, {"update", 0xff009e73}, {"send", 0xff56b4e9},
+             {"broadcast", 0xffcc79a7}, {"reduce", 0xffd55e00},   {"norm", 0xfff0e442},   {"swap", 0xff8c5a2b},
+             {"offload", 0xffb5bd3a},   {"snapshot", 0xff5a55c8}, {"feed", 0xff5f7488},   {"report", 0xffb3bcc8}};
 
 static uint32_t kind_colour(const char *role)
 {
-    static const struct {
-        const char *role;
-        int colour;
-    } known[] = {{"forward", BLUE}, {"backward", ORANGE},  {"update", GREEN}, {"reduce", VERMILION},
-                 {"norm", YELLOW},  {"broadcast", PURPLE}, {"send", SKY},     {"offload", OLIVE},
-                 {"swap", BROWN},   {"snapshot", INDIGO}};
-    for (size_t i = 0; i < COUNT(known); i++)
-        if (strcmp(role, known[i].role) == 0)
-            return distinct[known[i].colour];
-    return strcmp(role, "feed") == 0 ? 0xff5f7488 : strcmp(role, "report") == 0 ? 0xffb3bcc8 : no_colour;
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (strcmp(role, kinds[i].role) == 0)
+            return kinds[i].colour;
+    return no_colour;
 }
 
 static uint32_t along_viridis(double share)
@@ -64,18 +60,16 @@ static uint32_t along_viridis(double share)
     return blend(stops[i], stops[i + 1], at - (double)i);
 }
 
-/* They count from 0; nobody shows a million of them. */
-static int count_up(int so_far, int32_t last) { return MAX(so_far, MIN(last, 1000000) + 1); }
-
 void count_colours(struct view *v)
 {
+    enum { MOST = 1000000 }; /* layers that are told apart */
     v->n_layers = v->n_micros = 0;
     memset(v->has_role, 0, sizeof v->has_role);
     for (int k = 0; k < v->n_tracks; k++) {
         const struct trace *t = v->track[k]->trace, *first = v->track[0]->trace;
         for (size_t i = 0; i < t->header.n_tasks; i++) {
-            v->n_layers = count_up(v->n_layers, t->tasks[i].layer);
-            v->n_micros = count_up(v->n_micros, t->tasks[i].micro);
+            v->n_layers = MAX(v->n_layers, MIN(t->tasks[i].layer, MOST) + 1); /* they count from 0 */
+            v->n_micros = MAX(v->n_micros, MIN(t->tasks[i].micro, MOST) + 1);
             uint32_t role = t->tasks[i].role; /* the names are the first trace's */
             v->has_role[role] |= strcmp(t->header.role[role], first->header.role[role]) == 0;
         }
@@ -106,7 +100,7 @@ uint32_t colour_number(const struct view *v, int64_t i)
         return kind_colour(v->track[0]->trace->header.role[i]);
     if (v->colour == BY_LAYER)
         return i < 0 ? no_colour : along_viridis((double)i / MAX(v->n_layers - 1, 1));
-    return i < 0 ? no_colour : distinct[i % N_DISTINCT];
+    return i < 0 ? no_colour : kinds[i % N_DISTINCT].colour;
 }
 
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task)

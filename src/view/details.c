@@ -37,44 +37,34 @@ static void put_work(char **l, const char *amount, double rate, const char *unit
 
 /* ---- a task ---------------------------------------------------------------------------------------------------- */
 
-static void put_name(char **l, const struct trace *t, const struct trace_record *r)
+void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES])
 {
     const struct trace_task *task = &t->tasks[r->task];
+    const struct trace_lane *lane = &t->lanes[task->lane];
+    double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale, least = fmax(ns, 1);
+    double predicted = t->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
+    char text[32], **l = &lines[0];
     append_text(l, "%s", task->name);
     if (task->layer >= 0)
         append_text(l, "   layer %d", task->layer);
     if (task->micro >= 0)
         append_text(l, "   micro-batch %d", task->micro);
-    append_text(l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], t->lanes[task->lane].name, r->step);
-}
+    append_text(l, "   %s   on %s   step %" PRIu32, t->header.role[task->role], lane->name, r->step);
 
-static void put_times(char **l, const struct trace *t, const struct trace_record *r)
-{
-    char text[32];
-    double scale = t->header.pace_scale, ns = (double)(r->end - r->start) * scale;
-    double predicted = t->header.kind == TRACE_SIMULATED ? 0 : t->tasks[r->task].predicted_ns;
+    l = &lines[1];
     append_text(l, "%s", format_ns(text, ns));
     if (predicted > 0)
         append_text(l, "   predicted %s (measured %+.1f %%)", format_ns(text, predicted), 100 * (ns / predicted - 1));
     if (r->start > r->queued)
         append_text(l, "   queued %s before", format_ns(text, (double)(r->start - r->queued) * scale));
     append_text(l, "%s", r->flags & TRACE_APPROXIMATE ? "   times approximate" : "");
-}
 
-void describe_record(const struct trace *t, const struct trace_record *r, char *lines[DETAIL_LINES])
-{
-    const struct trace_task *task = &t->tasks[r->task];
-    const struct trace_lane *lane = &t->lanes[task->lane];
-    double ns = fmax((double)(r->end - r->start) * t->header.pace_scale, 1);
-    char text[32];
-    put_name(&lines[0], t, r);
-    put_times(&lines[1], t, r);
-    append_text(&lines[2], "%s", task->shape);
+    l = &lines[2];
+    append_text(l, "%s", task->shape);
     if (task->flops > 0)
-        put_work(&lines[2], format_amount(text, task->flops, "FLOP"), task->flops / ns * 1e9, "FLOP/s",
-                 lane->flops_per_s);
+        put_work(l, format_amount(text, task->flops, "FLOP"), task->flops / least * 1e9, "FLOP/s", lane->flops_per_s);
     if (task->bytes > 0)
-        put_work(&lines[2], format_bytes(text, (double)task->bytes), (double)task->bytes / ns * 1e9, "B/s",
+        put_work(l, format_bytes(text, (double)task->bytes), (double)task->bytes / least * 1e9, "B/s",
                  lane->bytes_per_s);
 }
 

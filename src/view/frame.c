@@ -38,59 +38,34 @@ static int draw_state(const struct view *v, const struct track *k, int right, in
     return draw_chip(v, right, y, text, PLAIN);
 }
 
-static void draw_header(const struct view *v)
-{
-    struct box b = places_of(v).header;
-    int right = b.w - 8 * v->scale, y = 4 * v->scale;
-    fill(v, b.x, b.y, b.w, b.h, theme_of(v)->panel);
-    if (v->n_tracks == 1)
-        right = draw_state(v, v->track[0], right, y);
-    if (v->follow)
-        right = draw_chip(v, right, y, "following", GOOD);
-    put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink, "%s",
-             v->n_tracks > 1 ? "two traces on one axis" : v->track[0]->trace->header.model);
-}
-
 /* ---- labels of rows -------------------------------------------------------------------------------------------- */
-
-/* "0:0 compute" in the group of "0:0" is "compute". */
-static void draw_lane_label(const struct view *v, const struct track *k, const struct row *row)
-{
-    int u = v->scale, y = row->y + (row->height - GLYPH_HEIGHT * u) / 2, right = places_of(v).rows.x - 8 * u;
-    uint64_t from = clock_of(k, v->from), to = MIN(clock_of(k, v->to), k->now);
-    const char *name = k->trace->lanes[row->index].name, *space = strrchr(name, ' ');
-    if (to > from)
-        put_text(v, AT_RIGHT, y, right, theme_of(v)->soft, "%.0f%%",
-                 100 * (double)busy_between(&k->trace->bars[row->index], from, to) / (double)(to - from));
-    put_text(v, 22 * u, y, right - width_of(v, "100%") - 6 * u, theme_of(v)->ink, "%s", space ? space + 1 : name);
-}
 
 static void draw_label(const struct view *v, const struct row *row)
 {
     const struct track *k = v->track[row->track];
-    const struct trace_device *d = &k->trace->devices[row->index];
     const struct theme *theme = theme_of(v);
     int u = v->scale, y = row->y, middle = y + row->height / 2;
-    char bytes[32];
     if (row->kind == ROW_TRACK) {
         int right = draw_state(v, k, v->width - 8 * u, y + 2 * u);
         put_text(v, 10 * u, y + 4 * u, right - 10 * u, theme->paper, "%c   %s   %s", 'A' + row->track, k->path,
                  k->trace->header.model);
     } else if (row->kind == ROW_DEVICE) {
+        const struct trace_device *d = &k->trace->devices[row->index];
         put_text(v, 10 * u, y + 2 * u, v->width - 10 * u, theme->ink, strcmp(d->id, d->name) ? "%s   %s" : "%s", d->id,
                  d->name);
     } else if (row->kind == ROW_MEMORY) {
+        char bytes[32];
         put_text(v, 22 * u, middle - 17 * u, v->width, theme->ink, "memory");
         put_text(v, 22 * u, middle + u, v->width, theme->soft, "peak %s", format_bytes(bytes, k->peak[row->index]));
-    } else {
-        draw_lane_label(v, k, row);
+    } else { /* "0:0 compute" in the group of "0:0" is "compute" */
+        int top = y + (row->height - GLYPH_HEIGHT * u) / 2, right = places_of(v).rows.x - 8 * u;
+        uint64_t from = clock_of(k, v->from), to = MIN(clock_of(k, v->to), k->now);
+        const char *name = k->trace->lanes[row->index].name, *space = strrchr(name, ' ');
+        if (to > from)
+            put_text(v, AT_RIGHT, top, right, theme->soft, "%.0f%%",
+                     100 * (double)busy_between(&k->trace->bars[row->index], from, to) / (double)(to - from));
+        put_text(v, 22 * u, top, right - width_of(v, "100%") - 6 * u, theme->ink, "%s", space ? space + 1 : name);
     }
-}
-
-static bool in_sight(const struct view *v, const struct row *row)
-{
-    struct box b = places_of(v).rows;
-    return row->y + row->height > b.y && row->y < b.y + b.h;
 }
 
 static uint32_t row_paper(const struct view *v, const struct row *row)
@@ -99,32 +74,24 @@ static uint32_t row_paper(const struct view *v, const struct row *row)
     return row->kind == ROW_TRACK ? theme->soft : row->kind == ROW_DEVICE ? theme->panel : theme->paper;
 }
 
-static void draw_contents(const struct view *v)
-{
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct row *row = &v->row[i];
-        if (!in_sight(v, row))
-            continue;
-        if (row->kind == ROW_DEVICE || row->kind == ROW_TRACK) {
-            fill(v, 0, row->y, v->width, row->height, row_paper(v, row));
-            continue;
-        }
-        draw_borders(v, v->track[row->track], row->y, row->height);
-        (row->kind == ROW_LANE ? draw_lane : draw_memory)(v, row);
-    }
-}
-
-/* Over what was drawn too far to the left or right. */
-static void draw_labels(const struct view *v)
+/* What rows hold, or with `labels` what is beside it, over what was drawn too far to the left or right. */
+static void draw_rows(const struct view *v, bool labels)
 {
     struct box b = places_of(v).rows;
-    for (size_t i = 0; i < v->n_rows; i++) {
-        const struct row *row = &v->row[i];
-        if (!in_sight(v, row))
+    for (const struct row *r = v->row; r < v->row + v->n_rows; r++) {
+        uint32_t paper = row_paper(v, r);
+        if (r->y + r->height <= b.y || r->y >= b.y + b.h)
             continue;
-        fill(v, 0, row->y, b.x, row->height, row_paper(v, row));
-        fill(v, b.x + b.w, row->y, v->width, row->height, row_paper(v, row));
-        draw_label(v, row);
+        if (labels) {
+            fill(v, 0, r->y, b.x, r->height, paper);
+            fill(v, b.x + b.w, r->y, v->width, r->height, paper);
+            draw_label(v, r);
+        } else if (has_content(r)) {
+            draw_borders(v, v->track[r->track], r->y, r->height);
+            (r->kind == ROW_LANE ? draw_lane : draw_memory)(v, r);
+        } else {
+            fill(v, 0, r->y, v->width, r->height, paper);
+        }
     }
 }
 
@@ -174,18 +141,26 @@ void draw_view(struct view *v, struct canvas *c)
     v->canvas = c;
     lay_out(v);
     fill_rect(c, 0, 0, v->width, v->height, theme_of(v)->paper);
-    draw_contents(v);
+    draw_rows(v, false);
     if (is_picked(&v->selected)) {
         draw_links(v);
         draw_outline(v, &v->selected, theme_of(v)->ink);
     }
     if (is_picked(&v->hover))
         draw_outline(v, &v->hover, theme_of(v)->accent);
-    draw_labels(v);
+    draw_rows(v, true);
     if (v->measuring)
         draw_measure(v);
     draw_strip(v);
-    draw_header(v);
+    struct box b = places_of(v).header;
+    int right = b.w - 8 * v->scale, y = 4 * v->scale;
+    fill(v, b.x, b.y, b.w, b.h, theme_of(v)->panel);
+    if (v->n_tracks == 1)
+        right = draw_state(v, v->track[0], right, y);
+    if (v->follow)
+        right = draw_chip(v, right, y, "following", GOOD);
+    put_text(v, 10 * v->scale, 6 * v->scale, right - 10 * v->scale, theme_of(v)->ink, "%s",
+             v->n_tracks > 1 ? "two traces on one axis" : v->track[0]->trace->header.model);
     draw_legend(v, places_of(v).legend);
     draw_details(v);
     if (v->help) { /* in letters so large that all of it is seen */

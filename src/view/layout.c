@@ -42,53 +42,31 @@ double axis_at(const struct view *v, double x)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static bool lane_is_shown(const struct view *v, const struct track *k, uint32_t lane)
-{
-    struct trace_running now;
-    return v->show_idle || k->trace->bars[lane].n > 0 || trace_running(k->trace, lane, &now);
-}
-
 static void add_row(struct view *v, enum row_kind kind, int track, uint32_t index, int height)
 {
     *APPEND(v->row, v->n_rows, v->cap_rows) = (struct row){kind, track, index, 0, height * v->scale};
 }
 
-/* Not where a device holds next to nothing, compared with the one that holds most. */
-static bool memory_is_shown(const struct view *v, const struct track *k, uint32_t device)
-{
-    return !v->hide_memory && k->peak[device] > 0 && k->peak[device] >= 0.01 * k->highest_peak;
-}
-
 static void add_device(struct view *v, int track, uint32_t device)
 {
     const struct track *k = v->track[track];
+    const struct trace *t = k->trace;
+    struct trace_running now;
     size_t before = v->n_rows;
     add_row(v, ROW_DEVICE, track, device, DEVICE_ROW);
-    for (uint32_t i = 0; i < k->trace->header.n_lanes; i++)
-        if (k->trace->lanes[i].device_index == device && lane_is_shown(v, k, i))
+    for (uint32_t i = 0; i < t->header.n_lanes; i++)
+        if (t->lanes[i].device_index == device && (v->show_idle || t->bars[i].n > 0 || trace_running(t, i, &now)))
             add_row(v, ROW_LANE, track, i, LANE_ROW);
     if (v->n_rows == before + 1)
         v->n_rows = before;
-    else if (memory_is_shown(v, k, device))
+    else if (!v->hide_memory && k->peak[device] > 0 && k->peak[device] >= 0.01 * k->highest_peak) /* not next to none */
         add_row(v, ROW_MEMORY, track, device, MEMORY_ROW);
 }
 
-static bool stretches(const struct row *r) { return r->kind != ROW_TRACK && r->kind != ROW_DEVICE; }
-
 /* Rows with content share the height that is left, until they are TALLEST times as high as they need to be. */
-static void stretch_rows(struct view *v, int height)
-{
-    int fixed = 0, elastic = 0;
-    for (size_t i = 0; i < v->n_rows; i++)
-        *(stretches(&v->row[i]) ? &elastic : &fixed) += v->row[i].height;
-    int wanted = MIN(height - fixed, TALLEST * elastic);
-    for (size_t i = 0; i < v->n_rows; i++)
-        if (stretches(&v->row[i]) && wanted > elastic)
-            v->row[i].height = (int)((int64_t)v->row[i].height * wanted / elastic);
-}
-
 void lay_out(struct view *v)
 {
+    int fixed = 0, elastic = 0;
     v->n_rows = 0;
     for (int track = 0; track < v->n_tracks; track++) {
         if (v->n_tracks > 1)
@@ -98,21 +76,25 @@ void lay_out(struct view *v)
     }
     v->legend_lines = count_legend_lines(v);
     struct box rows = places_of(v).rows;
-    stretch_rows(v, rows.h);
+    for (const struct row *r = v->row; r < v->row + v->n_rows; r++)
+        *(has_content(r) ? &elastic : &fixed) += r->height;
+    int wanted = MAX(MIN(rows.h - fixed, TALLEST * elastic), elastic);
     v->rows_height = 0;
-    for (size_t i = 0; i < v->n_rows; i++)
-        v->rows_height += v->row[i].height;
+    for (struct row *r = v->row; r < v->row + v->n_rows; r++) {
+        if (has_content(r))
+            r->height = (int)((int64_t)r->height * wanted / elastic);
+        v->rows_height += r->height;
+    }
     v->scroll = MAX(MIN(v->scroll, v->rows_height - rows.h), 0);
     int y = rows.y - v->scroll;
-    for (size_t i = 0; i < v->n_rows; y += v->row[i++].height)
-        v->row[i].y = y;
+    for (struct row *r = v->row; r < v->row + v->n_rows; y += r++->height)
+        r->y = y;
 }
 
 const struct row *row_at(const struct view *v, int x, int y)
 {
     struct box rows = places_of(v).rows;
-    bool inside = x >= rows.x && x < rows.x + rows.w && y >= rows.y && y < rows.y + rows.h;
-    for (size_t i = 0; inside && i < v->n_rows; i++)
+    for (size_t i = 0; is_inside(&rows, x, y) && i < v->n_rows; i++)
         if (y >= v->row[i].y && y < v->row[i].y + v->row[i].height)
             return &v->row[i];
     return NULL;

@@ -12,10 +12,10 @@ struct legend {
 static void add_legend_item(struct legend *l, const char *text, uint32_t colour)
 {
     const struct view *v = l->v;
-    int u = v->scale, width = 17 * u + width_of(v, text);
-    if (l->x + width - u > v->width - 10 * u && l->line + 1 < LEGEND_LINES)
+    int u = v->scale, width = 17 * u + width_of(v, text), most = v->width - 10 * u - (width - u);
+    if (l->x > most && l->line + 1 < LEGEND_LINES)
         l->line++, l->x = 10 * u;
-    if (l->x + width - u > v->width - 10 * u)
+    if (l->x > most)
         return;
     int y = l->top + l->line * LEGEND_LINE * u;
     if (l->draws) {
@@ -25,12 +25,12 @@ static void add_legend_item(struct legend *l, const char *text, uint32_t colour)
     l->x += width + 10 * u;
 }
 
-static void add_legend_title(struct legend *l, const char *text, int width)
+static void add_legend_title(struct legend *l, const char *text, const char *widest)
 {
-    const struct view *v = l->v;
+    int u = l->v->scale;
     if (l->draws)
-        put_text(v, l->x, l->top + (l->line * LEGEND_LINE + 5) * v->scale, v->width, theme_of(v)->soft, "%s", text);
-    l->x += width + 14 * v->scale;
+        put_text(l->v, l->x, l->top + (l->line * LEGEND_LINE + 5) * u, l->v->width, theme_of(l->v)->soft, "%s", text);
+    l->x += width_of(l->v, widest) + 14 * u;
 }
 
 static void walk_legend(struct legend *l)
@@ -39,7 +39,7 @@ static void walk_legend(struct legend *l)
     const struct trace_header *h = &v->track[0]->trace->header;
     char text[64];
     bool memory = false;
-    add_legend_title(l, colour_way_name(v->colour), width_of(v, "micro-batch"));
+    add_legend_title(l, colour_way_name(v->colour), "micro-batch");
     for (size_t i = 0; i < colour_count(v); i++)
         if (colour_name(v, i, text))
             add_legend_item(l, text, colour_number(v, (int64_t)i));
@@ -48,7 +48,7 @@ static void walk_legend(struct legend *l)
     if (!memory)
         return;
     l->x += 10 * v->scale;
-    add_legend_title(l, "memory", width_of(v, "memory"));
+    add_legend_title(l, "memory", "memory");
     for (size_t i = 0; i < h->n_classes; i++)
         add_legend_item(l, h->memory[i], class_colour(i));
 }

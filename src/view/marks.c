@@ -32,37 +32,26 @@ void draw_outline(const struct view *v, const struct pick *p, uint32_t colour)
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
-static void draw_head(const struct view *v, int x, int y, uint32_t colour)
-{
-    for (int i = 0; i <= 6 * v->scale; i++)
-        fill(v, x - i, y - i / 2, 1, i + 1, colour);
-}
-
-/* Within a lane it runs along the row's lower edge, where it hides no name. */
-static void draw_bracket(const struct view *v, const struct row *row, int x0, int x1, uint32_t colour)
-{
-    int u = v->scale, y = row->y + row->height - 2 * u;
-    fill(v, MIN(x0, x1), y, abs(x1 - x0), 2 * u, colour);
-    fill(v, x0 - u, y - 4 * u, 2 * u, 6 * u, colour);
-    draw_head(v, x1, y + u, colour);
-}
-
-/* From the producer's end to the consumer's start. */
+/* From the producer's end to the consumer's start.  Within a lane it runs along the row's lower edge, where it hides no
+ * name. */
 static void draw_link(const struct view *v, int track, const struct link_drawn *l, uint32_t colour)
 {
     const struct track *k = v->track[track];
     const struct row *from = row_of(v, track, l->from), *to = row_of(v, track, l->to);
     int x0 = mark_x(v, k, k->trace->records[l->from].end), x1 = mark_x(v, k, k->trace->records[l->to].start);
+    int u = v->scale;
     if (!from || !to)
         return;
-    if (from == to) {
-        draw_bracket(v, from, x0, x1, colour);
-        return;
-    }
     int y0 = from->y + from->height / 2, y1 = to->y + to->height / 2;
-    for (int i = 0; i < 2 * v->scale; i++)
+    if (from == to) {
+        y0 = from->y + from->height - 2 * u, y1 = y0 + u;
+        fill(v, MIN(x0, x1), y0, abs(x1 - x0), 2 * u, colour);
+        fill(v, x0 - u, y0 - 4 * u, 2 * u, 6 * u, colour);
+    }
+    for (int i = 0; i < 2 * u && from != to; i++)
         draw_line(v->canvas, x0, y0 + i, x1, y1 + i, colour);
-    draw_head(v, x1, y1, colour);
+    for (int i = 0; i <= 6 * u; i++) /* its head */
+        fill(v, x1 - i, y1 - i / 2, 1, i + 1, colour);
 }
 
 void draw_links(const struct view *v)
@@ -76,19 +65,14 @@ void draw_links(const struct view *v)
 
 /* ---- ruler ----------------------------------------------------------------------------------------------------- */
 
-static int within_rows(const struct view *v, double x)
-{
-    struct box b = places_of(v).rows;
-    return (int)fmin(fmax(x, b.x), b.x + b.w);
-}
-
 void draw_measure(const struct view *v)
 {
     struct box b = places_of(v).rows;
     const struct theme *theme = theme_of(v);
     char text[32];
     double from = fmin(v->ruler[0], v->ruler[1]), to = fmax(v->ruler[0], v->ruler[1]);
-    int u = v->scale, left = within_rows(v, x_of(v, from)), right = within_rows(v, x_of(v, to));
+    int u = v->scale, left = (int)fmin(fmax(x_of(v, from), b.x), b.x + b.w),
+        right = (int)fmin(fmax(x_of(v, to), b.x), b.x + b.w);
     shade(v, left, b.y, right - left, b.h, theme->accent, 0.12);
     fill(v, left, b.y, u, b.h, theme->accent);
     fill(v, right, b.y, u, b.h, theme->accent);

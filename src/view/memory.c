@@ -5,30 +5,23 @@
 
 /* ---- amounts --------------------------------------------------------------------------------------------------- */
 
-/* The number of lanes: it has none. */
-static uint32_t compute_lane(const struct trace *t, uint32_t device)
-{
-    uint32_t own = 0;
-    while (own < t->header.n_lanes && (t->lanes[own].device_index != device || t->lanes[own].kind != LANE_COMPUTE))
-        own++;
-    return own;
-}
-
 /* What a device held as of `clock`: at the task that started last.  A device's compute lane says how far its list is:
  * copies may run far ahead or behind of it.  The host has none, and what it holds comes and goes with copies of all
  * devices and with its own tasks.  NULL: not known. */
-static const struct trace_memory *memory_at(const struct track *k, uint32_t device, uint64_t clock)
+static const struct trace_memory *memory_at(const struct trace *t, uint32_t device, uint64_t clock)
 {
     const struct bar *latest = NULL;
-    uint32_t n_lanes = k->trace->header.n_lanes, own = compute_lane(k->trace, device);
-    for (uint32_t i = 0; i < n_lanes; i++) {
-        bool counts = own < n_lanes ? i == own : k->trace->lanes[i].kind != LANE_COMPUTE;
-        size_t n = counts ? first_bar_from(&k->trace->bars[i], clock) : 0;
-        const struct bar *bar = n ? &k->trace->bars[i].bar[n - 1] : NULL;
+    uint32_t own = 0;
+    while (own < t->header.n_lanes && (t->lanes[own].device_index != device || t->lanes[own].kind != LANE_COMPUTE))
+        own++;
+    for (uint32_t i = 0; i < t->header.n_lanes; i++) {
+        bool counts = own < t->header.n_lanes ? i == own : t->lanes[i].kind != LANE_COMPUTE;
+        size_t n = counts ? first_bar_from(&t->bars[i], clock) : 0;
+        const struct bar *bar = n ? &t->bars[i].bar[n - 1] : NULL;
         if (bar && (!latest || bar->start > latest->start))
             latest = bar;
     }
-    return latest ? trace_memory_at(k->trace, k->trace->records[latest->record].task, device) : NULL;
+    return latest ? trace_memory_at(t, t->records[latest->record].task, device) : NULL;
 }
 
 /* Bytes at the upper edge of a trace's rows, all alike.  Budgets far above what is held would make the areas flat. */
@@ -56,16 +49,6 @@ static void draw_areas(const struct view *v, const struct trace *t, const struct
     }
 }
 
-static void draw_budget(const struct view *v, const struct box *b, double budget, double top)
-{
-    char bytes[32];
-    int u = v->scale, y = b->y + b->h - (int)(budget / top * b->h);
-    uint32_t colour = theme_of(v)->accent;
-    for (int x = b->x; x < b->x + b->w; x += 8 * u)
-        fill(v, x, y, 5 * u, u, colour);
-    put_text(v, AT_RIGHT, y + u, b->x + b->w, colour, "budget %s", format_bytes(bytes, budget));
-}
-
 void draw_memory(const struct view *v, const struct row *row)
 {
     const struct track *k = v->track[row->track];
@@ -75,7 +58,7 @@ void draw_memory(const struct view *v, const struct row *row)
     const struct trace_memory *held = NULL;
     for (int x = rows.x; x <= rows.x + rows.w; x++) { /* columns of one amount are drawn together */
         uint64_t clock = clock_of(k, axis_at(v, x + 1));
-        const struct trace_memory *now = clock <= k->now ? memory_at(k, row->index, clock) : NULL;
+        const struct trace_memory *now = clock <= k->now ? memory_at(k->trace, row->index, clock) : NULL;
         if (now == held && x < rows.x + rows.w)
             continue;
         b.w = x - b.x;
@@ -86,6 +69,11 @@ void draw_memory(const struct view *v, const struct row *row)
     b.x = rows.x;
     b.w = rows.w;
     fill(v, b.x, b.y + b.h, b.w, v->scale, theme_of(v)->rule);
-    if (budget > 0 && budget <= top)
-        draw_budget(v, &b, budget, top);
+    if (budget > 0 && budget <= top) {
+        char bytes[32];
+        int u = v->scale, y = b.y + b.h - (int)(budget / top * b.h);
+        for (int x = b.x; x < b.x + b.w; x += 8 * u)
+            fill(v, x, y, 5 * u, u, theme_of(v)->accent);
+        put_text(v, AT_RIGHT, y + u, b.x + b.w, theme_of(v)->accent, "budget %s", format_bytes(bytes, budget));
+    }
 }

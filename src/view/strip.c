@@ -31,26 +31,20 @@ uint32_t step_at_overview(const struct view *v, int x)
     return k->steps->n ? k->steps->step[MIN((size_t)index, k->steps->n - 1)].step : 0;
 }
 
-static bool in_sight(const struct view *v, const struct trace_step *s)
-{
-    const struct track *k = v->track[0];
-    double from = axis_of(k, s->work), to = from + step_ns(k, s);
-    double most = fmin(to, v->to) - fmax(from, v->from);
-    return most > 0.1 * fmin(to - from, v->to - v->from);
-}
-
 static void draw_step_bar(const struct view *v, size_t i, double top)
 {
     const struct track *k = v->track[0];
     const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
-    int from = (int)step_x(v, (double)i), to = MAX((int)step_x(v, (double)i + 1), from + 1);
-    double ns = step_ns(k, &k->steps->step[i]);
+    int left = (int)step_x(v, (double)i), right = MAX((int)step_x(v, (double)i + 1), left + 1);
+    double ns = step_ns(k, &k->steps->step[i]), from = axis_of(k, k->steps->step[i].work), to = from + ns;
+    double seen = fmin(to, v->to) - fmax(from, v->from);
+    bool in_sight = seen > 0 && seen > 0.1 * fmin(to - from, v->to - v->from);
     int high = MAX((int)(fmin(ns / top, 1) * b.h), v->scale);
-    uint32_t colour = in_sight(v, &k->steps->step[i]) ? theme->accent : theme->border;
-    fill(v, from, b.y + b.h - high, MAX(to - from - (to - from > 3), 1), high, colour);
+    fill(v, left, b.y + b.h - high, MAX(right - left - (right - left > 3), 1), high,
+         in_sight ? theme->accent : theme->border);
     if (ns > top) /* cut off: a gap below its top says so */
-        fill(v, from, b.y + 4 * v->scale, to - from, 2 * v->scale, theme->paper);
+        fill(v, left, b.y + 4 * v->scale, right - left, 2 * v->scale, theme->paper);
 }
 
 /* The loss over the steps, highest and lowest value at the strip's edges. */
@@ -76,31 +70,24 @@ static void draw_loss(const struct view *v, const struct box *b)
     }
 }
 
-static void draw_overview_labels(const struct view *v, const struct box *b, double median)
-{
-    const struct theme *theme = theme_of(v);
-    size_t n = v->track[0]->steps->n;
-    double loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
-    char text[32];
-    int u = v->scale;
-    put_text(v, 10 * u, b->y, b->x, theme->ink, "%zu step%s", n, n == 1 ? "" : "s");
-    put_text(v, 10 * u, b->y + 18 * u, b->x, theme->soft, "median %s", format_ns(text, median));
-    if (isfinite(loss))
-        put_text(v, 10 * u, b->y + 36 * u, b->x, theme->soft, "loss %.4f", loss);
-}
-
 static void draw_overview(const struct view *v)
 {
     const struct track *k = v->track[0];
+    const struct theme *theme = theme_of(v);
     struct box b = places_of(v).overview;
-    double top = overview_top(k);
-    size_t stride = MAX(k->steps->n / (size_t)MAX(2 * b.w, 1), 1);
-    for (size_t i = 0; i < k->steps->n && top > 0; i += stride)
+    double top = overview_top(k), loss = v->loss ? loss_at(v->loss, v->anchor) : NAN;
+    size_t n = k->steps->n, stride = MAX(n / (size_t)MAX(2 * b.w, 1), 1);
+    char text[32];
+    int u = v->scale;
+    for (size_t i = 0; i < n && top > 0; i += stride)
         draw_step_bar(v, i, top);
-    fill(v, b.x, b.y + b.h, b.w, v->scale, theme_of(v)->border);
+    fill(v, b.x, b.y + b.h, b.w, u, theme->border);
     if (v->loss)
         draw_loss(v, &b);
-    draw_overview_labels(v, &b, top / 2);
+    put_text(v, 10 * u, b.y, b.x, theme->ink, "%zu step%s", n, n == 1 ? "" : "s");
+    put_text(v, 10 * u, b.y + 18 * u, b.x, theme->soft, "median %s", format_ns(text, top / 2));
+    if (isfinite(loss))
+        put_text(v, 10 * u, b.y + 36 * u, b.x, theme->soft, "loss %.4f", loss);
 }
 
 /* ---- ruler and step borders ------------------------------------------------------------------------------------ */

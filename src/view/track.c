@@ -60,20 +60,6 @@ static void set_now(struct track *k)
     k->now = MAX(k->last, life == LIFE_RUNS ? now_ns() : life == LIFE_STOPPED ? MIN(h->alive_ns, now_ns()) : 0);
 }
 
-static void find_peaks(struct track *k)
-{
-    const struct trace *t = k->trace;
-    k->peak = allocate(t->header.n_devices, sizeof *k->peak);
-    for (size_t i = 0; i < t->header.n_memory; i++) {
-        const struct trace_memory *m = &t->memory[i];
-        double sum = 0;
-        for (size_t class = 0; class < t->header.n_classes; class ++)
-            sum += (double)m->bytes[class];
-        k->peak[m->device] = fmax(k->peak[m->device], sum);
-        k->highest_peak = fmax(k->highest_peak, sum);
-    }
-}
-
 struct problem *open_track(const char *path, struct track **track)
 {
     struct trace_follow *follow;
@@ -82,10 +68,18 @@ struct problem *open_track(const char *path, struct track **track)
     if (wrong)
         return wrong;
     struct track *k = *track = allocate(1, sizeof *k);
-    *k = (struct track){.path = path, .follow = follow, .trace = trace_follow_trace(follow)};
-    find_peaks(k);
+    const struct trace *t = trace_follow_trace(follow);
+    *k = (struct track){.path = path, .follow = follow, .trace = t};
+    k->peak = allocate(t->header.n_devices, sizeof *k->peak);
+    for (const struct trace_memory *m = t->memory; m < t->memory + t->header.n_memory; m++) {
+        double sum = 0;
+        for (size_t class = 0; class < t->header.n_classes; class ++)
+            sum += (double)m->bytes[class];
+        k->peak[m->device] = fmax(k->peak[m->device], sum);
+        k->highest_peak = fmax(k->highest_peak, sum);
+    }
     set_now(k);
-    k->zero = k->steps->n ? k->steps->step[0].work : k->trace->header.start_ns;
+    k->zero = k->steps->n ? k->steps->step[0].work : t->header.start_ns;
     return NULL;
 }
 
@@ -103,12 +97,18 @@ bool is_living(const struct track *k)
     return !k->broken && life != LIFE_CLOSED && life != LIFE_GONE;
 }
 
-/* A new run has begun under the old one's name. */
-static bool renew_track(struct track *k)
+bool poll_track(struct track *k)
 {
-    struct track *fresh, old = *k;
+    bool changed;
+    if (is_living(k)) {
+        k->broken = trace_follow_poll(k->follow, &changed);
+        if (changed)
+            set_now(k);
+        return changed || k->broken;
+    }
     if (!trace_follow_replaced(k->follow))
         return false;
+    struct track *fresh, old = *k; /* a new run has begun under the old one's name */
     free(open_track(k->path, &fresh));
     if (fresh) {
         *k = *fresh;
@@ -116,17 +116,6 @@ static bool renew_track(struct track *k)
         close_track(fresh);
     }
     return fresh;
-}
-
-bool poll_track(struct track *k)
-{
-    bool changed;
-    if (!is_living(k))
-        return renew_track(k);
-    k->broken = trace_follow_poll(k->follow, &changed);
-    if (changed)
-        set_now(k);
-    return changed || k->broken;
 }
 
 /* ---- the loss -------------------------------------------------------------------------------------------------- */
@@ -140,32 +129,26 @@ struct curve {
     char line[65536]; /* longer ones are passed over, as are those without a step and its loss */
 };
 
-static void take_line(struct curve *c)
-{
-    json_t *line = json_loads(c->line, 0, NULL);
-    json_int_t step = json_integer_value(json_object_get(line, "step"));
-    json_t *loss = json_object_get(line, "loss");
-    if (json_is_number(loss) && step > 0 && step <= MOST_STEPS) {
-        while (c->n <= (size_t)step)
-            *APPEND(c->loss, c->n, c->cap) = NAN;
-        c->loss[step] = json_number_value(loss);
-    }
-    json_decref(line);
-}
-
 bool poll_curve(struct curve *c)
 {
     bool any = false;
     if (!c->file && !(c->file = fopen(c->path, "r")))
         return false;
     clearerr(c->file);
-    while (fgets(c->line, sizeof c->line, c->file)) {
+    for (; fgets(c->line, sizeof c->line, c->file); any = true) {
         if (feof(c->file) && !strchr(c->line, '\n')) { /* its end is not written yet */
             fseek(c->file, -(long)strlen(c->line), SEEK_CUR);
             break;
         }
-        take_line(c);
-        any = true;
+        json_t *line = json_loads(c->line, 0, NULL);
+        json_int_t step = json_integer_value(json_object_get(line, "step"));
+        json_t *loss = json_object_get(line, "loss");
+        if (json_is_number(loss) && step > 0 && step <= MOST_STEPS) {
+            while (c->n <= (size_t)step)
+                *APPEND(c->loss, c->n, c->cap) = NAN;
+            c->loss[step] = json_number_value(loss);
+        }
+        json_decref(line);
     }
     return any;
 }

@@ -81,6 +81,7 @@ struct row {
     uint32_t index; /* of the lane, or the device */
     int y, height;
 };
+static inline bool has_content(const struct row *r) { return r->kind == ROW_LANE || r->kind == ROW_MEMORY; }
 struct view {
     struct canvas *canvas; /* while it is drawn */
     struct track *track[MAX_TRACKS];
@@ -129,6 +130,10 @@ bool poll_view(struct view *v);         /* takes what is new in its traces; is t
 struct box {
     int x, y, w, h;
 };
+static inline bool is_inside(const struct box *b, int x, int y)
+{
+    return x >= b->x && x < b->x + b->w && y >= b->y && y < b->y + b->h;
+}
 struct places {
     struct box header, overview, ruler, rows, legend, details;
 };

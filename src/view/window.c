@@ -24,13 +24,6 @@ struct window {
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* Small pixels, but the system does not scale: then we do. */
-static bool has_fine_pixels(void)
-{
-    float dpi = 0;
-    return SDL_GetDisplayDPI(0, NULL, &dpi, NULL) == 0 && dpi >= FINE_DPI;
-}
-
 /* The window's surface, which is another one when its size has changed. */
 static bool find_surface(struct window *w)
 {
@@ -62,7 +55,8 @@ static bool open_window(struct window *w)
         SDL_SetError("there is no display"); /* SDL would draw for nobody */
         return false;
     }
-    int times = has_fine_pixels() ? 2 : 1;
+    float dpi = 0; /* small pixels, but the system does not scale: then we do */
+    int times = SDL_GetDisplayDPI(0, NULL, &dpi, NULL) == 0 && dpi >= FINE_DPI ? 2 : 1;
     char *title = format_string("yard view: %s", v->track[0]->trace->header.model);
     w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, v->width * times,
                                  v->height * times, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
@@ -93,22 +87,10 @@ static const char *name_of_key(SDL_Keycode key)
     return NULL;
 }
 
-static void take_mouse(struct window *w, const SDL_Event *e)
-{
-    bool shift = SDL_GetModState() & KMOD_SHIFT;
-    if (e->type == SDL_MOUSEMOTION)
-        move_mouse(w->view, (int)(e->motion.x * w->ratio), (int)(e->motion.y * w->ratio));
-    else if (e->type == SDL_MOUSEBUTTONDOWN && e->button.button == SDL_BUTTON_LEFT)
-        press_button(w->view, shift);
-    else if (e->type == SDL_MOUSEBUTTONUP && e->button.button == SDL_BUTTON_LEFT)
-        release_button(w->view);
-    else if (e->type == SDL_MOUSEWHEEL)
-        turn_wheel(w->view, e->wheel.y, shift);
-}
-
 static void take_event(struct window *w, const SDL_Event *e)
 {
     const char *name = e->type == SDL_KEYDOWN ? name_of_key(e->key.keysym.sym) : NULL;
+    bool shift = SDL_GetModState() & KMOD_SHIFT;
     if (e->type == SDL_QUIT)
         w->view->quit = true;
     else if (name)
@@ -117,18 +99,14 @@ static void take_event(struct window *w, const SDL_Event *e)
         press_key(w->view, strcmp(e->text.text, " ") == 0 ? "space" : e->text.text);
     else if (e->type == SDL_WINDOWEVENT && e->window.event == SDL_WINDOWEVENT_SIZE_CHANGED)
         find_surface(w);
-    else
-        take_mouse(w, e);
-}
-
-/* Waits for an event, or for the next poll; takes all that have come. */
-static bool take_events(struct window *w, int longest_ms)
-{
-    SDL_Event e;
-    bool any = SDL_WaitEventTimeout(&e, longest_ms);
-    for (bool more = any; more; more = SDL_PollEvent(&e))
-        take_event(w, &e);
-    return any;
+    else if (e->type == SDL_MOUSEMOTION)
+        move_mouse(w->view, (int)(e->motion.x * w->ratio), (int)(e->motion.y * w->ratio));
+    else if (e->type == SDL_MOUSEBUTTONDOWN && e->button.button == SDL_BUTTON_LEFT)
+        press_button(w->view, shift);
+    else if (e->type == SDL_MOUSEBUTTONUP && e->button.button == SDL_BUTTON_LEFT)
+        release_button(w->view);
+    else if (e->type == SDL_MOUSEWHEEL)
+        turn_wheel(w->view, e->wheel.y, shift);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------------------------- */
@@ -155,7 +133,10 @@ static void run_window(struct window *w)
         int ms = poll_ms(w->view);
         if (changed)
             show(w);
-        changed = take_events(w, ms);
+        SDL_Event e;
+        changed = SDL_WaitEventTimeout(&e, ms);
+        for (bool more = changed; more; more = SDL_PollEvent(&e)) /* all that have come */
+            take_event(w, &e);
         if (now_ns() - polled >= (uint64_t)MIN(ms, poll_ms(w->view)) * 1000000) {
             changed |= poll_view(w->view);
             polled = now_ns();
