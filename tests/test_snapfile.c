@@ -9,7 +9,6 @@
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
  *                                                                 trial on; every bit, else each 61st
- *     YARD_BENCH=1 build/tests/test_snapfile                      bandwidth instead
  */
 #include "support_state.h"
 
@@ -898,95 +897,5 @@ TEST(the_command_takes_it)
         test_failed("%s%s\n", r.out, r.err);
     assert_int_equal(run_yard("ckpt diff '%s' '%s'", other, folder).code, EXIT_OK);
     assert_int_equal(run_yard("ckpt export '%s' '%s.bin'", path, other).code, EXIT_OK);
-    free_mesh(&m);
-}
-
-/* ---- bandwidth -------------------------------------------------------------------------------------------------- */
-
-struct way { /* of storing the same bytes */
-    const char *name;
-    int flags;        /* of open(); -1: a snapshot file */
-    double rates[32]; /* bytes per ns */
-};
-
-static void store_snapshot(struct snap *s, const struct snap_plan *p, const char *bytes, uint32_t step)
-{
-    struct stored_step t;
-    int slot = snap_begin(s, step);
-    for (size_t i = 0; i < p->n; i++)
-        snap_write(s, slot, i, bytes);
-    assert_true(snap_commit(s, slot, true, &t));
-}
-
-static void store_plainly(int fd, const struct snap_plan *p, const char *bytes)
-{
-    uint64_t at = 0;
-    for (size_t i = 0; i < p->n; at += round_up(payload_bytes(&p->range[i++]), SNAP_PAGE))
-        for (uint64_t done = 0, n; done < payload_bytes(&p->range[i]); done += n) {
-            n = MIN(1 << 20, round_up(payload_bytes(&p->range[i]) - done, SNAP_PAGE));
-            assert_int_equal(pwrite(fd, bytes + done, n, (off_t)(at + done)), n);
-        }
-    assert_int_equal(fdatasync(fd), 0);
-}
-
-static int by_rate(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
-
-/* Stored like this, plainly, and past the cache, in turn; then recovered, and read plainly. */
-TEST(bandwidth)
-{
-    enum { TURNS = 9 };
-    if (!getenv("YARD_BENCH"))
-        skip();
-    const struct config c = {.layers = 6, .heads = 6, .channels = 384, .seq_len = 256, .vocab = 8192, .tied = true};
-    struct way way[3] = {{"snapshot", -1, {0}}, {"plain", O_RDWR, {0}}, {"O_DIRECT", O_RDWR | O_DIRECT, {0}}};
-    struct mesh m = mesh_of(&c, 1, 1, 1, 0);
-    struct stored x = store_of(&c, &m, 2, false);
-    struct checkpoint d = description(json_object(), 0, 1);
-    struct snap *s;
-    const char *path = temp_path("bench.snap"), *plain = temp_path("bench.plain");
-    uint64_t most = 0, all = 0, begin;
-    for (size_t i = 0; i < x.plan.n; i++)
-        most = MAX(most, payload_bytes(&x.plan.range[i])), all += payload_bytes(&x.plan.range[i]);
-    char *bytes = aligned_alloc(SNAP_PAGE, round_up(most, 1 << 20));
-    memset(bytes, 1, round_up(most, 1 << 20));
-    disk.real = true;
-    must(open_snap(path, &d, &x.plan, &s));
-    int fd[3] = {-1, REAL(open)(plain, O_RDWR | O_CREAT, 0600), REAL(open)(plain, O_RDWR | O_DIRECT)};
-    store_plainly(fd[1], &x.plan, bytes);
-    for (uint32_t i = 0; i < 3 * TURNS; i++) {
-        begin = now_ns();
-        if (i % 3 == 0)
-            store_snapshot(s, &x.plan, bytes, i + 1);
-        else
-            store_plainly(fd[i % 3], &x.plan, bytes);
-        way[i % 3].rates[i / 3] = (double)all / (double)(now_ns() - begin);
-    }
-    close_snap(s);
-    for (int i = 0; i < 3; i++) {
-        qsort(way[i].rates, TURNS, sizeof *way[i].rates, by_rate);
-        printf("# %-9s %.2f GB/s, %.2f to %.2f\n", way[i].name, way[i].rates[TURNS / 2], way[i].rates[0],
-               way[i].rates[TURNS - 1]);
-    }
-    double recovered[TURNS], read[TURNS];
-    char *into = allocate((size_t)all, 1);
-    for (int i = 0; i < TURNS; i++) {
-        begin = now_ns();
-        free_checkpoint(open_snapshot(path));
-        recovered[i] = (double)all / (double)(now_ns() - begin);
-        begin = now_ns();
-        for (uint64_t at = 0; at < all; at += 1 << 20)
-            assert_true(pread(fd[1], into + at, MIN(1 << 20, all - at), (off_t)at) > 0);
-        read[i] = (double)all / (double)(now_ns() - begin);
-    }
-    qsort(recovered, TURNS, sizeof *recovered, by_rate), qsort(read, TURNS, sizeof *read, by_rate);
-    begin = now_ns();
-    uint64_t hash = hash_bytes(into, all, 0);
-    printf("# %.0f MB: recovered at %.2f GB/s, read at %.2f, hashed at %.2f (%llx)\n", 1e-6 * (double)all,
-           recovered[TURNS / 2], read[TURNS / 2], (double)all / (double)(now_ns() - begin), (unsigned long long)hash);
-    disk.real = false;
-    close(fd[1]), close(fd[2]);
-    free(bytes), free(into);
-    json_decref(d.options);
-    free_stored(&x);
     free_mesh(&m);
 }
