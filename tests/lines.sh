@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23716 10.8
+src               23653 10.8
 src/base           1436
 src/cmd            2233
 src/device         1159
@@ -33,7 +33,7 @@ src/predict        1053
 src/proof           579
 src/run            1242
 src/state          1821
-src/step           2734
+src/step           2671
 src/trace          1055
 src/train          2844
 src/view           1867
