@@ -281,7 +281,9 @@ struct step {
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
-/* The list as it is now, while it is edited too, with tasks of its own on the same tensors: to be placed, ordered and
+/* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
+struct task **tasks_in_order(const struct step *s, size_t *n);
+/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and
  * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
 struct step *draft_of(const struct step *s, struct task ***original);
 void free_draft(struct step *draft);
@@ -300,7 +302,6 @@ struct task *add_issue(struct step *s, struct lane *lane, const char *name, issu
 /* The same task again, of the same origin. */
 struct task *add_again(struct step *s, const struct task *t);
 void link_behind(struct task *t, struct task *where);
-void unlink_task(struct task *t);
 void free_task(struct task *t);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
 /* Does it read, or write, bytes of x? */
@@ -342,7 +343,7 @@ double given_seconds(const struct task *t);
  * wants new ones.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
 void gate_updates(struct step *s);
 
-/* ---- depend.c, place.c, levels.c --------------------------------------------------------------------------------- */
+/* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 
 /* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
  * `wait`, `notify` and `flush` are set. */
