@@ -19,8 +19,8 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23653 10.8
-src/base           1436
+src               23580 10.8
+src/base           1424
 src/cmd            2233
 src/device         1159
 src/file           1064
@@ -31,13 +31,13 @@ src/pass           2253
 src/plan            219
 src/predict        1053
 src/proof           579
-src/run            1242
-src/state          1821
-src/step           2671
+src/run            1237
+src/state          1795
+src/step           2734
 src/trace          1055
-src/train          2844
+src/train          2751
 src/view           1867
-tests             15279
+tests             15277
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
