@@ -160,8 +160,7 @@ static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 
                                              {"k", "k", CELL_COUNT, 6, 0},
                                              {"batch", "batch", CELL_COUNT, 5, 0},
                                              {"GFLOP/s", "gflops", CELL_FIXED, 8, 1},
-                                             {"of peak", "share_of_peak", CELL_SHARE, 7, 0},
-                                             {"", NULL, CELL_TEXT, 18, 0}};
+                                             {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
 
 static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
 {
@@ -172,8 +171,7 @@ static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine 
     }
     ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
         number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
-        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share),
-        text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
+        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share));
     print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
     fflush(b->text);
 }

@@ -121,35 +121,22 @@ static void put_slice(struct chrome *c, size_t i)
 
 /* From the producer's last nanosecond to the consumer's first, both within their slices.  A slice without length can
  * hold no end of an arrow, and an arrow cannot go back in time (clocks of two devices may disagree a little). */
-static void put_arrow(struct chrome *c, size_t producer, size_t consumer, const char *name)
+static void put_arrow(struct chrome *c, const struct trace_edge *edge, size_t consumer)
 {
     const struct trace *t = c->trace;
-    const struct slice *from = &c->slices[producer], *to = &c->slices[consumer];
-    const uint32_t lane[] = {t->tasks[t->records[producer].task].lane, t->tasks[t->records[consumer].task].lane};
-    const double at[] = {microseconds(c, MIN(from->end - 1, to->start)), microseconds(c, to->start)};
-    if (!from->shown || lane[0] == lane[1] || from->end == from->start || to->end == to->start ||
-        from->start > to->start)
+    const struct trace_record *r = &t->records[consumer];
+    int64_t producer = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), consumer);
+    const struct slice *from = &c->slices[MAX(producer, 0)], *to = &c->slices[consumer];
+    const uint32_t lane[] = {t->tasks[edge->from].lane, t->tasks[r->task].lane};
+    if (producer == NO_RECORD || !from->shown || lane[0] == lane[1] || from->end == from->start ||
+        to->end == to->start || from->start > to->start)
         return;
+    const uint64_t at[] = {MIN(from->end - 1, to->start), to->start};
     c->n_flows++;
     for (int end = 0; end < 2; end++)
-        put_event(c, end ? "f" : "s", name, lane[end],
-                  json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts", at[end], "bp",
-                            end ? "e" : NULL));
-}
-
-static void put_arrows(struct chrome *c)
-{
-    const struct trace *t = c->trace;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        const struct trace_task *k = &t->tasks[r->task];
-        for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges && c->slices[i].shown; e++) {
-            const struct trace_edge *edge = &t->edges[e];
-            int64_t from = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), i);
-            if (from != NO_RECORD)
-                put_arrow(c, (size_t)from, i, edge->reuse ? "reuse" : "data");
-        }
-    }
+        put_event(c, end ? "f" : "s", edge->reuse ? "reuse" : "data", lane[end],
+                  json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts",
+                            microseconds(c, at[end]), "bp", end ? "e" : NULL));
 }
 
 void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last)
@@ -180,7 +167,11 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
     for (size_t i = 0; i < t->n_records; i++)
         if (c.slices[i].shown)
             put_slice(&c, i);
-    put_arrows(&c);
+    for (size_t i = 0; i < t->n_records; i++) { /* behind all slices */
+        const struct trace_task *k = &t->tasks[t->records[i].task];
+        for (uint32_t e = 0; e < k->n_edges && c.slices[i].shown; e++)
+            put_arrow(&c, &t->edges[k->first_edge + e], i);
+    }
     put(&c, "\n]}\n");
     if (gzclose(c.out) != Z_OK)
         fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));
