@@ -65,7 +65,7 @@ static double microseconds(const struct chrome *c, uint64_t ns) { return (double
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
 /* Lists have step numbers of their own, so one list is shown. */
-static void make_slices(struct chrome *c, uint32_t list, uint32_t first, uint32_t last)
+static void make_slices(struct chrome *c, uint32_t list, int64_t first, int64_t last)
 {
     const struct trace *t = c->trace;
     uint64_t *lane_end = allocate(t->header.n_lanes, sizeof *lane_end);
@@ -139,16 +139,37 @@ static void put_arrow(struct chrome *c, const struct trace_edge *edge, size_t co
                             microseconds(c, at[end]), "bp", end ? "e" : NULL));
 }
 
-void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last)
+/* "2:4", "2:", ":4" or "2"; NULL: all steps. */
+static void parse_steps(const char *text, int64_t *first, int64_t *last)
 {
+    char *begin = copy_string(text ? text : ":"), *end = begin;
+    strsep(&end, ":"); /* NULL: one step */
+    bool good = (end && !*begin) || parse_int(begin, first);
+    if (!end)
+        *last = *first;
+    else if (*end)
+        good &= parse_int(end, last);
+    if (!good || *first < 1 || *last < *first || *last > UINT32_MAX)
+        fail(EXIT_USAGE, "--steps takes A:B, two step numbers that count from 1 with A at most B, not \"%s\"", text);
+    free(begin);
+}
+
+int trace_export(char **files)
+{
+    const char *path = files[0], *chrome = trace_options.chrome;
+    int64_t first = 1, last = UINT32_MAX, has_first = 0, has_last = 0;
+    if (!chrome)
+        fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
+    claim_output("--chrome", chrome, NULL);
+    parse_steps(trace_options.steps, &first, &last);
     struct trace *t = trace_open_modelled(path);
-    uint32_t chosen = trace_list(t, path, list), has_first = 0, has_last = 0;
+    uint32_t chosen = trace_list(t, path, trace_options.list);
     const struct trace_step_list *steps = &t->steps[chosen];
     if (steps->n)
         has_first = steps->step[0].step, has_last = steps->step[steps->n - 1].step;
     if (t->n_records && (first > has_last || last < has_first))
         fail(EXIT_USAGE,
-             "the trace %s holds the steps %" PRIu32 " to %" PRIu32 " of list %s, none that --steps asks for", path,
+             "the trace %s holds the steps %" PRId64 " to %" PRId64 " of list %s, none that --steps asks for", path,
              has_first, has_last, t->header.list[chosen]);
     struct chrome c = {.trace = t, .path = chrome};
     make_slices(&c, chosen, first, last);
@@ -176,6 +197,7 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
     if (gzclose(c.out) != Z_OK)
         fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));
     publish(file);
-    print_line(stdout, "wrote %s, steps %" PRIu32 " to %" PRIu32 " of list %s: open it at ui.perfetto.dev", chrome,
+    print_line(stdout, "wrote %s, steps %" PRId64 " to %" PRId64 " of list %s: open it at ui.perfetto.dev", chrome,
                MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
+    return EXIT_OK;
 }
