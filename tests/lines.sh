@@ -19,8 +19,8 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23991 10.8
-src/base           1465
+src               23765 10.8
+src/base           1436
 src/cmd            2233
 src/device         1159
 src/file           1064
@@ -32,12 +32,12 @@ src/plan            219
 src/predict        1065
 src/proof           579
 src/run            1252
-src/state          1867
-src/step           2885
+src/state          1821
+src/step           2734
 src/trace          1055
 src/train          2844
 src/view           1867
-tests             15981
+tests             15279
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

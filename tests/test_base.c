@@ -560,7 +560,7 @@ TEST(options_config_refusals)
         size_t n;
         const char *part;
     } wrong[] = {
-        {"batch = 8\nbach = 9\n", 19, "wrong.conf, line 2: unknown option \"bach\"; did you mean \"batch\"?"},
+        {"batch = 8\nbach = 9\n", 19, "wrong.conf, line 2: unknown option \"bach\"; did you mean batch?"},
         {"batch 8\n", 8, "wrong.conf, line 1: expected 'name = value', found \"batch 8\""},
         {"\n\nbatch = many\n", 15, "wrong.conf, line 3: batch takes a whole number from 1 to 4096, not \"many\""},
         {"serial = yes\n", 13, "serial takes true or false, not \"yes\""},

@@ -352,22 +352,6 @@ TEST(long_runs_end_with_their_rate)
     free_trainer(t);
 }
 
-/* What other programs take of a CPU's cores is not the time of our work: sleeping stands for it. */
-TEST(work_is_not_the_time_that_passes)
-{
-    struct trainer *t = open_tiny("");
-    const struct device *d = &t->machine->device[0];
-    double begin = work_seconds(d), work;
-    uint64_t from = now_ns();
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-    work = work_seconds(d) - begin;
-    if (d->is_cpu)
-        assert_true(work < 0.5e-9 * (double)(now_ns() - from));
-    else
-        assert_true(work >= 0.2);
-    free_trainer(t);
-}
-
 /* The preset, then the config file, then the command line. */
 TEST(precedence_of_options)
 {
@@ -619,25 +603,6 @@ TEST(evaluation_changes_nothing)
     struct state evaluated = read_whole_state(t);
     expect_same_bits("with evaluations", evaluated.values, plain.values, plain.n);
     free(plain.values), free(evaluated.values);
-    free_trainer(t);
-}
-
-static void rest(void *unused)
-{
-    (void)unused;
-    usleep(400000);
-}
-
-static void evaluate_slowly(void *trainer) { evaluate(trainer, 0, rest, NULL); }
-
-/* Four rounds of at least 0.4 s: the last one begins behind the first second. */
-TEST(a_long_evaluation_is_shown)
-{
-    char text[1024];
-    struct trainer *t = validate_bytes("0:0", 4, 200);
-    run_on_terminal(evaluate_slowly, t, text, sizeof text);
-    if (strncmp(text, "\rvalidating: ", 13) != 0 || !strstr(text, " s left") || strchr(text, '\n'))
-        test_failed("on the terminal: \"%s\"\n", text);
     free_trainer(t);
 }
 

@@ -361,44 +361,6 @@ TEST(a_copy_that_is_left_out)
     }
 }
 
-/* ---- roles ------------------------------------------------------------------------------------------------------ */
-
-/* By its place in the list: a batch is fed, then come forward and backward; by its name behind the last of these. */
-static enum role expected_role(const struct task *t, enum role before)
-{
-    static const struct {
-        const char *prefix;
-        enum role role;
-    } named[] = {{"batch.", ROLE_FEED},          {"control.", ROLE_FEED},   {"embed", ROLE_FORWARD},
-                 {"loss.d", ROLE_BACKWARD},      {"tied.add", ROLE_REDUCE}, {"reduce.", ROLE_REDUCE},
-                 {"norm.", ROLE_NORM},           {"loss.move", ROLE_NORM},  {"adamw", ROLE_UPDATE},
-                 {"send.param", ROLE_BROADCAST}, {"report", ROLE_REPORT}};
-    for (size_t i = 0; i < COUNT(named); i++)
-        if (strncmp(t->name, named[i].prefix, strlen(named[i].prefix)) == 0 && strncmp(t->name, "embed.d", 7) != 0)
-            return named[i].role;
-    return before;
-}
-
-TEST(every_task_has_its_role)
-{
-    struct trainer *t = plan_two();
-    size_t count[ROLES] = {0};
-    enum role before = ROLE_OTHER;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        enum role expected = expected_role(task, before);
-        if (task->role != expected)
-            test_failed("task %zu %s has the role %s, expected %s\n", i, task->name, role_name[task->role],
-                        role_name[expected]);
-        if (expected != ROLE_REDUCE) /* stands between the units of backward */
-            before = expected;
-        count[task->role]++;
-    }
-    for (int role = ROLE_FORWARD; role < ROLES_BY_HAND; role++)
-        assert_true(role == ROLE_SEND || count[role] > 0);
-    free_trainer(t);
-}
-
 /* ---- pieces, repeats and stand-ins ------------------------------------------------------------------------------- */
 
 /* Each makes one change to a fresh list: in a good way (fault 0), or with a fault.  false: there is no such place. */
@@ -454,20 +416,6 @@ static bool cut_a_task(struct trainer *t, struct edit *e, size_t place, int faul
             piece[1]->access[i].tensor = piece[0]->access[i].tensor;
             break;
         }
-    return true;
-}
-
-/* What is updated in place must not be updated twice. */
-static bool cut_twice(struct trainer *t, struct edit *e, size_t place, int fault)
-{
-    static const char *const names[] = {"adamw", "tied.add", "reduce.add"};
-    struct task *piece[3], *task = place < COUNT(names) ? nth_task(t, names[place], 1) : NULL;
-    if (!task)
-        return false;
-    cut(e, task, 3, piece);
-    insert_behind(e, piece[2]);
-    if (fault)
-        repeat(e, piece[fault - 1]);
     return true;
 }
 
@@ -570,7 +518,6 @@ static bool change_chain(struct trainer *t, struct edit *e, size_t place, int fa
 TEST(pieces_repeats_and_stand_ins)
 {
     assert_int_equal(try_change("cut", cut_a_task, 2, 4), 24);
-    assert_int_equal(try_change("twice", cut_twice, 2, 3), 9);
     assert_int_equal(try_change("repeat", repeat_attention, 2, 3), 24);
     assert_int_equal(try_change("stand in", update_on_host, 2, 5), 35);
     assert_int_equal(try_change("chain", change_chain, 3, 3), 30);

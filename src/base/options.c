@@ -20,20 +20,21 @@ bool option_given(const struct option_table *table, const char *name)
     return table->given[find_option(table, name) - table->options];
 }
 
-/* The option of this command whose name is nearest to what was typed, or NULL when none is near. */
-static const struct option *nearest_option(const struct option_table *table, unsigned command, const char *typed)
+/* "did you mean --batch?": the option of this command whose name is nearest to what was typed; or what is said where
+ * none is near. */
+static char *suggestion(const struct option_table *table, unsigned command, const char *typed, const char *dashes,
+                        const char *otherwise)
 {
-    const struct option *nearest = NULL;
+    const char *nearest = NULL;
     int least = 1 + (int)strlen(typed) / 3; /* more typing errors than that and the guess would only confuse */
-    for (size_t i = 0; i < table->n; i++) {
-        const struct option *o = &table->options[i];
+    for (const struct option *o = table->options; o < table->options + table->n; o++) {
         int distance = edit_distance(typed, o->name);
         if ((o->commands & command) && (distance < least || (distance == least && !nearest))) {
             least = distance;
-            nearest = o;
+            nearest = o->name;
         }
     }
-    return nearest;
+    return nearest ? format_string("did you mean %s%s?", dashes, nearest) : copy_string(otherwise);
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
@@ -170,11 +171,9 @@ static const struct option *option_of_word(const struct option_table *table, uns
     for (size_t i = 0; i < table->n && word[1] != '-'; i++)
         if (name[0] && !name[1] && table->options[i].letter == name[0])
             o = &table->options[i];
-    if (!o) {
-        const struct option *nearest = nearest_option(table, command, name);
-        fail(EXIT_USAGE, "unknown option %s; %s%s%s'yard %s --help' lists all options", word,
-             nearest ? "did you mean --" : "", nearest ? nearest->name : "", nearest ? "?  " : "", command_name);
-    }
+    if (!o)
+        fail(EXIT_USAGE, "unknown option %s; %s", word,
+             suggestion(table, command, name, "--", format_string("'yard %s --help' lists all options", command_name)));
     if (!(o->commands & command))
         fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
              o->name, command_name, command_name);
@@ -257,11 +256,10 @@ void parse_config(struct option_table *table, unsigned command, const char *path
     struct settings_text lines = {.path = path, .rest = text};
     while (next_setting(&lines)) {
         const char *name = lines.name;
-        const struct option *o = find_option(table, name), *nearest = o ? o : nearest_option(table, command, name);
+        const struct option *o = find_option(table, name);
         if (!o)
-            fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s%s%s", path, lines.number, name,
-                 nearest ? "did you mean \"" : "the names are those of the command line, without dashes",
-                 nearest ? nearest->name : "", nearest ? "\"?" : "");
+            fail(EXIT_USAGE, "%s, line %d: unknown option \"%s\"; %s", path, lines.number, name,
+                 suggestion(table, command, name, "", "the names are those of the command line, without dashes"));
         if (!(o->commands & command)) /* one file may serve train, plan and sample */
             continue;
         char *where = format_string("%s, line %d: %s", path, lines.number, name), *kept = copy_string(lines.value);

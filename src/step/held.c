@@ -60,7 +60,7 @@ struct node {
 };
 struct held {
     size_t n_leaves;   /* a power of two */
-    struct node *node; /* node 1 is the storage, those below node k are 2k and 2k + 1 */
+    struct node *node; /* node 1 is the root, those below node k are 2k and 2k + 1 */
 };
 
 struct held *new_held(size_t n_moments)
@@ -80,58 +80,47 @@ void free_held(struct held *h)
     free(h);
 }
 
-enum { MOST_NODES = 128 }; /* on the way to a life: four of each size at most */
+enum { MOST_NODES = 128 }; /* four of each size at most */
 struct life {
     size_t first, last;
-    const struct runs *held[MOST_NODES]; /* together, the bytes that are held meanwhile */
+    struct node *node[MOST_NODES]; /* whose moments it meets, from the root down to those that it covers */
+    bool covers[MOST_NODES];
     size_t n;
 };
 
-static bool meets(const struct life *l, size_t begin, size_t end) { return l->first < end && begin <= l->last; }
-static bool covers(const struct life *l, size_t begin, size_t end) { return l->first <= begin && end <= l->last + 1; }
-
-/* What is held during the life at moments begin .. end - 1, which are node k's. */
-static void gather(const struct held *h, struct life *l, size_t k, size_t begin, size_t end)
+/* Node k stands for moments begin .. end - 1. */
+static void find_nodes(const struct held *h, struct life *l, size_t k, size_t begin, size_t end)
 {
-    if (!meets(l, begin, end))
+    if (l->last < begin || end <= l->first)
         return;
-    bool covered = covers(l, begin, end);
-    const struct runs *held = covered ? &h->node[k].some : &h->node[k].all;
-    if (held->n)
-        l->held[l->n++] = held;
-    if (!covered) {
-        gather(h, l, 2 * k, begin, (begin + end) / 2);
-        gather(h, l, 2 * k + 1, (begin + end) / 2, end);
+    bool covers = l->covers[l->n] = l->first <= begin && end <= l->last + 1;
+    l->node[l->n++] = &h->node[k];
+    if (!covers) {
+        find_nodes(h, l, 2 * k, begin, (begin + end) / 2);
+        find_nodes(h, l, 2 * k + 1, (begin + end) / 2, end);
     }
 }
 
-static void put(struct held *h, const struct life *l, struct run bytes, size_t k, size_t begin, size_t end)
-{
-    if (!meets(l, begin, end))
-        return;
-    add_run(&h->node[k].some, bytes);
-    if (covers(l, begin, end))
-        add_run(&h->node[k].all, bytes);
-    else {
-        put(h, l, bytes, 2 * k, begin, (begin + end) / 2);
-        put(h, l, bytes, 2 * k + 1, (begin + end) / 2, end);
-    }
-}
-
-size_t lowest_free(const struct held *h, size_t first, size_t last, size_t bytes, size_t limit)
+size_t hold_lowest(struct held *h, size_t first, size_t last, size_t bytes, size_t limit)
 {
     struct life l = {.first = first, .last = last};
-    size_t at = 0;
-    gather(h, &l, 1, 0, h->n_leaves);
-    for (size_t i = 0, agreed = 0; agreed < l.n; i = (i + 1) % l.n) { /* until it is free in all of them */
-        size_t free_at = first_free(l.held[i], at, bytes, limit);
+    const struct runs *held[MOST_NODES]; /* together, what is held meanwhile */
+    size_t at = 0, n = 0;
+    find_nodes(h, &l, 1, 0, h->n_leaves);
+    for (size_t i = 0; i < l.n; i++) {
+        const struct runs *r = l.covers[i] ? &l.node[i]->some : &l.node[i]->all;
+        if (r->n)
+            held[n++] = r;
+    }
+    for (size_t i = 0, agreed = 0; agreed < n; i = (i + 1) % n) { /* until it is free in all of them */
+        size_t free_at = first_free(held[i], at, bytes, limit);
         agreed = free_at == at ? agreed + 1 : 1;
         at = free_at;
     }
+    for (size_t i = 0; i < l.n; i++) {
+        add_run(&l.node[i]->some, (struct run){at, at + bytes});
+        if (l.covers[i])
+            add_run(&l.node[i]->all, (struct run){at, at + bytes});
+    }
     return at;
-}
-
-void hold(struct held *h, size_t first, size_t last, size_t begin, size_t end)
-{
-    put(h, &(struct life){.first = first, .last = last}, (struct run){begin, end}, 1, 0, h->n_leaves);
 }

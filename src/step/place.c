@@ -1,37 +1,25 @@
-/* place.c - an address for every tensor.
+/* place.c - an address for every tensor, and how many bytes each device holds when.
  *
  * List position decides how long bytes are held: a tensor lives from the first task that touches it to the last one.
  * Two tensors of one list may share bytes when these spans do not meet; tensors of different lists always may, since
- * one list runs at a time; a persistent tensor shares with none.  Persistent tensors are placed first, in the order
- * they were made; then the others, largest first, of equal ones the earliest, each at the lowest address that is free
- * for its whole life. (Offline "greedy by size": within a few percent of the most bytes ever live at once, which is the
- * lower bound.)  Where that takes more than the bound, they are also placed in the order in which they begin to live,
- * and what takes less is kept.
+ * one list runs at a time; a persistent tensor shares with none.
+ *
+ * On each device, persistent tensors come first, in the order they were made, then the others, each at the lowest
+ * address that is free for its whole life.  There are two orders for these: largest first (offline "greedy by size":
+ * within a few percent of the most bytes ever live at once, which is the lower bound), and as they begin to live.  The
+ * one that takes less is kept.
  *
  * A device of a step file that has room for all at once shares nothing, unless it says `share`.
- *
- * held.c tells that address without looking at all tensors placed before.
  */
 #include "held.h"
 #include "step.h"
 
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
 
-static void forget_places(struct pool *p)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        struct tensor *t = p->tensors[i];
-        t->step = NULL;
-        t->first = INT32_MAX;
-        t->last = t->slab = -1;
-        t->address = 0;
-    }
-}
-
 enum { APART = 512 }; /* tasks, or a sixteenth of the list */
 
-/* What is to be apart keeps others away for some tasks before and behind it: when these get its bytes, or leave them,
- * it is long done, or not yet there. */
+/* An exclusive tensor keeps others away for so many tasks before and behind it: those that get its bytes, or had them,
+ * then need not wait, since what they would wait for is long done. */
 static int distance(const struct step *s, const struct tensor *t)
 {
     int n = (int)s->n;
@@ -53,57 +41,110 @@ static void find_lifetimes(struct step *s)
         }
 }
 
-static bool is_used(const struct tensor *t) { return t->storage == t && (t->persistent || t->step); }
+/* ---- levels ---------------------------------------------------------------------------------------------------- */
+
+/* From `position` on the device holds so many bytes more, or fewer, of the tensor's class: a new level, unless its last
+ * one begins there. */
+static void change_level(struct step *s, size_t *last, const struct tensor *t, int64_t bytes, int position)
+{
+    int d = t->device->index;
+    if (s->level[last[d]].position < position) {
+        struct level *next = APPEND(s->level, s->n_levels, s->cap_levels);
+        *next = s->level[last[d]];
+        next->position = position;
+        last[d] = s->n_levels - 1;
+    }
+    struct level *l = &s->level[last[d]];
+    l->of_class[t->class] += (size_t)bytes;
+    l->bytes += (size_t)bytes;
+    s->peak[d][t->class] = MAX(s->peak[d][t->class], l->of_class[t->class]);
+    s->high[d] = MAX(s->high[d], l->bytes);
+}
+
+/* Levels are few, however many devices there are: only one on which a tensor begins or has ended gets a new one. */
+static void find_levels(struct step *s)
+{
+    enum { BEGINS, HAS_ENDED, KINDS };
+    const struct pool *p = s->pool;
+    size_t n_devices = (size_t)p->machine->n_devices + 1, *last = allocate(n_devices, sizeof *last);
+    const struct tensor **at[KINDS], **next[KINDS]; /* what does at a position: a chain; by tensor: who is next in it */
+    for (int kind = 0; kind < KINDS; kind++) {
+        at[kind] = allocate(s->n + 1, sizeof *at[kind]);
+        next[kind] = allocate(p->n, sizeof *next[kind]);
+    }
+    memset(s->peak, 0, n_devices * sizeof *s->peak);
+    memset(s->high, 0, n_devices * sizeof *s->high);
+    s->n_levels = 0;
+    for (size_t d = 0; d < n_devices; d++) {
+        *APPEND(s->level, s->n_levels, s->cap_levels) = (struct level){.device = (int)d};
+        last[d] = d;
+    }
+    for (size_t i = p->n; i-- > 0;) {
+        const struct tensor *t = p->tensors[i];
+        if (t->storage == t && t->persistent)
+            change_level(s, last, t, (int64_t)t->bytes, 0);
+        for (int kind = 0; kind < KINDS && t->storage == t && !t->persistent && t->step == s; kind++) {
+            int position = kind == BEGINS ? t->first : t->last + 1;
+            next[kind][i] = at[kind][position];
+            at[kind][position] = t;
+        }
+    }
+    for (size_t i = 0; i < s->n; i++)
+        for (int kind = KINDS; kind-- > 0;)
+            for (const struct tensor *t = at[kind][i]; t; t = next[kind][t->id])
+                change_level(s, last, t, kind == BEGINS ? (int64_t)t->bytes : -(int64_t)t->bytes, (int)i);
+    for (int kind = 0; kind < KINDS; kind++)
+        free(at[kind]), free(next[kind]);
+    free(last);
+}
 
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
 
-/* Its time has a moment wherever a tensor begins to live, list behind list: two lives meet when they share a moment. */
-struct spot {
-    int slab;
-    size_t address;
+/* Time has a moment wherever a tensor begins to live, list behind list: two lives meet when they share a moment. */
+struct life {
+    struct tensor *tensor;
+    size_t first, last; /* moments */
 };
 struct arena {
     struct device *device;
-    struct step *const *steps; /* all lists */
-    struct tensor **tensors;   /* in the order in which they get addresses */
-    struct spot *spot;         /* of each */
-    size_t n;
-    uint64_t *moment; /* sorted */
-    size_t n_moments;
-    struct held *held; /* slab k lies at k times the limit of slabs */
-    size_t high[256];  /* per slab: bytes in use from its start */
+    struct life *lives; /* of all its tensors */
+    size_t n, n_moments;
+    size_t high[256]; /* per slab: bytes in use from its start */
     int n_slabs;
 };
 
-static uint64_t moment_of(const struct arena *a, const struct tensor *t, int position)
+static uint64_t time_of(struct step *const *steps, const struct tensor *t, int position)
 {
     uint64_t list = 0;
-    while (a->steps[list] != t->step)
+    while (steps[list] != t->step)
         list++;
     return list << 32 | (uint32_t)position;
 }
 
-ORDER(by_moment, uint64_t, COMPARE(*a, *b))
+ORDER(by_time, uint64_t, COMPARE(*a, *b))
 
-static void find_moments(struct arena *a)
+static void find_moments(struct arena *a, struct step *const *steps)
 {
     size_t n = 0;
-    a->moment = allocate(a->n + 1, sizeof *a->moment);
+    uint64_t *moment = allocate(a->n + 1, sizeof *moment);
     for (size_t i = 0; i < a->n; i++)
-        if (!a->tensors[i]->persistent)
-            a->moment[n++] = moment_of(a, a->tensors[i], a->tensors[i]->first);
-    SORT(a->moment, n, by_moment);
+        if (!a->lives[i].tensor->persistent)
+            moment[n++] = time_of(steps, a->lives[i].tensor, a->lives[i].tensor->first);
+    SORT(moment, n, by_time);
     for (size_t i = 0; i < n; i++)
-        if (i == 0 || a->moment[i] != a->moment[i - 1])
-            a->moment[a->n_moments++] = a->moment[i];
+        if (i == 0 || moment[i] != moment[i - 1])
+            moment[a->n_moments++] = moment[i];
     a->n_moments = MAX(a->n_moments, 1);
-}
-
-static size_t moments_before(const struct arena *a, uint64_t moment)
-{
-    size_t i;
-    FIND_FIRST(i, a->n_moments, a->moment[i] < moment);
-    return i;
+    for (size_t i = 0; i < a->n; i++) {
+        struct life *l = &a->lives[i];
+        l->last = a->n_moments - 1;
+        if (!l->tensor->persistent) {
+            FIND_FIRST(l->first, a->n_moments, moment[l->first] < time_of(steps, l->tensor, l->tensor->first));
+            FIND_FIRST(l->last, a->n_moments, moment[l->last] <= time_of(steps, l->tensor, l->tensor->last));
+            l->last--;
+        }
+    }
+    free(moment);
 }
 
 static size_t arena_bytes(const struct arena *a)
@@ -114,215 +155,103 @@ static size_t arena_bytes(const struct arena *a)
     return sum;
 }
 
-static struct problem *too_large(const struct arena *a, const struct tensor *t, size_t limit)
+static struct problem *too_large(const struct arena *a, const struct tensor *t)
 {
     char size[32], most[32];
-    return new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
-                       format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)limit),
-                       a->device->by_hand ? "smaller tensors, or a larger memory="
-                                          : "a smaller --micro-batch or --seq-len");
-}
-
-/* NULL, or what is wrong: the tensor does not fit into one piece of memory. */
-static struct problem *assign(struct arena *a, size_t i)
-{
-    const struct tensor *t = a->tensors[i];
-    size_t limit = slab_limit(a->device), first = 0, last = a->n_moments - 1;
-    if (t->bytes > limit)
-        return too_large(a, t, limit);
-    if (!t->persistent) {
-        first = moments_before(a, moment_of(a, t, t->first));
-        last = moments_before(a, moment_of(a, t, t->last) + 1) - 1;
-    }
-    size_t at = lowest_free(a->held, first, last, t->bytes, limit);
-    if (at / limit >= COUNT(a->high))
-        return too_large(a, t, limit);
-    hold(a->held, first, last, at, at + round_up(t->bytes, a->device->alignment));
-    int slab = (int)(at / limit);
-    a->spot[i] = (struct spot){slab, at % limit};
-    a->n_slabs = MAX(a->n_slabs, slab + 1);
-    a->high[slab] = MAX(a->high[slab], at % limit + t->bytes);
-    return NULL;
-}
-
-/* The first task of its list that touches the tensor. */
-static const struct task *first_user(const struct tensor *t)
-{
-    for (size_t i = (size_t)t->first; i < t->step->n; i++)
-        for (int k = 0; k < t->step->task[i]->n_access; k++)
-            if (t->step->task[i]->access[k].tensor->storage == t)
-                return t->step->task[i];
-    return NULL;
-}
-
-/* What would need fewer bytes; task: that needs them, or NULL. */
-static const char *advise(const struct arena *a, const struct step *s, const struct task *task)
-{
-    const struct device *d = a->device;
-    if (d->by_hand)
-        return "smaller tensors";
-    if (!task)
-        return d->is_host || strcmp(a->steps[0]->name, "train") != 0
-                   ? "a smaller model"
-                   : "--swap auto --swap-what optimizer,parameters, a smaller model";
-    if (strcmp(s->name, "train") == 0 && s->n <= s->last_origin) /* nothing is repeated yet */
-        return d->is_host ? "--recompute full, a smaller --micro-batch or --seq-len"
-                          : "--recompute full, --swap auto, a smaller --micro-batch or --seq-len";
-    return "a smaller --micro-batch or --seq-len";
+    return new_problem(
+        EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
+        format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)slab_limit(a->device)),
+        a->device->by_hand ? "smaller tensors, or a larger memory=" : "a smaller --micro-batch or --seq-len");
 }
 
 static struct problem *over_budget(const struct arena *a, const struct tensor *t)
 {
     char need[32], have[32], size[32];
-    const struct task *task = t->persistent ? NULL : first_user(t);
-    char *where = task ? format_string("task %s%s of the %s list", task->name, layer_and_micro((char[64]){0}, task),
-                                       t->step->name)
-                       : copy_string("the state that is kept from step to step");
-    format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)a->device->budget);
+    const struct device *d = a->device;
+    const struct task *task = NULL; /* the first that touches it */
+    for (size_t i = (size_t)t->first; !t->persistent && !task; i++)
+        for (int k = 0; k < t->step->task[i]->n_access; k++)
+            if (t->step->task[i]->access[k].tensor->storage == t)
+                task = t->step->task[i];
+    char *what = task ? format_string("task %s%s of the %s list", task->name, layer_and_micro((char[64]){0}, task),
+                                      t->step->name)
+                      : copy_string("the state that is kept from step to step");
+    format_bytes(need, (double)arena_bytes(a)), format_bytes(have, (double)d->budget);
     if (strcmp(need, have) == 0) /* rounded */
-        snprintf(need, sizeof need, "%zu B", arena_bytes(a)), snprintf(have, sizeof have, "%zu B", a->device->budget);
-    const char *larger = a->device->by_hand ? "memory=" : a->device->is_host ? "--host-mem" : "--device-mem";
+        snprintf(need, sizeof need, "%zu B", arena_bytes(a)), snprintf(have, sizeof have, "%zu B", d->budget);
     struct problem *p = new_problem(
         EXIT_USAGE,
         "device %s: %s does not fit: with tensor %s (%s, %s) at least %s are needed, the budget is %s; use %s, or a "
         "larger %s",
-        a->device->id, where, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes), need, have,
-        advise(a, t->step, task), larger);
-    free(where);
+        d->id, what, t->name, memory_class_name[t->class], format_bytes(size, (double)t->bytes), need, have,
+        d->by_hand ? "smaller tensors"
+        : task     ? "--recompute full, --swap auto, a smaller --micro-batch or --seq-len"
+                   : "a smaller model",
+        d->by_hand   ? "memory="
+        : d->is_host ? "--host-mem"
+                     : "--device-mem");
+    free(what);
     return p;
 }
 
-/* ---- in which order ------------------------------------------------------------------------------------------ */
-
-static int by_life(const void *a, const void *b)
-{
-    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    if (x->persistent != y->persistent)
-        return y->persistent - x->persistent;
-    if (!x->persistent && x->first != y->first)
-        return x->first - y->first;
-    return x->id - y->id;
-}
-
-/* By device too. */
-static int by_turn(const void *a, const void *b)
-{
-    const struct tensor *x = *(struct tensor *const *)a, *y = *(struct tensor *const *)b;
-    if (x->device != y->device)
-        return x->device->index - y->device->index;
-    if (!x->persistent && !y->persistent && x->bytes != y->bytes)
-        return COMPARE(y->bytes, x->bytes);
-    return by_life(a, b);
-}
-
 /* NULL, or what does not fit. */
-static struct problem *assign_all(struct arena *a)
+static struct problem *assign(struct arena *a)
 {
     struct problem *wrong = NULL;
-    a->held = new_held(a->n_moments);
+    struct held *held = new_held(a->n_moments); /* slab k lies at k times the limit of slabs */
+    size_t limit = slab_limit(a->device);
     a->n_slabs = 0;
     memset(a->high, 0, sizeof a->high);
-    for (size_t i = 0; i < a->n; i++)
-        a->spot[i] = (struct spot){.slab = -1};
     for (size_t i = 0; i < a->n && !wrong; i++) {
-        wrong = assign(a, i);
-        if (!wrong && arena_bytes(a) > a->device->budget)
-            wrong = over_budget(a, a->tensors[i]);
-    }
-    free_held(a->held);
-    return wrong;
-}
-
-/* The most bytes ever live at once: no order takes less. */
-static size_t bytes_live(const struct arena *a)
-{
-    size_t align = a->device->alignment, kept = 0, now = 0, most = 0;
-    size_t *begins = allocate(a->n_moments + 1, sizeof *begins), *ends = allocate(a->n_moments + 1, sizeof *ends);
-    for (size_t i = 0; i < a->n; i++) {
-        const struct tensor *t = a->tensors[i];
-        size_t bytes = round_up(t->bytes, align);
-        if (t->persistent) {
-            kept += bytes;
-            continue;
+        struct tensor *t = a->lives[i].tensor;
+        size_t bytes = round_up(t->bytes, a->device->alignment), at = 0;
+        if (t->bytes <= limit)
+            at = hold_lowest(held, a->lives[i].first, a->lives[i].last, bytes, limit);
+        if (t->bytes > limit || at / limit >= COUNT(a->high)) {
+            wrong = too_large(a, t);
+            break;
         }
-        begins[moments_before(a, moment_of(a, t, t->first))] += bytes;
-        ends[moments_before(a, moment_of(a, t, t->last) + 1)] += bytes;
+        t->slab = (int)(at / limit);
+        t->address = at % limit;
+        a->n_slabs = MAX(a->n_slabs, t->slab + 1);
+        a->high[t->slab] = MAX(a->high[t->slab], t->address + t->bytes);
+        if (arena_bytes(a) > a->device->budget)
+            wrong = over_budget(a, t);
     }
-    for (size_t i = 0; i < a->n_moments; i++) {
-        now += begins[i] - ends[i];
-        most = MAX(most, now);
-    }
-    free(begins), free(ends);
-    return kept + most;
-}
-
-static void settle(const struct arena *a)
-{
-    for (size_t i = 0; i < a->n; i++)
-        a->tensors[i]->slab = a->spot[i].slab, a->tensors[i]->address = a->spot[i].address;
-}
-
-/* In the other order too, and what takes less is kept.  `wrong`: what does not fit in the first one. */
-static struct problem *assign_again(struct arena *a, struct problem *wrong)
-{
-    struct arena other = *a;
-    other.tensors = copy_bytes(a->tensors, a->n * sizeof *a->tensors);
-    other.spot = allocate(a->n, sizeof *other.spot);
-    SORT(other.tensors, a->n, by_life);
-    struct problem *again = assign_all(&other);
-    bool better = !again && (wrong || arena_bytes(&other) < arena_bytes(a));
-    if (better) {
-        settle(&other);
-        memcpy(a->high, other.high, sizeof a->high);
-        a->n_slabs = other.n_slabs;
-    }
-    free(other.tensors), free(other.spot);
-    free(better ? wrong : again);
-    return better ? NULL : wrong;
-}
-
-static struct problem *place_device(struct arena *a)
-{
-    find_moments(a);
-    a->spot = allocate(a->n, sizeof *a->spot);
-    struct problem *wrong = assign_all(a);
-    settle(a);
-    if (wrong || arena_bytes(a) > bytes_live(a) + (size_t)a->n_slabs * guard_bytes(a->device))
-        wrong = assign_again(a, wrong);
-    free(a->moment), free(a->spot);
+    free_held(held);
     return wrong;
 }
 
-/* All tensors that have an address, by turn: each arena gets its part of them.  The caller frees them. */
-static struct tensor **deal_tensors(const struct pool *p, struct arena *arenas, struct step *const *steps)
+/* What persists in the order it was made. */
+static int by_life(const void *a, const void *b)
 {
-    struct tensor **all = allocate(p->n, sizeof *all);
-    size_t n = 0, first = 0;
-    for (size_t i = 0; i < p->n; i++)
-        if (is_used(p->tensors[i]))
-            all[n++] = p->tensors[i];
-    SORT(all, n, by_turn);
-    for (int d = 0; d <= p->machine->n_devices; d++) {
-        arenas[d] = (struct arena){.device = &p->machine->device[d], .steps = steps, .tensors = all + first};
-        while (first < n && all[first]->device == arenas[d].device)
-            first++, arenas[d].n++;
-    }
-    return all;
+    const struct tensor *x = ((const struct life *)a)->tensor, *y = ((const struct life *)b)->tensor;
+    int order = BY(y->persistent, x->persistent, x->persistent ? 0 : COMPARE(x->first, y->first));
+    return order ? order : COMPARE(x->id, y->id);
 }
 
-/* Devices that use the host's memory and the host itself share it. */
-static struct problem *check_ram(const struct machine *m, const struct arena *arenas)
+static int by_size(const void *a, const void *b)
 {
-    size_t sum = 0;
-    char need[32], have[32];
-    for (int i = 0; i <= m->n_devices; i++)
-        sum += m->device[i].uses_ram ? arena_bytes(&arenas[i]) : 0;
-    if (sum <= m->host->memory)
-        return NULL;
-    return new_problem(EXIT_USAGE,
-                       "the devices and the host share one memory of %s, and together need %s; use a smaller model, "
-                       "--micro-batch or --seq-len",
-                       format_bytes(have, (double)m->host->memory), format_bytes(need, (double)sum));
+    const struct tensor *x = ((const struct life *)a)->tensor, *y = ((const struct life *)b)->tensor;
+    bool both = !x->persistent && !y->persistent;
+    return both && x->bytes != y->bytes ? COMPARE(y->bytes, x->bytes) : by_life(a, b);
+}
+
+static struct problem *place_device(struct arena *a, struct step *const *steps)
+{
+    find_moments(a, steps);
+    SORT(a->lives, a->n, by_life);
+    struct problem *other = assign(a);
+    size_t bytes = arena_bytes(a);
+    SORT(a->lives, a->n, by_size);
+    struct problem *wrong = assign(a);
+    if (!other && (wrong || bytes < arena_bytes(a))) {
+        free(wrong);
+        SORT(a->lives, a->n, by_life);
+        wrong = assign(a);
+    }
+    free(other);
+    return wrong;
 }
 
 /* On paper, where memory is plenty, no tensors share bytes, so that nobody waits for any.  Of real memory no more is
@@ -331,39 +260,73 @@ static void spread(struct arena *a)
 {
     size_t align = a->device->alignment, sum = 0;
     for (size_t i = 0; i < a->n; i++)
-        sum += round_up(a->tensors[i]->bytes, align);
+        sum += round_up(a->lives[i].tensor->bytes, align);
     if (!a->device->by_hand || a->device->shares || sum > MIN(a->device->memory, slab_limit(a->device)))
         return;
     sum = 0;
     for (size_t i = 0; i < a->n; i++) {
-        a->tensors[i]->slab = 0;
-        a->tensors[i]->address = sum;
-        sum += round_up(a->tensors[i]->bytes, align);
+        a->lives[i].tensor->slab = 0;
+        a->lives[i].tensor->address = sum;
+        sum += round_up(a->lives[i].tensor->bytes, align);
     }
 }
+
+/* Devices that use the host's memory and the host itself share it. */
+static struct problem *check_ram(const struct machine *m)
+{
+    size_t sum = 0;
+    char need[32], have[32];
+    for (int i = 0; i <= m->n_devices; i++)
+        sum += m->device[i].uses_ram ? m->device[i].placed : 0;
+    if (sum <= m->host->memory)
+        return NULL;
+    return new_problem(EXIT_USAGE,
+                       "the devices and the host share one memory of %s, and together need %s; use a smaller model, "
+                       "--micro-batch or --seq-len",
+                       format_bytes(have, (double)m->host->memory), format_bytes(need, (double)sum));
+}
+
+static bool is_used(const struct tensor *t) { return t->storage == t && (t->persistent || t->step); }
 
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 {
     struct machine *m = p->machine;
-    struct arena *arenas = allocate((size_t)m->n_devices + 1, sizeof *arenas);
+    size_t n_devices = (size_t)m->n_devices + 1;
+    struct arena *arenas = allocate(n_devices, sizeof *arenas);
     struct problem *wrong = NULL;
-    forget_places(p);
+    for (size_t i = 0; i < p->n; i++) {
+        struct tensor *t = p->tensors[i];
+        t->step = NULL;
+        t->first = INT32_MAX;
+        t->last = t->slab = -1;
+        t->address = 0;
+    }
     for (size_t i = 0; i < n; i++)
         find_lifetimes(steps[i]);
-    struct tensor **tensors = deal_tensors(p, arenas, steps);
-    for (int d = 0; d <= m->n_devices && !wrong; d++) {
-        wrong = place_device(&arenas[d]);
+    for (size_t i = 0; i < p->n; i++)
+        arenas[p->tensors[i]->device->index].n += is_used(p->tensors[i]);
+    for (size_t d = 0; d < n_devices; d++)
+        arenas[d] = (struct arena){&m->device[d], allocate(arenas[d].n, sizeof(struct life)), .n = 0};
+    for (size_t i = 0; i < p->n; i++) {
+        struct arena *a = &arenas[p->tensors[i]->device->index];
+        if (is_used(p->tensors[i]))
+            a->lives[a->n++].tensor = p->tensors[i];
+    }
+    for (size_t d = 0; d < n_devices && !wrong; d++) {
+        wrong = place_device(&arenas[d], steps);
         m->device[d].placed = arena_bytes(&arenas[d]);
         if (!wrong)
             spread(&arenas[d]);
     }
     if (!wrong)
-        wrong = check_ram(m, arenas);
-    for (int d = 0; d <= m->n_devices && !check_only; d++)
-        for (int i = 0; i < arenas[d].n_slabs && !wrong; i++)
+        wrong = check_ram(m);
+    for (size_t d = 0; d < n_devices; d++) {
+        for (int i = 0; i < arenas[d].n_slabs && !wrong && !check_only; i++)
             wrong = add_slab(m, &m->device[d], round_up(arenas[d].high[i], m->device[d].alignment));
+        free(arenas[d].lives);
+    }
     for (size_t i = 0; i < n; i++)
-        find_peaks(steps[i]);
-    free(tensors), free(arenas);
+        find_levels(steps[i]);
+    free(arenas);
     return wrong;
 }

@@ -1,14 +1,35 @@
 /* print.c - a list and its memory, for people and as JSON. */
 #include "step.h"
 
-/* ---- for people ------------------------------------------------------------------------------------------------ */
-
-/* "12, 7', ~3": waits are bare, ' marks the previous step, ~ a reuse edge; edges that follow from others are left out.
- */
-static void print_edges(FILE *out, const struct task *t)
+/* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
+static void print_accesses(FILE *out, const struct task *t, enum access_mode mode)
 {
-    size_t implied = 0;
     const char *comma = "";
+    for (int i = 0; i < t->n_access; i++) {
+        const struct tensor *x = t->access[i].tensor;
+        bool shown = !(t->access[i].mode & mode), here = x->device == t->lane->device;
+        for (int k = 0; k < i; k++)
+            shown |= t->access[k].tensor == x && (t->access[k].mode & mode);
+        if (shown)
+            continue;
+        fprintf(out, "%s%s%s%s", comma, x->name, here ? "" : "@", here ? "" : x->device->id);
+        comma = ", ";
+    }
+    fputs(*comma ? "" : "-", out);
+}
+
+/* Edges that follow from others are left out. */
+static void print_task(FILE *out, size_t number, const struct task *t)
+{
+    const char *comma = "";
+    size_t implied = 0;
+    char layer[16] = "-", micro[16] = "-";
+    if (t->layer >= 0)
+        snprintf(layer, sizeof layer, "%d", t->layer);
+    if (t->micro >= 0)
+        snprintf(micro, sizeof micro, "%d", t->micro);
+    fprintf(out, "%5zu  %-22s %5s %5s  %-16s %10.2f %9.3f  ", number, t->name, layer, micro, t->lane->name,
+            t->flops / 1e6, (double)t->bytes / (1 << 20));
     for (size_t i = 0; i < t->n_edges; i++) {
         const struct edge *e = &t->edges[i];
         implied += !e->wait;
@@ -19,50 +40,7 @@ static void print_edges(FILE *out, const struct task *t)
     }
     if (implied)
         fprintf(out, "%s(%zu implied)", *comma ? " " : "", implied);
-    fputc('\n', out);
-}
-
-static void print_number(FILE *out, int n, int width)
-{
-    if (n < 0)
-        fprintf(out, " %*s", width, "-");
-    else
-        fprintf(out, " %*d", width, n);
-}
-
-/* Was the tensor touched in this mode by an access before k? */
-static bool seen_before(const struct task *t, int k, enum access_mode mode)
-{
-    for (int i = 0; i < k; i++)
-        if (t->access[i].tensor == t->access[k].tensor && (t->access[i].mode & mode))
-            return true;
-    return false;
-}
-
-/* "mlp.ln, h.0.mlp.c_fc.weight": what the task touches in this mode; NAME@DEVICE where it lies elsewhere. */
-static void print_accesses(FILE *out, const struct task *t, enum access_mode mode)
-{
-    const char *comma = "";
-    for (int i = 0; i < t->n_access; i++) {
-        const struct tensor *x = t->access[i].tensor;
-        if (!(t->access[i].mode & mode) || seen_before(t, i, mode))
-            continue;
-        bool here = x->device == t->lane->device;
-        fprintf(out, "%s%s%s%s", comma, x->name, here ? "" : "@", here ? "" : x->device->id);
-        comma = ", ";
-    }
-    if (!*comma)
-        fputc('-', out);
-}
-
-static void print_task(FILE *out, size_t number, const struct task *t)
-{
-    fprintf(out, "%5zu  %-22s", number, t->name);
-    print_number(out, t->layer, 5);
-    print_number(out, t->micro, 5);
-    fprintf(out, "  %-16s %10.2f %9.3f  ", t->lane->name, t->flops / 1e6, (double)t->bytes / (1 << 20));
-    print_edges(out, t);
-    fprintf(out, "%9s", "");
+    fprintf(out, "\n%9s", "");
     print_accesses(out, t, ACCESS_READ);
     fprintf(out, " -> ");
     print_accesses(out, t, ACCESS_WRITE);
@@ -74,10 +52,9 @@ void print_step(FILE *out, const struct step *s)
     double flops = 0;
     fprintf(out,
             "list %s: %zu tasks, each with what it reads -> writes\n"
-            "waits: task numbers; ' of the step before; ~ only because bytes are reused\n",
-            s->name, s->n);
-    fprintf(out, "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n", "#", "task", "layer", "micro", "lane", "MFLOP",
-            "MiB");
+            "waits: task numbers; ' of the step before; ~ only because bytes are reused\n"
+            "%5s  %-22s %5s %5s  %-16s %10s %9s  waits for\n",
+            s->name, s->n, "#", "task", "layer", "micro", "lane", "MFLOP", "MiB");
     for (size_t i = 0; i < s->n; i++) {
         print_task(out, i, s->task[i]);
         flops += s->task[i]->flops;
@@ -85,24 +62,11 @@ void print_step(FILE *out, const struct step *s)
     fprintf(out, "%zu tasks, %.3f GFLOP in matrix products\n", s->n, flops / 1e9);
 }
 
-/* ---- the memory map -------------------------------------------------------------------------------------------- */
-
 /* By device, then what is kept, then by address, then by time. */
 ORDER_POINTERS(map_order, struct tensor,
                BY(a->device->index, b->device->index,
                   BY(b->persistent, a->persistent,
                      BY(a->slab, b->slab, BY(a->address, b->address, COMPARE(a->first, b->first))))))
-
-static void print_place(FILE *out, const struct tensor *t)
-{
-    fprintf(out, "%-18s %4d %12zu %12zu  %-11s ", t->device->id, t->slab, t->address, t->bytes,
-            memory_class_name[t->class]);
-    if (t->persistent)
-        fprintf(out, " %11s", "kept");
-    else
-        fprintf(out, " %5d %5d", t->first, t->last);
-    fprintf(out, "  %s\n", t->name);
-}
 
 void print_map(FILE *out, const struct pool *p, const struct step *s)
 {
@@ -118,13 +82,20 @@ void print_map(FILE *out, const struct pool *p, const struct step *s)
             "\nmemory map of list %s: where a tensor lies, and its first and last task; kept: from step to step\n"
             "%-18s %4s %12s %12s  %-11s  %5s %5s  tensor\n",
             s->name, "device", "slab", "address", "bytes", "class", "first", "last");
-    for (size_t i = 0; i < n; i++)
-        print_place(out, order[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct tensor *t = order[i];
+        char life[32] = "kept";
+        if (!t->persistent)
+            snprintf(life, sizeof life, "%5d %5d", t->first, t->last);
+        fprintf(out, "%-18s %4d %12zu %12zu  %-11s  %11s  %s\n", t->device->id, t->slab, t->address, t->bytes,
+                memory_class_name[t->class], life, t->name);
+    }
     free(order);
 }
 
 void print_memory(FILE *out, const struct pool *p, struct step *const *steps, size_t n)
 {
+    const double mib = 1 << 20;
     fprintf(out,
             "\nmemory, MiB at the peak of each class; together: most bytes live at once\n"
             "budget: %s\n%-18s %-6s",
@@ -137,12 +108,13 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
     fprintf(out, " %11s %11s\n", "together", "budget");
     for (int d = 0; d <= p->machine->n_devices; d++)
         for (size_t i = 0; i < n; i++) {
-            fprintf(out, "%-18s %-6s", p->machine->device[d].id, steps[i]->name);
+            const struct device *device = &p->machine->device[d];
+            fprintf(out, "%-18s %-6s", device->id, steps[i]->name);
             for (int c = 0; c < MEM_CLASSES; c++)
-                fprintf(out, " %11.3f", (double)steps[i]->peak[d][c] / (1 << 20));
-            fprintf(out, " %11.3f", (double)steps[i]->high[d] / (1 << 20));
-            if (p->machine->device[d].budget < NO_LIMIT)
-                fprintf(out, " %11.1f\n", (double)p->machine->device[d].budget / (1 << 20));
+                fprintf(out, " %11.3f", (double)steps[i]->peak[d][c] / mib);
+            fprintf(out, " %11.3f", (double)steps[i]->high[d] / mib);
+            if (device->budget < NO_LIMIT)
+                fprintf(out, " %11.1f\n", (double)device->budget / mib);
             else
                 fprintf(out, " %11s\n", "none");
         }
@@ -150,66 +122,48 @@ void print_memory(FILE *out, const struct pool *p, struct step *const *steps, si
 
 /* ---- as data --------------------------------------------------------------------------------------------------- */
 
-static json_t *edges_json(const struct task *t)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < t->n_edges; i++)
-        json_array_append_new(list,
-                              json_pack("{s:i, s:b, s:s, s:b}", "from", (int)t->edges[i].from, "previous_step",
-                                        t->edges[i].previous, "kind", t->edges[i].kind == EDGE_REUSE ? "reuse" : "data",
-                                        "wait", t->edges[i].wait));
-    return list;
-}
-
-static json_t *accesses_json(const struct task *t)
+static json_t *task_json(const struct task *t, size_t number)
 {
     static const char *const modes[] = {"none", "read", "write", "both"};
-    json_t *list = json_array();
+    json_t *edges = json_array(), *accesses = json_array();
+    for (size_t i = 0; i < t->n_edges; i++) {
+        const struct edge *e = &t->edges[i];
+        json_array_append_new(edges,
+                              json_pack("{s:i, s:b, s:s, s:b}", "from", (int)e->from, "previous_step", e->previous,
+                                        "kind", e->kind == EDGE_REUSE ? "reuse" : "data", "wait", e->wait));
+    }
     for (int i = 0; i < t->n_access; i++) {
         const struct tensor *x = t->access[i].tensor;
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode", modes[t->access[i].mode],
-                            "device", x->device->id, "slab", x->storage->slab, "address",
-                            (json_int_t)(x->storage->address + x->offset), "bytes", (json_int_t)x->bytes));
+            accesses, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", x->name, "mode", modes[t->access[i].mode],
+                                "device", x->device->id, "slab", x->storage->slab, "address",
+                                (json_int_t)(x->storage->address + x->offset), "bytes", (json_int_t)x->bytes));
     }
-    return list;
+    return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", t->name, "layer",
+                     t->layer, "micro", t->micro, "lane", t->lane->name, "flops", t->flops, "bytes",
+                     (json_int_t)t->bytes, "edges", edges, "accesses", accesses);
 }
 
-static json_t *step_json(const struct step *s)
+json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n)
 {
-    json_t *tasks = json_array();
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        json_array_append_new(tasks, json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)i, "task",
-                                               t->name, "layer", t->layer, "micro", t->micro, "lane", t->lane->name,
-                                               "flops", t->flops, "bytes", (json_int_t)t->bytes, "edges", edges_json(t),
-                                               "accesses", accesses_json(t)));
+    json_t *lists = json_array(), *memory = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *tasks = json_array();
+        for (size_t k = 0; k < steps[i]->n; k++)
+            json_array_append_new(tasks, task_json(steps[i]->task[k], k));
+        json_array_append_new(lists, json_pack("{s:s, s:o}", "list", steps[i]->name, "tasks", tasks));
     }
-    return json_pack("{s:s, s:o}", "list", s->name, "tasks", tasks);
-}
-
-static json_t *memory_json(const struct pool *p, struct step *const *steps, size_t n)
-{
-    json_t *devices = json_array();
     for (int d = 0; d <= p->machine->n_devices; d++) {
-        json_t *lists = json_object();
+        json_t *peak = json_object();
         for (size_t i = 0; i < n; i++) {
             json_t *classes = json_object();
             for (int c = 0; c < MEM_CLASSES; c++)
                 json_object_set_new(classes, memory_class_name[c], json_integer((json_int_t)steps[i]->peak[d][c]));
             json_object_set_new(classes, "together", json_integer((json_int_t)steps[i]->high[d]));
-            json_object_set_new(lists, steps[i]->name, classes);
+            json_object_set_new(peak, steps[i]->name, classes);
         }
-        json_array_append_new(devices, json_pack("{s:s, s:I, s:o}", "device", p->machine->device[d].id, "budget",
-                                                 (json_int_t)p->machine->device[d].budget, "peak", lists));
+        json_array_append_new(memory, json_pack("{s:s, s:I, s:o}", "device", p->machine->device[d].id, "budget",
+                                                (json_int_t)p->machine->device[d].budget, "peak", peak));
     }
-    return devices;
-}
-
-json_t *plan_json(const struct pool *p, struct step *const *steps, size_t n)
-{
-    json_t *lists = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(lists, step_json(steps[i]));
-    return json_pack("{s:o, s:o}", "lists", lists, "memory", memory_json(p, steps, n));
+    return json_pack("{s:o, s:o}", "lists", lists, "memory", memory);
 }

@@ -351,7 +351,6 @@ void depend(struct step *s, bool with_addresses);
 /* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
  * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only);
-void find_peaks(struct step *s); /* by lifetimes, as place() does: peak, high, level */
 
 /* ---- print.c, tables.c ----------------------------------------------------------------------------------------- */
 
