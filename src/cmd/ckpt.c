@@ -251,9 +251,9 @@ static void show_plan(const struct checkpoint *from, const struct checkpoint *to
 /* Nothing that is there is replaced: the name is free, or that of an empty folder. */
 static void expect_free(const char *path)
 {
-    expect_outside("yard ckpt", path);
     if (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST))
         fail(EXIT_USAGE, "%s is a folder with files in it: choose another name", path);
+    expect_outside("yard ckpt", path);
 }
 
 static int run_reshard(char **words)
