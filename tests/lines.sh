@@ -19,25 +19,25 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23765 10.8
-src/base           1436
+src               23606 10.8
+src/base           1424
 src/cmd            2233
 src/device         1159
 src/file           1064
 src/main             68
 src/mesh            244
-src/model          1872
+src/model          1845
 src/pass           2253
 src/plan            219
-src/predict        1065
+src/predict        1053
 src/proof           579
-src/run            1252
+src/run            1237
 src/state          1821
 src/step           2734
 src/trace          1055
-src/train          2844
+src/train          2751
 src/view           1867
-tests             15279
+tests             15277
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

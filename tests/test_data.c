@@ -256,7 +256,7 @@ TEST(validation_text_of_its_own)
     o.val_data = write_numbered("val.bin", 100, true);
     expect_no_dataset(o, 2, "is an llm.c token shard, but the training data");
     o.val_data = write_file("empty.txt", "", 0);
-    expect_no_dataset(o, 2, "empty.txt is empty; give --val-data");
+    expect_no_dataset(o, 2, "empty.txt has 0 tokens for validation");
 }
 
 TEST(token_files)
@@ -312,11 +312,12 @@ TEST(a_model_brings_its_tokenizer)
 
 TEST(data_refusals)
 {
-    expect_no_dataset(options_for(temp_path("none.txt")), 4, "none.txt; expected a file, a folder or a pattern");
-    expect_no_dataset(options_for(write_file("empty.txt", "", 0)), 2, "empty.txt is empty");
-    expect_no_dataset(options_for(write_numbered("empty.bin", 0, true)), 2, "empty.bin is empty");
+    expect_no_dataset(options_for(temp_path("none.txt")), 4,
+                      "none.txt; expected a file, a folder with files or a pattern");
+    expect_no_dataset(options_for(write_file("empty.txt", "", 0)), 2, "empty.txt has 0 tokens for training");
+    expect_no_dataset(options_for(write_numbered("empty.bin", 0, true)), 2, "empty.bin has 0 tokens for training");
     assert_int_equal(mkdir(temp_path("hollow"), 0777), 0);
-    expect_no_dataset(options_for(temp_path("hollow")), 4, "hollow has no files");
+    expect_no_dataset(options_for(temp_path("hollow")), 4, "no file matches");
     assert_int_equal(mkdir(temp_path("mixed"), 0777), 0);
     write_file("mixed/a.txt", "hello", 5);
     write_numbered("mixed/b.bin", 10, true);
@@ -326,17 +327,16 @@ TEST(data_refusals)
 
     struct data_options o = options_for(write_letters("short.txt", T, "ab"));
     o.val_share = 0;
-    expect_no_dataset(
-        o, 2, "short.txt has 16 tokens for training and 0 for validation, but a window of --seq-len 16 needs 17");
+    expect_no_dataset(o, 2, "short.txt has 16 tokens for training, but a window of --seq-len needs 17");
     o.data = write_letters("just.txt", T + 1, "ab");
     open_it(&o); /* one token more and it works */
     o.order = ORDER_FILE;
     expect_no_dataset(o, 2,
-                      "just.txt has 17 tokens for training, but --order file takes 33 at a time (--batch 2 times");
+                      "just.txt has 17 tokens for training, but --order file, by --batch and --seq-len, needs 33");
     o.data = write_letters("batch.txt", 2 * T + 1, "ab");
     open_it(&o);
     o = options_for(write_letters("val.txt", 100, "ab"));
-    expect_no_dataset(o, 2, "val.txt has 10 tokens for validation, but a window of --seq-len 16 needs 17");
+    expect_no_dataset(o, 2, "val.txt has 10 tokens for validation, but a window of --seq-len needs 17");
     o.chars = true;
     o.data = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);
     expect_no_dataset(o, 2, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");

@@ -659,8 +659,6 @@ TEST(impossible_widths_are_refused)
     set_number("YARD_VEC", 4);
     expect_yard(EXIT_USAGE, "computes with vectors of 4 floats; take that or fewer", "train --model tiny --vector 8");
     set_number("YARD_VEC", 0);
-    expect_yard(EXIT_USAGE, "--vector: the devices of data/hardware/server.txt are on paper",
-                "plan --hardware data/hardware/server.txt --vector 4");
 }
 
 /* ---- the plan --------------------------------------------------------------------------------------------------- */
