@@ -137,17 +137,17 @@ head -c 500 tests/data/llmc-tokens.bin >"$TMP/header.bin"
 printf 'abc' >"$TMP/odd.bin"
 train 4 "$TMP/none.txt" --data "$TMP/none.txt"
 train 4 'none*.txt' --data "$TMP/none*.txt"
-train 4 'has no files' --data "$TMP/nothing"
+train 4 'no file matches' --data "$TMP/nothing"
 train 2 'mixes kinds of data' --data "$TMP/mixed"
-train 2 'is empty' --data "$TMP/empty.txt"
-train 2 'but a window of --seq-len 32 needs 33' --data "$TMP/short.txt"
+train 2 'has 0 tokens for training' --data "$TMP/empty.txt"
+train 2 'but a window of --seq-len needs 33' --data "$TMP/short.txt"
 train 2 'byte 41' --tokens chars --data "$TMP/latin.txt"
 train 1 "$TMP/cut.bin" --data "$TMP/cut.bin"
 train 1 "$TMP/header.bin" --data "$TMP/header.bin"
 train 1 "$TMP/odd.bin" --data "$TMP/odd.bin"
-train 2 '--order file takes' --data tests/data/llmc-tokens.bin --order file --batch 10000
+train 2 '--order file, by --batch' --data tests/data/llmc-tokens.bin --order file --batch 10000
 train 2 'both must be text or both tokens' --data README.md --val-data tests/data/llmc-tokens.bin
-train 2 'is empty' --val-data "$TMP/empty.txt"
+train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
 train 2 "but the model's vocabulary is 67" --init tests/data/gpt2-tiny.safetensors --data tests/data/llmc-tokens.bin
 unharmed 'wrong data'
 

@@ -128,30 +128,26 @@ static void put_hash(char *bytes, size_t n) /* of the others, in the last eight 
     memcpy(bytes + n - 8, &hash, 8);
 }
 
-/* The same for a snapshot file, from the manifest to its first page, as far as these say where that is. */
+/* The same for a snapshot file, from the manifest to its first page, as far as that says where it is. */
 static int rehashed_snapshot(int n, char **words)
 {
     size_t size;
     const char *path = words[n - 1];
     char *bytes = read_whole(path, &size), *line;
-    uint32_t pieces;
-    uint64_t length, hash;
-    size_t first = 2 * SNAP_PAGE;
-    if (size > first) {
-        memcpy(&pieces, bytes + 44, 4), memcpy(&length, bytes + 48, 8);
-        uint64_t pages = round_up(72 + 8 * (uint64_t)pieces, SNAP_PAGE), at = first + 2 * pages;
-        if (at < size && length <= size - at && length > 28 && (line = memchr(bytes + at, '\n', length))) {
+    uint64_t length, hash, at = MANIFEST_AT;
+    if (size > at) {
+        memcpy(&length, bytes + 48, 8);
+        if (length <= size - at && length > 28 && (line = memchr(bytes + at, '\n', length))) {
             size_t head = (size_t)(line - bytes) + 1;
             char text[20];
             snprintf(text, sizeof text, "%016llx", (unsigned long long)hash_bytes(bytes + head, at + length - head, 0));
             if (head > at + 18)
                 memcpy(bytes + at + 9, text, 16);
             hash = hash_bytes(bytes + at, length, 0);
-            memcpy(bytes + 56, &hash, 8);
-            put_hash(bytes + first, pages), put_hash(bytes + first + pages, pages);
+            memcpy(bytes + 56, &hash, 8), memcpy(bytes + SNAP_PAGE + 56, &hash, 8);
         }
         memcpy(bytes + 16, &(uint64_t){size}, 8);
-        put_hash(bytes, SNAP_PAGE);
+        put_hash(bytes, SNAP_PAGE), put_hash(bytes + SNAP_PAGE, SNAP_PAGE);
     }
     FILE *f = fopen(path, "w");
     if (!f || fwrite(bytes, 1, size, f) != size || fclose(f))

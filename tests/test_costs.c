@@ -43,21 +43,6 @@ TEST(a_profile_is_read)
     free_costs(copy), free_costs(c);
 }
 
-static void write_to_full_disk(void *path)
-{
-    struct costs *c = read_costs(path);
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){400, 400});
-    write_profile(path, c, c->shape);
-}
-
-TEST(a_profile_appears_whole_or_not_at_all)
-{
-    const char *path = write_file("whole.txt", profile_text, strlen(profile_text));
-    expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "what was at that path before is untouched");
-    free_costs(read_costs(path));
-}
-
 /* One line of a good file is replaced: the mistake is named with file and line. */
 static void expect_bad_line(const char *good, const char *line, const char *bad)
 {
@@ -79,27 +64,19 @@ TEST(bad_lines_are_named)
     } cases[] = {
         {"units", "units = 0"},
         {"units", "units = two"},
-        {"units", "units"},
         {"units", "cores = 2"},
         {"device", "device ="},
         {"link up", "link upload = 1e9"},
         {"link up", "link upload = 0 1e-6"},
-        {"link up", "link upload = 1e9 -1"},
-        {"link up", "link upload = inf 0"},
         {"link up", "link upload = 1e9 inf"},
         {"link up", "link upload = 1e9 1e-6 s"},
         {"link up", "link sideways = 1e9 1e-6"},
-        {"memory", "memory of work = 4096"},
         {"memory", "memory work = much"},
         {"task move", "task move upload = 0 0 800"},
-        {"task move", "task move upload = 3000 0"},
         {"task move", "task move upload = 3000 0 800 5"},
-        {"task move", "task move upload = inf 0 800"},
         {"task move", "task move upload = nan 0 800"},
         {"task move", "task move upload = 3000 -1 800"},
         {"task move", "task move upload layer=-1 = 3000 0 800"},
-        {"task move", "task move upload layer=1x = 3000 0 800"},
-        {"task move", "task move upload layer = 3000 0 800"},
         {"task move", "task move = 3000 0 800"},
         {"task move", "task move sideways = 3000 0 800"},
     };

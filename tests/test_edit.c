@@ -116,19 +116,6 @@ TEST(insertion_stays_when_a_task_is_cut)
     end_paper(&d.paper);
 }
 
-/* What has moved away is no longer where new tasks come. */
-TEST(insertion_stays_when_a_task_moves)
-{
-    struct diamond d = new_diamond();
-    struct edit *e = open_edit(d.paper.step);
-    insert_behind(e, d.g);
-    assert_null(sink(e, d.g, d.h));
-    add_named(&d, "new");
-    commit(e);
-    expect_order(d.paper.step, "f new h g i");
-    end_paper(&d.paper);
-}
-
 /* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
 TEST(what_stands_in_the_way_of_a_move)
 {
@@ -188,23 +175,6 @@ TEST(undo_leaves_nothing)
     }
     uint64_t last = d.i->origin;
     assert_int_equal(add_named(&d, "next")->origin, last + 1);
-    end_paper(p);
-}
-
-TEST(views_are_repointed_with_their_tensor)
-{
-    struct diamond d = new_diamond();
-    struct paper *p = &d.paper;
-    struct tensor *half = new_view(p->pool, d.a, "half", 256, SHAPE(16, 16));
-    struct tensor *x = new_bytes(p, p->device, "x", 512, false);
-    struct task *t = add_paper(p, d.g->lane, "t", NULL, half, NULL);
-    struct edit *e = open_edit(p->step);
-    repoint(e, t, d.a, x);
-    commit(e);
-    const struct tensor *now = t->access[0].tensor;
-    assert_ptr_equal(now->storage, x);
-    assert_int_equal(now->offset, half->offset);
-    assert_int_equal(now->rank, 2);
     end_paper(p);
 }
 
@@ -270,75 +240,4 @@ TEST(a_piece_is_cut_again)
     expect_sound("the list", d.paper.step, values);
     free_values(values);
     end_paper(&d.paper);
-}
-
-/* ---- pieces of a kernel, run for real ---------------------------------------------------------------------------- */
-
-enum { N = 10000, N_DECAY = 4321 };
-struct adam { /* p, m, v, g, control, state */
-    float *x[6];
-    size_t n[6];
-};
-
-/* One AdamW step over N elements in so many pieces. */
-static void run_adam(struct adam *a, size_t pieces)
-{
-    static const char *const names[] = {"p", "m", "v", "g", "control", "state"};
-    struct machine *m = open_machine(&(struct machine_options){.devices = "0:0"});
-    struct device *d = &m->device[0];
-    struct pool *p = new_pool(m);
-    struct step *s = new_step(p, "adam");
-    struct tensor *t[6];
-    for (int i = 0; i < 6; i++) {
-        t[i] = new_tensor(p, d, MEM_PARAMETERS, names[i], FLOAT32, SHAPE((int64_t)a->n[i]));
-        t[i]->persistent = true;
-    }
-    struct arg args[] = {INOUT(t[0]), INOUT(t[1]), INOUT(t[2]),       IN(t[3]), IN(t[4]),
-                         IN(t[5]),    ELEMENTS(N), ELEMENTS(N_DECAY), NO_TENSOR};
-    struct task *task = add_kernel(s, d->lane[LANE_COMPUTE], "adamw", "adamw.cl", "adamw",
-                                   (struct grid){1, {ceil_div(N, BLOCK) * d->work_group, 1, 1}, {d->work_group, 1, 1}},
-                                   args, (int)COUNT(args));
-    set_elementwise(task);
-    struct edit *e = open_edit(s);
-    struct task *piece[8];
-    if (pieces > 1)
-        assert_int_equal(cut(e, task, pieces, piece), pieces);
-    commit(e);
-    must(finish_steps(p, &s, 1));
-    for (int i = 0; i < 6; i++)
-        write_tensor(t[i], a->x[i]);
-    execute(s, 1);
-    drain(s);
-    for (int i = 0; i < 3; i++)
-        read_tensor(t[i], a->x[i]);
-    free_step(s);
-    free_pool(p);
-    close_machine(m);
-}
-
-static struct adam new_adam(void)
-{
-    struct adam a = {.n = {N, N, N, N, CONTROL_SIZE, STATE_SIZE}};
-    for (int i = 0; i < 6; i++)
-        a.x[i] = random_floats(a.n[i], 7 + (uint64_t)i);
-    for (size_t i = 0; i < N; i++)
-        a.x[2][i] *= a.x[2][i];
-    a.x[5][STATE_HALTED] = 0;
-    return a;
-}
-
-TEST(pieces_of_adamw_give_its_bits)
-{
-    struct adam whole = new_adam();
-    run_adam(&whole, 1);
-    for (size_t pieces = 2; pieces <= 5; pieces += 3) {
-        struct adam cut_up = new_adam();
-        run_adam(&cut_up, pieces);
-        for (int i = 0; i < 3; i++)
-            expect_same_bits("adamw", cut_up.x[i], whole.x[i], N);
-        for (int i = 0; i < 6; i++)
-            free(cut_up.x[i]);
-    }
-    for (int i = 0; i < 6; i++)
-        free(whole.x[i]);
 }

@@ -233,40 +233,9 @@ static void check_embedding(int B, int T, int C, int V)
     free(tokens), free(order), free(start), free(wte), free(wpe), free(dx);
 }
 
-/* Two devices have a part of the words each: what they make of the same tokens sums up to the whole, to the bit, and
- * the rows of the gradient are those of the whole. */
-static void check_parts_of_embedding(int N, int C, int V, int first)
-{
-    int *tokens = random_tokens(N, V, 7), *order = allocate((size_t)N, sizeof *order),
-        *start = allocate((size_t)V + 1, sizeof *start);
-    float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(N * C), 3);
-    struct twins low = twins(N * C, 1), x = twins(N * C, 1), dwte = twins(V * C, 5);
-    RUN("embed.cl", "embed_forward", N, A(low.ours, N * C), A(wte, first * C), A(wpe, N * C), A(tokens, N), I(0),
-        I(first), I(N), I(C), I(1));
-    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte + first * C, (V - first) * C), A(wpe, N * C),
-        A(tokens, N), I(first), I(V - first), I(N), I(C), I(0));
-    for (int i = 0; i < N * C; i++)
-        x.ours[i] += low.ours[i];
-    ref_embed_forward(x.expected, wte, wpe, tokens, N, N, C);
-    same_bits("parts of embed_forward", &x);
-    ref_sort_tokens(order, start, tokens, N, V);
-    RUN("embed.cl", "embed_backward_tokens", first, A(dwte.ours, first * C), A(wpe, N * C), A(order, N),
-        A(start, V + 1), I(0), I(C), I(0));
-    RUN("embed.cl", "embed_backward_tokens", V - first, A(dwte.ours + first * C, (V - first) * C), A(wpe, N * C),
-        A(order, N), A(start, V + 1), I(first), I(C), I(0));
-    ref_embed_backward_tokens(dwte.expected, wpe, order, start, V, C, 0);
-    same_bits("parts of embed_backward_tokens", &dwte);
-    free(low.ours), free(low.expected);
-    free(tokens), free(order), free(start), free(wte), free(wpe);
-}
-
 TEST(embedding)
 {
-    for_each_shape for_each(C, widths)
-    {
-        check_embedding(3, 7, (int)C, C == 16 ? 50 : 5);
-        check_parts_of_embedding(9, (int)C, 11, 5);
-    }
+    for_each_shape for_each(C, widths) { check_embedding(3, 7, (int)C, C == 16 ? 50 : 5); }
 }
 
 /* ---- layernorm.cl ----------------------------------------------------------------------------------------------- */
@@ -411,46 +380,6 @@ static void check_loss(int N, int V, float size)
     free(targets), free(logits);
 }
 
-/* Columns first .. first+n-1 of logits (N,V). */
-static float *columns_from(const float *logits, int N, int V, int first, int n)
-{
-    float *part = allocate((size_t)(N * n), sizeof *part);
-    for (int row = 0; row < N; row++)
-        memcpy(part + row * n, logits + row * V + first, (size_t)n * sizeof *part);
-    return part;
-}
-
-/* Two devices have the logits of a part of the words each. */
-static void check_parts_of_loss(int N, int V, int first)
-{
-    enum { P = 32 };
-    int *targets = random_tokens(N, V, 3), begin[] = {0, first, V};
-    float *logits = random_floats((size_t)(N * V), 2), *parts = random_floats(2 * 3 * P, 4), *all[2];
-    struct twins losses = twins(N, 1), lse = twins(N, 1), dlogits = twins(N * V, 1);
-    targets[0] = first - 1, targets[1] = first;
-    for (int d = 0; d < 2; d++) {
-        int n = begin[d + 1] - begin[d];
-        all[d] = columns_from(logits, N, V, begin[d], n);
-        RUN("loss.cl", "loss_part", P, A(parts + d * 3 * P, 3 * P), A(all[d], N * n), A(targets, N), I(N), I(P),
-            I(begin[d]), I(n));
-    }
-    RUN("loss.cl", "loss_join", 1, A(losses.ours, N), A(lse.ours, N), A(parts, 2 * 3 * P), I(N), I(P), I(2));
-    ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V);
-    ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, 0.5f);
-    for (int d = 0; d < 2; d++) {
-        int n = begin[d + 1] - begin[d];
-        float *part = allocate((size_t)(N * n), sizeof *part);
-        RUN("loss.cl", "loss_backward", N, A(part, N * n), A(all[d], N * n), A(lse.expected, N), A(targets, N),
-            I(begin[d]), I(n), F(0.5f));
-        for (int row = 0; row < N; row++)
-            memcpy(dlogits.ours + row * V + begin[d], part + row * n, (size_t)n * sizeof *part);
-        free(part), free(all[d]);
-    }
-    close_by("loss of parts", &losses, 2e-6), close_by("lse of parts", &lse, 2e-6),
-        close_by("dlogits of parts", &dlogits, 1e-6);
-    free(targets), free(logits), free(parts);
-}
-
 static void check_loss_sum(int N)
 {
     float *losses = random_floats((size_t)N, 4);
@@ -470,8 +399,6 @@ TEST(loss)
         check_loss(5, (int)V, 1);
         check_loss(3, (int)V, 200);
         check_loss_sum((int)V);
-        if (V > 1)
-            check_parts_of_loss(21, (int)V, ((int)V + 1) / 2);
     }
 }
 
@@ -507,6 +434,7 @@ TEST(norm)
             check_norm((int)n, 0, first_shape);
             check_norm((int)n, 0.5f, first_shape);
             check_norm((int)n, 1e6f, first_shape);
+            check_norm((int)n, 0.75f * sqrtf((float)n), first_shape); /* the norm is about sqrt(n) */
         }
     }
 }
@@ -567,7 +495,7 @@ static void check_adamw(int n, int n_decay, float halted, int choice)
     for (int i = 0; i < n; i++)
         v.ours[i] = v.expected[i] = fabsf(v.ours[i]);
     for (int step = 1; step <= 3; step++) {
-        ref_control(control, 1e-3, 0.9, 0.999, 1e-8, 0.1, 1, step);
+        ref_control(control, 1e-3, 0.9, 0.999, 0.01, 0.1, 1, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n), A(control, 16),
             A(state, 4), I(n), I(n_decay), A(&choice, 1));
         if (choice == CHOICE_DEVICE)

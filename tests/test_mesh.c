@@ -71,55 +71,35 @@ TEST(parts_cover_a_parameter_once)
     assert_int_equal(v_of_the_second.end, 30);
 }
 
-static void expect_refused(const char *words, const char *sentence)
-{
-    struct ran r = run_yard("plan --model tiny %s", words);
-    if (r.code != EXIT_USAGE || !strstr(r.err, sentence))
-        test_failed("plan --model tiny %s: exit code %d, expected 2 and \"%s\"; got:\n%s\n", words, r.code, sentence,
-                    r.err);
-}
-
 TEST(impossible_meshes_are_refused)
 {
-    expect_refused("--mesh dp=x", "expected dp=A,pp=B,tp=C");
-    expect_refused("-d 0:0x2 --mesh dp=2,dp=2", "each once");
-    expect_refused("--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them");
-    expect_refused("--stages 1,1", "--mesh pp=N makes N of them");
-    expect_refused("--mesh dp=0", "expected dp=A,pp=B,tp=C");
-    expect_refused("--mesh ep=2", "expected dp=A,pp=B,tp=C");
-    expect_refused("--mesh dp=4294967297", "expected dp=A,pp=B,tp=C");
-    expect_refused("--mesh dp=2",
-                   "--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2");
-    expect_refused("--mesh dp=4096,pp=2", "asks for 8192 devices, the product of its numbers; the most are 4096");
-    expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=128", "asks for 2147483648 devices");
-    expect_refused("--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices");
-    expect_refused("-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2");
-    expect_refused(
-        "-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
-        "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1 without --pipeline interleaved");
-    expect_refused("-d 0:0x3 --mesh pp=3 --layers 5 --pipeline interleaved",
-                   "wants at least 6 layers, the model has 5: use pp=2");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 1 --pipeline interleaved", "use pp=1 without --pipeline interleaved");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
-                   "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2");
-    expect_refused("-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved --batch 12 --grad-groups 3",
-                   "wants a multiple of 6 micro-batches, not 1: try --batch 12 --micro-batch 2");
-    expect_refused("-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1");
-    expect_refused("-d 0:0x3 --mesh tp=3",
-                   "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2");
-    expect_refused("-d 0:0x17", "yard plan --hardware FILE takes more");
-    expect_refused("-d 0:0x0", "with n and N from 1 up");
-    expect_refused("-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers");
-    expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,0", "expected 2 numbers of layers");
-    expect_refused("-d 0:0x2 --mesh pp=2 --stages 1,1,1", "expected 2 numbers of layers");
-    expect_refused("-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2");
-    expect_refused("--batch 8 --grad-groups 3",
-                   "wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3");
-    expect_refused("--batch 4 --micro-batch 2 --grad-groups 3", "not 2: try --batch 3 --micro-batch 1");
-    expect_refused("-d 0:0x2 --grad-groups 2", "with dp=2 add --grad-groups 1");
-    expect_refused("--hardware data/hardware/server.txt --mesh dp=2 --device-mem 40959",
-                   "at least 40960 B are needed, the budget is 40959 B");
-    expect_refused("-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3");
+    static const char *const refused[][2] = {
+        {"--mesh dp=x", "expected dp=A,pp=B,tp=C"},
+        {"-d 0:0x2 --mesh dp=2,dp=2", "each once"},
+        {"--pipeline interleaved", "there is one stage; --mesh pp=N makes N of them"},
+        {"--mesh dp=4294967297", "expected dp=A,pp=B,tp=C"},
+        {"--mesh dp=2", "--mesh dp=2 needs 2 devices, -d gives 1: name 2 there, or use one as 2, such as -d 0:0x2"},
+        {"--mesh dp=4096,pp=2", "asks for 8192 devices, the product of its numbers; the most are 4096"},
+        {"--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices"},
+        {"-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2"},
+        {"-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
+         "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1"},
+        {"-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
+         "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2"},
+        {"-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1"},
+        {"-d 0:0x3 --mesh tp=3", "tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2"},
+        {"-d 0:0x17", "yard plan --hardware FILE takes more"},
+        {"-d 0:0x0", "with n and N from 1 up"},
+        {"-d 0:0x2 --mesh pp=2 --stages 1", "expected 2 numbers of layers"},
+        {"-d 0:0x2 --mesh pp=2 --stages 2,1", "2,1 has 3 layers in all, the model 2"},
+        {"--batch 8 --grad-groups 3", "wants a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3"},
+        {"-d 0:0x2 --grad-groups 2", "with dp=2 add --grad-groups 1"},
+        {"--hardware data/hardware/server.txt --mesh dp=2 --device-mem 40959",
+         "at least 40960 B are needed, the budget is 40959 B"},
+        {"-d 0:0x3 --batch 4", "not a multiple of dp=3 x --micro-batch 1: the nearest that works is 3"},
+    };
+    for (size_t i = 0; i < COUNT(refused); i++)
+        expect_yard(EXIT_USAGE, refused[i][1], "plan --model tiny %s", refused[i][0]);
 }
 
 /* ---- orders ----------------------------------------------------------------------------------------------------- */
@@ -168,56 +148,6 @@ TEST(orders_are_sound)
 }
 
 /* ---- bubble ------------------------------------------------------------------------------------------------------ */
-
-/* The order as a list of tasks of a second forward and two backward, whose results travel in no time. */
-static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micros)
-{
-    struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = chunks};
-    struct paper p = new_paper(pp, &slow_speeds);
-    size_t n;
-    struct turn *a = merge_orders(kind, &m, micros, &n);
-    struct tensor *made[2][16][32] = {{{NULL}}};
-    for (size_t i = 0; i < n; i++) {
-        int stage = a[i].stage, from = a[i].backward ? stage + 1 : stage - 1;
-        struct device *d = &p.machine->device[stage % pp];
-        struct tensor *in = NULL, *out = new_bytes(&p, d, "x", 1, false);
-        if (from >= 0 && from < n_stages(&m)) {
-            in = new_bytes(&p, d, "received", 1, false);
-            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro], FOR_MOVES);
-        }
-        p.step->tags.layer = a[i].backward ? 2 : 1; /* its seconds */
-        add_paper(&p, d->lane[LANE_COMPUTE], "work", out, in, a[i].backward ? made[0][stage][a[i].micro] : NULL);
-        made[a[i].backward][stage][a[i].micro] = out;
-    }
-    free(a);
-    finish_paper(&p);
-    for (size_t i = 0; i < p.step->n; i++)
-        p.step->task[i]->seconds = p.step->task[i]->copy ? 0 : p.step->task[i]->layer;
-    for (int d = 0; d < pp; d++)
-        p.machine->device[d].link[LINK_UP] = p.machine->device[d].link[LINK_DOWN] = NULL;
-    struct simulation *sim = must_simulate(p.step, NULL);
-    double busy = 0;
-    for (size_t i = 0; i < p.step->n; i++)
-        if (p.step->task[i]->lane == p.machine->device[0].lane[LANE_COMPUTE])
-            busy += sim->steady[i];
-    double bubble = 1 - busy / sim->period;
-    free_simulation(sim);
-    end_paper(&p);
-    return bubble;
-}
-
-TEST(the_bubble_is_the_formula)
-{
-    for (int pp = 1; pp <= 4; pp++)
-        for (int micros = pp; micros <= 12; micros += pp) {
-            double expected = (double)(pp - 1) / (micros + pp - 1);
-            expect_number("gpipe", simulated_bubble(PIPELINE_GPIPE, pp, 1, micros), expected);
-            expect_number("1f1b", simulated_bubble(PIPELINE_1F1B, pp, 1, micros), expected);
-            for (int chunks = 2; chunks <= 3; chunks++)
-                expect_number("interleaved", simulated_bubble(PIPELINE_INTERLEAVED, pp, chunks, micros),
-                              (double)(pp - 1) / (chunks * micros + pp - 1));
-        }
-}
 
 /* The same of a model's list, where stages wait for bytes too: a stage takes a second forward and two backward, in
  * equal parts per task of its layers, and all else no time. */
@@ -347,51 +277,6 @@ TEST(no_device_gets_everything_at_once)
     end_paper(&p);
 }
 
-static bool has_name(const struct task *t, const char *name) { return strncmp(t->name, name, strlen(name)) == 0; }
-
-/* A lane takes its tasks in order, so copies that wait for different things have lanes of their own: a gather for an
- * update, a batch for nothing.  And a gather's first receiver is another one for each shard. */
-TEST(gathers_wait_for_nothing_else)
-{
-    contexts_apart(true);
-    struct trainer *t = new_trainer(settings_of("--model tiny --untied -d 0:0x4 --zero 3"), LIST_TRAIN, false, true);
-    size_t seen = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *a = t->train->task[i], *next = t->train->task[MIN(i + 1, t->train->n - 1)];
-        for (size_t k = 0; k < i; k++) {
-            const struct task *b = t->train->task[k];
-            assert_true(a->lane != b->lane || has_name(a, "gather") == has_name(b, "gather"));
-            assert_true(a->lane != b->lane || a->lane->kind != LANE_UPLOAD ||
-                        (a->role == ROLE_FEED) == (b->role == ROLE_FEED));
-        }
-        if (has_name(a, "gather") && a->lane->kind == LANE_DOWNLOAD && a->access[0].tensor->device->is_host) {
-            assert_int_equal(next->lane->device->index, (a->lane->device->index + 1) % 4);
-            seen++;
-        }
-    }
-    assert_true(seen > 8);
-    free_trainer(t);
-    contexts_apart(false);
-}
-
-/* Of layer 1 there are moves, layer 0's backward, and only then the sums. */
-TEST(moves_hide_behind_the_next_layer)
-{
-    contexts_joined();
-    struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x2"), LIST_TRAIN, false, true);
-    int moved = 0, went_on = 0, added = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        moved += task->layer == 1 && strcmp(task->name, "reduce.move") == 0;
-        went_on += moved && task->layer == 0 && task->role == ROLE_BACKWARD;
-        added += task->layer == 1 && strcmp(task->name, "reduce.add") == 0;
-        assert_true(!added || went_on);
-    }
-    assert_true(moved == 2 && added == 2);
-    free_trainer(t);
-    contexts_apart(false);
-}
-
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static struct state train_on(const char *words)
@@ -400,44 +285,34 @@ static struct state train_on(const char *words)
                  STEPS);
 }
 
-/* Each line's meshes give the bits of its first. */
-static const char *const alike[][16] = {
-    {"--batch 4", "--batch 4 --micro-batch 1", "--batch 4 -d 0:0x2 --mesh pp=2 --micro-batch 1",
-     "--batch 4 -d 0:0x2 --mesh pp=2", "--batch 4 -d 0:0x3 --mesh pp=3 --micro-batch 1 --pipeline gpipe",
+/* Each line's meshes give the bits of its first.  (Other sizes, and passes: test_grid.c.) */
+static const char *const alike[][10] = {
+    {"--batch 4", "--batch 4 --micro-batch 1 --serial",
+     "--batch 4 -d 0:0x3 --mesh pp=3 --micro-batch 1 --pipeline gpipe",
      "--batch 4 -d 0:0x4 --mesh pp=4 --micro-batch 2 --serial",
-     "--batch 4 -d 0:0x2 --mesh pp=2 --micro-batch 2 --pipeline interleaved", "--batch 4 --zero 2",
+     "--batch 4 -d 0:0x2 --mesh pp=2 --micro-batch 2 --pipeline interleaved",
      "--batch 4 -d 0:0x2 --mesh pp=2 --stages 3,1 --micro-batch 1 --recompute full",
      "--batch 4 -d 0:0x3 --mesh pp=3 --stages 1,2,1 --zero 0 --delay-seed 5 --micro-batch 2"},
-    {"--batch 4 --untied", "--batch 4 --untied -d 0:0x2 --mesh pp=2 --micro-batch 1",
-     "--batch 4 --untied -d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe --zero 2"},
-    {"--batch 8 --grad-groups 2 --micro-batch 4", "--batch 8 --grad-groups 2 --micro-batch 1",
-     "--batch 8 --grad-groups 2 -d 0:0x2 --mesh pp=2 --micro-batch 2", "--batch 8 -d 0:0x2",
-     "--batch 8 -d 0:0x2 --zero 0", "--batch 8 -d 0:0x2 --zero 2", "--batch 8 -d 0:0x2 --zero 2 --serial --audit",
-     "--batch 8 -d 0:0x2 --zero 3", "--batch 8 -d 0:0x2 --zero 3 --serial --audit",
+    {"--batch 4 --untied", "--batch 4 --untied -d 0:0x4 --mesh pp=4 --micro-batch 2 --pipeline gpipe --zero 2"},
+    {"--batch 8 --grad-groups 2 --micro-batch 4", "--batch 8 -d 0:0x2 --zero 0",
+     "--batch 8 --grad-groups 2 -d 0:0x2 --mesh pp=2 --micro-batch 2", "--batch 8 -d 0:0x2 --zero 2 --serial --audit",
+     "--batch 8 -d 0:0x2 --zero 3 --serial --audit",
      "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 3 --micro-batch 2 --recompute full",
-     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2",
      "--batch 8 -d 0:0x4 --mesh pp=2,dp=2 --micro-batch 1 --zero 0 --pipeline gpipe",
-     "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --zero 2 --recompute selective",
      "--batch 8 -d 0:0x4 --mesh dp=2,pp=2 --micro-batch 2 --pipeline interleaved --delay-seed 7"},
-    {"--batch 6 --untied --grad-groups 3 --micro-batch 1", "--batch 6 -d 0:0x3 --untied",
-     "--batch 6 -d 0:0x3 --untied --zero 0", "--batch 6 -d 0:0x3 --untied --zero 2",
+    {"--batch 6 --untied --grad-groups 3 --micro-batch 1", "--batch 6 -d 0:0x3 --untied --zero 2",
      "--batch 6 -d 0:0x3 --untied --zero 3 --delay-seed 4",
      "--batch 6 -d 0:0x6 --mesh dp=3,pp=2 --untied --micro-batch 1"},
     {"--batch 4 -d 0:0x2 --mesh tp=2", "--batch 4 -d 0:0x2 --mesh tp=2 --serial --audit --micro-batch 1",
-     "--batch 4 -d 0:0x2 --mesh tp=2 --micro-batch 2 --delay-seed 3", "--batch 4 -d 0:0x2 --mesh tp=2 --recompute full",
      "--batch 4 -d 0:0x4 --mesh pp=2,tp=2 --micro-batch 2 --recompute selective --delay-seed 4",
      "--batch 4 -d 0:0x4 --mesh pp=2,tp=2 --micro-batch 2 --pipeline interleaved"},
     {"--batch 6 --heads 3 --channels 48 --untied -d 0:0x2 --mesh tp=2 --grad-groups 2 --micro-batch 1",
-     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2",
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 0 --serial",
-     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x4 --mesh dp=2,tp=2 --zero 2 --recompute full",
-     "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --micro-batch 1",
      "--batch 6 --heads 3 --channels 48 --untied -d 0:0x8 --mesh dp=2,pp=2,tp=2 --zero 3"},
-    {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3", "--batch 4 --heads 4 -d 0:0x3 --mesh tp=3 --serial",
+    {"--batch 4 --heads 4 -d 0:0x3 --mesh tp=3",
      "--batch 4 --heads 4 -d 0:0x6 --mesh tp=3,pp=2 --micro-batch 2 --zero 0"},
-    {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
-     "--batch 8 -d 0:0x4 --zero 2", "--batch 8 -d 0:0x4 --zero 3",
-     "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
+    {"--batch 8 --grad-groups 4 --micro-batch 2", "--batch 8 -d 0:0x4 --zero 0 --micro-batch 1",
+     "--batch 8 -d 0:0x4 --zero 3", "--batch 8 -d 0:0x8 --mesh dp=4,pp=2 --zero 2 --micro-batch 1"},
 };
 
 TEST(meshes_give_the_same_bits)

@@ -258,26 +258,6 @@ TEST(gradients_of_the_smallest_model)
 
 TEST(gradients_with_clblast) { check_model(&(struct sizes){{1, 2, 12, 5, 17, true}, 2, 0, 5, GEMM_CLBLAST}); }
 
-/* The same gradient, whatever way the batch is cut. */
-TEST(gradients_with_micro_batches)
-{
-    need_own_products();
-    float *whole = NULL;
-    for (int micro = 4; micro >= 1; micro /= 2) {
-        struct study s = new_study(&(struct sizes){{1, 2, 12, 5, 17, true}, 4, micro, 5, GEMM_OWN});
-        size_t n = elements_of(&s.trainer->model->params->param[0]);
-        float *gradient = allocate(n, sizeof *gradient);
-        loss_of(&s);
-        read_param(s.trainer->model, 0, KEPT_GRADIENT, gradient);
-        if (!whole)
-            whole = copy_floats(gradient, n);
-        expect_same_bits("gradient of the embedding", gradient, whole, n);
-        free(gradient);
-        free_study(&s);
-    }
-    free(whole);
-}
-
 /* ---- reference numbers ------------------------------------------------------------------------------------------ */
 
 static void expect_reference(const char *more)

@@ -137,7 +137,7 @@ static struct paced run_paced(double scale)
     execution.observe_context = &p.recording;
     float *values = train_again(p.trainer, 4, &same);
     execution.observe = NULL;
-    p.overruns = pace->overruns, p.tasks = pace->tasks, p.seconds = 1e-9 * pace->overrun_ns / pace->scale;
+    p.overruns = pace->overruns, p.tasks = pace->tasks, p.seconds = 1e-9 * (double)pace->overrun_ns / pace->scale;
     stop_pacing(s);
     assert_int_equal(same, n);
     assert_int_equal(p.recording.n, 4 * s->n);
@@ -205,16 +205,6 @@ TEST(paced_times)
     assert_int_equal(p.overruns, overruns);
     assert_true(fabs(p.seconds - late) <= 1e-9 * (1 + late));
     print_message("# paced: %zu of %zu tasks overran\n", overruns, p.tasks);
-    end_paced(&p);
-}
-
-/* At next to no length, nothing is in time. */
-TEST(every_task_overruns)
-{
-    struct paced p = run_paced(1e-9);
-    assert_int_equal(p.overruns, p.tasks);
-    assert_int_equal(p.tasks, 4 * p.trainer->train->n);
-    assert_true(p.seconds > 0);
     end_paced(&p);
 }
 

@@ -9,7 +9,6 @@
  *
  *     YARD_CUTS=100000 YARD_EVERY=1 build/tests/test_snapfile     so many ends of lives, from the YARD_FIRST-th
  *                                                                 trial on; every bit, else each 61st
- *     YARD_BENCH=1 build/tests/test_snapfile                      bandwidth instead
  */
 #include "support_state.h"
 
@@ -695,7 +694,7 @@ static struct image make_image(const char *path, struct snapshot *layout)
     struct checkpoint *c = open_checkpoint(path);
     *layout = *c->snapshot;
     x.bytes = read_whole(path, &x.n);
-    assert_int_equal(x.n, layout->file_bytes);
+    assert_int_equal(x.n, slot_at(layout, 3));
     free_checkpoint(c);
     free_mesh(&m);
     return x;
@@ -706,13 +705,13 @@ TEST(every_bit_matters)
     struct snapshot s;
     struct image x = make_image(temp_path("bits.snap"), &s);
     size_t every = getenv("YARD_EVERY") ? strtoul(getenv("YARD_EVERY"), NULL, 10) : 61, tried = 0, older = 0;
-    for (size_t bit = 0; bit < 8 * s.manifest_at; bit += every, tried++) /* superblocks and commit pages */
+    for (size_t bit = 0; bit < 8 * MANIFEST_AT; bit += every, tried++) /* pages */
         if (!notices_flip(&x, bit / 8, (int)(bit % 8)) || !x.step)
             test_failed("bit %zu of byte %zu\n", bit % 8, bit / 8);
         else
             older += x.step == 1;
     for (size_t bit = 0; bit < 8 * s.manifest_bytes; bit += 7 * every, tried++)
-        if (!notices_flip(&x, s.manifest_at + bit / 8, (int)(bit % 8)))
+        if (!notices_flip(&x, MANIFEST_AT + bit / 8, (int)(bit % 8)))
             test_failed("bit %zu of byte %zu of the manifest\n", bit % 8, bit / 8);
     struct checkpoint *c = open_snapshot(x.path);
     for (size_t i = 0; i < c->pieces->n; i++)
@@ -723,6 +722,9 @@ TEST(every_bit_matters)
                     !strstr(x.said, c->pieces->tensor[i].name))
                     test_failed("bit %zu of %s: step %u, %s\n", bit, c->pieces->tensor[i].name, x.step, x.said);
         }
+    for (size_t bit = 0; bit < 64 * s.n; bit += every, tried++)
+        if (!notices_flip(&x, hashes_at(&s, (int)s.newest.slot) + bit / 8, (int)(bit % 8)) || x.step != 1)
+            test_failed("bit %zu of the hashes\n", bit);
     free_checkpoint(c);
     assert_true(older > 100);
     printf("# %zu bits turned over\n", tried);
@@ -756,8 +758,8 @@ TEST(what_was_found_stays)
         store_iteration(snap, &stored, 3, 1);
         close_snap(snap);
         char *now = read_whole(x.path, &n);
-        size_t page = commit_at(&s, slot - 1), bytes = slot_at(&s, slot);
-        assert_memory_equal(now + page, x.bytes + page, s.commit_bytes);
+        size_t page = (size_t)(slot - 1) * SNAP_PAGE, bytes = slot_at(&s, slot);
+        assert_memory_equal(now + page, x.bytes + page, SNAP_PAGE);
         assert_memory_equal(now + bytes, x.bytes + bytes, s.slot_bytes);
         assert_true(notices(&x) == false && x.step == 3 && !x.damage);
         free(now), free(x.bytes);
@@ -846,7 +848,8 @@ TEST(a_file_without_commits_is_not_damaged)
     char path[1024];
     snprintf(path, sizeof path, "%s", temp_path("without.snap"));
     struct image x = make_image(path, &s);
-    memset(x.bytes + commit_at(&s, 0), 0, 2 * s.commit_bytes);
+    for (int k = 0; k < 2; k++)
+        fill_page(&s, &(struct snap_commit){0}, x.bytes + k * SNAP_PAGE);
     put_bytes(&x, 0, x.n);
     for (int empty = 0; empty < 2; empty++) {
         if (empty)
@@ -860,7 +863,7 @@ TEST(a_file_without_commits_is_not_damaged)
     free(x.bytes);
 }
 
-/* A terabyte of holes whose superblock names two thousand million payloads: memory is asked for what is there. */
+/* A terabyte of holes whose pages name two thousand million payloads: memory is asked for what is there. */
 TEST(a_made_up_count_asks_for_no_memory)
 {
     struct snapshot s;
@@ -868,13 +871,13 @@ TEST(a_made_up_count_asks_for_no_memory)
     snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
     struct image x = make_image(path, &s);
     s.n = (size_t)1 << 31;
-    s.file_bytes = (uint64_t)1 << 40;
-    fill_superblock(&s, page);
+    s.slot_bytes = ((uint64_t)1 << 40) / 2 - s.slots_at;
+    fill_page(&s, &(struct snap_commit){0}, page);
     memcpy(x.bytes, page, SNAP_PAGE), memcpy(x.bytes + SNAP_PAGE, page, SNAP_PAGE);
     put_bytes(&x, 0, x.n);
-    if (truncate(path, (off_t)s.file_bytes) != 0)
+    if (truncate(path, (off_t)slot_at(&s, 3)) != 0)
         skip(); /* the file system has no files as large */
-    expect_yard(EXIT_FAILED, "its numbers of slots, pieces or bytes are impossible", "ckpt verify '%s'", path);
+    expect_yard(EXIT_FAILED, "it has impossible numbers", "ckpt verify '%s'", path);
     assert_int_equal(truncate(path, 0), 0);
     free(x.bytes);
 }
@@ -898,95 +901,5 @@ TEST(the_command_takes_it)
         test_failed("%s%s\n", r.out, r.err);
     assert_int_equal(run_yard("ckpt diff '%s' '%s'", other, folder).code, EXIT_OK);
     assert_int_equal(run_yard("ckpt export '%s' '%s.bin'", path, other).code, EXIT_OK);
-    free_mesh(&m);
-}
-
-/* ---- bandwidth -------------------------------------------------------------------------------------------------- */
-
-struct way { /* of storing the same bytes */
-    const char *name;
-    int flags;        /* of open(); -1: a snapshot file */
-    double rates[32]; /* bytes per ns */
-};
-
-static void store_snapshot(struct snap *s, const struct snap_plan *p, const char *bytes, uint32_t step)
-{
-    struct stored_step t;
-    int slot = snap_begin(s, step);
-    for (size_t i = 0; i < p->n; i++)
-        snap_write(s, slot, i, bytes);
-    assert_true(snap_commit(s, slot, true, &t));
-}
-
-static void store_plainly(int fd, const struct snap_plan *p, const char *bytes)
-{
-    uint64_t at = 0;
-    for (size_t i = 0; i < p->n; at += round_up(payload_bytes(&p->range[i++]), SNAP_PAGE))
-        for (uint64_t done = 0, n; done < payload_bytes(&p->range[i]); done += n) {
-            n = MIN(1 << 20, round_up(payload_bytes(&p->range[i]) - done, SNAP_PAGE));
-            assert_int_equal(pwrite(fd, bytes + done, n, (off_t)(at + done)), n);
-        }
-    assert_int_equal(fdatasync(fd), 0);
-}
-
-static int by_rate(const void *a, const void *b) { return COMPARE(*(const double *)a, *(const double *)b); }
-
-/* Stored like this, plainly, and past the cache, in turn; then recovered, and read plainly. */
-TEST(bandwidth)
-{
-    enum { TURNS = 9 };
-    if (!getenv("YARD_BENCH"))
-        skip();
-    const struct config c = {.layers = 6, .heads = 6, .channels = 384, .seq_len = 256, .vocab = 8192, .tied = true};
-    struct way way[3] = {{"snapshot", -1, {0}}, {"plain", O_RDWR, {0}}, {"O_DIRECT", O_RDWR | O_DIRECT, {0}}};
-    struct mesh m = mesh_of(&c, 1, 1, 1, 0);
-    struct stored x = store_of(&c, &m, 2, false);
-    struct checkpoint d = description(json_object(), 0, 1);
-    struct snap *s;
-    const char *path = temp_path("bench.snap"), *plain = temp_path("bench.plain");
-    uint64_t most = 0, all = 0, begin;
-    for (size_t i = 0; i < x.plan.n; i++)
-        most = MAX(most, payload_bytes(&x.plan.range[i])), all += payload_bytes(&x.plan.range[i]);
-    char *bytes = aligned_alloc(SNAP_PAGE, round_up(most, 1 << 20));
-    memset(bytes, 1, round_up(most, 1 << 20));
-    disk.real = true;
-    must(open_snap(path, &d, &x.plan, &s));
-    int fd[3] = {-1, REAL(open)(plain, O_RDWR | O_CREAT, 0600), REAL(open)(plain, O_RDWR | O_DIRECT)};
-    store_plainly(fd[1], &x.plan, bytes);
-    for (uint32_t i = 0; i < 3 * TURNS; i++) {
-        begin = now_ns();
-        if (i % 3 == 0)
-            store_snapshot(s, &x.plan, bytes, i + 1);
-        else
-            store_plainly(fd[i % 3], &x.plan, bytes);
-        way[i % 3].rates[i / 3] = (double)all / (double)(now_ns() - begin);
-    }
-    close_snap(s);
-    for (int i = 0; i < 3; i++) {
-        qsort(way[i].rates, TURNS, sizeof *way[i].rates, by_rate);
-        printf("# %-9s %.2f GB/s, %.2f to %.2f\n", way[i].name, way[i].rates[TURNS / 2], way[i].rates[0],
-               way[i].rates[TURNS - 1]);
-    }
-    double recovered[TURNS], read[TURNS];
-    char *into = allocate((size_t)all, 1);
-    for (int i = 0; i < TURNS; i++) {
-        begin = now_ns();
-        free_checkpoint(open_snapshot(path));
-        recovered[i] = (double)all / (double)(now_ns() - begin);
-        begin = now_ns();
-        for (uint64_t at = 0; at < all; at += 1 << 20)
-            assert_true(pread(fd[1], into + at, MIN(1 << 20, all - at), (off_t)at) > 0);
-        read[i] = (double)all / (double)(now_ns() - begin);
-    }
-    qsort(recovered, TURNS, sizeof *recovered, by_rate), qsort(read, TURNS, sizeof *read, by_rate);
-    begin = now_ns();
-    uint64_t hash = hash_bytes(into, all, 0);
-    printf("# %.0f MB: recovered at %.2f GB/s, read at %.2f, hashed at %.2f (%llx)\n", 1e-6 * (double)all,
-           recovered[TURNS / 2], read[TURNS / 2], (double)all / (double)(now_ns() - begin), (unsigned long long)hash);
-    disk.real = false;
-    close(fd[1]), close(fd[2]);
-    free(bytes), free(into);
-    json_decref(d.options);
-    free_stored(&x);
     free_mesh(&m);
 }

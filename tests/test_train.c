@@ -305,69 +305,6 @@ TEST(steps_are_timed_on_the_device)
     }
 }
 
-/* What show(p) prints; the caller frees it. */
-static char *printed(struct progress *p, void (*show)(struct progress *p))
-{
-    const char *path = temp_path("printed");
-    size_t n;
-    fflush(stdout);
-    int saved = dup(STDOUT_FILENO);
-    assert_non_null(freopen(path, "w", stdout));
-    show(p);
-    fflush(stdout);
-    dup2(saved, STDOUT_FILENO);
-    close(saved);
-    return read_whole(path, &n);
-}
-
-static void show_two_long_steps(struct progress *p)
-{
-    struct result r = {190269026897756160.0, -NAN, 1e-3, false, now_ns()};
-    for (uint32_t i = 1; i <= 3; i++, r.ended_ns += 3000000000)
-        show_step(p, i, &r);
-    show_rate(p);
-}
-
-static void show_a_long_step(struct progress *p)
-{
-    struct result r = {1, 1, 1e-3, false, now_ns() + 10000000000};
-    show_step(p, 4, &r);
-    show_rate(p);
-}
-
-/* Behind ten seconds: the mean. */
-TEST(long_runs_end_with_their_rate)
-{
-    struct trainer *t = open_tiny("");
-    struct progress *p = new_progress(t, json_object());
-    char *text = printed(p, show_two_long_steps);
-    assert_null(strstr(text, "rate"));
-    assert_non_null(strstr(text, "loss 1.903e+17  norm    nan  "));
-    assert_null(strstr(text, "peak"));
-    free(text);
-    text = printed(p, show_a_long_step);
-    assert_non_null(strstr(text, "rate        3 steps behind the first: mean "));
-    free(text);
-    free_progress(p);
-    free_trainer(t);
-}
-
-/* What other programs take of a CPU's cores is not the time of our work: sleeping stands for it. */
-TEST(work_is_not_the_time_that_passes)
-{
-    struct trainer *t = open_tiny("");
-    const struct device *d = &t->machine->device[0];
-    double begin = work_seconds(d), work;
-    uint64_t from = now_ns();
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-    work = work_seconds(d) - begin;
-    if (d->is_cpu)
-        assert_true(work < 0.5e-9 * (double)(now_ns() - from));
-    else
-        assert_true(work >= 0.2);
-    free_trainer(t);
-}
-
 /* The preset, then the config file, then the command line. */
 TEST(precedence_of_options)
 {
@@ -382,17 +319,6 @@ TEST(precedence_of_options)
     assert_int_equal(number_at(run, "heads"), 4);
     assert_int_equal(number_at(run, "steps"), 1);
     assert_int_equal(number_at(run, "layers"), 2);
-}
-
-TEST(a_diverged_log_has_null)
-{
-    const char *path = temp_path("poisoned.safetensors"), *log = temp_path("null.jsonl");
-    save_poisoned(path, "h.0.ln_1.bias");
-    expect_yard(EXIT_FAILED, "step 1, layer 0, task attn.ln",
-                "train --init '%s' --batch 2 --steps 3 --seq-len 16 --log '%s'", path, log);
-    const json_t *line = last_line(log);
-    assert_int_equal(number_at(line, "step"), 1);
-    assert_true(json_is_null(json_object_get(line, "loss")) && json_is_null(json_object_get(line, "norm")));
 }
 
 /* --stop-after saves and stops, and the learning rate is that of the longer run. */
@@ -447,53 +373,6 @@ TEST(sample_with_characters)
                 folder);
     expect_yard(EXIT_OK, "äbcdäbc", "sample --from '%s' --prompt 'äb' --count 5 --temperature 0", folder);
     expect_yard(EXIT_USAGE, "x", "sample --from '%s' --prompt 'xyz' --count 5", folder);
-}
-
-static void expect_tensor(const struct safetensors *st, const char *name, int rank, int64_t rows, int64_t columns)
-{
-    const struct st_tensor *t = find_tensor(st, name);
-    if (!t || t->dtype != DTYPE_F32 || t->rank != rank || t->shape[0] != rows || (rank == 2 && t->shape[1] != columns))
-        test_failed("%s: expected F32 [%lld, %lld]\n", name, (long long)rows, (long long)columns);
-}
-
-/* The names and shapes of Hugging Face's GPT-2: projections are Conv1D, stored (in, out). */
-static void check_export(bool untied)
-{
-    struct trainer *t = open_tiny(untied ? "--untied" : "");
-    const char *path = temp_path("export.safetensors");
-    save_model(t->model, path, "bytes", 17);
-    struct safetensors *st = open_safetensors(path);
-    assert_int_equal(st->n, 2 + 2 * 12 + 2 + untied);
-    expect_tensor(st, "wte.weight", 2, 256, 32), expect_tensor(st, "wpe.weight", 2, 16, 32);
-    for (int l = 0; l < 2; l++) {
-        static const struct {
-            const char *name;
-            int rank, rows, columns;
-        } expected[] = {
-            {"ln_1.weight", 1, 32, 0},         {"ln_1.bias", 1, 32, 0},         {"ln_2.weight", 1, 32, 0},
-            {"ln_2.bias", 1, 32, 0},           {"attn.c_attn.bias", 1, 96, 0},  {"attn.c_proj.bias", 1, 32, 0},
-            {"mlp.c_fc.bias", 1, 128, 0},      {"mlp.c_proj.bias", 1, 32, 0},   {"attn.c_attn.weight", 2, 32, 96},
-            {"attn.c_proj.weight", 2, 32, 32}, {"mlp.c_fc.weight", 2, 32, 128}, {"mlp.c_proj.weight", 2, 128, 32}};
-        for (size_t i = 0; i < COUNT(expected); i++) {
-            char *name = lasting("h.%d.%s", l, expected[i].name);
-            expect_tensor(st, name, expected[i].rank, expected[i].rows, expected[i].columns);
-        }
-    }
-    expect_tensor(st, "ln_f.weight", 1, 32, 0), expect_tensor(st, "ln_f.bias", 1, 32, 0);
-    if (untied)
-        expect_tensor(st, "lm_head.weight", 2, 256, 32);
-    assert_string_equal(find_metadata(st, "yard.step"), "17");
-    struct config c = read_config(path);
-    assert_true(c.layers == 2 && c.heads == 2 && c.channels == 32 && c.seq_len == 16 && c.vocab == 256 &&
-                c.tied == !untied);
-    close_safetensors(st);
-    free_trainer(t);
-}
-
-TEST(export)
-{
-    check_export(false);
-    check_export(true);
 }
 
 /* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training has begun.
@@ -622,25 +501,6 @@ TEST(evaluation_changes_nothing)
     free_trainer(t);
 }
 
-static void rest(void *unused)
-{
-    (void)unused;
-    usleep(400000);
-}
-
-static void evaluate_slowly(void *trainer) { evaluate(trainer, 0, rest, NULL); }
-
-/* Four rounds of at least 0.4 s: the last one begins behind the first second. */
-TEST(a_long_evaluation_is_shown)
-{
-    char text[1024];
-    struct trainer *t = validate_bytes("0:0", 4, 200);
-    run_on_terminal(evaluate_slowly, t, text, sizeof text);
-    if (strncmp(text, "\rvalidating: ", 13) != 0 || !strstr(text, " s left") || strchr(text, '\n'))
-        test_failed("on the terminal: \"%s\"\n", text);
-    free_trainer(t);
-}
-
 /* ---- the width of vectors --------------------------------------------------------------------------------------- */
 
 static char *trained_bytes(const char *words, unsigned width, size_t *n)
@@ -694,8 +554,6 @@ TEST(impossible_widths_are_refused)
     set_number("YARD_VEC", 4);
     expect_yard(EXIT_USAGE, "computes with vectors of 4 floats; take that or fewer", "train --model tiny --vector 8");
     set_number("YARD_VEC", 0);
-    expect_yard(EXIT_USAGE, "--vector: the devices of data/hardware/server.txt are on paper",
-                "plan --hardware data/hardware/server.txt --vector 4");
 }
 
 /* ---- the plan --------------------------------------------------------------------------------------------------- */

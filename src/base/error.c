@@ -8,28 +8,6 @@
 static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */
 
-/* In one piece, although several threads may be talking, and printable, whatever paths and files it quotes.  More lines
- * than one appear only where the format itself has them. */
-void print_prefixed(FILE *out, const char *prefix, const char *format, ...)
-{
-    char short_of_memory[512], *text;
-    va_list arguments;
-    va_start(arguments, format);
-    bool whole = vasprintf(&text, format, arguments) >= 0;
-    va_end(arguments);
-    if (!whole)
-        snprintf(text = short_of_memory, sizeof short_of_memory, "%s", format);
-    if (out == stderr)
-        fflush(stdout); /* what came before appears before */
-    flockfile(out);
-    fputs(prefix, out);
-    fputs(make_printable(text, strchr(format, '\n') != NULL), out);
-    fputc('\n', out);
-    funlockfile(out);
-    if (whole)
-        free(text);
-}
-
 struct attempt { /* under way on this thread */
     jmp_buf back;
     struct problem *problem;
@@ -57,28 +35,26 @@ void cancel_on_fail(struct cleanup *c)
     pthread_mutex_unlock(&cleanups_lock);
 }
 
-/* Take the first cleanup of that attempt, NULL: of any, off the list, so that none runs twice; NULL: there is none. */
-static struct cleanup *next_cleanup(const struct attempt *of)
-{
-    pthread_mutex_lock(&cleanups_lock);
-    struct cleanup **link = &cleanups;
-    while (of && *link && (*link)->attempt != of)
-        link = &(*link)->next;
-    struct cleanup *first = *link;
-    if (first)
-        *link = first->next;
-    pthread_mutex_unlock(&cleanups_lock);
-    return first;
-}
-
+/* Of that attempt, NULL: of any.  Each is taken off the list first, so that none runs twice. */
 static void run_cleanups(const struct attempt *of)
 {
-    for (struct cleanup *c; (c = next_cleanup(of));)
-        c->run(c->argument);
+    for (;;) {
+        pthread_mutex_lock(&cleanups_lock);
+        struct cleanup **link = &cleanups;
+        while (of && *link && (*link)->attempt != of)
+            link = &(*link)->next;
+        struct cleanup *first = *link;
+        *link = first ? first->next : NULL;
+        pthread_mutex_unlock(&cleanups_lock);
+        if (!first)
+            return;
+        first->run(first->argument);
+    }
 }
 
 /* ---- problems -------------------------------------------------------------------------------------------------- */
 
+/* Printable, whatever paths and files it quotes.  More lines than one appear only where the format itself has them. */
 static struct problem *make_problem(enum exit_code code, const char *format, va_list arguments)
 {
     va_list again;
@@ -93,6 +69,18 @@ static struct problem *make_problem(enum exit_code code, const char *format, va_
     vsnprintf(p->sentence, n, format, arguments);
     make_printable(p->sentence, strchr(format, '\n') != NULL);
     return p;
+}
+
+void print_prefixed(FILE *out, const char *prefix, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    struct problem *p = make_problem(EXIT_FAILED, format, arguments);
+    va_end(arguments);
+    if (out == stderr)
+        fflush(stdout);                          /* what came before appears before */
+    fprintf(out, "%s%s\n", prefix, p->sentence); /* in one piece, although several threads may be talking */
+    free(p);
 }
 
 struct problem *new_problem(enum exit_code code, const char *format, ...)
@@ -128,10 +116,15 @@ void clean_up_in_handler(void)
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
-static _Noreturn void end_program(const struct problem *p)
+static _Noreturn void fail_with(struct problem *p)
 {
     static pthread_mutex_t one_failure = PTHREAD_MUTEX_INITIALIZER; /* never unlocked: the first failure speaks */
     static _Thread_local bool failing;
+    if (attempting) {
+        attempting->problem = p;
+        run_cleanups(attempting);
+        longjmp(attempting->back, 1);
+    }
     if (failing) /* a cleanup failed in turn; the sentence is already out */
         _Exit((int)p->code);
     failing = true;
@@ -141,15 +134,6 @@ static _Noreturn void end_program(const struct problem *p)
     run_cleanups(NULL);
     fflush(NULL);
     _Exit((int)p->code);
-}
-
-static _Noreturn void fail_with(struct problem *p)
-{
-    if (!attempting)
-        end_program(p);
-    attempting->problem = p;
-    run_cleanups(attempting);
-    longjmp(attempting->back, 1);
 }
 
 _Noreturn void fail(enum exit_code code, const char *format, ...)

@@ -32,12 +32,14 @@ void add_row(struct table *t, const struct cell *cells)
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
-static void format_cell(char out[64], const struct column *c, double x)
+static const char *format_cell(char out[64], const struct column *c, const struct cell *cell)
 {
-    bool absent = !isfinite(x) || (c->kind == CELL_RATE && x == 0) || (c->kind == CELL_COUNT && x < 0);
-    if (absent)
-        snprintf(out, 64, "-");
-    else if (c->kind == CELL_COUNT)
+    double x = cell->number;
+    if (c->kind == CELL_TEXT)
+        return cell->text;
+    if (!isfinite(x) || (c->kind == CELL_RATE && x == 0) || (c->kind == CELL_COUNT && x < 0))
+        return "-";
+    if (c->kind == CELL_COUNT)
         snprintf(out, 64, "%.0f", x);
     else if (c->kind == CELL_SHORT)
         snprintf(out, 64, "%.4g", x);
@@ -45,6 +47,7 @@ static void format_cell(char out[64], const struct column *c, double x)
         snprintf(out, 64, c->kind == CELL_SHARE ? "%.1f%%" : "%+.2f%%", 100 * x);
     else
         format_number(out, x, c->decimals);
+    return out;
 }
 
 /* Columns stand two blanks apart; no blanks behind the last. */
@@ -78,15 +81,9 @@ void print_heading(FILE *out, const struct table *t)
 void print_rows(FILE *out, const struct table *t, size_t first, size_t end)
 {
     for (size_t row = first; row < MIN(end, t->n); row++) {
-        for (size_t i = 0; i < t->n_columns; i++) {
-            const struct cell *x = &t->cells[row * t->n_columns + i];
-            char number[64];
-            if (!t->columns[i].heading)
-                continue;
-            if (t->columns[i].kind != CELL_TEXT)
-                format_cell(number, &t->columns[i], x->number);
-            print_cell(out, t, i, t->columns[i].kind == CELL_TEXT ? x->text : number);
-        }
+        for (size_t i = 0; i < t->n_columns; i++)
+            if (t->columns[i].heading)
+                print_cell(out, t, i, format_cell((char[64]){0}, &t->columns[i], &t->cells[row * t->n_columns + i]));
         fputc('\n', out);
     }
 }
@@ -101,22 +98,22 @@ void print_table(FILE *out, const struct table *t)
 
 json_t *number_json(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
-static json_t *cell_json(const struct column *c, const struct cell *x)
-{
-    if (c->kind == CELL_TEXT)
-        return x->text ? json_string(x->text) : json_null();
-    bool whole = c->kind == CELL_COUNT && isfinite(x->number);
-    return whole ? json_integer((json_int_t)x->number) : number_json(x->number);
-}
-
 json_t *table_json(const struct table *t)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i < t->n; i++) {
         json_t *row = json_object();
-        for (size_t k = 0; k < t->n_columns; k++)
-            if (t->columns[k].key)
-                json_object_set_new(row, t->columns[k].key, cell_json(&t->columns[k], &t->cells[i * t->n_columns + k]));
+        for (size_t k = 0; k < t->n_columns; k++) {
+            const struct column *c = &t->columns[k];
+            const struct cell *x = &t->cells[i * t->n_columns + k];
+            json_t *value = c->kind == CELL_TEXT ? x->text ? json_string(x->text) : json_null()
+                            : c->kind == CELL_COUNT && isfinite(x->number) ? json_integer((json_int_t)x->number)
+                                                                           : number_json(x->number);
+            if (c->key)
+                json_object_set_new(row, c->key, value);
+            else
+                json_decref(value);
+        }
         json_array_append_new(rows, row);
     }
     return rows;
@@ -124,11 +121,11 @@ json_t *table_json(const struct table *t)
 
 json_t *text_json(const char *text)
 {
+    char *printable = text ? copy_string(text) : NULL;
     json_t *value = text ? json_string(text) : json_null();
-    char *copy = value ? NULL : make_printable(copy_string(text), true);
-    if (copy)
-        value = json_string(copy);
-    free(copy);
+    if (!value)
+        value = json_string(make_printable(printable, true));
+    free(printable);
     return value;
 }
 

@@ -18,9 +18,6 @@ void append_text(char **text, const char *format, ...)
     free(more);
 }
 
-/* Three significant digits: "1.50", "12.3", "768". */
-static int decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
-
 char *format_number(char out[32], double x, int places)
 {
     if (isnan(x))
@@ -46,11 +43,10 @@ char *format_bytes(char out[32], double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t u = 0;
-    while (bytes >= 1023.5 && u + 1 < COUNT(units)) {
+    for (; bytes >= 1023.5 && u + 1 < COUNT(units); u++)
         bytes /= 1024;
-        u++;
-    }
-    snprintf(out, 32, "%.*f %s", u ? decimals(bytes) : 0, bytes, units[u]);
+    int places = u == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2; /* three digits: "1.50", "12.3", "768" */
+    snprintf(out, 32, "%.*f %s", places, bytes, units[u]);
     return out;
 }
 
@@ -115,20 +111,11 @@ bool parse_bytes(const char *text, size_t *bytes)
 {
     static const char suffixes[] = "KMG";
     char *end;
-    if (!isdigit((unsigned char)text[0]))
-        return false;
     errno = 0;
     unsigned long long n = strtoull(text, &end, 10);
-    if (errno)
-        return false;
-    int shift = 0;
-    if (*end) {
-        const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
-        if (!suffix || end[1])
-            return false;
-        shift = 10 * (int)(suffix - suffixes + 1);
-    }
-    if (n > (SIZE_MAX >> shift))
+    const char *suffix = *end ? strchr(suffixes, toupper((unsigned char)*end)) : NULL;
+    int shift = suffix ? 10 * (int)(suffix - suffixes + 1) : 0;
+    if (!isdigit((unsigned char)text[0]) || errno || (*end && (!suffix || end[1])) || n > (SIZE_MAX >> shift))
         return false;
     *bytes = (size_t)n << shift;
     return true;

@@ -5,30 +5,19 @@
 
 /* ---- random ---------------------------------------------------------------------------------------------------- */
 
-static float initial_value(const struct params *p, int param, uint64_t seed, size_t i)
-{
-    double deviation = 0.02;
-    switch (p->param[param].init) {
-    case INIT_ZERO:
-        return 0;
-    case INIT_ONE:
-        return 1;
-    case INIT_RESIDUAL: /* what is added to the residual stream 2L times keeps its variance */
-        deviation /= sqrt(2.0 * p->config.layers);
-        break;
-    case INIT_NORMAL:
-        break;
-    }
-    return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)param, i));
-}
-
 void init_random(struct model *m, uint64_t seed)
 {
     for (int i = 0; i < m->params->n; i++) {
-        size_t n = param_elements(&m->params->param[i]);
+        const struct param *p = &m->params->param[i];
+        size_t n = param_elements(p);
         float *values = allocate(n, sizeof *values);
+        double deviation = 0.02;
+        if (p->init == INIT_RESIDUAL) /* what is added to the residual stream 2L times keeps its variance */
+            deviation /= sqrt(2.0 * m->params->config.layers);
         for (size_t k = 0; k < n; k++)
-            values[k] = initial_value(m->params, i, seed, k);
+            values[k] = p->init == INIT_ZERO  ? 0
+                        : p->init == INIT_ONE ? 1
+                                              : (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
@@ -141,27 +130,23 @@ static const struct st_tensor *expect_tensor(const struct safetensors *st, const
     return t;
 }
 
-static const struct st_tensor *need_embedding(const struct safetensors *st, const char *name)
-{
-    char shape[128];
-    const struct st_tensor *t = need_named(st, name);
-    if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
-        fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", st->file->path, name,
-             format_shape(shape, t->rank, t->shape));
-    return t;
-}
-
 /* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
 static struct config read_safetensors_config(const char *path)
 {
     struct safetensors *st = open_safetensors(path);
-    const struct st_tensor *wte = need_embedding(st, "wte.weight"), *wpe = need_embedding(st, "wpe.weight");
+    const struct st_tensor *embedding[2] = {need_named(st, "wte.weight"), need_named(st, "wpe.weight")};
+    for (int i = 0; i < 2; i++) {
+        const struct st_tensor *t = embedding[i];
+        if (t->rank != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
+            fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, t->name,
+                 format_shape((char[128]){0}, t->rank, t->shape));
+    }
     struct config c = {.layers = count_layers(st),
-                       .channels = (int)wte->shape[1],
-                       .vocab = (int)wte->shape[0],
-                       .seq_len = (int)wpe->shape[0]};
+                       .channels = (int)embedding[0]->shape[1],
+                       .vocab = (int)embedding[0]->shape[0],
+                       .seq_len = (int)embedding[1]->shape[0],
+                       .tied = !find_tensor(st, "lm_head.weight")};
     c.heads = find_heads(st, c.channels);
-    c.tied = !find_tensor(st, "lm_head.weight");
     check_config(&c);
     struct params *p = new_params(&c, &one_rank, 0);
     for (int i = 0; i < p->n; i++)
@@ -171,19 +156,38 @@ static struct config read_safetensors_config(const char *path)
     return c;
 }
 
-static void load_safetensors(struct model *m, const char *path)
+struct config read_config(const char *path)
 {
-    struct safetensors *st = open_safetensors(path);
+    if (!has_magic(path, LLMC_MODEL_MAGIC))
+        return read_safetensors_config(path);
+    struct llmc_model *f = open_llmc_model(path);
+    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
+    check_config(&c);
+    close_llmc_model(f);
+    return c;
+}
+
+void init_from_file(struct model *m, const char *path)
+{
+    bool llmc = has_magic(path, LLMC_MODEL_MAGIC);
+    struct llmc_model *f = llmc ? open_llmc_model(path) : NULL;
+    struct safetensors *st = llmc ? NULL : open_safetensors(path);
     for (int i = 0; i < m->params->n; i++) {
         const struct param *p = &m->params->param[i];
-        const struct st_tensor *t = expect_tensor(st, p);
-        float *values = allocate(param_elements(p), sizeof *values);
-        read_floats(st, t, values);
-        values = turn_conv1d(p, values, false);
+        size_t n = param_elements(p);
+        float *values = llmc ? read_llmc_tensor(f, p->llmc, MAX(p->layer, 0), &n) : allocate(n, sizeof *values);
+        CHECK(n == param_elements(p), "%s has %zu elements, the table %zu", p->name, n, param_elements(p));
+        if (!llmc) {
+            read_floats(st, expect_tensor(st, p), values);
+            values = turn_conv1d(p, values, false);
+        }
         write_param(m, i, KEPT_VALUE, values);
         free(values);
     }
-    close_safetensors(st);
+    if (llmc)
+        close_llmc_model(f);
+    else
+        close_safetensors(st);
 }
 
 void export_safetensors(const struct export *e, const char *path)
@@ -222,39 +226,4 @@ void save_model(struct model *m, const char *path, const char *tokenizer, uint32
 {
     export_safetensors(&(struct export){m->params, read_of_model, m, tokenizer, step, vector_width(m->pool->machine)},
                        path);
-}
-
-/* ---- llm.c ----------------------------------------------------------------------------------------------------- */
-
-static void load_llmc(struct model *m, const char *path)
-{
-    struct llmc_model *f = open_llmc_model(path);
-    for (int i = 0; i < m->params->n; i++) {
-        const struct param *p = &m->params->param[i];
-        size_t n;
-        float *values = read_llmc_tensor(f, p->llmc, MAX(p->layer, 0), &n);
-        CHECK(n == param_elements(p), "%s has %zu elements, the table %zu", p->name, n, param_elements(p));
-        write_param(m, i, KEPT_VALUE, values);
-        free(values);
-    }
-    close_llmc_model(f);
-}
-
-struct config read_config(const char *path)
-{
-    if (!has_magic(path, LLMC_MODEL_MAGIC))
-        return read_safetensors_config(path);
-    struct llmc_model *f = open_llmc_model(path);
-    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
-    check_config(&c);
-    close_llmc_model(f);
-    return c;
-}
-
-void init_from_file(struct model *m, const char *path)
-{
-    if (has_magic(path, LLMC_MODEL_MAGIC))
-        load_llmc(m, path);
-    else
-        load_safetensors(m, path);
 }

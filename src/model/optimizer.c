@@ -85,8 +85,7 @@ static void agree(struct build *b, int unit, int k)
         const struct unit *u = &b->model->part[b->tp_rank]->unit[unit];
         struct replica *r = replica_at(b, k, stage_of(b->model, unit));
         size_t n = u->elements - u->n_counted, end = count_elements(from);
-        bool same_kind = strcmp(r->device->name, d->name) == 0 && r->device->vector == d->vector;
-        if (n && !same_kind)
+        if (n && (strcmp(r->device->name, d->name) != 0 || r->device->vector != d->vector))
             add_move(b->step, "reduce.agree",
                      new_view(b->step->pool, r->grad[unit], "grad.replica_of", u->n_counted, SHAPE((int64_t)n)),
                      new_view(b->step->pool, from, "grad.replica_of", end - n, SHAPE((int64_t)n)), FOR_MOVES);

@@ -45,8 +45,8 @@ static const struct row final_rows[] = {
 
 bool same_sizes(const struct config *a, const struct config *b)
 {
-    return a->layers == b->layers && a->heads == b->heads && a->channels == b->channels && a->seq_len == b->seq_len &&
-           a->vocab == b->vocab && a->tied == b->tied;
+    char sizes[2][160];
+    return strcmp(describe_sizes(sizes[0], a), describe_sizes(sizes[1], b)) == 0;
 }
 
 const char *describe_sizes(char out[160], const struct config *c)
@@ -58,11 +58,10 @@ const char *describe_sizes(char out[160], const struct config *c)
 
 void check_config(const struct config *c)
 {
+    char sizes[160];
     if (c->layers < 1 || c->heads < 1 || c->channels < 1 || c->seq_len < 1 || c->vocab < 1)
-        fail(EXIT_USAGE,
-             "a model needs at least 1 layer, head, channel, position and token; got %d layers, %d heads, %d "
-             "channels, seq-len %d, vocabulary %d",
-             c->layers, c->heads, c->channels, c->seq_len, c->vocab);
+        fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
+             describe_sizes(sizes, c));
     if (c->layers > MAX_LAYERS)
         fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", c->layers, MAX_LAYERS);
     if (c->channels % c->heads)

@@ -4,7 +4,6 @@
 #include "../file/file.h"
 #include "predict.h"
 
-#include <errno.h>
 #include <math.h>
 
 const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
@@ -315,40 +314,29 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text)
     free(words);
 }
 
-static void print_profile(FILE *out, const struct costs *c, const char *shape)
-{
-    fprintf(out, "# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan --simulate --profile` "
-                 "reads it.\n");
-    fprintf(out, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\nissue = %.3g\n",
-            c->device, c->driver, c->engine, (long long)c->units, (long long)c->vector, shape, c->issue);
-    for (int k = 0; k < LANE_KINDS; k++) {
-        if (c->link[k].bytes_per_s > 0)
-            fprintf(out, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
-        if (c->gap[k] > 0)
-            fprintf(out, "gap %s = %.3g\n", lane_kind_name[k], c->gap[k]);
-    }
-    for (int i = 0; i < MEM_CLASSES; i++)
-        fprintf(out, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);
-    for (size_t i = 0; i < c->n_tasks; i++) {
-        const struct task_cost *t = &c->tasks[i];
-        fprintf(out, "task %s %s ", t->name, lane_kind_name[t->lane]);
-        if (t->layer >= 0)
-            fprintf(out, "layer=%d ", t->layer);
-        fprintf(out, "= %.0f %.0f %.0f\n", t->ns, t->flops, t->bytes);
-    }
-}
-
 void write_profile(const char *path, const struct costs *c, const char *shape)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        print_profile(f, c, shape);
-    if (!f || fclose(f))
-        fail(EXIT_IO, "cannot write %s: %s", path, strerror(errno));
+    char *text = format_string("# A profile of Trainyard: medians of a trial run.  Edit it freely; `yard plan "
+                               "--simulate --profile` reads it.\n");
+    append_text(&text, "device = %s\ndriver = %s\nengine = %s\nunits = %lld\nvector = %lld\nshape = %s\n", c->device,
+                c->driver, c->engine, (long long)c->units, (long long)c->vector, shape);
+    append_text(&text, "issue = %.3g\n", c->issue);
+    for (int k = 0; k < LANE_KINDS; k++) {
+        if (c->link[k].bytes_per_s > 0)
+            append_text(&text, "link %s = %.4g %.3g\n", lane_kind_name[k], c->link[k].bytes_per_s, c->link[k].latency);
+        if (c->gap[k] > 0)
+            append_text(&text, "gap %s = %.3g\n", lane_kind_name[k], c->gap[k]);
+    }
+    for (int i = 0; i < MEM_CLASSES; i++)
+        append_text(&text, "memory %s = %.0f\n", memory_class_name[i], c->peak_memory[i]);
+    for (const struct task_cost *t = c->tasks; t < c->tasks + c->n_tasks; t++) {
+        append_text(&text, "task %s %s ", t->name, lane_kind_name[t->lane]);
+        if (t->layer >= 0)
+            append_text(&text, "layer=%d ", t->layer);
+        append_text(&text, "= %.0f %.0f %.0f\n", t->ns, t->flops, t->bytes);
+    }
     struct writer *w = open_writer(path);
-    write_bytes(w, text, n);
+    write_bytes(w, text, strlen(text));
     publish(w);
     free(text);
 }

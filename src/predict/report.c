@@ -25,8 +25,6 @@ static const struct task *task_of(const struct simulation *sim, int node)
     return sim->step->task[node % (int)sim->step->n];
 }
 
-static size_t all_nodes(const struct simulation *sim) { return (size_t)sim->steps * sim->step->n; }
-
 /* From the last end back through what each task waited for, over the steady pattern; ms per step.  But for snapshots:
  * they end during later steps, which do not wait for them. */
 static struct table *critical_path(const struct simulation *sim)
@@ -40,7 +38,7 @@ static struct table *critical_path(const struct simulation *sim)
     struct total *totals = allocate(sim->step->n, sizeof *totals);
     size_t n = 0;
     int node = sim->first * (int)sim->step->n;
-    for (int i = node; i < (int)all_nodes(sim); i++)
+    for (int i = node; i < sim->steps * (int)sim->step->n; i++)
         if (sim->moments[i].end > sim->moments[node].end && task_of(sim, i)->role != ROLE_SNAPSHOT)
             node = i;
     double stop = sim->moments[node].end - sim->period * sim->pattern;
@@ -124,12 +122,12 @@ void write_simulation(const struct simulation *sim, const char *path, const char
     struct step *s = (struct step *)sim->step; /* only its place in the trace's table is set */
     struct trace_about about = {model, TRACE_SIMULATED, 1, simulated_ns, (void *)sim};
     struct trace_writer *w = start_trace(path, s->pool->machine, &s, 1, &about);
-    for (size_t node = 0; node < all_nodes(sim); node++) {
-        const struct moment *m = &sim->moments[node];
-        if (m->blocker == SKIPPED)
-            continue;
-        uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
-        trace_end(w, trace_begin(w, (uint32_t)(node / s->n) + 1, (uint32_t)(node % s->n), start), start, end, 0);
-    }
+    const struct moment *m = sim->moments;
+    for (uint32_t iteration = 1; iteration <= (uint32_t)sim->steps; iteration++)
+        for (uint32_t i = 0; i < s->n; i++, m++) {
+            uint64_t start = 1 + (uint64_t)(1e9 * m->start), end = 1 + (uint64_t)(1e9 * m->end);
+            if (m->blocker != SKIPPED)
+                trace_end(w, trace_begin(w, iteration, i, start), start, end, 0);
+        }
     trace_close(w);
 }

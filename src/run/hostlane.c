@@ -78,11 +78,12 @@ static void run_job(struct job *job)
     }
     if (!slot->skipped && s->running->finish)
         s->running->finish(s, job->number, job->task, slot);
-    if (job->ended)
-        job->ended(job);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
-    drop_job(job);
+    if (job->ended)
+        job->ended(job);
+    else
+        drop_job(job);
 }
 
 static struct job *next_job(struct host_thread *t)

@@ -20,20 +20,14 @@ struct choice { /* of an iteration */
     uint32_t number;
     bool decided;
     int slot;
-    struct job **parked; /* in list order */
-    size_t n, cap;
-};
-struct ended {
-    size_t task;
-    struct slot *slot;
+    struct job *parked, **end; /* in list order */
 };
 struct late {
     slot_chooser *choose;
     void *context;
     pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
     struct choice choice[MOST_RUNS];
-    struct ended *ended;
-    size_t n_ended, taken, cap_ended;
+    struct job *ended, **end; /* in the order of their ends */
 };
 
 void start_late(struct step *s, slot_chooser *choose, void *context)
@@ -41,18 +35,15 @@ void start_late(struct step *s, slot_chooser *choose, void *context)
     struct late *l = s->running->late = allocate(1, sizeof *l);
     l->choose = choose;
     l->context = context;
+    l->end = &l->ended;
     pthread_mutex_init(&l->lock, NULL);
 }
 
 void stop_late(struct step *s)
 {
-    struct late *l = s->running->late;
+    pthread_mutex_destroy(&s->running->late->lock);
+    free(s->running->late);
     s->running->late = NULL;
-    pthread_mutex_destroy(&l->lock);
-    for (int i = 0; i < MOST_RUNS; i++)
-        free(l->choice[i].parked);
-    free(l->ended);
-    free(l);
 }
 
 /* ---- choosing -------------------------------------------------------------------------------------------------- */
@@ -61,54 +52,52 @@ static struct choice *choice_of(struct late *l, uint32_t number)
 {
     struct choice *c = &l->choice[number % MOST_RUNS];
     if (c->number != number)
-        c->decided = false;
-    c->number = number;
+        *c = (struct choice){.number = number, .end = &c->parked};
     return c;
 }
 
 static void settle_job(const struct choice *c, struct job *job)
 {
     struct task *t = job->step->task[job->task];
-    if (t->slot == c->slot) {
+    if (t->slot == c->slot)
         give_job(&t->lane->thread, t->lane->name, job);
-    } else {
-        free(job->slot);
+    else
         drop_job(job);
-    }
-}
-
-static bool is_chosen(struct step *s, const struct task *t, uint32_t number)
-{
-    struct late *l = s->running->late;
-    if (!l)
-        return false;
-    pthread_mutex_lock(&l->lock);
-    struct choice *c = choice_of(l, number);
-    if (!c->decided)
-        c->slot = l->choose(l->context, number);
-    for (size_t i = 0; i < c->n; i++)
-        settle_job(c, c->parked[i]);
-    c->n = 0;
-    c->decided = true;
-    bool yes = c->slot == t->slot;
-    pthread_mutex_unlock(&l->lock);
-    return yes;
 }
 
 bool is_decided_late(const struct task *t) { return t->slot || t->needs; }
 
 bool goes_ahead(struct step *s, const struct task *t, uint32_t number)
 {
-    return t->slot ? is_chosen(s, t, number) : has_needed(t);
+    struct late *l = s->running->late;
+    if (!t->slot)
+        return has_needed(t);
+    if (!l)
+        return false;
+    pthread_mutex_lock(&l->lock);
+    struct choice *c = choice_of(l, number);
+    if (!c->decided) {
+        c->slot = l->choose(l->context, number);
+        c->decided = true;
+        for (struct job *job = c->parked, *next; job; job = next) {
+            next = job->next;
+            settle_job(c, job);
+        }
+    }
+    bool yes = c->slot == t->slot;
+    pthread_mutex_unlock(&l->lock);
+    return yes;
 }
 
 /* ---- host tasks ------------------------------------------------------------------------------------------------ */
 
-static void note_ended(const struct job *job)
+static void note_ended(struct job *job)
 {
     struct late *l = job->step->running->late;
     pthread_mutex_lock(&l->lock);
-    *APPEND(l->ended, l->n_ended, l->cap_ended) = (struct ended){job->task, job->slot};
+    job->next = NULL;
+    *l->end = job;
+    l->end = &job->next;
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -118,29 +107,28 @@ void park_job(struct step *s, const struct job *job)
     struct job *kept = keep_job(job);
     kept->goes = NULL;
     kept->ended = note_ended;
-    kept->slot = allocate(1, sizeof *kept->slot);
-    *kept->slot = (struct slot){.number = job->number, .queued = now_ns()};
+    kept->slot = &kept->own;
+    kept->own = (struct slot){.number = job->number, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
     struct choice *c = choice_of(l, job->number);
     if (c->decided)
         settle_job(c, kept);
-    else
-        *APPEND(c->parked, c->n, c->cap) = kept;
+    else {
+        *c->end = kept;
+        c->end = &kept->next;
+    }
     pthread_mutex_unlock(&l->lock);
 }
 
-bool take_ended(struct step *s, struct task **t, struct slot **slot)
+struct job *take_ended(struct step *s)
 {
     struct late *l = s->running->late;
     if (!l)
-        return false;
+        return NULL;
     pthread_mutex_lock(&l->lock);
-    bool some = l->taken < l->n_ended;
-    if (some) {
-        *t = s->task[l->ended[l->taken].task];
-        *slot = l->ended[l->taken++].slot;
-    } else
-        l->taken = l->n_ended = 0;
+    struct job *all = l->ended;
+    l->ended = NULL;
+    l->end = &l->ended;
     pthread_mutex_unlock(&l->lock);
-    return some;
+    return all;
 }

@@ -140,11 +140,10 @@ static void retire(struct step *s, struct queue *q)
 /* Hand on what the disk has ended. */
 static void report_stored(struct step *s)
 {
-    struct task *t;
-    struct slot *slot;
-    while (take_ended(s, &t, &slot)) {
-        report_slot(s, t, slot, 0);
-        free(slot);
+    for (struct job *job = take_ended(s), *next; job; job = next) {
+        next = job->next;
+        report_slot(s, s->task[job->task], job->slot, 0);
+        drop_job(job);
     }
 }
 

@@ -130,11 +130,12 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
     bool run;        /* the task is the host's: run it and write its times to the slot */
     /* Asked first, unless NULL: false, it does not run.  A device's task is issued only then. */
     bool (*goes)(struct step *s, const struct task *t, uint32_t number);
-    /* Told when it has ended, with a slot of its own; NULL: nobody is. */
-    void (*ended)(const struct job *job);
+    /* Takes it over when it has ended; NULL: nobody does. */
+    void (*ended)(struct job *job);
     cl_uint n_wait, n_complete;
     cl_event *wait, *complete;
-    struct job *next; /* of its thread */
+    struct slot own;  /* of a job that has none of its task's */
+    struct job *next; /* of its thread, or of those that wait for one, or have ended */
 };
 void submit_job(struct host_thread **thread, const char *name, const struct job *job); /* a copy, with its events */
 void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
@@ -158,8 +159,8 @@ bool goes_ahead(struct step *s, const struct task *t, uint32_t number);
 /* A host task of a slot waits outside of its lane until the slot is chosen; then it is given to the lane, or dropped.
  */
 void park_job(struct step *s, const struct job *job);
-/* One of them has ended: its task, and its slot, which the caller frees.  false: none, or all have been taken. */
-bool take_ended(struct step *s, struct task **t, struct slot **slot);
+/* Those that have ended since it was asked last, a chain, which the caller drops. */
+struct job *take_ended(struct step *s);
 
 /* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
 
@@ -195,14 +196,13 @@ bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
 /* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
 
 struct pace {
-    double scale;           /* seconds shown per modelled second */
-    double *seconds;        /* of a padded list: per task, modelled */
-    uint64_t seed;          /* of a delayed one */
-    uint64_t *ended;        /* when each task last ended, on the padded clock */
-    uint64_t *lane_end;     /* and each lane, the lane's own thread's business */
-    pthread_mutex_t lock;   /* guards what follows */
-    size_t tasks, overruns; /* those that ended later than they should have */
-    double overrun_ns;      /* by how much in all */
+    double scale;                   /* seconds shown per modelled second */
+    double *seconds;                /* of a padded list: per task, modelled */
+    uint64_t seed;                  /* of a delayed one */
+    uint64_t *ended;                /* when each task last ended, on the padded clock */
+    uint64_t *lane_end;             /* and each lane, the lane's own thread's business */
+    _Atomic size_t tasks, overruns; /* those that ended later than they should have */
+    _Atomic uint64_t overrun_ns;    /* by how much in all */
 };
 /* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, behind
  * its predecessors.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: chosen so that real

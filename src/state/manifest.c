@@ -307,7 +307,7 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
         n += t->n;
     }
     if (c->snapshot && n != c->snapshot->n)
-        REFUSE(&(struct place){.path = path}, "it has %zu pieces, the superblock says %zu", n, c->snapshot->n);
+        REFUSE(&(struct place){.path = path}, "it has %zu pieces, its pages say %zu", n, c->snapshot->n);
 }
 
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)
@@ -350,11 +350,13 @@ void free_checkpoint(struct checkpoint *c)
 {
     if (c->pieces)
         free_pieces(c->pieces);
+    for (size_t i = 0; c->snapshot && i < c->snapshot->n_damage; i++)
+        free(c->snapshot->damage[i]);
     if (c->snapshot)
-        free_snapshot(c->snapshot);
+        free(c->snapshot->damage);
     if (c->room)
         free(c->room->bytes);
-    json_decref(c->options), free(c->room), free(c->path), free(c->tokenizer), free(c->bytes);
+    json_decref(c->options), free(c->snapshot), free(c->room), free(c->path), free(c->tokenizer), free(c->bytes);
     free(c);
 }
 

@@ -5,19 +5,21 @@
  *     snap_begin    a slot that neither the newest written commit, nor the newest durable one, nor an iteration under
  *                   way holds (take_slot()); none: this iteration is dropped, and nobody waits
  *     snap_write    a payload: are its values finite, the hashes of its pieces, and a write to the slot
- *     snap_commit   the commit page, into the page that the newest commit is not on      [lasts through a kill]
- *                   fdatasync, of payloads and page at once                              [and through a power cut]
+ *     snap_commit   the hashes, and a page that names the slot: the one that the newest commit is not on
+ *                                                                                        [lasts through a kill]
+ *                   fdatasync, of all at once                                            [and through a power cut]
  *
  *     page 0     commit 1 . . . . . . . commit 3 . . .         time goes to the right; two slots
  *     page 1             commit 2 . . . . . . . commit 4
  *     slot 1     1 . . . 3 3 3 . . . . .                       slot 1 is written again when 2 is durable
  *     slot 2         2 2 2 . . . 4 4 4
  *
- * Payloads and page may reach the disk in any order, whole or torn: the page has their hashes, so it counts only with
- * all of them.  One flush at a time is under way, so of two pages one is always sure.  Both are chosen by what is
- * there, not by counting: a run that goes on with a file keeps the page and slot of the commit that it found, whichever
- * they are.  Before it writes anything it syncs the file and its name, and reads it again from the disk: what it found
- * may so far have been in memory only, or, where the system lost it, is not there at all.
+ * Payloads and page may reach the disk in any order, whole or torn: the hashes vouch for them, and the page for
+ * the hashes, so it counts only with all of them.  One flush at a time is under way, so of two pages one is always
+ * sure.  Both are chosen by what is there, not by counting: a run that goes on with a file keeps the page and slot of
+ * the commit that it found, whichever they are.  Before it writes anything it syncs the file and its name, and reads it
+ * again from the disk: what it found may so far have been in memory only, or, where the system lost it, is not there at
+ * all.
  *
  * A file is made beside its name, filled with zeros and synced, so that writing allocates nothing; it takes the name at
  * once where there is nothing to lose, else when its first commit is durable.  A lock on the file keeps a second run
@@ -47,7 +49,7 @@ enum { CHUNK = 1 << 18 };
 struct held_slot { /* of the last iteration that had it */
     uint32_t iteration;
     bool bad;         /* a value in it is not finite */
-    bool *written;    /* payloads, by number */
+    size_t written;   /* payloads, in turn */
     uint64_t *hashes; /* of all pieces, as in the manifest */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
@@ -173,17 +175,17 @@ static void make_file(struct snap *s, const char *manifest)
     char page[SNAP_PAGE], bytes[32];
     const struct snapshot *f = s->file->snapshot;
     struct writer *w = s->beside = open_writer(s->path);
-    int code = reserve_bytes(w->fd, f->file_bytes);
+    uint64_t end = slot_at(f, f->slots + 1);
+    int code = reserve_bytes(w->fd, end);
     if (code)
         fail(EXIT_IO,
              "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
-             s->path, format_bytes(bytes, (double)f->file_bytes), f->slots, strerror(code));
-    fill_superblock(f, page);
+             s->path, format_bytes(bytes, (double)end), f->slots, strerror(code));
+    fill_page(f, &(struct snap_commit){0}, page);
     write_bytes(w, page, SNAP_PAGE);
     write_bytes(w, page, SNAP_PAGE);
-    write_zeros(w, f->manifest_at);
     write_bytes(w, manifest, (size_t)f->manifest_bytes);
-    write_zeros(w, f->file_bytes);
+    write_zeros(w, end);
     s->fd = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
     if (s->fd < 0 || flush(s->fd) != 0 || flock(s->fd, LOCK_EX | LOCK_NB) != 0)
         fail(EXIT_IO, "cannot finish the snapshot file %s: %s", s->path, strerror(errno));
@@ -238,16 +240,14 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
         f->n += s->file->pieces->tensor[i].n;
     char *manifest = manifest_text(s->file);
     f->slots = s->slots.n = plan->slots;
-    f->slot_bytes = s->place[plan->n];
+    f->slot_bytes = s->place[plan->n] + round_up(sizeof(uint64_t) * f->n, SNAP_PAGE);
     f->manifest_bytes = strlen(manifest);
     f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
-    place_parts(f);
+    f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
     if (getentropy(f->id, sizeof f->id) != 0)
         fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
-    for (int k = 1; k <= plan->slots; k++) {
-        s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
+    for (int k = 1; k <= plan->slots; k++)
         s->slot[k].hashes = allocate(f->n, sizeof *s->slot[k].hashes);
-    }
     return manifest;
 }
 
@@ -263,7 +263,7 @@ static void open_file(void *opening)
     if (old && old->newest.slot && !same_sizes(&o->old->pieces->config, o->plan->config))
         fail(EXIT_USAGE, "%s is a snapshot of another model (%s): --snapshot in another file", s->path,
              describe_sizes((char[160]){0}, &o->old->pieces->config));
-    if (old && f->slots == old->slots && f->file_bytes == old->file_bytes && f->manifest_bytes == old->manifest_bytes &&
+    if (old && f->slots == old->slots && f->slot_bytes == old->slot_bytes && f->manifest_bytes == old->manifest_bytes &&
         f->manifest_hash == old->manifest_hash) {
         memcpy(f->id, old->id, sizeof f->id); /* goes on with the old file, whose newest commit is kept */
         s->fd = s->old;
@@ -274,7 +274,7 @@ static void open_file(void *opening)
     } else
         make_file(s, manifest);
     forget_cached(s->fd); /* what is written past the cache would have to look for it there */
-    s->memory = map_memory(s->fd, f->file_bytes, &s->persist);
+    s->memory = map_memory(s->fd, slot_at(f, f->slots + 1), &s->persist);
     s->direct = s->memory ? -1 : open_direct(s->fd);
     if (s->beside && (empty || (old && !old->newest.slot)))
         take_name(s);
@@ -312,9 +312,9 @@ void close_snap(struct snap *s)
         if (fds[i] >= 0)
             close(fds[i]);
     if (s->memory)
-        munmap(s->memory, s->file->snapshot->file_bytes);
+        munmap(s->memory, slot_at(s->file->snapshot, s->slots.n + 1));
     for (int k = 1; k <= MAX_SLOTS; k++)
-        free(s->slot[k].hashes), free(s->slot[k].written);
+        free(s->slot[k].hashes);
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
     free(s->place), free(s);
@@ -354,11 +354,9 @@ int snap_begin(struct snap *s, uint32_t iteration)
     pthread_mutex_lock(&s->lock);
     int slot = s->failed ? 0 : take_slot(&s->slots);
     s->counts.dropped += !slot;
-    if (slot) {
-        s->slot[slot].iteration = iteration;
-        s->slot[slot].bad = false;
-        memset(s->slot[slot].written, 0, s->n * sizeof *s->slot[slot].written);
-    }
+    s->slot[slot].iteration = iteration;
+    s->slot[slot].bad = false;
+    s->slot[slot].written = 0;
     pthread_mutex_unlock(&s->lock);
     return slot;
 }
@@ -397,8 +395,8 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     uint64_t begin = now_ns(), first = s->place[payload], end = s->place[payload + 1];
     uint64_t at = slot_at(s->file->snapshot, slot) + first;
     size_t nth = 0, n = (size_t)(end - first);
-    bool sound = !held->written[payload] && !held->bad;
-    held->written[payload] = true;
+    bool sound = held->written == payload && !held->bad; /* an audit runs the task several times */
+    held->written += held->written == payload;
     for (size_t i = 0; i < all->n && sound; i++)
         for (size_t k = 0; k < all->tensor[i].n; k++, nth++) {
             const struct piece *p = &all->tensor[i].piece[k];
@@ -418,21 +416,29 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     s->counts.ns += now_ns() - begin;
 }
 
-/* The commit page; recoverable, then, if the process is killed. */
+/* The hashes, and the commit's page: recoverable, then, if the process is killed. */
 static bool write_commit(struct snap *s, int slot)
 {
+    char page[SNAP_PAGE];
     const struct snapshot *f = s->file->snapshot;
-    uint32_t step = s->slot[slot].iteration;
-    int64_t samples = s->file->samples + ((int64_t)step - s->file->step) * s->batch;
-    struct snap_commit c = {s->seq + 1, step, (uint32_t)slot, samples, s->file->session};
-    char *page = allocate(f->commit_bytes, 1);
+    const struct held_slot *held = &s->slot[slot];
+    size_t n = sizeof *held->hashes * f->n;
+    struct snap_commit c = {
+        .seq = s->seq + 1,
+        .step = held->iteration,
+        .slot = (uint32_t)slot,
+        .samples = s->file->samples + ((int64_t)held->iteration - s->file->step) * s->batch,
+        .session = s->file->session,
+        .hash = hash_bytes(held->hashes, n, 0),
+    };
     int at = s->page == 0;
-    fill_commit(f, &c, s->slot[slot].hashes, page);
-    bool done = put_bytes(s, s->fd, page, f->commit_bytes, commit_at(f, at));
-    free(page);
-    if (done)
-        s->page = at, s->seq++;
-    return done;
+    fill_page(f, &c, page);
+    if (!put_bytes(s, s->fd, (const char *)held->hashes, n, hashes_at(f, slot)) ||
+        !put_bytes(s, s->fd, page, SNAP_PAGE, (uint64_t)at * SNAP_PAGE))
+        return false;
+    s->page = at;
+    s->seq++;
+    return true;
 }
 
 static bool make_durable(struct snap *s)
@@ -453,8 +459,8 @@ bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *store
     const struct held_slot *held = &s->slot[slot];
     if (!s->slots.taken[slot]) /* an audit runs the task several times */
         return false;
-    for (size_t i = 0; i < s->n && sound; i++)
-        CHECK(held->written[i], "iteration %u is committed without payload %zu", held->iteration, i);
+    CHECK(!sound || held->written == s->n, "iteration %u is committed with %zu of %zu payloads", held->iteration,
+          held->written, s->n);
     bool written = sound && !held->bad && !s->failed && write_commit(s, slot);
     stored->step = held->iteration;
     stored->written = now_ns();

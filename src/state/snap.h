@@ -4,15 +4,13 @@
  *     snap       the run's side: the protocol of writing                                      snap.c
  *
  * A slot is a checkpoint in one file: the same pieces (pieces.c), the same manifest, read and verified by the same
- * functions.  Only where the pieces lie differs, and that their hashes stand in a commit page, since they change with
- * each iteration.  One run writes it, from the threads of its lanes; whoever reads opens it as a checkpoint.
+ * functions.  Only where the pieces lie differs, and that their hashes stand behind them, since they change with each
+ * iteration.  One run writes it, from the threads of its lanes; whoever reads opens it as a checkpoint.
  */
 #ifndef SNAP_H
 #define SNAP_H
 
 #include "state.h"
-
-enum { SNAP_PAGE = 4096 };
 
 /* ---- what is stored --------------------------------------------------------------------------------------------- */
 
@@ -33,33 +31,31 @@ struct pieces *cut_stored(const struct snap_plan *plan);
 
 /* ---- snapfile.c ------------------------------------------------------------------------------------------------- */
 
+enum { SNAP_PAGE = 4096, MANIFEST_AT = 2 * SNAP_PAGE };
 struct snap_commit {
     uint64_t seq;        /* commits are counted */
     uint32_t step, slot; /* slots from 1; 0: there is no commit */
     int64_t samples, session;
+    uint64_t hash; /* XXH64 of the hashes of its pieces */
 };
 struct snapshot {
-    uint64_t id[2]; /* by chance; its commit pages have it too */
+    uint64_t id[2]; /* by chance */
     int slots;
-    size_t n; /* pieces, and so hashes in a commit */
-    uint64_t manifest_bytes, manifest_hash, slot_bytes;
-    uint64_t commit_bytes, manifest_at, slots_at, file_bytes; /* that follow from those */
-    struct snap_commit newest;                                /* that is whole */
-    int page;                                                 /* which has it, 0 or 1; -1: none */
-    uint64_t last_seq;                                        /* seen on any page */
-    char **damage;                                            /* sentences: what is not as it was written */
+    size_t n; /* pieces */
+    uint64_t manifest_bytes, manifest_hash;
+    uint64_t slots_at, slot_bytes; /* in the file, where the first one begins */
+    struct snap_commit newest;     /* that is whole */
+    int page;                      /* which has it, 0 or 1; -1: none */
+    uint64_t last_seq;             /* seen on any page */
+    char **damage;                 /* sentences: what is not as it was written */
     size_t n_damage, cap_damage;
 };
-void place_parts(struct snapshot *s);                 /* the sizes that follow */
-uint64_t slot_at(const struct snapshot *s, int slot); /* in the file */
-uint64_t commit_at(const struct snapshot *s, int page);
-void free_snapshot(struct snapshot *s);
-/* The two kinds of pages in memory; what is read back may be anything.  NULL, or what is wrong. */
-void fill_superblock(const struct snapshot *s, char page[SNAP_PAGE]);
-const char *parse_superblock(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes);
-void fill_commit(const struct snapshot *s, const struct snap_commit *c, const uint64_t *hashes, char *page);
-
-bool is_snapshot(const char *path); /* a file with a superblock, or one that a run was about to fill: empty */
+uint64_t slot_at(const struct snapshot *s, int slot); /* in the file; n + 1: its end */
+uint64_t hashes_at(const struct snapshot *s, int slot);
+/* A page in memory; what is read back may be anything.  NULL, or what is wrong. */
+void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[SNAP_PAGE]);
+const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes);
+bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
 /* Recovered; or, with newest.slot 0, without a whole commit, and then its pieces are of no slot. */
 struct checkpoint *read_snapshot(const char *path);
 struct checkpoint *open_snapshot(const char *path); /* fails when there is none */
@@ -79,10 +75,10 @@ void close_snap(struct snap *s); /* what was begun and not committed is dropped 
 /* From any thread: a slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is
  * dropped. */
 int snap_begin(struct snap *s, uint32_t iteration);
-/* From the disk's thread.  Payload `payload` of that slot's iteration, once: hashed, written, and on its way to the
+/* From the disk's thread, in turn.  Payload `payload` of that slot's iteration: hashed, written, and on its way to the
  * disk.  Errors are remembered, and a value that is not finite: such an iteration is dropped. */
 void snap_write(struct snap *s, int slot, size_t payload, const void *bytes);
-/* When all payloads are written and the step is sound: the commit page, then a flush; else the iteration is dropped.
+/* When all payloads are written and the step is sound: the commit's page, then a flush; else the iteration is dropped.
  * false: it was, or the file has failed, which a warning says once. */
 struct stored_step {
     uint32_t step;

@@ -10,22 +10,23 @@ static void prepare_control(void *trainer, const struct task *task, uint32_t num
 {
     const struct trainer *t = trainer;
     const struct settings *s = t->settings;
-    float *c = memset(tensor_memory(task->access[0].tensor), 0, CONTROL_SIZE * sizeof *c);
-    double lr = learning_rate(&t->rate, number);
-    double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
-    c[CONTROL_LR] = (float)lr;
-    c[CONTROL_BETA1] = (float)s->beta1;
-    c[CONTROL_BETA2] = (float)s->beta2;
-    c[CONTROL_EPS] = (float)s->eps;
-    c[CONTROL_WEIGHT_DECAY] = (float)s->weight_decay;
-    c[CONTROL_CORRECTION1] = (float)correction1;
-    c[CONTROL_CORRECTION2] = (float)correction2;
-    c[CONTROL_CLIP] = (float)s->clip;
-    c[CONTROL_ONE_MINUS_BETA1] = (float)(1 - s->beta1);
-    c[CONTROL_ONE_MINUS_BETA2] = (float)(1 - s->beta2);
-    c[CONTROL_DECAY] = (float)(1 - lr * s->weight_decay);
-    c[CONTROL_STEP_SIZE] = (float)(lr / correction1);
-    c[CONTROL_INV_SQRT_CORRECTION2] = (float)(1 / sqrt(correction2));
+    const double lr = learning_rate(&t->rate, number);
+    const double correction1 = 1 - pow(s->beta1, number), correction2 = 1 - pow(s->beta2, number);
+    const double values[CONTROL_SIZE] = {[CONTROL_LR] = lr,
+                                         [CONTROL_BETA1] = s->beta1,
+                                         [CONTROL_BETA2] = s->beta2,
+                                         [CONTROL_EPS] = s->eps,
+                                         [CONTROL_WEIGHT_DECAY] = s->weight_decay,
+                                         [CONTROL_CORRECTION1] = correction1,
+                                         [CONTROL_CORRECTION2] = correction2,
+                                         [CONTROL_CLIP] = s->clip,
+                                         [CONTROL_ONE_MINUS_BETA1] = 1 - s->beta1,
+                                         [CONTROL_ONE_MINUS_BETA2] = 1 - s->beta2,
+                                         [CONTROL_DECAY] = 1 - lr * s->weight_decay,
+                                         [CONTROL_STEP_SIZE] = lr / correction1,
+                                         [CONTROL_INV_SQRT_CORRECTION2] = 1 / sqrt(correction2)};
+    for (int i = 0; i < CONTROL_SIZE; i++)
+        ((float *)tensor_memory(task->access[0].tensor))[i] = (float)values[i];
 }
 
 void add_control(struct trainer *t)

@@ -7,8 +7,6 @@
 #include "../base/embedded.h"
 #include "../file/file.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <glob.h>
 #include <unistd.h>
 
@@ -25,36 +23,6 @@ struct files {         /* of one kind */
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
-/* The visible files of a folder, without those of folders inside it. */
-static void list_folder(struct files *f)
-{
-    struct dirent **entry;
-    int n = scandir(f->given, &entry, NULL, alphasort);
-    if (n < 0)
-        fail(EXIT_IO, "cannot open the folder %s: %s", f->given, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        char *path = format_string("%s/%s", f->given, entry[i]->d_name);
-        if (entry[i]->d_name[0] == '.' || is_folder(path))
-            free(path);
-        else
-            *APPEND(f->paths, f->n, f->cap) = path;
-        free(entry[i]);
-    }
-    free(entry);
-    if (f->n == 0)
-        fail(EXIT_IO, "the folder %s has no files; expected text files or .bin token shards", f->given);
-}
-
-static void list_pattern(struct files *f)
-{
-    glob_t found;
-    if (glob(f->given, 0, NULL, &found) != 0)
-        fail(EXIT_IO, "no file matches %s; expected a file, a folder or a pattern such as 'data/*.txt'", f->given);
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        *APPEND(f->paths, f->n, f->cap) = copy_string(found.gl_pathv[i]);
-    globfree(&found);
-}
-
 static enum file_kind kind_of(const char *path)
 {
     size_t n = path ? strlen(path) : 0;
@@ -63,27 +31,39 @@ static enum file_kind kind_of(const char *path)
     return has_magic(path, LLMC_TOKENS_MAGIC) ? FILE_SHARD : FILE_HEADERLESS;
 }
 
-/* A file of that very name wins over a pattern, so that "a[1].txt" can be read. */
+/* A file of that very name wins over a pattern, so that "a[1].txt" can be read; of a folder the visible files, but not
+ * those of folders inside it. */
 static struct files find_files(const char *given)
 {
     struct files f = {.given = given ? given : "the built-in text"};
-    if (!given)
+    if (!given) {
         *APPEND(f.paths, f.n, f.cap) = NULL;
-    else if (is_folder(given))
-        list_folder(&f);
-    else if (access(given, F_OK) == 0)
+        return f;
+    }
+    glob_t found = {0};
+    char *pattern = is_folder(given) ? format_string("%s/*", given) : copy_string(given);
+    bool is_file = !is_folder(given) && access(given, F_OK) == 0;
+    if (is_file)
         *APPEND(f.paths, f.n, f.cap) = copy_string(given);
     else
-        list_pattern(&f);
+        glob(pattern, 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (!is_folder(found.gl_pathv[i]))
+            *APPEND(f.paths, f.n, f.cap) = copy_string(found.gl_pathv[i]);
+    if (f.n == 0)
+        fail(EXIT_IO, "no file matches %s; expected a file, a folder with files or a pattern such as 'data/*.txt'",
+             pattern);
     f.kind = kind_of(f.paths[0]);
-    for (size_t i = 0; i < f.n && given; i++) {
-        claim_input("--data", f.paths[i]);
+    for (size_t i = 0; i < f.n; i++) {
         enum file_kind kind = kind_of(f.paths[i]);
+        claim_input("--data", f.paths[i]);
         if (kind != f.kind)
             fail(EXIT_USAGE,
                  "%s mixes kinds of data: %s is %s, %s is %s; name the files of one kind, such as '%s/*.bin'", given,
                  f.paths[0], kind_name[f.kind], f.paths[i], kind_name[kind], given);
     }
+    globfree(&found);
+    free(pattern);
     return f;
 }
 
@@ -158,30 +138,11 @@ static void cut_validation(struct dataset *d, double share)
     d->train.n = n_train;
 }
 
-static void check_lengths(const struct dataset *d, const struct data_options *o, const struct files *train,
-                          const struct files *val)
+static void expect_tokens(const struct files *f, const char *use, size_t n, const char *option, size_t needed)
 {
-    size_t window = (size_t)o->seq_len + 1, batch = (size_t)o->batch * (size_t)o->seq_len + 1;
-    if (d->train.n + d->val.n == 0)
-        fail(EXIT_USAGE, "%s is empty; give --data a text or token file with at least %zu tokens", train->given,
-             window);
-    if (d->train.n < window)
-        fail(EXIT_USAGE,
-             "%s has %zu tokens for training and %zu for validation, but a window of --seq-len %d needs %zu",
-             train->given, d->train.n, d->val.n, o->seq_len, window);
-    if (o->order == ORDER_FILE && d->train.n < batch)
-        fail(
-            EXIT_USAGE,
-            "%s has %zu tokens for training, but --order file takes %zu at a time (--batch %d times --seq-len %d, plus "
-            "1)",
-            train->given, d->train.n, batch, o->batch, o->seq_len);
-    if (d->val.n == 0 && o->val_data)
-        fail(EXIT_USAGE, "%s is empty; give --val-data a file with at least %zu tokens", val->given, window);
-    if (d->val.n && d->val.n < window)
-        fail(
-            EXIT_USAGE,
-            "%s has %zu tokens for validation, but a window of --seq-len %d needs %zu: use more data, or --val-share 0",
-            o->val_data ? val->given : train->given, d->val.n, o->seq_len, window);
+    if (n < needed)
+        fail(EXIT_USAGE, "%s has %zu tokens for %s, but %s needs %zu: use more data or smaller numbers", f->given, n,
+             use, option, needed);
 }
 
 /* llm.c's shards come as separate train and val files, and its loader reads all of a file in order: so does
@@ -210,7 +171,13 @@ struct dataset *open_dataset(const struct data_options *o)
     d->vocab = o->vocab ? o->vocab : d->tokenizer.n;
     if (!o->val_data && !(train.kind == FILE_SHARD && o->order == ORDER_FILE))
         cut_validation(d, o->val_share);
-    check_lengths(d, o, &train, &val);
+    const size_t window = (size_t)o->seq_len + 1;
+    expect_tokens(&train, "training", d->train.n, "a window of --seq-len", window);
+    if (o->order == ORDER_FILE)
+        expect_tokens(&train, "training", d->train.n, "--order file, by --batch and --seq-len,",
+                      (size_t)o->batch * (size_t)o->seq_len + 1);
+    if (o->val_data || d->val.n)
+        expect_tokens(o->val_data ? &val : &train, "validation", d->val.n, "a window of --seq-len", window);
     for (size_t k = 0; k < COUNT(both); k++) {
         for (size_t i = 0; i < both[k]->n; i++)
             free(both[k]->paths[i]);

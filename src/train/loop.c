@@ -126,7 +126,7 @@ int train_loop(struct trainer *t)
     uint32_t before = s->resume ? s->source.checkpoint->step : 0;
     uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
     open_snapshots(t, before);
-    struct run run = {.trainer = t, .progress = new_progress(t, settings_json(CMD_TRAIN)), .shown = before};
+    struct run run = {.trainer = t, .progress = new_progress(t, options_json(CMD_TRAIN, false)), .shown = before};
     print_summary(run.progress);
     if (before >= last)
         note("%s is at step %u already, and the run ends with step %u: nothing is left to train", s->resume, before,

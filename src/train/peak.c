@@ -13,8 +13,6 @@ static double run_kernel(struct device *d, cl_kernel k, size_t items, size_t gro
     return (double)(now_ns() - start) * 1e-9;
 }
 
-/* ---- the FMA probe --------------------------------------------------------------------------------------------- */
-
 struct probe {
     struct device *device;
     cl_kernel kernel;
@@ -25,16 +23,15 @@ struct probe {
 
 struct probe *open_probe(struct device *d)
 {
-    struct probe *p = allocate(1, sizeof *p);
     const bool alone = d->work_group == 1;
+    const size_t group = d->work_group, items = alone ? d->units * 8 : d->units * 16 * group;
     cl_int rounds = alone ? 400000 / (cl_int)MAX(d->vector / 4, 1u) : 4000;
     cl_float x = 0.999f, y = 0.001f;
-    p->device = d;
-    p->group = d->work_group;
-    p->items = alone ? d->units * 8 : d->units * 16 * p->group;
-    p->work = 2.0 * FMA_CHAINS * d->vector * rounds * (double)p->items;
-    p->kernel = make_kernel(d, "bench.cl", "fma_peak");
-    CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, p->items * sizeof(float), NULL, &err));
+    struct probe *p = allocate(1, sizeof *p);
+    *p = (struct probe){d,     make_kernel(d, "bench.cl", "fma_peak"),
+                        NULL,  group,
+                        items, 2.0 * FMA_CHAINS * d->vector * rounds * (double)items};
+    CL_MAKE(p->out = clCreateBuffer(d->context->cl, CL_MEM_WRITE_ONLY, items * sizeof(float), NULL, &err));
     CL(clSetKernelArg(p->kernel, 0, sizeof p->out, &p->out));
     CL(clSetKernelArg(p->kernel, 1, sizeof rounds, &rounds));
     CL(clSetKernelArg(p->kernel, 2, sizeof x, &x));
@@ -66,14 +63,6 @@ void close_probe(struct probe *p)
     CL(clReleaseMemObject(p->out));
     CL(clReleaseKernel(p->kernel));
     free(p);
-}
-
-double measure_fma_peak(struct device *d, double seconds)
-{
-    struct probe *p = open_probe(d);
-    double rate = run_probe(p, seconds);
-    close_probe(p);
-    return rate;
 }
 
 /* The best of several runs: neighbours can only slow one down. */

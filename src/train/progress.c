@@ -1,7 +1,6 @@
 /* progress.c - what the user sees while training, and the log.
  *
- * On a terminal a line per step with colour; elsewhere the same lines plain.  NO_COLOR is honoured.  The log has one
- * JSON object per line: the run, then steps and evaluations; not-a-number is null.
+ * The log has one JSON object per line: the run, then steps and evaluations; not-a-number is null.
  */
 #include "../base/table.h"
 #include "train.h"
@@ -9,7 +8,6 @@
 struct progress {
     struct trainer *trainer;
     FILE *log;
-    bool colour;
     uint32_t steps;
     int width;         /* digits of steps */
     double flops;      /* per step */
@@ -55,7 +53,6 @@ struct progress *new_progress(struct trainer *t, json_t *run)
     struct progress *p = allocate(1, sizeof *p);
     p->trainer = t;
     open_log(p, run);
-    p->colour = shows_colour();
     p->steps = (uint32_t)t->settings->steps;
     p->width = snprintf(NULL, 0, "%u", p->steps);
     p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
@@ -69,9 +66,6 @@ void print_summary(struct progress *p)
     const int n = t->machine->n_devices;
     char *devices = describe_machine(t->machine), text[160];
     printf("devices     %s\n", devices);
-    for (int i = 0; i < n; i++)
-        if (!t->machine->device[i].correct_divide)
-            printf("            %s does not promise exact divisions\n", t->machine->device[i].id);
     printf("model       %s: %zu parameters\n", describe_sizes(text, &t->config), count_parameters(t->model->params));
     if (t->data)
         print_line(stdout, "data        %s: %zu tokens (%s) to train, %zu to validate",
@@ -100,15 +94,14 @@ void print_summary(struct progress *p)
 
 void show_step(struct progress *p, uint32_t number, const struct result *r)
 {
-    const char *dim = p->colour ? "\033[2m" : "", *bold = p->colour ? "\033[1m" : "", *off = p->colour ? "\033[0m" : "";
     const double ms = (double)(int64_t)(r->ended_ns - p->last_ns) * 1e-6, tokens = tokens_per_step(p->trainer);
     char loss[32], norm[32], time[32], left[32];
     p->last_ns = r->ended_ns;
     p->total_ms += p->counted++ ? ms : 0;
     p->average_ms = p->counted <= 2 ? ms : 0.9 * p->average_ms + 0.1 * ms; /* the first step compiles the kernels */
-    printf("step %*u/%u  %sloss %s%s  norm %6s  lr %.1e  %s%6s ms  %5.0f tok/s%s%s", p->width, number, p->steps, bold,
-           format_number(loss, r->loss, 4), off, format_number(norm, r->norm, 3), r->lr, dim,
-           format_number(time, ms, 1), tokens / p->average_ms * 1e3, off, p->trainer->settings->pace ? "  paced" : "");
+    printf("step %*u/%u  loss %s  norm %6s  lr %.1e  %6s ms  %5.0f tok/s%s", p->width, number, p->steps,
+           format_number(loss, r->loss, 4), format_number(norm, r->norm, 3), r->lr, format_number(time, ms, 1),
+           tokens / p->average_ms * 1e3, p->trainer->settings->pace ? "  paced" : "");
     if (p->counted > 1 && number < p->steps)
         printf("  %s left", format_seconds(left, p->average_ms * 1e-3 * (p->steps - number)));
     printf("\n");
@@ -120,10 +113,8 @@ void show_step(struct progress *p, uint32_t number, const struct result *r)
 
 void show_evaluation(struct progress *p, uint32_t number, double loss)
 {
-    const char *bold = p->colour ? "\033[1;36m" : "", *off = p->colour ? "\033[0m" : "";
     char text[32];
-    printf("step %*u/%u  %svalidation loss %s%s\n", p->width, number, p->steps, bold, format_number(text, loss, 4),
-           off);
+    printf("step %*u/%u  validation loss %s\n", p->width, number, p->steps, format_number(text, loss, 4));
     fflush(stdout);
     write_log(p, json_pack("{s:i, s:o}", "step", (int)number, "val_loss", number_json(loss)));
     p->last_ns = now_ns(); /* the evaluation's time is not the next step's */

@@ -53,7 +53,7 @@ char *mesh_text(const struct mesh *m) { return format_string("dp=%d,pp=%d,tp=%d"
 json_t *record_training(const struct trainer *t)
 {
     const struct settings *s = t->settings;
-    json_t *options = training_options();
+    json_t *options = options_json(CMD_TRAIN, true);
     bool plain = s->resume && !s->mesh && n_ranks(&t->mesh) == 1;
     struct mesh strategy = plain ? recorded_mesh(s) : t->mesh;
     json_object_set_new(options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", strategy.dp, strategy.pp, strategy.tp));

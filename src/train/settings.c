@@ -37,8 +37,7 @@ static const struct option options[] = {
     {"heads", 0, OPT_INT, &s.heads, NULL, "N", 1, 1000, MODEL, BUILD_ALL, "attention heads; must divide --channels"},
     {"channels", 0, OPT_INT, &s.channels, NULL, "N", 1, 100000, MODEL, BUILD_ALL, "width of the model"},
     {"seq-len", 0, OPT_INT, &s.seq_len, NULL, "N", 1, 1000000, MODEL, BUILD_ALL, "tokens per sequence"},
-    {"untied", 0, OPT_FLAG, &s.untied, NULL, NULL, 0, 0, MODEL, BUILD_ALL,
-     "the head does not share the token embedding"},
+    {"untied", 0, OPT_FLAG, &s.untied, NULL, NULL, 0, 0, MODEL, BUILD_ALL, "give the head weights of its own"},
     {"init", 0, OPT_INPUT, &s.init, NULL, "FILE|DIR", 0, 0, MODEL, CMD_TRAIN | CMD_PLAN,
      "start from an llm.c checkpoint, safetensors with GPT-2 names, or what --save wrote; brings its own sizes"},
     {"config", 0, OPT_INPUT, &s.config, NULL, "FILE", 0, 0, MODEL, BUILD_ALL, "lines `option = value`"},
@@ -47,7 +46,7 @@ static const struct option options[] = {
      "text, llm.c shard or uint16 tokens: a file, a folder or a quoted glob (default: this program's own sources; "
      "plan, profile and bench: random tokens)"},
     {"vocab", 0, OPT_INT, &s.vocab, NULL, "N", 1, 1e6, DATA, CMD_PLAN | CMD_BENCH | CMD_PROFILE,
-     "the random tokens are numbers below N (default: 256; of --model gpt2 50257)"},
+     "of random tokens (default: 256; of gpt2 50257)"},
     {"tokens", 0, OPT_CHOICE, &s.tokens, "bytes", WORDS([TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "chars"), 0, 0, DATA,
      BUILD_ALL, "what a token of text is"},
     {"order", 0, OPT_CHOICE, &s.order, "shuffle", WORDS([ORDER_SHUFFLE] = "shuffle", [ORDER_FILE] = "file"), 0, 0, DATA,
@@ -55,21 +54,20 @@ static const struct option options[] = {
     {"val-data", 0, OPT_INPUT, &s.val_data, NULL, "PATH", 0, 0, DATA, BUILD_ALL, "default: the end of --data"},
     {"val-share", 0, OPT_DOUBLE, &s.val_share, "0.1", "X", 0, 0.9, DATA, BUILD_ALL, "share of the data for validation"},
     {"val-every", 0, OPT_INT, &s.val_every, NULL, "N", 0, 1e9, DATA, CMD_TRAIN,
-     "steps between evaluations (0: only after the last step)"},
+     "evaluate so often (0: only at the end)"},
     {"val-batches", 0, OPT_INT, &s.val_batches, NULL, "N", 0, 1e9, DATA, CMD_TRAIN, "evaluate on N batches (0: all)"},
 
     {"batch", 0, OPT_INT, &s.batch, NULL, "N", 1, 1e6, TRAINING, BUILD_ALL, "sequences per step, over all devices"},
     {"micro-batch", 0, OPT_INT, &s.micro_batch, NULL, "N", 0, 1e6, TRAINING, BUILD_ALL,
      "sequences a device takes at a time (0: its whole share); gradients are accumulated"},
-    {"steps", 0, OPT_INT, &s.steps, "500", "N", 1, 1e9, TRAINING, CMD_TRAIN | CMD_BENCH,
-     "training steps; bench times 12 without it"},
+    {"steps", 0, OPT_INT, &s.steps, "500", "N", 1, 1e9, TRAINING, CMD_TRAIN | CMD_BENCH, "of training"},
     {"stop-after", 0, OPT_INT, &s.stop_after, NULL, "N", 0, 1e9, TRAINING, CMD_TRAIN,
      "save and stop after step N; the schedule is still meant for --steps (0: off)"},
     {"lr", 0, OPT_FLOAT, &s.lr, "1e-3", "X", 0, 1e3, TRAINING, TUNED, "learning rate"},
     {"lr-min", 0, OPT_FLOAT, &s.lr_min, "-1", "X", -1, 1e3, TRAINING, CMD_TRAIN, "its end (-1: a tenth of --lr)"},
     {"schedule", 0, OPT_CHOICE, &s.schedule, "cosine",
      WORDS([RATE_COSINE] = "cosine", [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_WSD] = "wsd"), 0, 0,
-     TRAINING, CMD_TRAIN, "course of the learning rate; wsd: constant, and the last fifth of the steps decays"},
+     TRAINING, CMD_TRAIN, "of the learning rate; wsd: constant, and the last fifth of the steps decays"},
     {"warmup", 0, OPT_INT, &s.warmup, "-1", "N", -1, 1e9, TRAINING, CMD_TRAIN,
      "steps over which it rises (-1: a twentieth of --steps, at most 100; none when constant)"},
     {"beta1", 0, OPT_FLOAT, &s.beta1, "0.9", "X", 0, BELOW_1, TRAINING, TUNED, "AdamW: mean of gradients"},
@@ -79,8 +77,7 @@ static const struct option options[] = {
     {"clip", 0, OPT_FLOAT, &s.clip, "1", "X", 0, 1e9, TRAINING, CMD_TRAIN | CMD_PLAN,
      "largest norm of the gradient; 0: none, and each layer is updated right behind its backward; above 0 no update "
      "starts before the last backward has ended, nor in a step file"},
-    {"seed", 0, OPT_LONG, &s.seed, "1337", "N", 0, 9e15, TRAINING, BUILD_ALL | CMD_SAMPLE,
-     "of random numbers: initial weights, order of data, sampling"},
+    {"seed", 0, OPT_LONG, &s.seed, "1337", "N", 0, 9e15, TRAINING, BUILD_ALL | CMD_SAMPLE, "of random numbers"},
 
     {"devices", 'd', OPT_TEXT, &s.devices, NULL, "P:D[/n|xN][,...]", 0, 0, DEVICES, RUN_ALL,
      "platform:device as `yard devices` numbers them; /n cuts a CPU into n sub-devices, xN uses a device as N logical "
@@ -92,7 +89,7 @@ static const struct option options[] = {
      "what data-parallel devices share out instead of each keeping all: 1 the optimizer's state, 2 gradients too (with "
      "a single micro-batch), 3 parameters too, of which a layer's are gathered before use; the bits are the same"},
     {"stages", 0, OPT_TEXT, &s.stages, NULL, "N,N,...", 0, 0, DEVICES, BUILD_ALL,
-     "layers of each stage (default: as equal as can be)"},
+     "layers of each stage (default: equal)"},
     {"pipeline", 0, OPT_CHOICE, &s.pipeline, "1f1b",
      WORDS([PIPELINE_1F1B] = "1f1b", [PIPELINE_GPIPE] = "gpipe", [PIPELINE_INTERLEAVED] = "interleaved"), 0, 0, DEVICES,
      BUILD_ALL,
@@ -144,7 +141,7 @@ static const struct option options[] = {
      "store each unit in FILE as soon as it is updated, while the rest of the step goes on: --resume FILE goes on from "
      "there after any interruption (plan: say when which iteration could be recovered, and write nothing)"},
     {"snapshot-every", 0, OPT_INT, &s.pass.snapshot.every, "1", "K", 1, MOST_EVERY, PASSES, CMD_TRAIN | CMD_PLAN,
-     "store iterations divisible by K"},
+     "every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &s.pass.snapshot.slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
 
@@ -157,8 +154,7 @@ static const struct option options[] = {
      "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
     {"trace", 0, OPT_OUTPUT, &s.trace, NULL, "FILE", 0, 0, LOOKING, CMD_TRAIN | CMD_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
-    {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL,
-     "show that in a window while it runs: `yard view`"},
+    {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL, "show that in a window while it runs"},
     {"log", 0, OPT_OUTPUT, &s.log, NULL, "FILE.jsonl", 0, 0, LOOKING, CMD_TRAIN, "one line of JSON per step"},
     {"save", 0, OPT_OUTPUT, &s.save, NULL, "DIR", 0, 0, LOOKING, CMD_TRAIN,
      "write a checkpoint DIR/step-N at the end, and the parameters, for other programs, to DIR/model.safetensors"},
@@ -170,8 +166,7 @@ static const struct option options[] = {
     {"sample-tokens", 0, OPT_INT, &s.sample_tokens, "200", "N", 0, 1e6, LOOKING, CMD_TRAIN, "of text shown at the end"},
     {"json", 0, OPT_FLAG, &s.json, NULL, NULL, 0, 0, LOOKING, CMD_DEVICES | CMD_CHECK | CMD_PLAN | CMD_BENCH,
      "one JSON object on stdout and nothing else"},
-    {"print", 0, OPT_FLAG, &s.print, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
-     "the list of tasks and the memory map (default)"},
+    {"print", 0, OPT_FLAG, &s.print, NULL, NULL, 0, 0, LOOKING, CMD_PLAN, "tasks and memory map (default)"},
     {"memory", 0, OPT_FLAG, &s.memory, NULL, NULL, 0, 0, LOOKING, CMD_PLAN,
      "a table instead: what each device would hold at the peak, with each kind of --recompute and of --zero"},
     {"after", 0, OPT_TEXT, &s.after, NULL, "PASS", 0, 0, LOOKING, CMD_PLAN, "the list as it is after that pass"},
@@ -192,7 +187,7 @@ static const struct option options[] = {
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed (bench: with --broadcast)"},
     {"what-if", 0, OPT_TEXT, &s.what_if, NULL, "WORDS", 0, 0, PREDICTING, CMD_PLAN,
-     "change speeds and memory: \"link=2x cpu=0.5x device=1.5x mem=8G\""},
+     "as \"link=2x cpu=0.5x device=1.5x mem=8G\""},
     {"pace", 0, OPT_INPUT, &s.pace, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN,
      "pad every task of a real run to its predicted end, by a profile or a hardware description, all stretched alike"},
     {"iterations", 0, OPT_INT, &s.pass.snapshot.iterations, "16", "N", 1, 1e6, PREDICTING, CMD_PLAN,
@@ -240,14 +235,19 @@ static const struct {
                  {"vocab", "init", "a model brings its own sizes"},
                  {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
                  {"print-list", "json", "a step file is printed and nothing else"},
-                 {"print-list", "print", "a step file is printed and nothing else"},
-                 {"print-list", "simulate", "a step file is printed and nothing else"},
-                 {"print-list", "verify", "a step file is printed and nothing else"},
                  {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
 static const char *const beside_list[] = {"list", "simulate",   "verify", "print", "json", "trace",
                                           "view", "print-list", "clip",   "after", "seed", "iterations"};
+
+static bool is_in(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
 
 static void check_together(enum command command)
 {
@@ -262,16 +262,12 @@ static void check_together(enum command command)
     for (size_t i = 0; i < COUNT(conflicts); i++)
         REFUSE_IF(was_given(conflicts[i].option) && was_given(conflicts[i].other), "--%s and --%s: %s; leave one out",
                   conflicts[i].option, conflicts[i].other, conflicts[i].why);
-    for (size_t i = 0; i < COUNT(options) && s.list; i++) {
-        bool good = !table.given[i] || strcmp(options[i].group, PASSES) == 0;
-        for (size_t k = 0; k < COUNT(beside_list); k++)
-            good |= strcmp(options[i].name, beside_list[k]) == 0;
-        REFUSE_IF(!good, "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
-    }
+    for (size_t i = 0; i < COUNT(options) && s.list; i++)
+        REFUSE_IF(table.given[i] && strcmp(options[i].group, PASSES) != 0 &&
+                      !is_in(options[i].name, beside_list, COUNT(beside_list)),
+                  "--list %s brings machine, sizes and times: leave --%s out", s.list, options[i].name);
     REFUSE_IF((s.simulate || s.print_list) && !s.profile && !s.hardware && !s.list,
               "--%s needs times: add --profile, --hardware or --list", s.simulate ? "simulate" : "print-list");
-    REFUSE_IF(s.vector && s.hardware && !s.devices,
-              "--vector: the devices of %s are on paper and compute nothing: leave it out, or add -d", s.hardware);
     REFUSE_IF(s.hardware && command == CMD_BENCH && !s.broadcast,
               "--hardware %s: bench measures what is here; only --broadcast can be simulated", s.hardware);
     REFUSE_IF(s.after && !find_pass(s.after), "--after %s: there is no such pass; there are: %s", s.after,
@@ -288,40 +284,30 @@ static void check_together(enum command command)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-static const struct preset {
-    int layers, heads, channels, seq_len, batch, vocab;
-} presets[] = {
+enum { SIZES = 6 };
+static int *const size[SIZES] = {&s.layers, &s.heads, &s.channels, &s.seq_len, &s.batch, &s.vocab};
+static const int presets[][SIZES] = {
     {2, 2, 32, 32, 4, 256}, {4, 4, 128, 64, 12, 256}, {6, 6, 384, 256, 8, 256}, {12, 12, 768, 1024, 4, 50257}};
 
 /* --model fills in what nobody else gave. */
 static void apply_preset(void)
 {
-    const struct preset *p = &presets[s.preset];
-    const struct {
-        int *size, preset;
-    } sizes[] = {{&s.layers, p->layers},   {&s.heads, p->heads}, {&s.channels, p->channels},
-                 {&s.seq_len, p->seq_len}, {&s.batch, p->batch}, {&s.vocab, p->vocab}};
-    for (size_t i = 0; i < COUNT(sizes); i++)
-        if (!*sizes[i].size)
-            *sizes[i].size = sizes[i].preset;
+    for (int i = 0; i < SIZES; i++)
+        if (!*size[i])
+            *size[i] = presets[s.preset][i];
 }
 
 /* --resume and --init bring their own sizes: who gives them must give the same.  Only sequences may be shorter. */
 static void adopt_sizes(void)
 {
+    static const char *const name[] = {"layers", "heads", "channels"};
     const struct config c = source_config(&s.source);
-    const struct preset *p = s.resume && was_given("model") ? &presets[s.preset] : NULL;
-    const struct {
-        const char *name;
-        int *size, theirs, preset;
-    } sizes[] = {{"layers", &s.layers, c.layers, p ? p->layers : 0},
-                 {"heads", &s.heads, c.heads, p ? p->heads : 0},
-                 {"channels", &s.channels, c.channels, p ? p->channels : 0}};
-    for (size_t i = 0; i < COUNT(sizes); i++) {
-        int given = *sizes[i].size ? *sizes[i].size : sizes[i].preset;
-        REFUSE_IF(given && given != sizes[i].theirs, "%s has %d %s, not %d: leave --model and --%s out", s.source.path,
-                  sizes[i].theirs, sizes[i].name, given, sizes[i].name);
-        *sizes[i].size = sizes[i].theirs;
+    const int theirs[] = {c.layers, c.heads, c.channels};
+    for (size_t i = 0; i < COUNT(name); i++) {
+        int given = *size[i] ? *size[i] : s.resume && was_given("model") ? presets[s.preset][i] : theirs[i];
+        REFUSE_IF(given != theirs[i], "%s has %d %s, not %d: leave --model and --%s out", s.source.path, theirs[i],
+                  name[i], given, name[i]);
+        *size[i] = theirs[i];
     }
     REFUSE_IF(s.untied && c.tied, "%s has a tied head: leave --untied out", s.source.path);
     REFUSE_IF(s.seq_len > c.seq_len, "--seq-len %d is longer than the %d positions of %s", s.seq_len, c.seq_len,
@@ -332,14 +318,6 @@ static void adopt_sizes(void)
 
 /* ---- recorded options ------------------------------------------------------------------------------------------- */
 
-static bool is_in(const char *word, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(word, list[i]) == 0)
-            return true;
-    return false;
-}
-
 /* Does the training follow from it, beside the sizes and the mesh? */
 static bool is_recorded(const struct option *o)
 {
@@ -349,13 +327,15 @@ static bool is_recorded(const struct option *o)
            (is_in(o->group, groups, COUNT(groups)) || strcmp(o->name, "seq-len") == 0);
 }
 
-json_t *training_options(void)
+json_t *options_json(enum command command, bool recorded)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < COUNT(options); i++) {
-        char *text = is_recorded(&options[i]) ? option_text(&options[i]) : copy_string("");
-        if (*text)
-            json_object_set_new(all, options[i].name, text_json(text));
+        const struct option *o = &options[i];
+        char *text = option_text(o);
+        bool number = o->type < OPT_TEXT && !recorded, wanted = recorded ? is_recorded(o) && *text : true;
+        if (wanted && (o->commands & (unsigned)command))
+            json_object_set_new(all, o->name, number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
         free(text);
     }
     return all;
@@ -379,21 +359,6 @@ static void apply_recorded(const char *path)
     }
 }
 
-/* Everything resolved, for the log. */
-json_t *settings_json(enum command command)
-{
-    json_t *all = json_object();
-    for (size_t i = 0; i < COUNT(options); i++) {
-        const struct option *o = &options[i];
-        char *text = option_text(o);
-        bool number = o->type < OPT_TEXT;
-        if (o->commands & (unsigned)command)
-            json_object_set_new(all, o->name, number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
-        free(text);
-    }
-    return all;
-}
-
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static const struct page {
@@ -401,7 +366,7 @@ static const struct page {
     const char *name, *takes, *text;
 } pages[] = {
     {CMD_DEVICES, "devices", "[--json]", "Shows the OpenCL platforms and devices, numbered as -d takes them."},
-    {CMD_TRAIN, "train", "[options]", "Trains a GPT. Without options: a small one on the program's own sources."},
+    {CMD_TRAIN, "train", "[options]", "Trains a GPT; without options a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "--from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "FILE [options]",
      "Computes what FILE holds as another program computed it (logits, loss, gradients, steps of AdamW; the "
@@ -410,11 +375,9 @@ static const struct page {
     {CMD_PLAN, "plan", "[options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
     {CMD_PROFILE, "profile", "-o FILE [options]",
-     "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE, as "
-     "text\nthat can be edited. `yard plan --simulate --profile FILE` predicts with it."},
+     "Trains a few steps and writes the time of every kind of task, the speed of copies and the memory to FILE."},
     {CMD_BENCH, "bench", "[options]",
-     "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products of the model, "
-     "training;\neach as share of the peak."},
+     "Measures the device: the peak of fused multiply-adds (FMA), copies, matrix products, training."},
 };
 
 static void print_page(const struct page *page)

@@ -33,14 +33,11 @@ enum command {
     CMD_TRACE = 64,
     CMD_PROFILE = 128
 };
-enum deal { DEAL_EVEN, DEAL_RANDOM };
-enum main_queue { MAIN_BOTH, MAIN_COMPUTE };
 struct settings {
     /* model */
     const char *init, *config;
-    int preset; /* -1: a model brings its own sizes */
-    int layers, heads, channels, seq_len;
-    int vocab; /* of random tokens: where there is no data */
+    int preset;                                  /* -1: a model brings its own sizes */
+    int layers, heads, channels, seq_len, vocab; /* vocab: of random tokens, where there is no data */
     bool untied;
     /* data */
     const char *data, *val_data;
@@ -50,35 +47,28 @@ struct settings {
     int val_every, val_batches;
     /* training */
     int batch, micro_batch, steps, stop_after, warmup;
-    int64_t seed;
+    int64_t seed, delay_seed; /* delay_seed -1: no delays */
     double lr, lr_min, beta1, beta2, eps, weight_decay, clip;
     enum rate_schedule schedule;
     /* devices */
     const char *devices, *mesh, *stages;
     enum pipeline pipeline;
     enum gemm_engine gemm;
-    int zero, grad_groups;
+    int zero, grad_groups, vector; /* vector 0: the device's own */
     size_t device_memory, host_memory;
-    int vector; /* 0: the device's own */
     /* techniques; see pass_options_of() */
     struct pass_options pass;
-    enum deal deal;
-    enum main_queue main_queue;
+    enum deal { DEAL_EVEN, DEAL_RANDOM } deal;
+    enum main_queue { MAIN_BOTH, MAIN_COMPUTE } main_queue;
     const char *swap_what;
-    /* running and looking */
-    bool serial, audit, json, print, memory, verify, simulate, print_list, view;
-    const char *after;
-    bool broadcast;   /* bench */
-    const char *list; /* the step file that is planned instead of a model */
-    const char *profile, *hardware, *what_if, *pace, *output;
-    int64_t delay_seed; /* -1: no delays */
-    const char *trace, *log, *save, *resume;
+    /* running and looking; list: the step file that is planned instead of a model */
+    bool serial, audit, json, print, memory, verify, simulate, print_list, view, broadcast;
+    const char *after, *list, *profile, *hardware, *what_if, *pace, *output, *trace, *log, *save, *resume;
     int save_every, keep, sample_tokens;
-    /* yard sample, yard check */
-    const char *from, *prompt;
+    /* yard sample, yard check; reference: the word that is no option */
+    const char *from, *prompt, *reference;
     int count, top_k;
     double temperature, tolerance;
-    const char *reference; /* the word that is no option */
 
     /* These are no options. */
     struct source source; /* what --resume, --init or --from name; path NULL: nothing */
@@ -88,8 +78,8 @@ struct settings {
 };
 /* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(enum command command, int argc, char **argv);
-json_t *settings_json(enum command command); /* every resolved option of the command that was parsed */
-json_t *training_options(void);              /* those that a resumed run takes over, as texts; but the mesh */
+/* Every resolved option of the command that was parsed; or those that a resumed run takes over, as texts. */
+json_t *options_json(enum command command, bool recorded);
 bool was_given(const char *option);
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
@@ -280,7 +270,6 @@ double work_seconds(const struct device *d);
 struct probe *open_probe(struct device *d);
 double run_probe(struct probe *p, double seconds);
 void close_probe(struct probe *p);
-double measure_fma_peak(struct device *d, double seconds); /* all three */
-double measure_copy(struct device *d, double seconds);     /* bytes/s, read + written, of the fastest of some copies */
+double measure_copy(struct device *d, double seconds); /* bytes/s, read + written, of the fastest of some copies */
 
 #endif

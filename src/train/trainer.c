@@ -166,13 +166,13 @@ struct config config_of(const struct settings *s)
 static struct machine *make_machine(struct trainer *t)
 {
     const struct settings *s = t->settings;
-    struct machine_options o = machine_options_of(s);
     const char *file = s->pace ? s->pace : s->profile ? s->profile : s->hardware;
+    const bool on_paper = s->hardware && !s->devices;
     t->costs = file ? read_costs(file) : s->costs;
     if (s->profile && !t->costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", s->profile);
+    struct machine_options o = machine_options_of(s);
     o.separate = t->costs && !t->costs->measured; /* as on the hardware that is described */
-    bool on_paper = s->hardware && !s->devices;
     struct mesh mesh = on_paper ? wanted_mesh(s, 1) : one_rank;
     struct machine *m = on_paper ? virtual_machine(t->costs, n_ranks(&mesh)) : open_machine(&o);
     for (int i = 0; i < m->n_devices && on_paper && s->device_memory; i++)
@@ -280,8 +280,11 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
     char *title = describe_shape(t), *path = trace_path(s);
     struct trace_about about = {title, s->pace ? TRACE_PACED : TRACE_REAL,
                                 s->pace ? 1 / t->train->running->wrapper->scale : 1, t->costs ? predicted_ns : NULL, t};
-    for (int i = 0; i < t->machine->n_devices && s->view; i++)
-        t->machine->device[i].flops_per_s = measure_fma_peak(&t->machine->device[i], 0.05);
+    for (int i = 0; i < t->machine->n_devices && s->view; i++) {
+        struct probe *p = open_probe(&t->machine->device[i]);
+        t->machine->device[i].flops_per_s = run_probe(p, 0.05);
+        close_probe(p);
+    }
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
     if (s->view)
         show_trace(path, s->log, !s->trace);
@@ -435,12 +438,11 @@ static char *advise(const struct trainer *t, uint32_t updates)
 
 void explain_bad_model(const struct trainer *t, uint32_t step, const char *parameter)
 {
-    if (parameter)
-        fail(EXIT_FAILED,
-             "step %u: its update left values in parameter %s that are not finite, and nothing is saved;%s", step,
-             parameter, advise(t, step));
-    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are;%s", step,
-         advise(t, step));
+    char *what = parameter ? format_string("its update left values in parameter %s that are not finite, and nothing is "
+                                           "saved",
+                                           parameter)
+                           : copy_string("the validation loss is not finite, though all parameters are");
+    fail(EXIT_FAILED, "step %u: %s;%s", step, what, advise(t, step));
 }
 
 /* AdamW is halted by a norm or loss that is not finite, so the bad step can be run again from the same parameters, one
@@ -456,9 +458,7 @@ void explain_not_finite(struct trainer *t, uint32_t number, const struct result 
     if (!find_not_finite(t->train, number, &b))
         fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is;%s",
              number, advice);
-    char layer[32] = "";
-    if (b.task->layer >= 0)
-        snprintf(layer, sizeof layer, ", layer %d", b.task->layer);
+    char *layer = b.task->layer < 0 ? copy_string("") : format_string(", layer %d", b.task->layer);
     if (b.before)
         fail(EXIT_FAILED,
              "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s;%s", number,
