@@ -191,12 +191,13 @@ static void choose_waits(struct clocks *c, int node, int *known)
         bool here = lane >= 0 && lane < c->width;
         if (from < 0 || producer->lane == t->lane)
             continue; /* before the first copy, or known from the task before on the lane */
-        if (here)
-            e->wait = from > known[lane];
+        if (here && from <= known[lane])
+            continue; /* it follows, and all that was known there */
+        e->wait |= here;
         if (is_conditional(producer))
             continue;
         if (here)
-            known[lane] = MAX(known[lane], from);
+            known[lane] = from;
         const int *other = &c->known[(size_t)from * (size_t)c->width];
         for (int k = 0; k < c->width; k++)
             known[k] = MAX(known[k], other[k]);
