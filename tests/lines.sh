@@ -19,9 +19,9 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23537 10.8
+src               23377 10.8
 src/base           1424
-src/cmd            2233
+src/cmd            2202
 src/device         1153
 src/file           1061
 src/main             68
@@ -33,11 +33,11 @@ src/predict        1053
 src/proof           579
 src/run            1249
 src/state          1795
-src/step           2734
-src/trace          1055
+src/step           2620
+src/trace          1050
 src/train          2751
-src/view           1867
-tests             14499
+src/view           1857
+tests             14496
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
