@@ -19,14 +19,14 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23543 10.8
+src               23535 10.8
 src/base           1424
 src/cmd            2233
 src/device         1159
 src/file           1061
 src/main             68
 src/mesh            238
-src/model          1845
+src/model          1837
 src/pass           2232
 src/plan            212
 src/predict        1053
