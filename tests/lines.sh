@@ -22,7 +22,7 @@ pass/swap           471
 src               23535 10.8
 src/base           1424
 src/cmd            2233
-src/device         1159
+src/device         1153
 src/file           1061
 src/main             68
 src/mesh            238
