@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23369 10.8
+src               23381 10.8
 src/base           1424
 src/cmd            2202
 src/device         1153
