@@ -10,16 +10,16 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 options              90
-pass/broadcast      309
+pass/broadcast      310
 pass/fetch           31
 pass/gather         230
 pass/local          218
 pass/overlap        445
-pass/pass           204
+pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23381 10.8
+src               23385 10.8
 src/base           1424
 src/cmd            2202
 src/device         1153
@@ -27,7 +27,7 @@ src/file           1061
 src/main             68
 src/mesh            238
 src/model          1837
-src/pass           2232
+src/pass           2236
 src/plan            212
 src/predict        1053
 src/proof           579

@@ -85,7 +85,8 @@ static bool same_bytes(const struct tensor *a, const struct tensor *b)
 static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
 {
     struct tensor *from = t->access[1].tensor;
-    for (struct message *p = b->messages + b->n_messages; p-- > b->messages;) {
+    for (size_t i = b->n_messages; i-- > 0;) {
+        struct message *p = &b->messages[i];
         const struct when *when = &p->hops[0].copy->when;
         struct task *last = p->hops[p->n - 1].copy;
         int parent = (int)p->n - 1;

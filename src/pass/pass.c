@@ -147,8 +147,11 @@ struct pass_report *run_passes(struct step *s, const struct costs *c, const stru
                 before = now;
             }
         }
-        if (after && strcmp(p->name, after) == 0)
+        if (after && strcmp(p->name, after) == 0) {
+            if (!p->wanted(w))
+                warn("--after %s: this pass is not wanted here, nor are those behind it shown", after);
             break;
+        }
     }
     free_forecast(&before);
     return reports;
