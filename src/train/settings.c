@@ -365,9 +365,8 @@ static const struct page {
     {CMD_TRAIN, "train", "[options]", "Trains a GPT; without options a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "--from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "FILE [options]",
-     "Computes what FILE holds as another program computed it (logits, loss, gradients, steps of AdamW; the "
-     "format:\ntutorials/reference-files.md) and prints the relative error of every tensor. Exit code 1 when one is "
-     "above\n--tolerance. AdamW's constants default to the reference's: betas 0.9 and 0.95, eps 1e-5."},
+     "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints the "
+     "relative\nerror of every tensor. Exit code 1 when one is above --tolerance."},
     {CMD_PLAN, "plan", "[options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
     {CMD_PROFILE, "profile", "-o FILE [options]",
