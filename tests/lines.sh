@@ -19,20 +19,20 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           488
-src               23623 10.8
-src/base           1436
+src               23571 10.8
+src/base           1424
 src/cmd            2233
 src/device         1159
-src/file           1064
+src/file           1061
 src/main             68
-src/mesh            244
+src/mesh            238
 src/model          1845
 src/pass           2253
 src/plan            219
 src/predict        1053
 src/proof           579
-src/run            1242
-src/state          1821
+src/run            1237
+src/state          1795
 src/step           2734
 src/trace          1055
 src/train          2751

@@ -83,7 +83,7 @@ TEST(impossible_meshes_are_refused)
         {"--hardware data/hardware/server.txt --mesh dp=4096,pp=4096,tp=256", "asks for 4294967296 devices"},
         {"-d 0:0x3 --mesh pp=3 --batch 6", "wants at least 3 layers, the model has 2: use pp=2"},
         {"-d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2",
-         "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1 without --pipeline interleaved"},
+         "with 2 stages per device wants at least 4 layers, the model has 2: use pp=1"},
         {"-d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved",
          "wants a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2"},
         {"-d 0:0x8 --micro-batch 1000000", "use a smaller --micro-batch, such as 1"},

@@ -137,7 +137,7 @@ static struct paced run_paced(double scale)
     execution.observe_context = &p.recording;
     float *values = train_again(p.trainer, 4, &same);
     execution.observe = NULL;
-    p.overruns = pace->overruns, p.tasks = pace->tasks, p.seconds = 1e-9 * pace->overrun_ns / pace->scale;
+    p.overruns = pace->overruns, p.tasks = pace->tasks, p.seconds = 1e-9 * (double)pace->overrun_ns / pace->scale;
     stop_pacing(s);
     assert_int_equal(same, n);
     assert_int_equal(p.recording.n, 4 * s->n);

@@ -90,25 +90,25 @@ static bool store_value(const struct option *o, const char *text)
 {
     int64_t whole = 0;
     double number = 0;
-    bool is_whole = parse_int(text, &whole) && takes(o, (double)whole),
-         is_number = parse_double(text, &number) && takes(o, number);
     switch (o->type) {
     case OPT_FLAG:
         *(bool *)o->value = strcmp(text, "true") == 0;
         return *(bool *)o->value || strcmp(text, "false") == 0;
     case OPT_INT:
-        if (is_whole)
-            *(int *)o->value = (int)whole;
-        return is_whole;
     case OPT_LONG:
-        if (is_whole)
+        if (!parse_int(text, &whole) || !takes(o, (double)whole))
+            return false;
+        if (o->type == OPT_INT)
+            *(int *)o->value = (int)whole;
+        else
             *(int64_t *)o->value = whole;
-        return is_whole;
+        return true;
     case OPT_DOUBLE:
     case OPT_FLOAT:
-        if (is_number)
-            *(double *)o->value = number;
-        return is_number;
+        if (!parse_double(text, &number) || !takes(o, number))
+            return false;
+        *(double *)o->value = number;
+        return true;
     case OPT_BYTES:
         return parse_bytes(text, o->value);
     case OPT_CHOICE:
@@ -153,51 +153,37 @@ char *option_text(const struct option *o)
     case OPT_BYTES:
         return format_string("%zu", *(const size_t *)o->value);
     default:
-        break;
+        return copy_string(*(char *const *)o->value ? *(char *const *)o->value : "");
     }
-    const char *text = *(const char *const *)o->value;
-    return copy_string(text ? text : "");
 }
 
 /* ---- command line ---------------------------------------------------------------------------------------------- */
 
-/* The option that the word names: "--batch", "--batch=8" or "-d". */
-static const struct option *option_of_word(const struct option_table *table, unsigned command, const char *command_name,
-                                           const char *word)
+/* Read the option that argv[*i] names, "--batch", "--batch=8" or "-d"; *i is left on its last word. */
+static void parse_option(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
+                         int *i)
 {
-    char *name = copy_string(word[1] == '-' ? word + 2 : word + 1);
-    name[strcspn(name, "=")] = '\0';
-    const struct option *o = word[1] == '-' ? find_option(table, name) : NULL;
-    for (size_t i = 0; i < table->n && word[1] != '-'; i++)
-        if (name[0] && !name[1] && table->options[i].letter == name[0])
-            o = &table->options[i];
+    const char *word = argv[*i], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
+    bool is_long = word[1] == '-';
+    char *where = format_string("%.*s", (int)strcspn(word, "="), word), *name = where + (is_long ? 2 : 1);
+    const struct option *o = is_long ? find_option(table, name) : NULL;
+    for (size_t k = 0; k < table->n && !is_long && name[0] && !name[1]; k++)
+        if (table->options[k].letter == name[0])
+            o = &table->options[k];
     if (!o)
         fail(EXIT_USAGE, "unknown option %s; %s", word,
              suggestion(table, command, name, "--", format_string("'yard %s --help' lists all options", command_name)));
     if (!(o->commands & command))
         fail(EXIT_USAGE, "--%s is an option of another command, not of 'yard %s'; 'yard %s --help' lists its options",
              o->name, command_name, command_name);
-    free(name);
-    return o;
-}
-
-/* Read the option that argv[*i] names; *i is left on its last word. */
-static void parse_option(struct option_table *table, const struct option *o, int argc, char **argv, int *i)
-{
-    const char *word = argv[*i];
-    const char *equals = strchr(word, '=');
-    char *where = format_string(word[1] == '-' ? "--%s" : "-%s", word[1] == '-' ? o->name : (char[]){o->letter, '\0'});
-    if (o->type == OPT_FLAG && equals)
-        fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, equals + 1);
-    if (o->type == OPT_FLAG)
-        set_option(table, o, where, "true");
-    else if (equals)
-        set_option(table, o, where, equals + 1);
-    else if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
+    if (o->type == OPT_FLAG && value)
+        fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, value);
+    if (o->type != OPT_FLAG && !value && *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0)
+        value = argv[++*i];
+    if (o->type != OPT_FLAG && !value)
         fail(EXIT_USAGE, "%s needs a value: %s (a value that starts with -- is written --%s=VALUE)", where,
              expectation(o), o->name);
-    else
-        set_option(table, o, where, argv[++*i]);
+    set_option(table, o, where, value ? value : "true");
     free(where);
 }
 
@@ -221,7 +207,7 @@ void parse_options(struct option_table *table, unsigned command, const char *com
         else if (strcmp(argv[i], "--") == 0)
             only_words = true;
         else
-            parse_option(table, option_of_word(table, command, command_name, argv[i]), argc, argv, &i);
+            parse_option(table, command, command_name, argc, argv, &i);
     }
 }
 

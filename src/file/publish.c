@@ -148,19 +148,14 @@ static int sync_file(int fd)
     return fsync(fd);
 }
 
-static void sync_folder(const char *folder, const char *written)
-{
-    int fd = open(folder, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: a file system without folder sync */
-        fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; it may not survive a power cut", written,
-             folder, strerror(errno));
-    close(fd);
-}
-
 void sync_folder_of(const char *path)
 {
-    char *copy = copy_string(path);
-    sync_folder(dirname(copy), path);
+    char *copy = copy_string(path), *folder = dirname(copy);
+    int fd = open(folder, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: a file system without folder sync */
+        fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; it may not survive a power cut", path,
+             folder, strerror(errno));
+    close(fd);
     free(copy);
 }
 
@@ -315,7 +310,8 @@ void publish_folder(struct folder *f)
 {
     struct stat status; /* of a link itself: one that leads nowhere is there */
     char *beside = format_string("%s" BESIDE, f->path);
-    sync_folder(f->temporary, f->temporary);
+    if (f->n)
+        sync_folder_of(f->files[0]);
     if (lstat(beside, &status) == 0) /* of a process that was killed */
         take_place(beside, f->path);
     bool there = lstat(f->path, &status) == 0, done = false;

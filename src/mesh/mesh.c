@@ -71,22 +71,14 @@ static struct problem *read_stages(struct mesh *m, int layers, const char *text)
     return NULL;
 }
 
-/* Fewer stages per device would do, or fewer devices. */
-static struct problem *too_few_layers(const struct mesh *m, int layers)
-{
-    int pp = MAX(layers / m->chunks, 1);
-    return new_problem(EXIT_USAGE,
-                       "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d%s",
-                       m->pp, m->chunks, m->chunks == 1 ? "" : "s", n_stages(m), layers, pp,
-                       pp == 1 && m->chunks > 1 ? " without --pipeline interleaved" : "");
-}
-
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages)
 {
     int n = n_stages(m);
     m->first_layer = allocate((size_t)n + 1, sizeof *m->first_layer);
     if (layers < n)
-        return too_few_layers(m, layers);
+        return new_problem(EXIT_USAGE,
+                           "pp=%d with %d stage%s per device wants at least %d layers, the model has %d: use pp=%d",
+                           m->pp, m->chunks, m->chunks == 1 ? "" : "s", n, layers, MAX(layers / m->chunks, 1));
     if (stages)
         return read_stages(m, layers, stages);
     for (int s = 0; s <= n; s++)

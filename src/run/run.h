@@ -196,14 +196,13 @@ bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
 /* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
 
 struct pace {
-    double scale;           /* seconds shown per modelled second */
-    double *seconds;        /* of a padded list: per task, modelled */
-    uint64_t seed;          /* of a delayed one */
-    uint64_t *ended;        /* when each task last ended, on the padded clock */
-    uint64_t *lane_end;     /* and each lane, the lane's own thread's business */
-    pthread_mutex_t lock;   /* guards what follows */
-    size_t tasks, overruns; /* those that ended later than they should have */
-    double overrun_ns;      /* by how much in all */
+    double scale;                   /* seconds shown per modelled second */
+    double *seconds;                /* of a padded list: per task, modelled */
+    uint64_t seed;                  /* of a delayed one */
+    uint64_t *ended;                /* when each task last ended, on the padded clock */
+    uint64_t *lane_end;             /* and each lane, the lane's own thread's business */
+    _Atomic size_t tasks, overruns; /* those that ended later than they should have */
+    _Atomic uint64_t overrun_ns;    /* by how much in all */
 };
 /* From here on, execute() ends every task of `s` no sooner than its lane's gap and seconds[i], times `scale`, behind
  * its predecessors.  The array has an entry per task, in modelled seconds; it is copied.  scale 0: chosen so that real

@@ -208,47 +208,38 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
 
 /* ---- a new one ------------------------------------------------------------------------------------------------- */
 
-static struct st_writer *declare_rank(struct ranks_written *w, const struct checkpoint *c, int rank)
-{
-    char file[48], name[96], *step = format_string("%u", c->step);
-    struct st_writer *out = NULL;
-    snprintf(file, sizeof file, "rank-%d.safetensors", rank);
-    for (size_t i = 0; i < c->pieces->n; i++) {
-        const struct kept_tensor *t = &c->pieces->tensor[i];
-        for (size_t k = 0; k < t->n; k++) {
-            const struct piece *p = &t->piece[k];
-            int64_t shape[2] = {p->end[0] - p->begin[0], p->end[1] - p->begin[1]};
-            if (p->rank != rank)
-                continue;
-            if (!out)
-                out = new_st_writer(file_in(w->folder, file));
-            st_declare(out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->rank, shape);
-        }
-    }
-    if (out)
-        st_metadata(out, "format", "pt"), st_metadata(out, "yard.step", step);
-    free(step);
-    return out;
-}
-
 struct ranks_written open_ranks(struct checkpoint *c)
 {
     int n = most_ranks(c->pieces);
+    char name[96], *step = format_string("%u", c->step);
     struct ranks_written w = {open_folder(c->path, (size_t)n + 1), allocate((size_t)n, sizeof *w.file)};
-    uint64_t *data = allocate((size_t)n, sizeof *data);
+    uint64_t *at = allocate((size_t)n, sizeof *at);
+    const struct kept_tensor *tensor = c->pieces->tensor, *end = tensor + c->pieces->n;
     c->bytes = allocate((size_t)n, sizeof *c->bytes);
-    for (int r = 0; r < n; r++) {
-        w.file[r] = declare_rank(&w, c, r);
-        if (w.file[r])
-            st_begin(w.file[r]), st_extent(w.file[r], &data[r], &c->bytes[r]);
-    }
-    for (size_t i = 0; i < c->pieces->n; i++)
-        for (size_t k = 0; k < c->pieces->tensor[i].n; k++) {
-            struct piece *p = &c->pieces->tensor[i].piece[k];
-            p->offset = data[p->rank];
-            data[p->rank] += ELEMENT_BYTES * piece_elements(p);
+    for (const struct kept_tensor *t = tensor; t < end; t++)
+        for (size_t k = 0; k < t->n; k++) {
+            const struct piece *p = &t->piece[k];
+            int64_t shape[2] = {p->end[0] - p->begin[0], p->end[1] - p->begin[1]};
+            struct st_writer **out = &w.file[p->rank];
+            if (!*out) {
+                snprintf(name, sizeof name, "rank-%d.safetensors", p->rank);
+                *out = new_st_writer(file_in(w.folder, name));
+                st_metadata(*out, "format", "pt");
+                st_metadata(*out, "yard.step", step);
+            }
+            st_declare(*out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->rank, shape);
         }
-    free(data);
+    for (int r = 0; r < n; r++)
+        if (w.file[r]) {
+            st_begin(w.file[r]);
+            st_extent(w.file[r], &at[r], &c->bytes[r]);
+        }
+    for (const struct kept_tensor *t = tensor; t < end; t++)
+        for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
+            p->offset = at[p->rank];
+            at[p->rank] += ELEMENT_BYTES * piece_elements(p);
+        }
+    free(at), free(step);
     return w;
 }
 

@@ -24,26 +24,24 @@ static void write_config(const struct config *c, const char *path)
     json_decref(config);
 }
 
+static void read_value(void *checkpoint, int param, float *values)
+{
+    const struct checkpoint *c = checkpoint;
+    size_t i = 0;
+    while (c->pieces->tensor[i].param != param || c->pieces->tensor[i].role != KEPT_VALUE)
+        i++;
+    read_kept(c, i, values);
+}
+
 void export_huggingface(struct checkpoint *c, const char *path)
 {
     struct params *all = new_params(&c->pieces->config, &one_rank, 0);
-    struct export e = export_of(c, all);
+    struct export e = {all, read_value, c, c->tokenizer, c->step, c->vector};
     struct folder *folder = open_folder(path, 2);
     export_safetensors(&e, file_in(folder, "model.safetensors"));
     write_config(&all->config, file_in(folder, "config.json"));
     publish_folder(folder);
     free_params(all);
-}
-
-/* A parameter of one layer, and for the embedding the rows that pad the vocabulary. */
-static void write_llmc_param(struct writer *w, const struct export *e, int param, int padded_vocab)
-{
-    const struct param *p = &e->params->param[param];
-    size_t n = (size_t)p->shape[1] * (size_t)(strcmp(p->llmc, "wte") == 0 ? padded_vocab : p->shape[0]);
-    float *values = allocate(n, sizeof *values);
-    e->read(e->context, param, values);
-    write_bytes(w, values, n * sizeof *values);
-    free(values);
 }
 
 void export_llmc(struct checkpoint *c, const char *path)
@@ -56,13 +54,19 @@ void export_llmc(struct checkpoint *c, const char *path)
         fail(EXIT_USAGE, "%s has a head of its own, which llm.c's format has no place for: choose a name without .bin",
              c->path);
     struct params *all = new_params(m, &one_rank, 0);
-    struct export e = export_of(c, all);
     struct writer *w = open_writer(path);
     write_bytes(w, header, sizeof header);
     for (int k = 0; llmc_parameter(k); k++)
-        for (int i = 0; i < all->n; i++) /* by layer, as the table is */
-            if (strcmp(all->param[i].llmc, llmc_parameter(k)) == 0)
-                write_llmc_param(w, &e, i, padded);
+        for (int i = 0; i < all->n; i++) { /* by layer, as the table is */
+            const struct param *p = &all->param[i];
+            int64_t rows = strcmp(p->llmc, "wte") == 0 ? padded : p->shape[0]; /* the embedding's have padding */
+            if (strcmp(p->llmc, llmc_parameter(k)) != 0)
+                continue;
+            float *values = allocate((size_t)(p->shape[1] * rows), sizeof *values);
+            read_value(c, i, values);
+            write_bytes(w, values, (size_t)(p->shape[1] * rows) * sizeof *values);
+            free(values);
+        }
     publish(w);
     free_params(all);
 }

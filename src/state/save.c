@@ -27,26 +27,18 @@ static void write_piece(struct tensor *held, struct piece *p, struct st_writer *
     p->hash = hash_end(&hash);
 }
 
-/* In the order of the rank's file. */
-static void write_rank(const struct replica *r, struct pieces *s, struct st_writer *out)
-{
-    char *window = allocate(WINDOW, 1);
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < s->tensor[i].n; k++)
-            if (s->tensor[i].piece[k].rank == r->rank)
-                write_piece(tensor_of(r, s->tensor[i].unit, s->tensor[i].role), &s->tensor[i].piece[k], out, window);
-    free(window);
-}
-
 void save_checkpoint(struct model *m, const char *folder, struct checkpoint *c)
 {
+    char *window = allocate(WINDOW, 1);
     c->path = format_string("%s/step-%u", folder, c->step);
     c->pieces = cut_state(&m->params->config, m->mesh);
     remove_strays(folder, "step-", true);
     struct ranks_written w = open_ranks(c);
-    for (int r = 0; r < n_ranks(m->mesh); r++)
-        write_rank(&m->replica[r], c->pieces, w.file[r]);
+    for (const struct kept_tensor *t = c->pieces->tensor; t < c->pieces->tensor + c->pieces->n; t++)
+        for (struct piece *p = t->piece; p < t->piece + t->n; p++)
+            write_piece(tensor_of(&m->replica[p->rank], t->unit, t->role), p, w.file[p->rank], window);
     publish_ranks(&w, c);
+    free(window);
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
@@ -67,20 +59,6 @@ static void load_state(struct model *m, const struct checkpoint *c, bool moments
 }
 
 void load_checkpoint(struct model *m, const struct checkpoint *c) { load_state(m, c, m->training); }
-
-static void read_value(void *checkpoint, int param, float *values)
-{
-    const struct checkpoint *c = checkpoint;
-    size_t i = 0;
-    while (c->pieces->tensor[i].param != param || c->pieces->tensor[i].role != KEPT_VALUE)
-        i++;
-    read_kept(c, i, values);
-}
-
-struct export export_of(struct checkpoint *c, const struct params *all)
-{
-    return (struct export){all, read_value, c, c->tokenizer, c->step, c->vector};
-}
 
 /* ---- sources ---------------------------------------------------------------------------------------------------- */
 

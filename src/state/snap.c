@@ -49,7 +49,7 @@ enum { CHUNK = 1 << 18 };
 struct held_slot { /* of the last iteration that had it */
     uint32_t iteration;
     bool bad;         /* a value in it is not finite */
-    bool *written;    /* payloads, by number */
+    size_t written;   /* payloads, in turn */
     uint64_t *hashes; /* of all pieces, as in the manifest */
 };
 typedef void *persist_bytes(void *to, const void *from, size_t n);
@@ -246,10 +246,8 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
     f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
     if (getentropy(f->id, sizeof f->id) != 0)
         fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
-    for (int k = 1; k <= plan->slots; k++) {
-        s->slot[k].written = allocate(plan->n, sizeof *s->slot[k].written);
+    for (int k = 1; k <= plan->slots; k++)
         s->slot[k].hashes = allocate(f->n, sizeof *s->slot[k].hashes);
-    }
     return manifest;
 }
 
@@ -316,7 +314,7 @@ void close_snap(struct snap *s)
     if (s->memory)
         munmap(s->memory, slot_at(s->file->snapshot, s->slots.n + 1));
     for (int k = 1; k <= MAX_SLOTS; k++)
-        free(s->slot[k].hashes), free(s->slot[k].written);
+        free(s->slot[k].hashes);
     free_checkpoint(s->file);
     pthread_mutex_destroy(&s->lock);
     free(s->place), free(s);
@@ -356,11 +354,9 @@ int snap_begin(struct snap *s, uint32_t iteration)
     pthread_mutex_lock(&s->lock);
     int slot = s->failed ? 0 : take_slot(&s->slots);
     s->counts.dropped += !slot;
-    if (slot) {
-        s->slot[slot].iteration = iteration;
-        s->slot[slot].bad = false;
-        memset(s->slot[slot].written, 0, s->n * sizeof *s->slot[slot].written);
-    }
+    s->slot[slot].iteration = iteration;
+    s->slot[slot].bad = false;
+    s->slot[slot].written = 0;
     pthread_mutex_unlock(&s->lock);
     return slot;
 }
@@ -399,8 +395,8 @@ void snap_write(struct snap *s, int slot, size_t payload, const void *bytes)
     uint64_t begin = now_ns(), first = s->place[payload], end = s->place[payload + 1];
     uint64_t at = slot_at(s->file->snapshot, slot) + first;
     size_t nth = 0, n = (size_t)(end - first);
-    bool sound = !held->written[payload] && !held->bad;
-    held->written[payload] = true;
+    bool sound = held->written == payload && !held->bad; /* an audit runs the task several times */
+    held->written += held->written == payload;
     for (size_t i = 0; i < all->n && sound; i++)
         for (size_t k = 0; k < all->tensor[i].n; k++, nth++) {
             const struct piece *p = &all->tensor[i].piece[k];
@@ -463,8 +459,8 @@ bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *store
     const struct held_slot *held = &s->slot[slot];
     if (!s->slots.taken[slot]) /* an audit runs the task several times */
         return false;
-    for (size_t i = 0; i < s->n && sound; i++)
-        CHECK(held->written[i], "iteration %u is committed without payload %zu", held->iteration, i);
+    CHECK(!sound || held->written == s->n, "iteration %u is committed with %zu of %zu payloads", held->iteration,
+          held->written, s->n);
     bool written = sound && !held->bad && !s->failed && write_commit(s, slot);
     stored->step = held->iteration;
     stored->written = now_ns();

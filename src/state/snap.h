@@ -75,7 +75,7 @@ void close_snap(struct snap *s); /* what was begun and not committed is dropped 
 /* From any thread: a slot, from 1 on, for that iteration; 0: none is free, or the file has failed, and the iteration is
  * dropped. */
 int snap_begin(struct snap *s, uint32_t iteration);
-/* From the disk's thread.  Payload `payload` of that slot's iteration, once: hashed, written, and on its way to the
+/* From the disk's thread, in turn.  Payload `payload` of that slot's iteration: hashed, written, and on its way to the
  * disk.  Errors are remembered, and a value that is not finite: such an iteration is dropped. */
 void snap_write(struct snap *s, int slot, size_t payload, const void *bytes);
 /* When all payloads are written and the step is sound: the commit's page, then a flush; else the iteration is dropped.

@@ -173,7 +173,6 @@ struct source {
 };
 struct source open_source(const char *path);
 void close_source(struct source *s);
-struct export export_of(struct checkpoint *c, const struct params *all); /* what the model's exports write */
 struct config source_config(const struct source *s);
 void init_from_source(struct model *m, const struct source *s); /* the values only */
 
