@@ -75,27 +75,6 @@ static inline void expect_refusal(void (*body)(void *), void *argument, int code
                     o.code, o.signal, o.text);
 }
 
-/* What body(argument) writes on stderr while that is a terminal.  It must return.  A bare system has no terminals. */
-static inline void run_on_terminal(void (*body)(void *), void *argument, char *text, size_t size)
-{
-    int terminal = posix_openpt(O_RDWR | O_NOCTTY), before = dup(STDERR_FILENO);
-    const char *name = grantpt(terminal) == 0 && unlockpt(terminal) == 0 ? ptsname(terminal) : NULL;
-    int program = name ? open(name, O_RDWR | O_NOCTTY) : -1;
-    if (program < 0) {
-        print_message("no pseudo-terminal can be had\n");
-        skip();
-    }
-    dup2(program, STDERR_FILENO);
-    body(argument);
-    dup2(before, STDERR_FILENO);
-    close(before), close(program); /* what is read ends here */
-    size_t n = 0;
-    for (ssize_t got; n + 1 < size && (got = read(terminal, text + n, size - 1 - n)) > 0;)
-        n += (size_t)got;
-    text[n] = '\0';
-    close(terminal);
-}
-
 /* A text that lives as long as the program. */
 char *lasting(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A path in this test's own folder, and a file there; the paths last. */

@@ -151,24 +151,6 @@ TEST(memory)
     assert_string_equal(text, "5-x");
 }
 
-TEST(append_zeroes_each_new_element)
-{
-    struct {
-        int64_t *items;
-        size_t n, cap;
-    } list = {0};
-    for (int64_t i = 0; i < 1000; i++) {
-        int64_t *added = APPEND(list.items, list.n, list.cap);
-        assert_int_equal(*added, 0);
-        *added = i;
-    }
-    list.n = 10; /* what was there before must not shine through */
-    assert_int_equal(*APPEND(list.items, list.n, list.cap), 0);
-    assert_int_equal(list.items[9], 9);
-    assert_int_equal(list.n, 11);
-    free(list.items);
-}
-
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
 TEST(format_ratio)
@@ -242,61 +224,7 @@ TEST(parse_numbers)
     assert_false(parse_double("0x1p3", &x) || parse_double(" 1", &x) || parse_double("1e", &x));
 }
 
-TEST(edit_distance)
-{
-    assert_int_equal(edit_distance("", ""), 0);
-    assert_int_equal(edit_distance("abc", ""), 3);
-    assert_int_equal(edit_distance("", "abc"), 3);
-    assert_int_equal(edit_distance("kitten", "sitting"), 3);
-    assert_int_equal(edit_distance("batch", "bach"), 1);
-}
-
 /* ---- clock, random, hash --------------------------------------------------------------------------------------- */
-
-TEST(clock_runs_forward)
-{
-    uint64_t last = now_ns(), start = last;
-    while (now_ns() < start + 2000000) {
-        uint64_t now = now_ns();
-        assert_true(now >= last);
-        last = now;
-    }
-}
-
-static void work_for_long(void *share)
-{
-    struct busy b = {.what = "counting"};
-    show_busy(&b, *(double *)share); /* the first call only looks at the clock */
-    b.begun -= 3000000000u, b.shown -= 2000000000u;
-    show_busy(&b, *(double *)share);
-    end_busy(&b);
-}
-
-static void work_for_a_moment(void *unused)
-{
-    (void)unused;
-    struct busy b = {.what = "counting"};
-    show_busy(&b, 0.5);
-    end_busy(&b);
-}
-
-/* On one line, which its end makes blank. */
-TEST(long_work_is_shown_on_a_terminal)
-{
-    char text[256] = "";
-    double share = 0.25, nothing = 0;
-    int left = 0;
-    run_on_terminal(work_for_long, &share, text, sizeof text);
-    sscanf(text, "\rcounting: 25 %%, %d s left", &left);
-    size_t shown = strcspn(text + 1, "\r"), blank = strspn(text + shown + 3, " ");
-    if (left < 9 || blank < shown || strcmp(text + shown + 3 + blank, "\r") != 0)
-        test_failed("on the terminal: \"%s\"\n", text);
-    run_on_terminal(work_for_long, &nothing, text, sizeof text);
-    assert_int_equal(strncmp(text, "\rcounting\r\r   ", 14), 0);
-    run_on_terminal(work_for_a_moment, NULL, text, sizeof text);
-    assert_string_equal(text, "");
-    assert_string_equal(run_child(work_for_long, &share).text, "");
-}
 
 /* The known answers that come with Random123, the reference implementation (philox4x32, 10 rounds). */
 TEST(philox_known_answers)
@@ -317,28 +245,6 @@ TEST(philox_known_answers)
         struct random4 r = random_words(known[i].seed, known[i].stream, known[i].step, known[i].element);
         assert_memory_equal(r.word, known[i].answer, sizeof r.word);
     }
-}
-
-TEST(uniform_and_normal_moments)
-{
-    enum { N = 200000 };
-    double sum = 0, square = 0, normal = 0, normal_square = 0, fourth = 0, below = 0;
-    for (uint64_t i = 0; i < N; i++) {
-        double u = random_uniform(42, STREAM_TEST, 3, i), z = random_normal(42, STREAM_TEST, 4, i);
-        assert_true(u >= 0 && u < 1 && isfinite(z));
-        sum += u;
-        square += u * u;
-        normal += z;
-        normal_square += z * z;
-        fourth += z * z * z * z;
-        below += z < -1;
-    }
-    assert_true(fabs(sum / N - 0.5) < 0.003); /* 4.6 standard errors */
-    assert_true(fabs(square / N - 1.0 / 3) < 0.003);
-    assert_true(fabs(normal / N) < 0.01);
-    assert_true(fabs(normal_square / N - 1) < 0.015);
-    assert_true(fabs(fourth / N - 3) < 0.1);
-    assert_true(fabs(below / N - 0.158655) < 0.004);
 }
 
 /* The formula, written once more: the initial weights of every published run depend on these bits. */
@@ -467,35 +373,24 @@ static void parse_config_file(void *path)
 TEST(options_both_spellings)
 {
     reset();
-    char *argv[] = {"--batch=8",       "one", "--lr",  "1e-3", "--serial", "-d", "0:0x4",
-                    "--device-mem=2G", "--",  "--two", NULL};
+    char *argv[] = {
+        "--batch=4096",    "-",  "--lr",  "1e-3", "--serial", "-d", "0:0x4", "--data=--x=y", "--overlap", "all-cpu",
+        "--device-mem=2G", "--", "--two", NULL};
     char **words;
     int n_words;
     parse_options(&table, TRAIN, "train", COUNT(argv) - 1, argv, &words, &n_words);
-    assert_int_equal(batch, 8);
+    assert_int_equal(batch, 4096); /* limits are inclusive */
+    assert_int_equal(overlap, 3);
+    assert_string_equal(data, "--x=y");
     assert_true(rate == 1e-3 && serial && memory == (size_t)2 << 30);
     assert_string_equal(devices, "0:0x4");
     assert_int_equal(n_words, 2);
-    assert_string_equal(words[0], "one");
+    assert_string_equal(words[0], "-");
     assert_string_equal(words[1], "--two");
     assert_null(words[2]);
     assert_true(option_given(&table, "batch"));
-    assert_false(option_given(&table, "data"));
+    assert_false(option_given(&table, "prompt"));
     assert_null(find_option(&table, "bath"));
-    free(words);
-}
-
-TEST(options_values_may_look_odd)
-{
-    reset();
-    char *argv[] = {"--data=--x=y", "--lr", "0", "--overlap", "all-cpu", "-", "--batch=4096", NULL};
-    char **words;
-    int n_words;
-    parse_options(&table, TRAIN, "train", COUNT(argv) - 1, argv, &words, &n_words);
-    assert_string_equal(data, "--x=y");
-    assert_int_equal(overlap, 3);
-    assert_string_equal(words[0], "-");
-    assert_int_equal(batch, 4096); /* limits are inclusive */
     free(words);
 }
 

@@ -194,17 +194,6 @@ TEST(deals)
     expect_yard(EXIT_OK, "some have nothing to do", "plan %s 4 --broadcast-slices 2", list);
 }
 
-/* Random dealing depends on the seed, and on nothing else. */
-TEST(seeds)
-{
-    static const char *const words = "--list data/steps/broadcast.txt --broadcast-queues 4 --broadcast-deal random";
-    json_t *rows[3];
-    for (int i = 0; i < 3; i++)
-        rows[i] = json_at(plan(lasting("%s --seed %d", words, 1 + i / 2)), "passes.0.queues");
-    assert_true(json_equal(rows[0], rows[1]));
-    assert_false(json_equal(rows[0], rows[2]));
-}
-
 /* ---- lists of any shape ------------------------------------------------------------------------------------------ */
 
 #define THREE                                                                                                          \

@@ -43,21 +43,6 @@ TEST(a_profile_is_read)
     free_costs(copy), free_costs(c);
 }
 
-static void write_to_full_disk(void *path)
-{
-    struct costs *c = read_costs(path);
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){400, 400});
-    write_profile(path, c, c->shape);
-}
-
-TEST(a_profile_appears_whole_or_not_at_all)
-{
-    const char *path = write_file("whole.txt", profile_text, strlen(profile_text));
-    expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "what was at that path before is untouched");
-    free_costs(read_costs(path));
-}
-
 /* One line of a good file is replaced: the mistake is named with file and line. */
 static void expect_bad_line(const char *good, const char *line, const char *bad)
 {

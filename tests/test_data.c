@@ -399,22 +399,6 @@ TEST(shuffle_depends_on_the_global_sample_only)
     close_dataset(d);
 }
 
-/* Every offset is drawn, the last one too, all about equally often. */
-TEST(shuffle_covers_all_offsets)
-{
-    enum { CHOICES = 5, DRAWS = 5000 };
-    struct dataset *d = numbered(T + CHOICES, ORDER_SHUFFLE, 0);
-    int seen[CHOICES] = {0};
-    for (int i = 0; i < DRAWS; i++) {
-        int32_t offset = offset_of(d, 1, i, 0, 1);
-        assert_true(offset >= 0 && offset < CHOICES);
-        seen[offset]++;
-    }
-    for (int i = 0; i < CHOICES; i++)
-        assert_true(abs(seen[i] - DRAWS / CHOICES) < 150); /* 5 standard deviations */
-    close_dataset(d);
-}
-
 static int by_value(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 /* Within an epoch no two windows overlap (but where the ring closes), and the next epoch cuts elsewhere. */
@@ -554,29 +538,4 @@ TEST(impossible_rates)
     expect_refusal(check_it, &r, 2, "0.002 is above the learning rate 0.001");
     r.schedule = RATE_CONSTANT; /* which does not use it */
     check_rate(&r);
-}
-
-/* 1 for the text and 2 for its tokens, and not as much again for a copy of these. */
-static void open_measured(void *options)
-{
-    struct rusage before, after;
-    struct stat file;
-    getrusage(RUSAGE_SELF, &before);
-    struct dataset *d = open_dataset(options);
-    getrusage(RUSAGE_SELF, &after);
-    stat(((struct data_options *)options)->data, &file);
-    double bytes = 1024 * (double)(after.ru_maxrss - before.ru_maxrss) / (double)file.st_size;
-    if (bytes > 4)
-        fail(EXIT_FAILED, "%.1f bytes for one of text", bytes);
-    close_dataset(d);
-}
-
-TEST(memory_of_a_large_text)
-{
-    const char *path = write_file("large.txt", "", 0);
-    assert_int_equal(truncate(path, 64 << 20), 0);
-    struct data_options o = options_for(path);
-    struct outcome ran = run_child(open_measured, &o);
-    if (ran.code != 0)
-        test_failed("%s", ran.text);
 }

@@ -116,19 +116,6 @@ TEST(insertion_stays_when_a_task_is_cut)
     end_paper(&d.paper);
 }
 
-/* What has moved away is no longer where new tasks come. */
-TEST(insertion_stays_when_a_task_moves)
-{
-    struct diamond d = new_diamond();
-    struct edit *e = open_edit(d.paper.step);
-    insert_behind(e, d.g);
-    assert_null(sink(e, d.g, d.h));
-    add_named(&d, "new");
-    commit(e);
-    expect_order(d.paper.step, "f new h g i");
-    end_paper(&d.paper);
-}
-
 /* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
 TEST(what_stands_in_the_way_of_a_move)
 {
@@ -191,23 +178,6 @@ TEST(undo_leaves_nothing)
     }
     uint64_t last = d.i->origin;
     assert_int_equal(add_named(&d, "next")->origin, last + 1);
-    end_paper(p);
-}
-
-TEST(views_are_repointed_with_their_tensor)
-{
-    struct diamond d = new_diamond();
-    struct paper *p = &d.paper;
-    struct tensor *half = new_view(p->pool, d.a, "half", 256, SHAPE(16, 16));
-    struct tensor *x = new_bytes(p, p->device, "x", 512, false);
-    struct task *t = add_paper(p, d.g->lane, "t", NULL, half, NULL);
-    struct edit *e = open_edit(p->step);
-    repoint(e, t, d.a, x);
-    commit(e);
-    const struct tensor *now = t->access[0].tensor;
-    assert_ptr_equal(now->storage, x);
-    assert_int_equal(now->offset, half->offset);
-    assert_int_equal(now->rank, 2);
     end_paper(p);
 }
 

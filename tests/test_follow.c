@@ -191,18 +191,6 @@ TEST(a_file_cut_or_changed_under_the_reader)
     trace_follow_close(f);
 }
 
-TEST(memory_is_found_by_task)
-{
-    const char *path = temp_path("memory.trace");
-    trace_close(write_three(path));
-    struct trace *t = trace_open(path);
-    assert_int_equal(trace_memory_at(t, LOAD, 0)->bytes[0], 10);
-    assert_int_equal(trace_memory_at(t, WORK, 0)->bytes[0], 10);
-    assert_int_equal(trace_memory_at(t, SAVE, 0)->bytes[0], 5);
-    assert_null(trace_memory_at(t, SAVE, 1));
-    trace_free(t);
-}
-
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
 /* Poll until it is so, up to a minute. */

@@ -149,56 +149,6 @@ TEST(orders_are_sound)
 
 /* ---- bubble ------------------------------------------------------------------------------------------------------ */
 
-/* The order as a list of tasks of a second forward and two backward, whose results travel in no time. */
-static double simulated_bubble(enum pipeline kind, int pp, int chunks, int micros)
-{
-    struct mesh m = {.dp = 1, .pp = pp, .tp = 1, .chunks = chunks};
-    struct paper p = new_paper(pp, &slow_speeds);
-    size_t n;
-    struct turn *a = merge_orders(kind, &m, micros, &n);
-    struct tensor *made[2][16][32] = {{{NULL}}};
-    for (size_t i = 0; i < n; i++) {
-        int stage = a[i].stage, from = a[i].backward ? stage + 1 : stage - 1;
-        struct device *d = &p.machine->device[stage % pp];
-        struct tensor *in = NULL, *out = new_bytes(&p, d, "x", 1, false);
-        if (from >= 0 && from < n_stages(&m)) {
-            in = new_bytes(&p, d, "received", 1, false);
-            add_move(p.step, "send", in, made[a[i].backward][from][a[i].micro], FOR_MOVES);
-        }
-        p.step->tags.layer = a[i].backward ? 2 : 1; /* its seconds */
-        add_paper(&p, d->lane[LANE_COMPUTE], "work", out, in, a[i].backward ? made[0][stage][a[i].micro] : NULL);
-        made[a[i].backward][stage][a[i].micro] = out;
-    }
-    free(a);
-    finish_paper(&p);
-    for (size_t i = 0; i < p.step->n; i++)
-        p.step->task[i]->seconds = p.step->task[i]->copy ? 0 : p.step->task[i]->layer;
-    for (int d = 0; d < pp; d++)
-        p.machine->device[d].link[LINK_UP] = p.machine->device[d].link[LINK_DOWN] = NULL;
-    struct simulation *sim = must_simulate(p.step, NULL);
-    double busy = 0;
-    for (size_t i = 0; i < p.step->n; i++)
-        if (p.step->task[i]->lane == p.machine->device[0].lane[LANE_COMPUTE])
-            busy += sim->steady[i];
-    double bubble = 1 - busy / sim->period;
-    free_simulation(sim);
-    end_paper(&p);
-    return bubble;
-}
-
-TEST(the_bubble_is_the_formula)
-{
-    for (int pp = 1; pp <= 4; pp++)
-        for (int micros = pp; micros <= 12; micros += pp) {
-            double expected = (double)(pp - 1) / (micros + pp - 1);
-            expect_number("gpipe", simulated_bubble(PIPELINE_GPIPE, pp, 1, micros), expected);
-            expect_number("1f1b", simulated_bubble(PIPELINE_1F1B, pp, 1, micros), expected);
-            for (int chunks = 2; chunks <= 3; chunks++)
-                expect_number("interleaved", simulated_bubble(PIPELINE_INTERLEAVED, pp, chunks, micros),
-                              (double)(pp - 1) / (chunks * micros + pp - 1));
-        }
-}
-
 /* The same of a model's list, where stages wait for bytes too: a stage takes a second forward and two backward, in
  * equal parts per task of its layers, and all else no time. */
 static double bubble_of_list(const char *pipeline, int pp, int layers, int micros)
@@ -325,51 +275,6 @@ TEST(no_device_gets_everything_at_once)
     for (size_t k = 0, first = (N - 1) * N; k < N; k++, first += N - 1)
         assert_int_equal(device_of_nth(p.step, LANE_UPLOAD, first), (k + 1) % N);
     end_paper(&p);
-}
-
-static bool has_name(const struct task *t, const char *name) { return strncmp(t->name, name, strlen(name)) == 0; }
-
-/* A lane takes its tasks in order, so copies that wait for different things have lanes of their own: a gather for an
- * update, a batch for nothing.  And a gather's first receiver is another one for each shard. */
-TEST(gathers_wait_for_nothing_else)
-{
-    contexts_apart(true);
-    struct trainer *t = new_trainer(settings_of("--model tiny --untied -d 0:0x4 --zero 3"), LIST_TRAIN, false, true);
-    size_t seen = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *a = t->train->task[i], *next = t->train->task[MIN(i + 1, t->train->n - 1)];
-        for (size_t k = 0; k < i; k++) {
-            const struct task *b = t->train->task[k];
-            assert_true(a->lane != b->lane || has_name(a, "gather") == has_name(b, "gather"));
-            assert_true(a->lane != b->lane || a->lane->kind != LANE_UPLOAD ||
-                        (a->role == ROLE_FEED) == (b->role == ROLE_FEED));
-        }
-        if (has_name(a, "gather") && a->lane->kind == LANE_DOWNLOAD && a->access[0].tensor->device->is_host) {
-            assert_int_equal(next->lane->device->index, (a->lane->device->index + 1) % 4);
-            seen++;
-        }
-    }
-    assert_true(seen > 8);
-    free_trainer(t);
-    contexts_apart(false);
-}
-
-/* Of layer 1 there are moves, layer 0's backward, and only then the sums. */
-TEST(moves_hide_behind_the_next_layer)
-{
-    contexts_joined();
-    struct trainer *t = new_trainer(settings_of("--model tiny -d 0:0x2"), LIST_TRAIN, false, true);
-    int moved = 0, went_on = 0, added = 0;
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        moved += task->layer == 1 && strcmp(task->name, "reduce.move") == 0;
-        went_on += moved && task->layer == 0 && task->role == ROLE_BACKWARD;
-        added += task->layer == 1 && strcmp(task->name, "reduce.add") == 0;
-        assert_true(!added || went_on);
-    }
-    assert_true(moved == 2 && added == 2);
-    free_trainer(t);
-    contexts_apart(false);
 }
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */

@@ -357,24 +357,6 @@ TEST(updates_wait_for_nothing)
         }
 }
 
-/* Pieces of a gradient come down in the order in which the CPU takes them. */
-TEST(pieces_come_in_order)
-{
-    struct ran ran = expect_yard(EXIT_OK, "",
-                                 "plan --model char --vocab 50257 --clip 0 --hardware data/hardware/workstation.txt "
-                                 "--overlap all-cpu --print-list");
-    char *list = read_text(ran.stdout_path);
-    unsigned long end = 0, n = 0, first;
-    for (const char *at = list; (at = strstr(at, "copy overlap.down host.grad.0")); at++) {
-        assert_int_equal(sscanf(strstr(at, " grad.0["), " grad.0[%lu:", &first), 1);
-        assert_int_equal(first, end);
-        assert_int_equal(sscanf(strchr(strstr(at, " grad.0["), ':'), ":%lu", &end), 1);
-        n++;
-    }
-    assert_true(n > 2);
-    free(list);
-}
-
 /* ---- choices in the running step ----------------------------------------------------------------------------------
  */
 

@@ -208,16 +208,6 @@ TEST(paced_times)
     end_paced(&p);
 }
 
-/* At next to no length, nothing is in time. */
-TEST(every_task_overruns)
-{
-    struct paced p = run_paced(1e-9);
-    assert_int_equal(p.overruns, p.tasks);
-    assert_int_equal(p.tasks, 4 * p.trainer->train->n);
-    assert_true(p.seconds > 0);
-    end_paced(&p);
-}
-
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

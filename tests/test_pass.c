@@ -180,21 +180,6 @@ TEST(overlap_counts_on_swap)
     assert_non_null(strchr(text_at(tight, "choice"), 'C'));
 }
 
-/* The viewer colours them. */
-TEST(tasks_of_passes_have_roles)
-{
-    struct trainer *t =
-        new_trainer(settings_of("--model tiny --data LICENSE --overlap all-cpu --swap layer"), LIST_TRAIN, true, false);
-    size_t n[ROLES] = {0};
-    for (size_t i = 0; i < t->train->n; i++) {
-        const struct task *task = t->train->task[i];
-        n[task->role]++;
-        assert_true((strncmp(task->name, "swap.", 5) == 0) == (task->role == ROLE_SWAP));
-    }
-    assert_true(n[ROLE_OFFLOAD] > 0 && n[ROLE_SWAP] > 0);
-    free_trainer(t);
-}
-
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */
 TEST(passes_on_a_step_file)
 {

@@ -280,65 +280,6 @@ TEST(simulate_is_simulate_durations)
     free_trainer(t);
 }
 
-static bool on_link(const struct task *t) { return t->lane->kind == LANE_UPLOAD || t->lane->kind == LANE_DOWNLOAD; }
-
-/* Four devices in pairs on links that take no time: what remains is the longest path of the computations. */
-TEST(free_links_leave_the_compute_path)
-{
-    struct speeds free_links = plausible_speeds;
-    free_links.link = 1e30, free_links.latency = 0;
-    struct trainer *t = plan_tiny(write_hardware("free.txt", &free_links), 4);
-    struct trainer *slower = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 4);
-    struct simulation *sim = must_simulate(t->train, t->costs), *bound = must_simulate(slower->train, slower->costs);
-    for (size_t i = 0; i < t->train->n; i++)
-        if (on_link(t->train->task[i])) {
-            assert_true(sim->seconds[i] < 1e-20);
-            sim->seconds[i] = 0;
-        }
-    expect_longest_paths(sim);
-    assert_true(bound->period > 1.5 * sim->period); /* with real links, the copies are what counts */
-    for (int d = 0; d < 4; d++) {
-        double busy = sim->busy[t->machine->device[d].lane[LANE_COMPUTE]->index];
-        assert_true(busy > 0 && busy <= sim->period * (1 + 1e-9));
-    }
-    free_simulation(sim), free_simulation(bound);
-    free_trainer(t), free_trainer(slower);
-}
-
-/* Of the task of that name in that step, the first start; or the last end. */
-static double first_start(const struct simulation *sim, int iteration, const char *name)
-{
-    double first = INFINITY;
-    for (size_t i = 0; i < sim->step->n; i++)
-        if (strcmp(sim->step->task[i]->name, name) == 0)
-            first = fmin(first, sim->moments[(size_t)iteration * sim->step->n + i].start);
-    return first;
-}
-
-static double last_end(const struct simulation *sim, int iteration, const char *name)
-{
-    double last = 0;
-    for (size_t i = 0; i < sim->step->n; i++)
-        if (strcmp(sim->step->task[i]->name, name) == 0)
-            last = fmax(last, sim->moments[(size_t)iteration * sim->step->n + i].end);
-    return last;
-}
-
-/* The next batch is prepared and on its way up while this step's norm, updates and sends are still to come. */
-TEST(the_next_batch_does_not_wait_for_the_tail)
-{
-    for (int devices = 1; devices <= 4; devices += 3) {
-        struct trainer *t = plan_tiny(write_hardware("tiny.txt", &plausible_speeds), devices);
-        struct simulation *sim = must_simulate(t->train, t->costs);
-        int k = sim->steps - 2;
-        assert_true(first_start(sim, k + 1, "batch.prepare") < last_end(sim, k, "tied.add"));
-        assert_true(first_start(sim, k + 1, "batch.upload") < last_end(sim, k, "tied.add"));
-        assert_true(first_start(sim, k + 1, "batch.upload") < first_start(sim, k, "norm.finish"));
-        free_simulation(sim);
-        free_trainer(t);
-    }
-}
-
 TEST(the_shipped_hardware)
 {
     static const struct {

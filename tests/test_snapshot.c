@@ -177,23 +177,6 @@ TEST(random_lists)
     }
 }
 
-/* Wherever an update stands: a copy of each tensor that it writes, in every slot. */
-TEST(all_that_an_update_writes_is_stored)
-{
-    enum { UPDATES = 16, SLOTS = 2 };
-    char *text = copy_string("device gpu memory=1G\ndisk 1e9\n");
-    for (int i = 0; i < UPDATES; i++)
-        append_text(&text, "tensor w%d gpu 4096 parameters\ntensor m%d gpu 8192 optimizer\n", i, i);
-    for (int i = 0; i < UPDATES; i++)
-        append_text(&text, "task u gpu.compute 1 role=update reads=w%d,m%d writes=w%d,m%d\n", i, i, i, i);
-    json_t *task, *all = plan(lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d",
-                                      write_text("updates.txt", "%s", text), SLOTS));
-    size_t i, copies = 0;
-    json_array_foreach(json_at(all, "lists.0.tasks"), i, task) copies += strcmp(text_at(task, "task"), "snapshot") == 0;
-    assert_int_equal(copies, 2 * UPDATES * SLOTS);
-    free(text);
-}
-
 /* A disk so slow that no pattern shows: what would spare all drops, and a step that takes no less than its tasks. */
 static void expect_slow(const char *rate, int slots, const char *expected)
 {
@@ -230,17 +213,6 @@ TEST(no_lane_is_busier_than_the_period)
     assert_true(json_is_false(json_object_get(simulation, "settled")));
     json_object_foreach(json_object_get(simulation, "busy"), lane, share) if (json_number_value(share) > 1 + 1e-9)
         test_failed("%s is busy %.9g of the period\n", lane, json_number_value(share));
-}
-
-/* A list that does not settle is not simulated for ever: the larger it is, the fewer of its steps. */
-TEST(large_lists_are_stopped_sooner)
-{
-    json_t *p = plan("--layers 4 --heads 12 --channels 384 --seq-len 8 --batch 8 --micro-batch 4 --zero 3 --clip 1 "
-                     "--mesh dp=2,tp=4 --hardware data/hardware/server.txt --untied --snapshot x --snapshot-slots 4");
-    json_t *simulation = json_object_get(p, "simulation");
-    double pattern = number_at(simulation, "pattern"); /* the later half of the steps */
-    assert_true(json_is_false(json_object_get(simulation, "settled")));
-    assert_true(pattern > 32 && pattern < 512);
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */

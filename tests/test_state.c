@@ -39,28 +39,6 @@ TEST(pieces_cover_each_tensor_once)
     }
 }
 
-/* q, k and v are cut each by heads: with three heads the second member has one of each. */
-TEST(attention_is_cut_by_heads)
-{
-    struct config c = {.layers = 1, .heads = 3, .channels = 12, .seq_len = 4, .vocab = 9, .tied = true};
-    struct mesh m = mesh_of(&c, 1, 1, 3, 0);
-    struct pieces *p = cut_state(&c, &m);
-    const struct kept_tensor *qkv = NULL;
-    for (size_t i = 0; i < p->n && !qkv; i++)
-        if (strcmp(p->tensor[i].name, "h.0.attn.c_attn.weight") == 0)
-            qkv = &p->tensor[i];
-    assert_non_null(qkv);
-    assert_true(qkv->axis == 0 && qkv->sections == 3 && qkv->n == 9);
-    for (int section = 0; section < 3; section++) {
-        const struct piece *second = &qkv->piece[3 + section];
-        assert_int_equal(second->rank, 1);
-        assert_int_equal(second->begin[0], 12 * section + 4);
-        assert_int_equal(second->end[0], 12 * section + 8);
-    }
-    free_pieces(p);
-    free_mesh(&m);
-}
-
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
 static void expect_refuted(const struct copies *p, const char *what)
@@ -278,36 +256,25 @@ TEST(the_manifest_is_read_strictly)
         const char *old, *new, *sentence;
     } rules[] = {
         {"\"version\":1", "\"version\":2", "\"version\" must be a whole number from 1 to 1"},
-        {"\"version\":1", "\"version\":1.0", "Expected integer, got real"},
         {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
-        {"\"session\":1", "\"session\":9223372036854775807", "\"session\" must be a whole number from 1"},
-        {"\"samples\":0", "\"samples\":9223372036854775807", "\"samples\" must be a whole number from 0"},
         {"\"step\":3", "\"steq\":3", "Object item not found: step"},
         {"\"step\":3", "\"step\":3,\"more\":1", "1 object item(s) left unpacked: more"},
         {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
         {"\"data\":\"", "\"data\":\"A", "\"data\" must be 16 hexadecimal digits"},
         {"\"tokenizer\":\"bytes\"", "\"tokenizer\":7", "Expected string, got integer"},
         {"\"heads\":2", "\"heads\":3", "config: 8 channels cannot be shared by 3 heads"},
-        {"\"layers\":1", "\"layers\":99999", "config: \"layers\" must be a whole number from 1 to 1000"},
         {"\"tied\":true", "\"tied\":1", "config: Expected true or false, got integer"},
-        {"\"tp\":2", "\"tp\":4097", "mesh: \"tp\" must be a whole number from 1 to 4096"},
         {"\"options\":{", "\"options\":{\"x\":1,", "options: \"x\" must be a text"},
         {"\"rank\":1,\"bytes\"", "\"rank\":0,\"bytes\"", "files: rank 0 is there twice"},
-        {"\"rank\":1,\"bytes\"", "\"rank\":2,\"bytes\"", "files: \"rank\" must be a whole number from 0 to 1"},
         {"\"name\":\"wpe.weight\"", "\"name\":\"wqe.weight\"", "expected {\"name\":\"wpe.weight\",\"role\":\"value\""},
         {"\"shape\":[9,8]", "\"shape\":[8,9]", "tensor 0 (wte.weight, value): expected {"},
-        {"\"sections\":1", "\"sections\":2", "tensor 0 (wte.weight, value): expected {"},
         {"\"rank\":0,\"box\":", "\"rank\":1,\"box\":", "\"file\" must be \"rank-1.safetensors\""},
         {"\"file\":\"rank-0.safetensors\"", "\"file\":\"../rank-0.safetensors\"", "\"file\" must be \"rank-0"},
         {"[[0,4],[0,8]]", "[[0,4],[0,9]]", "the range [0, 9) is empty or not within [0, 8)"},
-        {"[[0,4],[0,8]]", "[[4,4],[0,8]]", "the range [4, 4) is empty"},
         {"[[0,4],[0,8]]", "[[0,4,5],[0,8]]", "1 array item(s) left unpacked"},
-        {"[[0,4],[0,8]]", "[[0,4]]", "Array index 1 out of range"},
         {"[[0,4],[0,8]]", "[[0,8],[0,4]]", "32 elements of F32; the file has not"},
         {"\"pieces\":[", "\"pieces\":[1,2,3,4,5,", "\"pieces\" must be a list of 1 to 6"},
-        {"\"hash\":\"", "\"hash\":\"x", "\"hash\" must be 16 hexadecimal digits"},
         {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
-        {"\"offset\":", "\"offset\":-", "\"offset\" must be a whole number from 8"},
         {"[[0,4],[0,8]]", "[[0,3],[0,8]]", "at byte"},
         {"]}\n", "]}]\n", "it is no JSON at line"},
     };

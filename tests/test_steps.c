@@ -450,14 +450,6 @@ TEST(verify_sees_an_update_that_is_not_gated)
 
 /* What a step leaves in a tensor that is not kept is gone in the next one, though the bytes may still be there. */
 #define EARLY "device gpu memory=1G\ntensor x gpu 8 work\ntask a gpu.compute 1 reads=x\ntask b gpu.compute 1 writes=x\n"
-TEST(verify_sees_a_read_before_the_write)
-{
-    struct step *s = list_of("%s", EARLY);
-    finish_list(s);
-    expect_wrong("the list", verify(s, NULL), "reads tensor x before anything is written to it");
-    free_list(s);
-}
-
 /* The host takes a second for each of three short tasks. */
 TEST(the_host_issues_in_list_order)
 {

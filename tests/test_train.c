@@ -293,53 +293,6 @@ TEST(steps_are_timed_on_the_device)
     }
 }
 
-/* What show(p) prints; the caller frees it. */
-static char *printed(struct progress *p, void (*show)(struct progress *p))
-{
-    const char *path = temp_path("printed");
-    size_t n;
-    fflush(stdout);
-    int saved = dup(STDOUT_FILENO);
-    assert_non_null(freopen(path, "w", stdout));
-    show(p);
-    fflush(stdout);
-    dup2(saved, STDOUT_FILENO);
-    close(saved);
-    return read_whole(path, &n);
-}
-
-static void show_two_long_steps(struct progress *p)
-{
-    struct result r = {190269026897756160.0, -NAN, 1e-3, false, now_ns()};
-    for (uint32_t i = 1; i <= 3; i++, r.ended_ns += 3000000000)
-        show_step(p, i, &r);
-    show_rate(p);
-}
-
-static void show_a_long_step(struct progress *p)
-{
-    struct result r = {1, 1, 1e-3, false, now_ns() + 10000000000};
-    show_step(p, 4, &r);
-    show_rate(p);
-}
-
-/* Behind ten seconds: the mean. */
-TEST(long_runs_end_with_their_rate)
-{
-    struct trainer *t = open_tiny("");
-    struct progress *p = new_progress(t, json_object());
-    char *text = printed(p, show_two_long_steps);
-    assert_null(strstr(text, "rate"));
-    assert_non_null(strstr(text, "loss 1.903e+17  norm    nan  "));
-    assert_null(strstr(text, "peak"));
-    free(text);
-    text = printed(p, show_a_long_step);
-    assert_non_null(strstr(text, "rate        3 steps behind the first: mean "));
-    free(text);
-    free_progress(p);
-    free_trainer(t);
-}
-
 /* The preset, then the config file, then the command line. */
 TEST(precedence_of_options)
 {
@@ -354,17 +307,6 @@ TEST(precedence_of_options)
     assert_int_equal(number_at(run, "heads"), 4);
     assert_int_equal(number_at(run, "steps"), 1);
     assert_int_equal(number_at(run, "layers"), 2);
-}
-
-TEST(a_diverged_log_has_null)
-{
-    const char *path = temp_path("poisoned.safetensors"), *log = temp_path("null.jsonl");
-    save_poisoned(path, "h.0.ln_1.bias");
-    expect_yard(EXIT_FAILED, "step 1, layer 0, task attn.ln",
-                "train --init '%s' --batch 2 --steps 3 --seq-len 16 --log '%s'", path, log);
-    const json_t *line = last_line(log);
-    assert_int_equal(number_at(line, "step"), 1);
-    assert_true(json_is_null(json_object_get(line, "loss")) && json_is_null(json_object_get(line, "norm")));
 }
 
 /* --stop-after saves and stops, and the learning rate is that of the longer run. */
@@ -419,53 +361,6 @@ TEST(sample_with_characters)
                 folder);
     expect_yard(EXIT_OK, "äbcdäbc", "sample --from '%s' --prompt 'äb' --count 5 --temperature 0", folder);
     expect_yard(EXIT_USAGE, "x", "sample --from '%s' --prompt 'xyz' --count 5", folder);
-}
-
-static void expect_tensor(const struct safetensors *st, const char *name, int rank, int64_t rows, int64_t columns)
-{
-    const struct st_tensor *t = find_tensor(st, name);
-    if (!t || t->dtype != DTYPE_F32 || t->rank != rank || t->shape[0] != rows || (rank == 2 && t->shape[1] != columns))
-        test_failed("%s: expected F32 [%lld, %lld]\n", name, (long long)rows, (long long)columns);
-}
-
-/* The names and shapes of Hugging Face's GPT-2: projections are Conv1D, stored (in, out). */
-static void check_export(bool untied)
-{
-    struct trainer *t = open_tiny(untied ? "--untied" : "");
-    const char *path = temp_path("export.safetensors");
-    save_model(t->model, path, "bytes", 17);
-    struct safetensors *st = open_safetensors(path);
-    assert_int_equal(st->n, 2 + 2 * 12 + 2 + untied);
-    expect_tensor(st, "wte.weight", 2, 256, 32), expect_tensor(st, "wpe.weight", 2, 16, 32);
-    for (int l = 0; l < 2; l++) {
-        static const struct {
-            const char *name;
-            int rank, rows, columns;
-        } expected[] = {
-            {"ln_1.weight", 1, 32, 0},         {"ln_1.bias", 1, 32, 0},         {"ln_2.weight", 1, 32, 0},
-            {"ln_2.bias", 1, 32, 0},           {"attn.c_attn.bias", 1, 96, 0},  {"attn.c_proj.bias", 1, 32, 0},
-            {"mlp.c_fc.bias", 1, 128, 0},      {"mlp.c_proj.bias", 1, 32, 0},   {"attn.c_attn.weight", 2, 32, 96},
-            {"attn.c_proj.weight", 2, 32, 32}, {"mlp.c_fc.weight", 2, 32, 128}, {"mlp.c_proj.weight", 2, 128, 32}};
-        for (size_t i = 0; i < COUNT(expected); i++) {
-            char *name = lasting("h.%d.%s", l, expected[i].name);
-            expect_tensor(st, name, expected[i].rank, expected[i].rows, expected[i].columns);
-        }
-    }
-    expect_tensor(st, "ln_f.weight", 1, 32, 0), expect_tensor(st, "ln_f.bias", 1, 32, 0);
-    if (untied)
-        expect_tensor(st, "lm_head.weight", 2, 256, 32);
-    assert_string_equal(find_metadata(st, "yard.step"), "17");
-    struct config c = read_config(path);
-    assert_true(c.layers == 2 && c.heads == 2 && c.channels == 32 && c.seq_len == 16 && c.vocab == 256 &&
-                c.tied == !untied);
-    close_safetensors(st);
-    free_trainer(t);
-}
-
-TEST(export)
-{
-    check_export(false);
-    check_export(true);
 }
 
 /* Ctrl-C: the step in flight ends, the model is saved, the exit code says so.  The log tells when training has begun.

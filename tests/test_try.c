@@ -429,13 +429,6 @@ TEST(what_does_not_fit_is_told)
     end_paper(&f.paper);
 }
 
-TEST(a_train_list_is_told_of_recompute)
-{
-    struct ran ran =
-        expect_yard(EXIT_USAGE, "task ", "plan --model tiny --hardware data/hardware/laptop.txt --device-mem 900K");
-    assert_non_null(strstr(ran.err, "use --recompute full, --swap auto, a smaller --micro-batch"));
-}
-
 TEST(without_times_there_is_no_period)
 {
     struct four f = new_four();

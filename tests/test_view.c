@@ -176,21 +176,6 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     free(trace);
 }
 
-TEST(a_script_with_an_unknown_word_is_refused)
-{
-    static const char *const wrong[] = {"f nokey", "click:1", "click:1,2,3", "drag:1,2,3,nan", "wheel:1e9", "wheel"};
-    char *trace = trace_of_list("data/steps/chain.txt");
-    struct view *v = view_of(trace, NULL, 1280, 720, 1);
-    for (size_t i = 0; i < COUNT(wrong); i++) {
-        struct problem *p = run_script(v, wrong[i]);
-        assert_non_null(p);
-        assert_int_equal(p->code, EXIT_USAGE);
-        free(p);
-    }
-    end_view(v);
-    free(trace);
-}
-
 /* The steps of both traces start at 0, whatever their clocks and lengths. */
 TEST(two_traces_share_their_steps_start)
 {

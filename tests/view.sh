@@ -56,6 +56,9 @@ refuse 1 'is not a trace' data/steps/chain.txt
 refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 10x10
 refuse 2 '--size takes WIDTHxHEIGHT' "$TMP/a.trace" --png "$TMP/x.png" --size 1280
 refuse 2 'has "nokey", which is no key' "$TMP/a.trace" --png "$TMP/x.png" --script 'f nokey'
+for word in click:1 click:1,2,3 drag:1,2,3,nan wheel:1e9 wheel; do
+    refuse 2 "$word" "$TMP/a.trace" --png "$TMP/x.png" --script "$word"
+done
 refuse 2 '--step' "$TMP/a.trace" --step 0
 refuse 2 'holds the steps 1 to 5, but --step asks for 99' "$TMP/a.trace" --step 99
 refuse 4 'cannot read the log' "$TMP/a.trace" --png "$TMP/x.png" --log "$TMP/none.jsonl"
