@@ -37,7 +37,7 @@ src/step           2734
 src/trace          1055
 src/train          2730
 src/view           1867
-tests             14499
+tests             14489
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
