@@ -13,13 +13,13 @@ options              90
 pass/broadcast      309
 pass/fetch           31
 pass/gather         230
-pass/local          222
+pass/local          218
 pass/overlap        445
 pass/pass           204
 pass/recompute      139
 pass/snapshot       185
-pass/swap           488
-src               23550 10.8
+pass/swap           471
+src               23543 10.8
 src/base           1424
 src/cmd            2233
 src/device         1159
@@ -27,8 +27,8 @@ src/file           1061
 src/main             68
 src/mesh            238
 src/model          1845
-src/pass           2253
-src/plan            219
+src/pass           2232
+src/plan            212
 src/predict        1053
 src/proof           579
 src/run            1237

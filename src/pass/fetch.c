@@ -1,7 +1,7 @@
 /* fetch.c - lists beside the one for training, whose state lives on the host now.
  *
  * Passes move state there for the training list's sake.  Evaluation and sampling only read it: each layer's work
- * fetches what it uses, and nothing goes back.
+ * fetches what it uses, and nothing goes back.  Tasks of one layer, or that stand side by side, share what was fetched.
  */
 #include "pass.h"
 

@@ -18,11 +18,16 @@
  *     adamw      on the host            CPU
  *     up         parameters             CPU
  *
+ * The last maker of the gradients must stand before the update and its pieces, where move_update() left them: the
+ * choice task comes right behind it.
+ *
  * Run as a whole the list computes the same update twice: what is fetched, returned or brought up is what is there
  * already.  That is what is placed, ordered and proved, and that every task looks at the word of its own step.  Whoever
  * leaves one side out leaves values there that nobody reads before fetch or return has made them new: for that there is
  * no proof, but trainings with choices at random (tests/test_overlap.c).  The device's parameters are valid at the end
  * of every update; its state is when the list has been drained (run/execute.c).  Before the first step both sides are.
+ *
+ * Feature A7.
  */
 #include "local.h"
 
@@ -65,18 +70,6 @@ static double backlog(const struct choice *c, uint64_t now)
     return sum;
 }
 
-static void choose(struct choice *c, uint32_t number)
-{
-    c->number = number;
-    c->on_cpu =
-        c->drawn ? random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5 : backlog(c, now_ns()) <= c->device;
-    c->left = c->on_cpu ? c->pieces : 0;
-    c->begun = 0;
-    if (!c->on_cpu)
-        c->host += (c->predicted - c->host) / 8;
-    c->taken[c->on_cpu]++;
-}
-
 /* Writes access 0.  Asked again in the same iteration, as by an audit, it says the same. */
 static void make_choice(void *context, const struct task *t, uint32_t number)
 {
@@ -84,8 +77,15 @@ static void make_choice(void *context, const struct task *t, uint32_t number)
     int32_t *word = tensor_memory(t->access[0].tensor), before = *word;
     pthread_mutex_lock(&lock);
     bool again = c->number == number;
-    if (!again)
-        choose(c, number);
+    if (!again) {
+        c->number = number;
+        c->on_cpu =
+            c->drawn ? random_uniform(c->seed, STREAM_CHOICE, number, c->nth) < 0.5 : backlog(c, now_ns()) <= c->device;
+        c->left = c->on_cpu ? c->pieces : 0;
+        c->begun = 0;
+        c->host += c->on_cpu ? 0 : (c->predicted - c->host) / 8;
+        c->taken[c->on_cpu]++;
+    }
     *word = c->on_cpu ? CHOICE_CPU : CHOICE_DEVICE;
     bool moves = before && !(before & *word);
     *word |= moves ? CHOICE_MOVED : 0;
@@ -107,7 +107,6 @@ static void update_timed(void *context, const struct task *t, uint32_t number)
     pthread_mutex_unlock(&lock);
 }
 
-/* How often the rule has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_choices(const struct step *s)
 {
     unsigned cpu = 0, all = 0, moved = 0;

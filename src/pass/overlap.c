@@ -27,7 +27,11 @@
  *
  * --overlap local decides while the step runs: local.c.
  *
- * Source: "Iterative computing method and device for model training" (Ant, 2025).
+ * Positions.  A bucket is released by the last task of the list that makes one of its gradients.  Copies down stand
+ * right behind that task, and those of later pieces behind them: bring_down() relies on it.  move_updates() walks over
+ * the tasks as they were when the edit was opened.
+ *
+ * Source: "Iterative computing method and device for model training" (Ant, 2025).  Features A1-A7.
  */
 #include "../plan/plan.h"
 #include "../plan/text.h"

@@ -9,9 +9,24 @@
  *     snapshot    each unit is stored as soon as it is updated               snapshot.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
- * micro-batch, never for their names, and try_step() (../predict/predict.h) for what it would gain.  To add one: its
- * function here, a row in pass.c, its options below, and their rows in ../train/settings.c.  Then `yard plan --after
- * NAME` shows the list behind it, --verify proves it, and tests/test_pass.c runs it together with all others.
+ * micro-batch, never for their names; who uses a tensor, and when, it asks find_uses() (../step/uses.h); and what it
+ * would gain, try_step() (../predict/predict.h).  Bytes come and go by carry() and switch_readers().  Where there is
+ * something to choose, it gives choose() (../plan/plan.h) its decisions, some starts and its rewrite.
+ *
+ * To add one:
+ *
+ *     1. NAME.c         wants_NAME(), which may return true while you try it, and run_NAME(): open_edit(), the verbs,
+ *                       commit(), and a sentence in r->reason.  Begin as the others do: idea, picture, rule, source
+ *     2. below          their names behind pass_wanted and pass_run, and what they are to know in struct pass_options
+ *     3. pass.c         a row; rows are in the order of application
+ *     4. its options    a row in ../train/settings.c, taken over by pass_options_of() in ../train/trainer.c
+ *
+ * Then `yard plan --after NAME --print` shows the list behind it, `--verify` proves that it computes the same,
+ * `--simulate` says how long it takes, and tests/test_pass.c runs it together with all others.
+ *
+ * What a pass may rely on, and must leave so: s->task holds the list's order until an edit is open, and the first s->n
+ * of then keep their places in the array until commit(); the origin of a task says what it computes; a storage that
+ * persists has one home; tasks of one layer, micro-batch and role on a device are its block (same_block()).
  */
 #ifndef PASS_H
 #define PASS_H

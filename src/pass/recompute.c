@@ -15,9 +15,10 @@
  *                                                                                          (Korthikanti et al. 2022)
  *     auto         what must be, in a budget: swap.c chooses
  *
- * The first two are rules, below; the rewrite is remake().  The repeat's tasks are the forward's, of the same origin:
- * on the same values they give the same bits.  What is made of values that have changed by then, in place or by an
- * update, is kept.
+ * The first two are rules, below; the rewrite is remake().  It walks the list in order, and relies on that: the first
+ * task that needs a tensor again finds its repeat right before it, and all later ones read that.  The repeat's tasks
+ * are the forward's, of the same origin: on the same values they give the same bits.  What is made of values that have
+ * changed by then, in place or by an update, is kept.
  */
 #include "pass.h"
 

@@ -12,10 +12,16 @@
  *
  * State that persists lives on the host when it is swapped, and visits the device for its uses.
  *
- * The rule for a copy: its place in the list decides how long bytes are held.  What leaves is held until its copy has
- * ended, or the task that takes the bytes would wait for it; what comes back is held from when its copy must begin, so
- * that its reader does not wait.  Copies go one after another: made first leaves first, needed first comes first. Where
+ * The rule.  A copy's place in the list decides how long bytes are held.  What leaves is held until its copy has ended,
+ * or the task that takes the bytes would wait for it; what comes back is held from when its copy must begin, so that
+ * its reader does not wait.  Copies go one after another: made first leaves first, needed first comes first.  Where
  * bytes are short, what leaves goes earlier and what comes back later.
+ *
+ * The rewrite.  First what is made again is put into the list, then each copy right behind its place; readers from the
+ * gap's end on are switched to what came back.  Positions of gaps are those of the list before; open_line() finds the
+ * same uses in the list with repeats, which only adds tasks and changes no order.
+ *
+ * Which gaps, --swap says:
  *
  * auto          only where a device's budget is too small, and so that the step is as short as it can be: which gaps
  *               are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules:
@@ -29,6 +35,9 @@
  * microbatch    the same for the data of a whole micro-batch
  *
  * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget.
+ *
+ * Source: "Data movement method, distributed training system, electronic device and storage medium" (2023).  Features
+ * C1-C7; C2's recomputation is recompute.c's.
  */
 #include "../plan/plan.h"
 #include "pass.h"
@@ -96,7 +105,7 @@ static double seconds_of(const struct swapper *w, const struct task *t)
  */
 static void find_gaps(struct swapper *w, struct tensor *x)
 {
-    size_t n, first = w->n_gaps;
+    size_t n;
     const struct use *use = uses_of(w->uses, x, &n);
     struct task **task = w->uses->task;
     struct step *s = w->step;
@@ -111,12 +120,10 @@ static void find_gaps(struct swapper *w, struct tensor *x)
         g->before = a ? (int)a->index : NOWHERE, g->behind = b ? (int)b->index : (int)w->uses->n;
         g->bytes = (int64_t)round_up(x->bytes, x->device->alignment);
         g->may_remake = w->remake && may_remake(w->uses, x, g->behind);
-    }
-    for (struct gap *g = w->gap + first; g < w->gap + w->n_gaps; g++) {
         struct tensor *there = tensor_like(s->pool, s->pool->machine->host, x);
         g->seconds = seconds_of(w, carry(s, "swap.in", x, there, FOR_SWAP));
-        for (size_t i = 0; i < n; i++)
-            g->again += use[i].mode & ACCESS_WRITE ? seconds_of(w, task[use[i].at]) : 0;
+        for (size_t k = 0; k < n; k++)
+            g->again += use[k].mode & ACCESS_WRITE ? seconds_of(w, task[use[k].at]) : 0;
     }
 }
 
@@ -236,38 +243,28 @@ static bool computes(const struct line *l, int i, const struct device *d)
     return l->uses->task[i]->lane == d->lane[LANE_COMPUTE];
 }
 
-/* Each until its copy has ended.  The last made finds room first: what has waited longest leaves earlier. */
-static void place_outs(struct line *l, const struct device *d, double lead, int64_t *held, int64_t most)
+static void take_away(const struct gap *g, const struct device *d, int begin, int end, int64_t *held)
 {
-    double done = -INFINITY;
-    for (size_t k = 0; k < l->n; k++) {
-        struct gap *g = l->out[k];
-        if (g->device != d || !g->copied)
-            continue;
-        done = fmax(done, l->span[g->begin].end) + lead * g->seconds;
-        for (int i = g->begin + 1; i < g->end && !(computes(l, i, d) && l->span[i].start >= done * (1 - 1e-9)); i++)
-            g->out = computes(l, i, d) ? i : g->out;
-    }
-    for (size_t k = l->n; k-- > 0;) {
-        struct gap *g = l->out[k];
-        int latest = MIN(g->out, g->in - 1);
-        if (g->device != d)
-            continue;
-        for (g->out = g->begin; g->out < latest && held[g->out + 1] + g->bytes <= most;)
-            held[++g->out] += g->bytes;
-    }
+    for (int i = begin + 1; g->device == d && i < end; i++)
+        held[i] -= g->bytes;
 }
 
-/* Each from when its copy must begin.  The first needed finds room first, and none comes before those. */
-static void place_ins(struct line *l, const struct device *d, double lead, int64_t *held, int64_t most)
+/* On device d, whose budget leaves room for `most` bytes. */
+static void place_copies(const struct swapper *w, struct line *l, const struct placement *p, const struct device *d)
 {
+    int64_t *held = bytes_held(l->uses, w->step->pool, d);
+    int64_t most = (int64_t)((double)d->budget * (1 - p->margin)) - (int64_t)guard_bytes(d);
     int before = 0, n = (int)l->uses->n;
-    double next = INFINITY;
+    double next = INFINITY, done = -INFINITY;
+    for (size_t k = 0; k < l->n; k++)
+        take_away(l->out[k], d, l->out[k]->begin, l->out[k]->end, held);
+    /* What comes back is held from when its copy must begin, for its reader and for the copies behind it.  The first
+     * needed finds room first, and none comes before those. */
     for (size_t k = l->n; k-- > 0;) {
         struct gap *g = l->in[k];
         if (g->device != d || g->end == n)
             continue;
-        next = fmin(next, l->span[g->end].start) - lead * g->seconds;
+        next = fmin(next, l->span[g->end].start) - p->lead * g->seconds;
         while (g->in > g->begin + 1 && !(computes(l, g->in, d) && l->span[g->in].start <= next * (1 + 1e-9)))
             g->in--;
     }
@@ -280,28 +277,25 @@ static void place_ins(struct line *l, const struct device *d, double lead, int64
             held[--g->in] += g->bytes;
         before = g->in;
     }
-}
-
-static void take_away(const struct gap *g, const struct device *d, int begin, int end, int64_t *held)
-{
-    for (int i = begin + 1; g->device == d && i < end; i++)
-        held[i] -= g->bytes;
-}
-
-static void place_copies(const struct swapper *w, struct line *l, const struct placement *p)
-{
-    const struct pool *pool = w->step->pool;
-    for (size_t k = 0; k < l->n; k++)
-        l->out[k]->out = l->out[k]->begin, l->out[k]->in = l->out[k]->end;
-    for (const struct device *d = pool->machine->device; !d->is_host && p->lead > 0; d++) {
-        int64_t *held = bytes_held(l->uses, pool, d);
-        int64_t most = (int64_t)((double)d->budget * (1 - p->margin)) - (int64_t)guard_bytes(d);
-        for (size_t k = 0; k < l->n; k++)
-            take_away(l->out[k], d, l->out[k]->begin, l->out[k]->end, held);
-        place_ins(l, d, p->lead, held, most);
-        place_outs(l, d, p->lead, held, most);
-        free(held);
+    /* What leaves is held until its copy has ended, behind the copies before it.  The last made finds room first: what
+     * has waited longest leaves earlier. */
+    for (size_t k = 0; k < l->n; k++) {
+        struct gap *g = l->out[k];
+        if (g->device != d || !g->copied)
+            continue;
+        done = fmax(done, l->span[g->begin].end) + p->lead * g->seconds;
+        for (int i = g->begin + 1; i < g->end && !(computes(l, i, d) && l->span[i].start >= done * (1 - 1e-9)); i++)
+            g->out = computes(l, i, d) ? i : g->out;
     }
+    for (size_t k = l->n; k-- > 0;) {
+        struct gap *g = l->out[k];
+        int latest = MIN(g->out, g->in - 1);
+        if (g->device != d)
+            continue;
+        for (g->out = g->begin; g->out < latest && held[g->out + 1] + g->bytes <= most;)
+            held[++g->out] += g->bytes;
+    }
+    free(held);
 }
 
 /* The list becomes what is to be done about all gaps.  p NULL: copies have their places. */
@@ -310,8 +304,10 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
     struct line l = open_line(w, e);
     struct step *s = w->step;
     struct device *host = s->pool->machine->host;
-    if (p)
-        place_copies(w, &l, p);
+    for (size_t k = 0; k < l.n && p; k++)
+        l.out[k]->out = l.out[k]->begin, l.out[k]->in = l.out[k]->end;
+    for (const struct device *d = s->pool->machine->device; !d->is_host && p && p->lead > 0; d++)
+        place_copies(w, &l, p, d);
     w->copied = 0;
     for (size_t k = 0; k < l.n; k++) {
         struct gap *g = l.out[k];
@@ -477,14 +473,21 @@ static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-/* f: the list as it is now.  Times count from the steady step's first task, which may run while the step before still
- * does; but for those that prepare its batch, a step early, and those that skip this one. */
-static void report(const struct swapper *w, const struct forecast *f, const char *declines, struct pass_report *r)
+/* Reports the list as it is now, in edit e, which is committed; NULL: nothing has changed.  must_fit: by this option;
+ * NULL: it need not.  Times count from the steady step's first task, which may run while the step before still does;
+ * but for those that prepare its batch, a step early, and those that skip this one. */
+static bool finish(struct swapper *w, struct edit *e, const char *declines, const char *must_fit, struct pass_report *r)
 {
+    const struct forecast *f = &r->after;
     const struct machine *m = w->step->pool->machine;
     json_t *moves = json_array(), *peaks = json_object();
     size_t n[3] = {0};
-    double begin = 0, stall = f->period - fmin(f->period, w->bare.period);
+    double begin = 0;
+    r->after = try_step(w->step, w->costs);
+    if (f->excess > 0 && must_fit)
+        refuse_budget(m, f, must_fit);
+    if (e)
+        commit(e);
     for (size_t i = 0; f->span && i < f->n; i++)
         if (f->task[i]->role != ROLE_FEED && f->task[i]->when.every <= 1)
             begin = fmin(begin, f->span[i].start);
@@ -512,9 +515,12 @@ static void report(const struct swapper *w, const struct forecast *f, const char
                          : format_string("%zu swapped, %zu made again, %s copied", n[SWAP], n[REMAKE],
                                          format_bytes((char[32]){0}, w->copied));
     r->fields = json_pack("{s:o, s:o}", "moves", moves, "peak_bytes", peaks);
-    report_ms(r, "stall_ms", declines ? NULL : "stall", stall);
+    report_ms(r, "stall_ms", declines ? NULL : "stall", f->period - fmin(f->period, w->bare.period));
     report_ms(r, "bare_ms", NULL, w->bare.period);
     report_ms(r, "period_ms", NULL, f->period);
+    free_forecast(&w->bare), free_uses(w->uses);
+    free(w->gap), free(w->decision), free(w->first);
+    return !declines;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -532,21 +538,6 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     SORT(w.gap, w.n_gaps, by_before);
     list_decisions(&w);
     return w;
-}
-
-/* Closes the swapper.  e: the edit in which the list is what was chosen; must_fit: by this option, NULL: it need not.
- */
-static bool finish(struct swapper *w, struct edit *e, const char *declines, const char *must_fit, struct pass_report *r)
-{
-    r->after = try_step(w->step, w->costs);
-    if (r->after.excess > 0 && must_fit)
-        refuse_budget(w->step->pool->machine, &r->after, must_fit);
-    if (e)
-        commit(e);
-    report(w, &r->after, declines, r);
-    free_forecast(&w->bare), free_uses(w->uses);
-    free(w->gap), free(w->decision), free(w->first);
-    return !declines;
 }
 
 static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report *r)

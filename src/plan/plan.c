@@ -98,9 +98,7 @@ static void try_groups(struct search *s)
     unsigned char *next = allocate(q->n, 1);
     for (size_t i = 0; i < q->n; i++)
         for (unsigned char option = 0; option < q->decision[i].options; option++) {
-            bool first = true;
-            for (size_t k = 0; k < i; k++)
-                first &= q->decision[k].group == NO_GROUP || q->decision[k].group != q->decision[i].group;
+            bool first = q->decision[i].group == NO_GROUP || q->decision[i].group == (int)i;
             memcpy(next, s->best, q->n);
             give_option(q, next, i, option, true);
             if (first && memcmp(next, s->best, q->n) != 0 && s->work < q->work && !is_perfect(s))

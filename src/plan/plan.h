@@ -27,7 +27,7 @@
 enum { NO_GROUP = -1 };
 struct decision {
     unsigned char options; /* the choice is 0 .. options - 1 */
-    int group;             /* decisions of a group may change together; NO_GROUP: alone */
+    int group;             /* the first decision of those that may change together; NO_GROUP: it changes alone */
 };
 struct score {
     double excess; /* bytes beyond budgets, summed over devices; INFINITY: it cannot be placed at all */

@@ -15,38 +15,32 @@ void write_choice(const char *path, const struct choice_text *t, const unsigned 
     free(text);
 }
 
-/* All words of a line but the last are the name. */
-static void read_line(struct line *l, const struct choice_text *t, unsigned char *choice, bool *read)
-{
-    char *name = NULL;
-    for (size_t k = 0; k + 1 < l->n; k++)
-        append_text(&name, "%s%s", k ? " " : "", l->word[k]);
-    size_t i = 0, option = 0;
-    while (i < t->n && (!name || strcmp(t->name[i], name) != 0))
-        i++;
-    if (i == t->n)
-        fail_word(l, l->word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
-    if (read[i])
-        fail_word(l, name, "each of them once");
-    while (option < t->n_words && strcmp(t->word[option], l->word[l->n - 1]) != 0)
-        option++;
-    if (option == t->n_words)
-        fail_word(l, l->word[l->n - 1], "%s", t->expected);
-    choice[i] = (unsigned char)option;
-    read[i] = true;
-    free(name);
-}
-
+/* All words of a line but the last are a decision's name. */
 void read_choice(const char *path, const struct choice_text *t, unsigned char *choice)
 {
     char *text = read_text(path), *rest = text;
     bool *read = allocate(t->n + 1, sizeof *read);
     struct line l = {.path = path};
     for (char *line; (line = strsep(&rest, "\n"));) {
+        char *name = NULL;
+        size_t i = 0, option = 0;
         l.number++;
         split_line(&l, line);
+        for (size_t k = 0; k + 1 < l.n; k++)
+            append_text(&name, "%s%s", k ? " " : "", l.word[k]);
+        while (i < t->n && (!name || strcmp(t->name[i], name) != 0))
+            i++;
+        while (l.n && option < t->n_words && strcmp(t->word[option], l.word[l.n - 1]) != 0)
+            option++;
+        if (l.n && i == t->n)
+            fail_word(&l, l.word[0], "a line such as `%s %s`", t->name[0], t->word[0]);
+        if (l.n && read[i])
+            fail_word(&l, name, "each of them once");
+        if (option == t->n_words)
+            fail_word(&l, l.word[l.n - 1], "%s", t->expected);
         if (l.n)
-            read_line(&l, t, choice, read);
+            choice[i] = (unsigned char)option, read[i] = true;
+        free(name);
     }
     for (size_t i = 0; i < t->n; i++)
         if (!read[i])
