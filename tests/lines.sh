@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23543 10.8
+src               23522 10.8
 src/base           1424
 src/cmd            2233
 src/device         1159
