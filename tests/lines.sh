@@ -19,10 +19,10 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23522 10.8
+src               23491 10.8
 src/base           1424
-src/cmd            2233
-src/device         1159
+src/cmd            2202
+src/device         1153
 src/file           1061
 src/main             68
 src/mesh            238
@@ -34,10 +34,10 @@ src/proof           579
 src/run            1237
 src/state          1795
 src/step           2734
-src/trace          1055
-src/train          2730
-src/view           1867
-tests             14489
+src/trace          1050
+src/train          2751
+src/view           1857
+tests             14499
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -160,23 +160,7 @@ static const struct column gemm_columns[] = {{"engine", "engine", CELL_TEXT, 7, 
                                              {"k", "k", CELL_COUNT, 6, 0},
                                              {"batch", "batch", CELL_COUNT, 5, 0},
                                              {"GFLOP/s", "gflops", CELL_FIXED, 8, 1},
-                                             {"of peak", "share_of_peak", CELL_SHARE, 7, 0},
-                                             {"", NULL, CELL_TEXT, 18, 0}};
-
-static void bench_gemm(struct bench *b, const struct shape *s, enum gemm_engine engine)
-{
-    struct timing t = time_gemm(b, s, engine);
-    if (s->batch == 1 && !isnan(t.share)) {
-        b->weighted[engine][0] += s->count * flops_of(s);
-        b->weighted[engine][1] += s->count * flops_of(s) / t.share;
-    }
-    ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
-        number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
-        number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share),
-        text_cell(s->causal != CAUSAL_NONE && engine == GEMM_OWN ? "skips a triangle" : ""));
-    print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
-    fflush(b->text);
-}
+                                             {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
 
 static void bench_gemms(struct bench *b)
 {
@@ -186,8 +170,19 @@ static void bench_gemms(struct bench *b)
     print_heading(b->text, b->gemms);
     for (size_t i = 0; i < 2 * n; i++) {
         enum gemm_engine engine = i % 2 ? GEMM_CLBLAST : GEMM_OWN;
-        if (only == engine || only == GEMM_AUTO)
-            bench_gemm(b, &shapes[i / 2], engine);
+        const struct shape *s = &shapes[i / 2];
+        if (only != engine && only != GEMM_AUTO)
+            continue;
+        struct timing t = time_gemm(b, s, engine);
+        if (s->batch == 1 && !isnan(t.share)) {
+            b->weighted[engine][0] += s->count * flops_of(s);
+            b->weighted[engine][1] += s->count * flops_of(s) / t.share;
+        }
+        ROW(b->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(s->name), text_cell(gemm_form_name[s->form]),
+            number_cell(s->m), number_cell(s->n), number_cell(s->k), number_cell(s->batch),
+            number_cell(flops_of(s) / t.seconds / 1e9), number_cell(t.share));
+        print_rows(b->text, b->gemms, b->gemms->n - 1, b->gemms->n);
+        fflush(b->text);
     }
 }
 
@@ -228,12 +223,6 @@ static json_t *bench_training(struct bench *b)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static double share(const struct bench *b, enum gemm_engine engine)
-{
-    const double *w = b->weighted[engine];
-    return w[1] > 0 ? w[0] / w[1] : NAN;
-}
-
 int cmd_bench(int argc, char **argv)
 {
     struct settings *s = parse_settings(CMD_BENCH, argc, argv);
@@ -256,8 +245,10 @@ int cmd_bench(int argc, char **argv)
             "one step of model %s\n",
             d->name, d->id, d->units, b.peak / 1e9, copy / 1e9, word_of("model", s->preset));
     bench_gemms(&b);
-    fprintf(b.text, "projections, weighted by FLOPs: own %s, ", of_peak((char[80]){0}, share(&b, GEMM_OWN)));
-    fprintf(b.text, "CLBlast %s\n", of_peak((char[80]){0}, share(&b, GEMM_CLBLAST)));
+    const double *w = b.weighted[GEMM_OWN], *lib = b.weighted[GEMM_CLBLAST];
+    double own = w[1] > 0 ? w[0] / w[1] : NAN, clblast = lib[1] > 0 ? lib[0] / lib[1] : NAN;
+    fprintf(b.text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak((char[80]){0}, own),
+            of_peak((char[80]){0}, clblast));
     json_t *train = bench_training(&b);
     fprintf(b.text,
             "\nFMA peak: %.1f GFLOP/s in the best moment of this run; shares are of the moment beside each timing%s\n",
@@ -266,8 +257,7 @@ int cmd_bench(int argc, char **argv)
     if (s->json)
         print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", d->name, "fma_peak_gflops", b.peak / 1e9,
                              "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(b.gemms), "own_share_of_peak",
-                             number_json(share(&b, GEMM_OWN)), "clblast_share_of_peak",
-                             number_json(share(&b, GEMM_CLBLAST)), "train", train));
+                             number_json(own), "clblast_share_of_peak", number_json(clblast), "train", train));
     close_probe(b.probe);
     close_machine(b.machine);
     return EXIT_OK;

@@ -41,10 +41,14 @@ int run_words(const struct words *w, int argc, char **argv);
 
 /* ---- trace_summary.c, trace_export.c, trace_diff.c: the words of `yard trace` ----------------------------------- */
 
-/* list NULL: the first that has run */
-void trace_summary(const char *path, const char *list, bool json);
-void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last);
-int trace_diff(const char *path_a, const char *path_b, const char *list, bool json);
+extern struct trace_options {
+    bool json;
+    const char *list; /* NULL: the first that has run */
+    const char *chrome, *steps;
+} trace_options;
+int trace_summary(char **files);
+int trace_export(char **files);
+int trace_diff(char **files);
 
 /* ---- plot_draw.c: the curves of `yard plot` ---------------------------------------------------------------------- */
 

@@ -23,14 +23,14 @@ static int prove(const struct plan *p)
     fflush(stdout); /* one file may take both */
     if (wrong)
         fprintf(stderr, "yard: verify: %s\n", wrong);
-    else if (p->n == 1)
-        fprintf(stderr, "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n",
-                p->list[0]->n);
     else
         fprintf(stderr,
-                "verify: %zu tasks of the train list, and those of the others: every read sees the right value, every "
-                "conflict is ordered,\n"
-                "        provided that tasks touch what they declare (train --serial --audit checks that)\n",
+                p->n == 1
+                    ? "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered\n"
+                    : "verify: %zu tasks of the train list, and those of the others: every read sees the right value, "
+                      "every "
+                      "conflict is ordered,\n"
+                      "        provided that tasks touch what they declare (train --serial --audit checks that)\n",
                 p->list[0]->n);
     return wrong ? EXIT_FAILED : EXIT_OK;
 }

@@ -20,38 +20,34 @@ static void build(void *strategy)
     s->trainer = new_trainer(&s->settings, LIST_TRAIN, false, true);
 }
 
-/* A device before this one holds the same, to a MiB. */
-static bool same_as_before(const struct step *s, int d)
-{
-    for (int k = 0; k < d && d < s->pool->machine->n_devices; k++) {
-        bool same = true;
-        for (int class = 0; class < MEM_CLASSES; class ++)
-            same &= s->peak[k][class] >> 20 == s->peak[d][class] >> 20;
-        if (same)
-            return true;
-    }
-    return false;
-}
-
+/* Of devices that hold the same, to a MiB, people see the first. */
 static void add_rows(struct table *t, const struct strategy *s)
 {
     const struct step *list = s->trainer->train;
     const struct machine *m = list->pool->machine;
+    const double mib = 1 << 20;
     char zero[8];
     snprintf(zero, sizeof zero, "%d", s->trainer->mesh.zero);
     for (int d = 0; d <= m->n_devices; d++) {
+        const struct device *device = &m->device[d];
         const size_t *peak = list->peak[d];
-        const double mib = 1 << 20;
-        size_t need = m->device[d].placed, wanted = m->device[d].is_host ? s->host_budget : s->budget;
-        size_t budget = wanted ? wanted : m->device[d].memory;
-        if (!s->settings.json && same_as_before(list, d))
+        size_t wanted = device->is_host ? s->host_budget : s->budget, budget = wanted ? wanted : device->memory;
+        bool seen = false;
+        for (int k = 0; k < d && !device->is_host && !s->settings.json; k++) {
+            bool same = true;
+            for (int class = 0; class < MEM_CLASSES; class ++)
+                same &= list->peak[k][class] >> 20 == peak[class] >> 20;
+            seen |= same;
+        }
+        if (seen)
             continue;
         ROW(t, text_cell(word_of("recompute", (int)s->settings.pass.recompute)),
-            text_cell(s->trainer->mesh.dp > 1 ? zero : "-"), text_cell(m->device[d].id),
+            text_cell(s->trainer->mesh.dp > 1 ? zero : "-"), text_cell(device->id),
             number_cell((double)peak[MEM_PARAMETERS] / mib), number_cell((double)peak[MEM_GRADIENTS] / mib),
             number_cell((double)peak[MEM_OPTIMIZER] / mib), number_cell((double)peak[MEM_ACTIVATIONS] / mib),
             number_cell((double)peak[MEM_WORK] / mib), number_cell((double)list->high[d] / mib),
-            number_cell((double)need), number_cell((double)budget / mib), text_cell(need <= budget ? "yes" : "no"));
+            number_cell((double)device->placed), number_cell((double)budget / mib),
+            text_cell(device->placed <= budget ? "yes" : "no"));
     }
 }
 

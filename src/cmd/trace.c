@@ -1,65 +1,26 @@
 /* trace.c - yard trace: what ran when, as numbers (summary), for a browser (export), against another run (diff). */
-#include "../file/file.h"
+#include "../base/base.h"
 #include "cmd.h"
 
 /* ---- the words ------------------------------------------------------------------------------------------------- */
 
-static struct {
-    bool json;
-    const char *list, *chrome, *steps;
-} given;
+struct trace_options trace_options;
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
 static const struct option options[] = {
-    {"list", 0, OPT_TEXT, &given.list, NULL, "NAME", 0, 0, "What", SUMMARY | EXPORT | DIFF,
+    {"list", 0, OPT_TEXT, &trace_options.list, NULL, "NAME", 0, 0, "What", SUMMARY | EXPORT | DIFF,
      "only this task list: train, eval ... (default: the first that has run; diff: all)"},
-    {"steps", 0, OPT_TEXT, &given.steps, NULL, "A:B", 0, 0, "What", EXPORT,
+    {"steps", 0, OPT_TEXT, &trace_options.steps, NULL, "A:B", 0, 0, "What", EXPORT,
      "only the steps A to B; A: is from A on, :B up to B, A alone is one step"},
-    {"chrome", 0, OPT_OUTPUT, &given.chrome, NULL, "FILE", 0, 0, "Output", EXPORT,
+    {"chrome", 0, OPT_OUTPUT, &trace_options.chrome, NULL, "FILE", 0, 0, "Output", EXPORT,
      "where to write; compressed when the name ends in .gz"},
-    {"json", 0, OPT_FLAG, &given.json, NULL, NULL, 0, 0, "Output", SUMMARY | DIFF,
+    {"json", 0, OPT_FLAG, &trace_options.json, NULL, NULL, 0, 0, "Output", SUMMARY | DIFF,
      "one JSON object on stdout instead of tables; shares are 0 to 1"},
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
-/* NULL: all steps. */
-static void parse_steps(const char *text, uint32_t *first, uint32_t *last)
-{
-    int64_t from = 1, to = UINT32_MAX;
-    char *begin = copy_string(text ? text : ":"), *end = begin;
-    strsep(&end, ":"); /* NULL: one step */
-    bool good = (end && !*begin) || parse_int(begin, &from);
-    if (!end)
-        to = from;
-    else if (*end)
-        good &= parse_int(end, &to);
-    if (!good || from < 1 || to < from || to > UINT32_MAX)
-        fail(EXIT_USAGE, "--steps takes A:B, two step numbers that count from 1 with A at most B, not \"%s\"", text);
-    *first = (uint32_t)from, *last = (uint32_t)to;
-    free(begin);
-}
-
-static int run_summary(char **files)
-{
-    trace_summary(files[0], given.list, given.json);
-    return EXIT_OK;
-}
-
-static int run_export(char **files)
-{
-    uint32_t first, last;
-    if (!given.chrome)
-        fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
-    claim_output("--chrome", given.chrome, NULL);
-    parse_steps(given.steps, &first, &last);
-    trace_export(files[0], given.chrome, given.list, first, last);
-    return EXIT_OK;
-}
-
-static int run_diff(char **files) { return trace_diff(files[0], files[1], given.list, given.json); }
-
 static const struct word words[] = {
-    {"summary", "FILE", "where the time went: lanes, overlap, tasks, critical path", 1, SUMMARY, run_summary,
+    {"summary", "FILE", "where the time went: lanes, overlap, tasks, critical path", 1, SUMMARY, trace_summary,
      "The first step warms up (kernels are compiled, caches are cold): it is left out when there are more,\n"
      "and so is a last step that has not ended.\n"
      "\n"
@@ -72,11 +33,11 @@ static const struct word words[] = {
      "            predecessor (by tensor, by reused bytes or on the same lane) that ended last.  Its\n"
      "            parts add up to the period.  \"not yet queued\": the host was late; \"queued, not\n"
      "            started\": the device or driver was\n"},
-    {"export", "FILE", "Chrome's JSON, for ui.perfetto.dev or chrome://tracing", 1, EXPORT, run_export,
+    {"export", "FILE", "Chrome's JSON, for ui.perfetto.dev or chrome://tracing", 1, EXPORT, trace_export,
      "A process per device, a thread per lane, an arrow per edge between lanes.  Open the file in\n"
      "ui.perfetto.dev (it stays on your machine) or chrome://tracing.  Browsers get slow beyond some\n"
      "hundred thousand tasks: cut with --steps.\n"},
-    {"diff", "A B", "a run against another, or against its simulation", 2, DIFF, run_diff,
+    {"diff", "A B", "a run against another, or against its simulation", 2, DIFF, trace_diff,
      "Compares the median time of each task (same name, layer, micro-batch, lane and task list) over its\n"
      "steps after the first, or its only step.\n"
      "\n"

@@ -22,7 +22,6 @@ struct pair {
 };
 /* One side of the comparison. */
 struct side {
-    const char *path;
     struct trace *trace;
     struct timed *timed; /* by name, layer, micro-batch, lane, list; then position in the list */
     size_t n;
@@ -58,9 +57,10 @@ static double median_after_first(const struct trace *t, const struct runs *runs)
     return middle;
 }
 
-static struct side read_side(const char *path, const char *list)
+static struct side read_side(const char *path)
 {
-    struct side side = {.path = path, .trace = trace_open_modelled(path), .alone = json_array()};
+    const char *list = trace_options.list;
+    struct side side = {.trace = trace_open_modelled(path), .alone = json_array()};
     const struct trace *t = side.trace;
     uint32_t chosen = trace_list(t, path, list);
     struct trace_steps steps = trace_steps_of(t, chosen);
@@ -117,7 +117,7 @@ static const char *percent(char out[32], double x)
     return out;
 }
 
-int trace_diff(const char *path_a, const char *path_b, const char *list, bool json)
+int trace_diff(char **files)
 {
     static const struct column columns[] = {{"largest differences", "task", CELL_TEXT, 64, 0},
                                             {"A us", NULL, CELL_FIXED, 10, 2},
@@ -125,7 +125,7 @@ int trace_diff(const char *path_a, const char *path_b, const char *list, bool js
                                             {NULL, "a_ns", CELL_FIXED, 0, 0},
                                             {NULL, "b_ns", CELL_FIXED, 0, 0},
                                             {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
-    struct side a = read_side(path_a, list), b = read_side(path_b, list);
+    struct side a = read_side(files[0]), b = read_side(files[1]);
     struct table *worst = new_table(columns, COUNT(columns));
     size_t n;
     struct pair *pairs = match(&a, &b, &n);
@@ -139,15 +139,15 @@ int trace_diff(const char *path_a, const char *path_b, const char *list, bool js
                 number_cell(x->ns), number_cell(y->ns), number_cell(relative(y->ns, x->ns)));
     }
     double mape = total > 0 ? off / total : n > 0 && off == 0 ? 0 : NAN;
-    if (json) {
+    if (trace_options.json) {
         print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o}", "task_mape", number_json(mape),
                              "makespan_error", number_json(makespan_error), "makespan_a_ns", a.makespan_ns,
                              "makespan_b_ns", b.makespan_ns, "matched", (json_int_t)n, "unmatched_a", a.alone,
                              "unmatched_b", b.alone, "worst", table_json(worst)));
     } else {
         char step[32], mean[32];
-        print_line(stdout, "A        %s (%s), step %.3f ms", path_a, trace_kind_name(a.trace), a.makespan_ns / 1e6);
-        print_line(stdout, "B        %s (%s), step %.3f ms", path_b, trace_kind_name(b.trace), b.makespan_ns / 1e6);
+        print_line(stdout, "A        %s (%s), step %.3f ms", files[0], trace_kind_name(a.trace), a.makespan_ns / 1e6);
+        print_line(stdout, "B        %s (%s), step %.3f ms", files[1], trace_kind_name(b.trace), b.makespan_ns / 1e6);
         percent(mean, mape);
         printf("step     %s (B/A - 1)\n", percent(step, makespan_error));
         printf("tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B\n", n,
@@ -158,6 +158,6 @@ int trace_diff(const char *path_a, const char *path_b, const char *list, bool js
             printf("\n--json names the tasks of one trace only\n");
     }
     if (!n)
-        note("yard: the traces %s and %s have no task in common", path_a, path_b);
+        note("yard: the traces %s and %s have no task in common", files[0], files[1]);
     return n ? EXIT_OK : EXIT_FAILED;
 }

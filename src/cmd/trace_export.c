@@ -65,7 +65,7 @@ static double microseconds(const struct chrome *c, uint64_t ns) { return (double
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
 /* Lists have step numbers of their own, so one list is shown. */
-static void make_slices(struct chrome *c, uint32_t list, uint32_t first, uint32_t last)
+static void make_slices(struct chrome *c, uint32_t list, int64_t first, int64_t last)
 {
     const struct trace *t = c->trace;
     uint64_t *lane_end = allocate(t->header.n_lanes, sizeof *lane_end);
@@ -121,47 +121,55 @@ static void put_slice(struct chrome *c, size_t i)
 
 /* From the producer's last nanosecond to the consumer's first, both within their slices.  A slice without length can
  * hold no end of an arrow, and an arrow cannot go back in time (clocks of two devices may disagree a little). */
-static void put_arrow(struct chrome *c, size_t producer, size_t consumer, const char *name)
+static void put_arrow(struct chrome *c, const struct trace_edge *edge, size_t consumer)
 {
     const struct trace *t = c->trace;
-    const struct slice *from = &c->slices[producer], *to = &c->slices[consumer];
-    const uint32_t lane[] = {t->tasks[t->records[producer].task].lane, t->tasks[t->records[consumer].task].lane};
-    const double at[] = {microseconds(c, MIN(from->end - 1, to->start)), microseconds(c, to->start)};
-    if (!from->shown || lane[0] == lane[1] || from->end == from->start || to->end == to->start ||
-        from->start > to->start)
+    const struct trace_record *r = &t->records[consumer];
+    int64_t producer = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), consumer);
+    const struct slice *from = &c->slices[MAX(producer, 0)], *to = &c->slices[consumer];
+    const uint32_t lane[] = {t->tasks[edge->from].lane, t->tasks[r->task].lane};
+    if (producer == NO_RECORD || !from->shown || lane[0] == lane[1] || from->end == from->start ||
+        to->end == to->start || from->start > to->start)
         return;
+    const uint64_t at[] = {MIN(from->end - 1, to->start), to->start};
     c->n_flows++;
     for (int end = 0; end < 2; end++)
-        put_event(c, end ? "f" : "s", name, lane[end],
-                  json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts", at[end], "bp",
-                            end ? "e" : NULL));
+        put_event(c, end ? "f" : "s", edge->reuse ? "reuse" : "data", lane[end],
+                  json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)c->n_flows, "ts",
+                            microseconds(c, at[end]), "bp", end ? "e" : NULL));
 }
 
-static void put_arrows(struct chrome *c)
+/* "2:4", "2:", ":4" or "2"; NULL: all steps. */
+static void parse_steps(const char *text, int64_t *first, int64_t *last)
 {
-    const struct trace *t = c->trace;
-    for (size_t i = 0; i < t->n_records; i++) {
-        const struct trace_record *r = &t->records[i];
-        const struct trace_task *k = &t->tasks[r->task];
-        for (uint32_t e = k->first_edge; e < k->first_edge + k->n_edges && c->slices[i].shown; e++) {
-            const struct trace_edge *edge = &t->edges[e];
-            int64_t from = trace_find_before(t, edge->from, r->step - (edge->previous_step != 0), i);
-            if (from != NO_RECORD)
-                put_arrow(c, (size_t)from, i, edge->reuse ? "reuse" : "data");
-        }
-    }
+    char *begin = copy_string(text ? text : ":"), *end = begin;
+    strsep(&end, ":"); /* NULL: one step */
+    bool good = (end && !*begin) || parse_int(begin, first);
+    if (!end)
+        *last = *first;
+    else if (*end)
+        good &= parse_int(end, last);
+    if (!good || *first < 1 || *last < *first || *last > UINT32_MAX)
+        fail(EXIT_USAGE, "--steps takes A:B, two step numbers that count from 1 with A at most B, not \"%s\"", text);
+    free(begin);
 }
 
-void trace_export(const char *path, const char *chrome, const char *list, uint32_t first, uint32_t last)
+int trace_export(char **files)
 {
+    const char *path = files[0], *chrome = trace_options.chrome;
+    int64_t first = 1, last = UINT32_MAX, has_first = 0, has_last = 0;
+    if (!chrome)
+        fail(EXIT_USAGE, "yard trace export needs --chrome OUT.json.gz, the file to write");
+    claim_output("--chrome", chrome, NULL);
+    parse_steps(trace_options.steps, &first, &last);
     struct trace *t = trace_open_modelled(path);
-    uint32_t chosen = trace_list(t, path, list), has_first = 0, has_last = 0;
+    uint32_t chosen = trace_list(t, path, trace_options.list);
     const struct trace_step_list *steps = &t->steps[chosen];
     if (steps->n)
         has_first = steps->step[0].step, has_last = steps->step[steps->n - 1].step;
     if (t->n_records && (first > has_last || last < has_first))
         fail(EXIT_USAGE,
-             "the trace %s holds the steps %" PRIu32 " to %" PRIu32 " of list %s, none that --steps asks for", path,
+             "the trace %s holds the steps %" PRId64 " to %" PRId64 " of list %s, none that --steps asks for", path,
              has_first, has_last, t->header.list[chosen]);
     struct chrome c = {.trace = t, .path = chrome};
     make_slices(&c, chosen, first, last);
@@ -180,11 +188,16 @@ void trace_export(const char *path, const char *chrome, const char *list, uint32
     for (size_t i = 0; i < t->n_records; i++)
         if (c.slices[i].shown)
             put_slice(&c, i);
-    put_arrows(&c);
+    for (size_t i = 0; i < t->n_records; i++) { /* behind all slices */
+        const struct trace_task *k = &t->tasks[t->records[i].task];
+        for (uint32_t e = 0; e < k->n_edges && c.slices[i].shown; e++)
+            put_arrow(&c, &t->edges[k->first_edge + e], i);
+    }
     put(&c, "\n]}\n");
     if (gzclose(c.out) != Z_OK)
         fail(EXIT_IO, "cannot write %s: %s", chrome, strerror(errno));
     publish(file);
-    print_line(stdout, "wrote %s, steps %" PRIu32 " to %" PRIu32 " of list %s: open it at ui.perfetto.dev", chrome,
+    print_line(stdout, "wrote %s, steps %" PRId64 " to %" PRId64 " of list %s: open it at ui.perfetto.dev", chrome,
                MAX(first, has_first), MIN(last, has_last), t->header.list[chosen]);
+    return EXIT_OK;
 }

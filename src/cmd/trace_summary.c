@@ -242,10 +242,11 @@ static void print_tables(const struct table *lanes, const struct table *tasks, c
         printf("%.0f hops of other tasks, %.3f ms\n", hops, hops_ms);
 }
 
-void trace_summary(const char *path, const char *list, bool json)
+int trace_summary(char **files)
 {
-    const struct trace *t = trace_open_modelled(path);
-    struct trace_steps s = trace_steps_of(t, trace_list(t, path, list));
+    const bool json = trace_options.json;
+    const struct trace *t = trace_open_modelled(files[0]);
+    struct trace_steps s = trace_steps_of(t, trace_list(t, files[0], trace_options.list));
     double period_ns = ratio((double)(s.end - s.start), (double)s.counted);
     size_t n_approximate = 0;
     json_t *lists = json_array();
@@ -276,4 +277,5 @@ void trace_summary(const char *path, const char *list, bool json)
     }
     if (json)
         print_json(object);
+    return EXIT_OK;
 }

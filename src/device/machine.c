@@ -214,10 +214,7 @@ static void make_context(struct machine *m, struct device *first)
         if (d->context || (d != first && !share_context(m, first, d)))
             continue;
         d->context = c;
-        bool known = false;
-        for (cl_uint k = 0; k < n; k++)
-            known |= ids[k] == d->cl;
-        if (!known)
+        if (n == 0 || ids[n - 1] != d->cl) /* the shares of a device stand together */
             ids[n++] = d->cl;
     }
     CL_MAKE(c->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
@@ -326,13 +323,9 @@ void close_machine(struct machine *m)
 static unsigned count_cores(const struct machine *m)
 {
     unsigned cores = 0;
-    for (int i = 0; i < m->n_devices; i++) {
-        const struct device *d = &m->device[i];
-        bool counted = !d->is_cpu;
-        for (int k = 0; k < i && d->is_logical; k++)
-            counted |= m->device[k].cl == d->cl;
-        cores += counted ? 0 : d->units;
-    }
+    for (const struct device *d = m->device; d < m->host; d++)
+        if (d->is_cpu && (d == m->device || d->cl != d[-1].cl)) /* the shares of a device stand together */
+            cores += d->units;
     return cores;
 }
 
@@ -349,15 +342,16 @@ unsigned vector_width(const struct machine *m)
 char *describe_machine(const struct machine *m)
 {
     const struct device *d = &m->device[0], *last = &m->device[m->n_devices - 1];
-    const char *plural = d->units == 1 ? "" : "s";
+    const char *plural = d->units == 1 ? "" : "s", *shared = d->is_logical ? ", shared: they only look parallel" : "";
     unsigned used = count_cores(m), width = vector_width(m);
-    char cores[64] = "", vectors[64] = "; vectors of unlike widths"; /* where bits are compared they must be alike */
+    char *text = m->n_devices == 1 ? format_string("%s (%s, %u unit%s", d->name, d->id, d->units, plural)
+                                   : format_string("%d devices, %s to %s: %s (%u unit%s each%s", m->n_devices, d->id,
+                                                   last->id, d->name, d->units, plural, shared);
     if (used)
-        snprintf(cores, sizeof cores, "; %u of the host's %u cores compute", used, m->host->units);
+        append_text(&text, "; %u of the host's %u cores compute", used, m->host->units);
     if (width)
-        snprintf(vectors, sizeof vectors, "; vectors of %u float%s", width, width == 1 ? "" : "s");
-    if (m->n_devices == 1)
-        return format_string("%s (%s, %u unit%s%s%s)", d->name, d->id, d->units, plural, cores, vectors);
-    return format_string("%d devices, %s to %s: %s (%u unit%s each%s%s%s)", m->n_devices, d->id, last->id, d->name,
-                         d->units, plural, d->is_logical ? ", shared: they only look parallel" : "", cores, vectors);
+        append_text(&text, "; vectors of %u float%s)", width, width == 1 ? "" : "s");
+    else /* where bits are compared they must be alike */
+        append_text(&text, "; vectors of unlike widths)");
+    return text;
 }

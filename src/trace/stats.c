@@ -210,19 +210,6 @@ static int64_t last_predecessor(const struct trace *t, size_t i)
     return last;
 }
 
-/* The record with which the step is done. */
-static int64_t last_of_step(const struct trace *t, uint32_t list, const struct trace_step *step)
-{
-    int64_t last = NO_RECORD;
-    size_t i;
-    FIND_FIRST(i, t->n_records, t->records[i].start < step->start);
-    for (; i < t->n_records && t->records[i].start <= step->end; i++)
-        if (t->records[i].step == step->step && t->records[i].end <= done_of(step) &&
-            t->tasks[t->records[i].task].list == list)
-            last = later_end(t, last, (int64_t)i);
-    return last;
-}
-
 struct trace_path trace_critical_path(const struct trace *t, const struct trace_steps *s, size_t step)
 {
     const struct trace_step *here = &s->steps[step];
@@ -230,7 +217,13 @@ struct trace_path trace_critical_path(const struct trace *t, const struct trace_
     if (follows(s, step) && done_of(here - 1) < path.end)
         path.start = done_of(here - 1);
     uint64_t to = path.end;
-    for (int64_t i = last_of_step(t, s->list, here); i != NO_RECORD && to > path.start;) {
+    int64_t i = NO_RECORD; /* the record with which the step is done */
+    size_t first;
+    FIND_FIRST(first, t->n_records, t->records[first].start < here->start);
+    for (const struct trace_record *r = &t->records[first]; r < t->records + t->n_records && r->start <= here->end; r++)
+        if (r->step == here->step && r->end <= path.end && t->tasks[r->task].list == s->list)
+            i = later_end(t, i, r - t->records);
+    while (i != NO_RECORD && to > path.start) {
         int64_t before = last_predecessor(t, (size_t)i);
         uint64_t ready = before == NO_RECORD ? path.start : MAX(t->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */

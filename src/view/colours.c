@@ -83,17 +83,6 @@ const char *colour_way_name(enum colour_by by)
     return names[by];
 }
 
-/* The colours in use are numbered: roles, layers, micro-batches, devices of the first trace. */
-size_t colour_count(const struct view *v)
-{
-    const struct trace *t = v->track[0]->trace;
-    const size_t counts[COLOUR_WAYS] = {[BY_KIND] = t->header.n_roles,
-                                        [BY_LAYER] = (size_t)v->n_layers,
-                                        [BY_MICRO] = (size_t)v->n_micros,
-                                        [BY_DEVICE] = t->header.n_devices};
-    return counts[v->colour];
-}
-
 uint32_t colour_number(const struct view *v, int64_t i)
 {
     if (v->colour == BY_KIND)
@@ -112,16 +101,22 @@ uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task)
     return colour_number(v, v->colour == BY_LAYER ? k->layer : v->colour == BY_MICRO ? k->micro : device);
 }
 
+/* The colours in use are numbered: roles, layers, micro-batches, devices of the first trace. */
 bool colour_name(const struct view *v, size_t i, char out[64])
 {
     const struct trace *t = v->track[0]->trace;
-    if (v->colour == BY_KIND)
-        snprintf(out, 64, "%s", t->header.role[i]);
-    else if (v->colour == BY_DEVICE)
-        snprintf(out, 64, "%s", t->devices[i].id);
-    else
+    const size_t counts[COLOUR_WAYS] = {[BY_KIND] = t->header.n_roles,
+                                        [BY_LAYER] = (size_t)v->n_layers,
+                                        [BY_MICRO] = (size_t)v->n_micros,
+                                        [BY_DEVICE] = t->header.n_devices};
+    out[0] = '\0';
+    if (i >= counts[v->colour])
+        return false;
+    if (v->colour == BY_LAYER || v->colour == BY_MICRO)
         snprintf(out, 64, "%zu", i);
-    return v->colour != BY_KIND || v->has_role[i];
+    else if (v->colour == BY_DEVICE || v->has_role[i])
+        snprintf(out, 64, "%s", v->colour == BY_DEVICE ? t->devices[i].id : t->header.role[i]);
+    return true;
 }
 
 /* Of memory: another family than that of bars, neighbours apart in lightness. */

@@ -10,20 +10,14 @@
 enum { GUTTER = 168, HEADER = 28, OVERVIEW = 60, RULER = 38, LEGEND = 26, DETAILS = 70 };
 enum { TRACK_ROW = 24, DEVICE_ROW = 20, MEMORY_ROW = 44, LANE_ROW = 22, TALLEST = 2 };
 
-static struct box across(const struct view *v, int y, int height)
-{
-    int left = GUTTER * v->scale;
-    return (struct box){left, y, v->width - left - 12 * v->scale, height};
-}
-
 struct places places_of(const struct view *v)
 {
-    int u = v->scale, top = (HEADER + OVERVIEW + RULER) * u,
-        legend = (LEGEND + (v->legend_lines - 1) * LEGEND_LINE) * u, bottom = v->height - legend - DETAILS * u;
+    int u = v->scale, top = (HEADER + OVERVIEW + RULER) * u, left = GUTTER * u, wide = v->width - left - 12 * u;
+    int legend = (LEGEND + (v->legend_lines - 1) * LEGEND_LINE) * u, bottom = v->height - legend - DETAILS * u;
     return (struct places){.header = {0, 0, v->width, HEADER * u},
-                           .overview = across(v, (HEADER + 4) * u, (OVERVIEW - 8) * u),
-                           .ruler = across(v, (HEADER + OVERVIEW) * u, RULER * u),
-                           .rows = across(v, top, MAX(bottom - top, u)),
+                           .overview = {left, (HEADER + 4) * u, wide, (OVERVIEW - 8) * u},
+                           .ruler = {left, (HEADER + OVERVIEW) * u, wide, RULER * u},
+                           .rows = {left, top, wide, MAX(bottom - top, u)},
                            .legend = {0, bottom, v->width, legend},
                            .details = {0, bottom + legend, v->width, DETAILS * u}};
 }

@@ -40,8 +40,8 @@ static void walk_legend(struct legend *l)
     char text[64];
     bool memory = false;
     add_legend_title(l, colour_way_name(v->colour), "micro-batch");
-    for (size_t i = 0; i < colour_count(v); i++)
-        if (colour_name(v, i, text))
+    for (size_t i = 0; colour_name(v, i, text); i++)
+        if (text[0])
             add_legend_item(l, text, colour_number(v, (int64_t)i));
     for (size_t i = 0; i < v->n_rows; i++)
         memory |= v->row[i].kind == ROW_MEMORY;

@@ -216,9 +216,9 @@ uint32_t readable_on(uint32_t colour);                /* black or white */
 uint32_t task_colour(const struct view *v, const struct trace *t, uint32_t task);
 uint32_t class_colour(size_t class); /* of memory */
 void count_colours(struct view *v);  /* once */
-/* The legend of the view's way of colouring: a name for number i (false: not in use) and its colour. */
+/* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour; false: there is none.
+ */
 const char *colour_way_name(enum colour_by by);
-size_t colour_count(const struct view *v);
 bool colour_name(const struct view *v, size_t i, char out[64]);
 uint32_t colour_number(const struct view *v, int64_t i);
 
