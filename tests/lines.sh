@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23470 10.8
+src               23377 10.8
 src/base           1424
 src/cmd            2202
 src/device         1153
@@ -33,11 +33,11 @@ src/predict        1053
 src/proof           579
 src/run            1237
 src/state          1795
-src/step           2734
+src/step           2620
 src/trace          1050
 src/train          2730
 src/view           1857
-tests             14489
+tests             14496
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -145,14 +145,12 @@ TEST(undo_leaves_nothing)
 {
     struct diamond d = new_diamond();
     struct paper *p = &d.paper;
-    struct lane *compute = d.g->lane;
     size_t n = p->pool->n;
     struct tensor *part = new_view(p->pool, d.w, "w.part", 128, SHAPE(256));
     struct edit *e = open_edit(p->step);
     struct task *piece[3];
     assert_null(sink(e, d.g, d.h));
     set_home(e, d.w, p->host);
-    set_lane(e, d.g, p->host->lane[LANE_CPU]);
     struct tensor *x = new_bytes(p, p->device, "x", 512, false);
     repoint(e, d.g, d.a, x);
     assert_int_equal(cut(e, d.h, 3, piece), 3);
@@ -163,7 +161,6 @@ TEST(undo_leaves_nothing)
     undo(e);
     expect_order(p->step, "f g h i");
     assert_ptr_equal(d.g->access[1].tensor, d.a);
-    assert_ptr_equal(d.g->lane, compute);
     assert_ptr_equal(d.w->device, p->device);
     assert_ptr_equal(part->device, p->device);
     assert_int_equal(p->pool->n, n + 1);

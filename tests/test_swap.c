@@ -43,7 +43,7 @@ static double period_of(struct step *s, const struct plan *plan, int n, int i, i
         from[k] = plan[k].action == REMAKE ? 2 * n - 1 - k : NOWHERE;
     struct edit *e = open_edit(s);
     free(remake(e, pool, before, from, false));
-    struct task **line = tasks_in_order(e, &n_tasks);
+    struct task **line = tasks_in_order(s, &n_tasks);
     struct uses *uses = find_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
         struct tensor *x = pool->tensors[k];

@@ -199,7 +199,7 @@ static struct line open_line(struct swapper *w, struct edit *e)
         if (w->gap[i].action == REMAKE)
             from[w->gap[i].x->id] = w->gap[i].behind;
     struct tensor **twin = remake(e, w->step->pool, w->uses, from, false);
-    struct task **task = tasks_in_order(e, &n);
+    struct task **task = tasks_in_order(w->step, &n);
     l.uses = find_uses(task, n, w->step->pool);
     l.span = allocate(n + 1, sizeof *l.span);
     int *at = allocate(w->step->n, sizeof *at);

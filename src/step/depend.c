@@ -67,25 +67,15 @@ static struct segment *cut_range(struct space *s, size_t begin, size_t end, size
     return &s->segments[first];
 }
 
-static void free_spaces(struct space *spaces, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(spaces[i].segments);
-    free(spaces);
-}
-
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
 struct walk {
     struct step *step;
     struct space *spaces[2]; /* of each kind of edge: tensors, and addresses */
-    size_t n_spaces[2];
     struct touch *touches;
     size_t n_touches, cap_touches;
     int *consumer; /* [2n] the last one to which an edge from this node was added */
     int n;         /* tasks */
-    int *holds;    /* positions of those that hold others (gate.c) */
-    size_t n_holds;
 };
 
 static void add_edge(struct walk *w, int from, int to, enum edge_kind kind)
@@ -105,80 +95,75 @@ static void add_edges(struct walk *w, int touch, int to, enum edge_kind kind)
         add_edge(w, w->touches[touch].node, to, kind);
 }
 
-/* A write that may be skipped does not hide who touched the bytes before it. */
-static void touch_segment(struct walk *w, struct segment *s, int node, bool writes, enum edge_kind kind)
-{
-    bool hides = writes && !is_conditional(w->step->task[node % w->n]);
-    int *latest = writes ? &s->writer : &s->reader;
-    add_edges(w, s->writer, node, kind);
-    if (writes)
-        add_edges(w, s->reader, node, kind);
-    *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NOBODY : *latest};
-    *latest = (int)w->n_touches - 1;
-    s->reader = hides ? NOBODY : s->reader;
-}
-
-/* Over addresses, the space is the storage's slab. */
+/* Over addresses, the space is the storage's slab.  A write that may be skipped does not hide who touched the bytes
+ * before it. */
 static void touch(struct walk *w, int node, const struct access *a, enum edge_kind kind)
 {
     const struct tensor *storage = a->tensor->storage;
-    bool by_address = kind == EDGE_REUSE;
+    bool by_address = kind == EDGE_REUSE, writes = a->mode & ACCESS_WRITE;
+    bool hides = writes && !is_conditional(w->step->task[node % w->n]);
     int space = by_address ? storage->device->index * SLABS_PER_DEVICE + storage->slab : storage->id;
     size_t begin = a->tensor->offset + (by_address ? storage->address : 0), count;
     struct segment *s = cut_range(&w->spaces[kind][space], begin, begin + a->tensor->bytes, &count);
-    for (size_t i = 0; i < count; i++)
-        touch_segment(w, &s[i], node, a->mode & ACCESS_WRITE, kind);
+    for (size_t i = 0; i < count; i++) {
+        int *latest = writes ? &s[i].writer : &s[i].reader;
+        add_edges(w, s[i].writer, node, kind);
+        if (writes)
+            add_edges(w, s[i].reader, node, kind);
+        *APPEND(w->touches, w->n_touches, w->cap_touches) = (struct touch){node, hides ? NOBODY : *latest};
+        *latest = (int)w->n_touches - 1;
+        s[i].reader = hides ? NOBODY : s[i].reader;
+    }
 }
 
-/* A tensor that does not persist is a new value in every iteration: only its bytes connect it to the last one.  One
- * that persists shares its bytes with none, so they connect it to nothing more than its value does. */
-static bool concerns(const struct tensor *t, bool first_copy, enum edge_kind kind)
-{
-    return kind == EDGE_DATA ? t->persistent || !first_copy : !t->persistent;
-}
-
+/* A task reads before it writes.  A tensor that does not persist is a new value in every iteration: only its bytes
+ * connect it to the last one.  One that persists shares its bytes with none, so they connect it to nothing more than
+ * its value does. */
 static void touch_all(struct walk *w, int node, enum edge_kind kind)
 {
     const struct task *t = w->step->task[node % w->n];
-    for (int pass = ACCESS_READ; pass <= ACCESS_WRITE; pass++) /* a task reads before it writes */
-        for (int i = 0; i < t->n_access; i++)
-            if (t->access[i].mode != ACCESS_NONE &&
-                ((t->access[i].mode & ACCESS_WRITE) != 0) == (pass == ACCESS_WRITE) &&
-                concerns(t->access[i].tensor, node < w->n, kind))
-                touch(w, node, &t->access[i], kind);
+    for (int writing = 0; writing < 2; writing++)
+        for (int i = 0; i < t->n_access; i++) {
+            const struct access *a = &t->access[i];
+            bool concerned = kind == EDGE_REUSE ? !a->tensor->persistent : a->tensor->persistent || node >= w->n;
+            if (concerned && writing == ((a->mode & ACCESS_WRITE) != 0))
+                touch(w, node, a, kind);
+        }
 }
 
 ORDER(later_first, struct edge, BY(a->previous, b->previous, COMPARE(b->from, a->from)))
 
 /* The step's edges lie behind each other: those of a task are all found when its second copy is walked over. */
-static void find_edges(struct step *s, bool with_addresses)
+static void find_edges(struct step *s, int kinds)
 {
     struct walk w = {.step = s, .n = (int)s->n, .consumer = allocate(2 * s->n, sizeof *w.consumer)};
-    int kinds = with_addresses ? 2 : 1;
-    w.n_spaces[EDGE_DATA] = s->pool->n;
-    w.n_spaces[EDGE_REUSE] = (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE;
+    size_t n_spaces[2] = {s->pool->n, (size_t)(s->pool->machine->n_devices + 1) * SLABS_PER_DEVICE}, n_holds = 0;
+    int *holds = allocate(s->n, sizeof *holds); /* positions of tasks that hold others (gate.c) */
     for (int kind = 0; kind < kinds; kind++)
-        w.spaces[kind] = allocate(w.n_spaces[kind], sizeof *w.spaces[kind]);
-    w.holds = allocate(s->n, sizeof *w.holds);
+        w.spaces[kind] = allocate(n_spaces[kind], sizeof *w.spaces[kind]);
     for (int i = 0; i < w.n; i++)
         if (s->task[i]->gate == GATE_HOLDS)
-            w.holds[w.n_holds++] = i;
+            holds[n_holds++] = i;
     s->n_edges = 0;
     for (int node = 0; node < 2 * w.n; node++) {
+        struct task *t = s->task[node % w.n];
         size_t before = s->n_edges;
         for (int kind = 0; kind < kinds; kind++)
             touch_all(&w, node, (enum edge_kind)kind);
-        for (size_t i = 0; i < w.n_holds && s->task[node % w.n]->gate == GATE_HELD; i++)
-            add_edge(&w, node - node % w.n + w.holds[i], node, EDGE_DATA);
-        s->task[node % w.n]->n_edges = s->n_edges - before;
+        for (size_t i = 0; i < n_holds && t->gate == GATE_HELD; i++)
+            add_edge(&w, node - node % w.n + holds[i], node, EDGE_DATA);
+        t->n_edges = s->n_edges - before;
     }
     for (size_t i = 0, first = 0; i < s->n; first += s->task[i++]->n_edges) {
         s->task[i]->edges = s->edges + first;
         SORT(s->task[i]->edges, s->task[i]->n_edges, later_first);
     }
-    for (int kind = 0; kind < kinds; kind++)
-        free_spaces(w.spaces[kind], w.n_spaces[kind]);
-    free(w.touches), free(w.consumer), free(w.holds);
+    for (int kind = 0; kind < kinds; kind++) {
+        for (size_t i = 0; i < n_spaces[kind]; i++)
+            free(w.spaces[kind][i].segments);
+        free(w.spaces[kind]);
+    }
+    free(w.touches), free(w.consumer), free(holds);
 }
 
 /* ---- which edges need a wait ----------------------------------------------------------------------------------- */
@@ -187,18 +172,10 @@ static void find_edges(struct step *s, bool with_addresses)
  */
 enum { LANES_AT_A_TIME = 32 };
 struct clocks {
-    struct step *step;
+    const struct step *step;
     int first, width; /* lanes first .. first + width - 1 */
     int *known;       /* [2n, width] */
-    int *last;        /* by lane: its latest node so far ... */
-    int *certain;     /* ... and the latest that is not skipped */
 };
-
-static void take_over(int *known, const int *other, int width)
-{
-    for (int i = 0; i < width; i++)
-        known[i] = MAX(known[i], other[i]);
-}
 
 /* At the start of `node`: what is known from the task before it on its lane and from its waits, which are chosen on the
  * way.  From a wait for a task that may be skipped nothing follows. */
@@ -211,52 +188,48 @@ static void choose_waits(struct clocks *c, int node, int *known)
         int from = (int)e->from + (node < n ? 0 : n) - (e->previous ? n : 0);
         const struct task *producer = c->step->task[e->from];
         int lane = producer->lane->index - c->first;
+        bool here = lane >= 0 && lane < c->width;
         if (from < 0 || producer->lane == t->lane)
             continue; /* before the first copy, or known from the task before on the lane */
-        if (lane >= 0 && lane < c->width)
-            e->wait = from > known[lane];
+        if (here && from <= known[lane])
+            continue; /* it follows, and all that was known there */
+        e->wait |= here;
         if (is_conditional(producer))
             continue;
-        if (lane >= 0 && lane < c->width)
-            known[lane] = MAX(known[lane], from);
-        take_over(known, &c->known[(size_t)from * (size_t)c->width], c->width);
+        if (here)
+            known[lane] = from;
+        const int *other = &c->known[(size_t)from * (size_t)c->width];
+        for (int k = 0; k < c->width; k++)
+            known[k] = MAX(known[k], other[k]);
     }
 }
 
-static void mark_waits_for(struct clocks *c)
+static void mark_waits(const struct step *s)
 {
-    int n = (int)c->step->n;
-    size_t n_lanes = (size_t)c->step->pool->machine->n_lanes;
-    memset(c->last, -1, n_lanes * sizeof *c->last);
-    memset(c->certain, -1, n_lanes * sizeof *c->certain);
-    for (int node = 0; node < 2 * n; node++) {
-        int lane = c->step->task[node % n]->lane->index, before = c->certain[lane];
-        int *known = &c->known[(size_t)node * (size_t)c->width];
-        if (before == NOBODY)
-            memset(known, -1, (size_t)c->width * sizeof *known);
-        else
-            memcpy(known, &c->known[(size_t)before * (size_t)c->width], (size_t)c->width * sizeof *known);
-        if (lane >= c->first && lane < c->first + c->width)
-            known[lane - c->first] = c->last[lane];
-        choose_waits(c, node, known);
-        c->last[lane] = node;
-        if (!is_conditional(c->step->task[node % n]))
-            c->certain[lane] = node;
-    }
-}
-
-static void mark_waits(struct step *s)
-{
-    int n_lanes = s->pool->machine->n_lanes, most = MIN(n_lanes, LANES_AT_A_TIME);
-    struct clocks c = {.step = s};
-    c.known = allocate(2 * s->n * (size_t)most, sizeof *c.known);
-    c.last = allocate((size_t)n_lanes, sizeof *c.last);
-    c.certain = allocate((size_t)n_lanes, sizeof *c.certain);
+    int n = (int)s->n, n_lanes = s->pool->machine->n_lanes, most = MIN(n_lanes, LANES_AT_A_TIME);
+    struct clocks c = {.step = s, .known = allocate(2 * s->n * (size_t)most, sizeof *c.known)};
+    int *last = allocate(2 * (size_t)n_lanes, sizeof *last); /* by lane: its latest node so far ... */
+    int *certain = last + n_lanes;                           /* ... and the latest that is not skipped */
     for (; c.first < n_lanes; c.first += c.width) {
         c.width = MIN(n_lanes - c.first, most);
-        mark_waits_for(&c);
+        memset(last, -1, 2 * (size_t)n_lanes * sizeof *last);
+        for (int node = 0; node < 2 * n; node++) {
+            int lane = s->task[node % n]->lane->index;
+            size_t width = (size_t)c.width;
+            int *known = &c.known[(size_t)node * width];
+            if (certain[lane] == NOBODY)
+                memset(known, -1, width * sizeof *known);
+            else
+                memcpy(known, &c.known[(size_t)certain[lane] * width], width * sizeof *known);
+            if (lane >= c.first && lane < c.first + c.width)
+                known[lane - c.first] = last[lane];
+            choose_waits(&c, node, known);
+            last[lane] = node;
+            if (!is_conditional(s->task[node % n]))
+                certain[lane] = node;
+        }
     }
-    free(c.known), free(c.last), free(c.certain);
+    free(c.known), free(last);
 }
 
 /* The context in which a task's own event lives; host tasks complete a user event of context 0. */
@@ -265,27 +238,21 @@ static int event_context(const struct task *t)
     return t->lane->device->is_host ? 0 : t->lane->device->context->index;
 }
 
-static void mark_producers(struct step *s)
+void depend(struct step *s, bool with_addresses)
 {
+    find_edges(s, with_addresses ? 2 : 1);
+    mark_waits(s);
+    for (size_t i = 0; i < s->n; i++) {
+        s->task[i]->notify = 0;
+        s->task[i]->flush = false;
+    }
     for (size_t i = 0; i < s->n; i++)
         for (size_t k = 0; k < s->task[i]->n_edges; k++) {
-            const struct edge *e = &s->task[i]->edges[k];
-            struct task *producer = s->task[e->from];
-            if (!e->wait)
+            struct task *producer = s->task[s->task[i]->edges[k].from];
+            if (!s->task[i]->edges[k].wait)
                 continue;
             producer->flush = true;
             if (!s->task[i]->lane->device->is_host && event_context(producer) != event_context(s->task[i]))
                 producer->notify |= 1u << event_context(s->task[i]);
         }
-}
-
-void depend(struct step *s, bool with_addresses)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        s->task[i]->notify = 0;
-        s->task[i]->flush = false;
-    }
-    find_edges(s, with_addresses);
-    mark_waits(s);
-    mark_producers(s);
 }

@@ -91,19 +91,11 @@ static void remember(struct edit *e, void *where, size_t n)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
+/* New tasks come right behind `cursor`, with the tags of `like`. */
 static void insert_at(struct edit *e, struct task *cursor, const struct task *like)
 {
     e->step->cursor = cursor;
     e->step->tags = (struct tags){like->layer, like->micro, like->role};
-}
-
-struct task **tasks_in_order(const struct edit *e, size_t *n)
-{
-    struct task **task = allocate(e->step->n + 1, sizeof *task);
-    *n = 0;
-    for (struct task *t = e->head.next; t != &e->head; t = t->next)
-        task[(*n)++] = t;
-    return task;
 }
 
 void insert_before(struct edit *e, struct task *t) { insert_at(e, t->prev, t); }
@@ -120,22 +112,22 @@ static const struct tensor *conflict(const struct task *a, const struct task *b)
     return NULL;
 }
 
-static void put(struct edit *e, struct task *t, struct task *where)
+/* New tasks come where they came before. */
+static void take_out(struct edit *e, struct task *t)
 {
-    if (e->step->cursor == t) /* new tasks come where they came before */
+    if (e->step->cursor == t)
         e->step->cursor = t->prev;
-    unlink_task(t);
-    link_behind(t, where);
+    t->prev->next = t->next;
+    t->next->prev = t->prev;
 }
 
-/* Walks from t to `where`, forward or back; why t may not come this way, or NULL. */
-static char *find_hindrance(const struct edit *e, const struct task *t, const struct task *where, bool forward)
+static char *move(struct edit *e, struct task *t, struct task *where, bool later)
 {
     for (const struct task *on_way = t; on_way != where;) {
-        on_way = forward ? on_way->next : on_way->prev;
+        on_way = later ? on_way->next : on_way->prev;
         if (on_way == &e->head)
             return format_string("task %s cannot move %s %s, which is on its other side", t->name,
-                                 forward ? "behind" : "before", where->name);
+                                 later ? "behind" : "before", where->name);
         if (t->gate == GATE_HELD && on_way->gate == GATE_HOLDS)
             return format_string("task %s cannot pass task %s: it is held until the norm is known", t->name,
                                  on_way->name);
@@ -144,27 +136,17 @@ static char *find_hindrance(const struct edit *e, const struct task *t, const st
             return format_string("task %s cannot pass task %s: both touch tensor %s, and not only to read it", t->name,
                                  on_way->name, x->name);
     }
+    if (t != where) {
+        take_out(e, t);
+        link_behind(t, later ? where : where->prev);
+    }
     return NULL;
-}
-
-static char *move(struct edit *e, struct task *t, struct task *where, bool later)
-{
-    char *why_not = find_hindrance(e, t, where, later);
-    if (!why_not && t != where)
-        put(e, t, later ? where : where->prev);
-    return why_not;
 }
 
 char *sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
 char *hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
 
 /* ---- where things are ------------------------------------------------------------------------------------------ */
-
-void set_lane(struct edit *e, struct task *t, struct lane *lane)
-{
-    CHECK(!t->file || lane->device == t->lane->device, "kernel task %s would leave its device", t->name);
-    CHANGE(e, t->lane, lane);
-}
 
 void set_home(struct edit *e, struct tensor *x, struct device *d)
 {
@@ -226,9 +208,7 @@ struct task *repeat(struct edit *e, const struct task *t) { return add_again(e->
 
 void drop(struct edit *e, struct task *t)
 {
-    if (e->step->cursor == t)
-        e->step->cursor = t->prev;
-    unlink_task(t);
+    take_out(e, t);
     *APPEND(e->dropped, e->n_dropped, e->cap_dropped) = t;
 }
 
@@ -236,9 +216,6 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
 {
     CHECK(mine->n_access == theirs->n_access, "task %s has %d accesses, task %s %d", mine->name, mine->n_access,
           theirs->name, theirs->n_access);
-    for (int i = 0; i < mine->n_access; i++)
-        CHECK(mine->access[i].mode == theirs->access[i].mode, "access %d of tasks %s and %s differs", i, mine->name,
-              theirs->name);
     CHANGE(e, mine->origin, theirs->origin);
     CHANGE(e, mine->elementwise, theirs->elementwise);
     CHANGE(e, mine->gate, theirs->gate);

@@ -6,9 +6,13 @@
  *     repoint(e, reader, x, back);
  *     commit(e);                                           or undo(e): the list is as it was
  *
- * The list must not have been placed.  A task's pointer is its identity throughout.  While the edit is open, s->task
- * still holds the tasks as they were, in the old order and with the old positions, and the new ones behind them, so a
- * pass can walk over the first s->n of before it began; `before` and `behind` of a task are the order as it is now.
+ * The list must not have been placed.  A task's pointer is its identity throughout.  In an open edit
+ *
+ *     s->task[0 .. n)   n being s->n of before: the tasks as they were listed, dropped ones too, each at its old index;
+ *                       new tasks stand behind them, and the array may move when one is added
+ *     tasks_in_order()  the order as it is now, which `prev` and `next` of the tasks say
+ *     all else          lanes, tensors and accesses of tasks, devices of tensors: as the verbs so far have made it
+ *
  * Every verb costs a constant, but for the walk of a move and of new homes; commit() is one walk over the list.
  */
 #ifndef EDIT_H
@@ -31,7 +35,6 @@ void insert_behind(struct edit *e, struct task *t);
 char *sink(struct edit *e, struct task *t, struct task *where);
 char *hoist(struct edit *e, struct task *t, struct task *where);
 
-void set_lane(struct edit *e, struct task *t, struct lane *lane);
 /* A persistent tensor, its views with it, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);
 /* A persistent tensor whose value no task needs from the step before: from now on it has no bytes but while it is used.
@@ -46,8 +49,6 @@ void repoint(struct edit *e, struct task *t, const struct tensor *old, struct te
 /* All that touch x in `uses`, from position `from` on, and by now `old` instead, touch `new`. */
 void switch_readers(struct edit *e, const struct uses *uses, const struct tensor *x, int from, const struct tensor *old,
                     struct tensor *new);
-/* The tasks in their order as it is now; the caller frees the array. */
-struct task **tasks_in_order(const struct edit *e, size_t *n);
 
 /* Cuts an elementwise task into n pieces, or fewer where it is too small: pieces begin on the device's alignment.  They
  * take its place; piece[] gets them, their number is returned. */

@@ -1,12 +1,18 @@
-/* step.h - the step as a list of tasks: building it, finding its edges, giving it addresses, showing it.
+/* step.h - the step as a list of tasks.
  *
  * One training iteration is a *step*: a list of tasks in an order that is correct when they simply run one after
- * another.  A task says which tensors it reads and writes, which lane it runs on and how much work it is.  Everything
- * else follows from the list:
+ * another.  A task says which tensors it reads and writes, which lane it runs on and how much work it is:
  *
- *     depend   finds the edges: which task must wait for which, within the step and across its end (it is cyclic)
- *     place    gives every tensor an address; tensors whose lifetimes do not meet share bytes
- *     print    shows all of it (yard plan), tables hands it to a trace
+ *     task         lane           reads         writes      waits for
+ *     0 forward    0:0 compute    weight, x     y           4'
+ *     1 backward   0:0 compute    weight, y     gradient
+ *     2 download   0:0 download   gradient      h           1
+ *     3 update     host cpu       h, m          m, w        2
+ *     4 upload     0:0 upload     w             weight      3          (4': of the step before)
+ *
+ * Everything else follows from the list.  place() gives every tensor an address: those whose lives do not meet share
+ * bytes.  depend() finds the edges: which task must wait for which, within the step and across its end (the list is a
+ * ring).  print.c shows all of it (yard plan), tables.c hands it to a trace.
  *
  * proof/ proves a list, predict/ runs it on a virtual clock, run/ runs it for real.  Nothing here calls a device, but
  * for the buffers of tensors.
@@ -26,8 +32,9 @@
 
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES];
-enum element { FLOAT32, INT32 };                                    /* both 4 bytes */
-enum exclusive { EXCLUSIVE_NOT, EXCLUSIVE_SOME, EXCLUSIVE_ALWAYS }; /* by tasks of the list */
+enum element { FLOAT32, INT32 }; /* both 4 bytes */
+/* May other tensors have its bytes before and behind its life: any, those that live far away in the list, none? */
+enum exclusive { EXCLUSIVE_NOT, EXCLUSIVE_SOME, EXCLUSIVE_ALWAYS };
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4 };
 
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
@@ -41,21 +48,20 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool cheap;               /* an activation that takes little work to make again, for its size */
-    bool persistent;          /* keeps its value from step to step (and its address in all lists) */
-    enum exclusive exclusive; /* from those that get its bytes before and behind it, so that nothing waits for bytes */
-    struct tensor *storage;   /* itself, unless it is a view */
-    struct tensor *view;      /* of a storage its views, a chain, the last one first: of a view the next */
-    size_t offset;            /* of a view: bytes from the storage's start */
-    /* Of a storage that persists: before the first iteration it holds what `replica_of` does from byte `replica_begin`
-     * on; that is itself, unless it is a replica or a part of one. */
+    bool persistent; /* keeps its value from step to step, and its address in all lists */
+    bool cheap;      /* an activation that takes little work to make again, for its size */
+    bool choice;     /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
+    bool shard;      /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
+    enum exclusive exclusive;
+    struct tensor *storage; /* itself, unless it is a view */
+    struct tensor *view;    /* of a storage: its views, a chain, the last one first; of a view: the next one */
+    size_t offset;          /* of a view: bytes from the storage's start */
+
+    /* Of storages that persist: before the first iteration it holds the bytes of `replica_of` from `replica_begin` on;
+     * that is itself, from 0, unless it is a replica or a part of one. */
     const struct tensor *replica_of;
     size_t replica_begin;
-    bool shard;  /* keeps its part of `replica_of`, of which tasks read copies that are gathered for them (ZeRO-3) */
-    bool choice; /* a word that says which tasks run, and of which no value follows (see `needs` of a task) */
-
-    /* Of a replica that a pass has made, what it mirrors: it is written whenever a replica is while nothing runs. Those
-     * of one `replica_of` are a chain, which begins there. */
+    /* Replicas that passes make mirror another tensor: set-up writes to both.  A chain by `replica_of`. */
     const struct tensor *mirrors;
     struct tensor *first_mirror, *next_mirror;
 
@@ -75,22 +81,22 @@ struct pool {
     size_t n, cap;
 };
 struct pool *new_pool(struct machine *m);
-void free_pool(struct pool *p); /* tensors, their sub-buffers and the slabs */
-/* The pool owns the tensor. */
+void free_pool(struct pool *p);              /* tensors, their sub-buffers and the slabs */
+void drop_tensors(struct pool *p, size_t n); /* all but the first n, which no list may use */
+
+/* All tensors are the pool's.  Those of bytes have no shape, and their parts are ranges [begin, end). */
 struct tensor *new_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                           enum element element, int rank, const int64_t *shape);
-/* `offset` counts elements of `of` and must keep the device's alignment where an OpenCL kernel takes the view. */
-struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
-                        const int64_t *shape);
-/* Another one like it, on that device; and the part of `of`, as large as the storage of `like`, that `like` is of that.
- */
-struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
-struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
-void drop_tensors(struct pool *p, size_t n); /* all but the first n: no list may use them */
-/* The same for bytes without a shape, and for bytes [begin, end) of such a tensor. */
 struct tensor *new_bytes_tensor(struct pool *p, struct device *d, enum memory_class class, const char *name,
                                 size_t bytes);
+struct tensor *tensor_like(struct pool *p, struct device *d, const struct tensor *like);
+/* `offset` counts elements of `of`, and keeps the device's alignment where an OpenCL kernel takes the view. */
+struct tensor *new_view(struct pool *p, struct tensor *of, const char *name, size_t offset, int rank,
+                        const int64_t *shape);
 struct tensor *new_range(struct pool *p, struct tensor *of, const char *name, size_t begin, size_t end);
+/* The view of `of` that `like` is of its storage, which is as large. */
+struct tensor *same_part(struct pool *p, struct tensor *of, const struct tensor *like);
+
 bool share_bytes(const struct tensor *a, const struct tensor *b); /* parts of one tensor that overlap */
 size_t count_elements(const struct tensor *t);
 cl_mem tensor_buffer(struct tensor *t);      /* after place: the sub-buffer of an OpenCL device's tensor */
@@ -111,8 +117,8 @@ struct access {
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_LOCAL };
 struct arg { /* of a kernel */
     enum arg_kind kind;
-    struct access given; /* what add_kernel() is handed and moves into the task's access list */
-    int32_t i;           /* of a task's tensor argument: its index there, -1 for NO_TENSOR */
+    struct access given; /* of a tensor, as add_kernel() is handed it; it moves into the task's access list, and ... */
+    int32_t i;           /* ... this becomes its index there, -1 for NO_TENSOR; of ints and local memory: the number */
     float f;
 };
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
@@ -189,41 +195,52 @@ struct edge {                             /* listed at the consumer */
     bool wait; /* crosses lanes and follows from no other wait: execute() waits for it */
 };
 struct task {
-    uint64_t origin; /* which task of the list as it was built: pieces, repeats and stand-ins keep it */
+    uint64_t origin; /* the same for pieces and repeats of a task, and for what stands in for it */
     char name[40];   /* "mlp.fc" */
     int layer;       /* -1: none */
     int micro;       /* micro-batch, -1: none */
     enum role role;
+    struct lane *lane;
     size_t index;             /* position in the list */
     struct task *prev, *next; /* neighbours, while the list is edited (edit.h) */
-    struct lane *lane;
+
+    /* what it touches: addresses are taken from here only */
+    struct access *access;
+    int n_access;
+
+    /* how much work it is */
     double flops;
     size_t bytes; /* read and written: whole tensors, each once; set_traffic() says better where only parts are */
     double seconds, host_seconds; /* how long it takes, and on the host: of a step file, or 0; below 0: costs say */
-    struct when when;
-    int slot;     /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
-    bool commits; /* it ends a snapshot: what is stored counts */
-    struct state_range state; /* that an update makes anew, or that is stored in a snapshot */
-    int needs; /* all of these bits (choice_bit) of the choice that it reads on the host, else it does nothing */
-    struct access *access; /* all tensors it touches: addresses are taken from here only */
-    int n_access;
 
-    issue_function *issue;       /* of what is neither kernel nor copy; NULL: run/execute.c knows how */
-    host_function *run;          /* host lanes */
-    void *context;               /* of run; or its own, as the issue function's description is, freed with the task */
-    size_t description;          /* bytes of the latter; 0: it is not its own */
-    const char *file, *function; /* kernel tasks */
+    /* when it runs */
+    struct when when;
+    int slot;  /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
+    int needs; /* bits of the choice that it reads on the host, all of which it needs, else it does nothing */
+    enum gate gate;
+
+    /* what it does: a copy, access[1] to access[0] (what else it reads it waits for); a function of the host; a kernel;
+     * or commands of its own */
+    bool copy;
+    host_function *run;
+    void *context; /* of run or issue */
+    const char *file, *function;
     struct arg *args;
     int n_args;
     struct grid grid;
-    bool copy;        /* access[1] to access[0]; what else it reads it waits for */
+    issue_function *issue;
+    size_t description; /* bytes of issue's context, which the task owns */
+
+    /* what passes may do with it */
+    host_function *host_run; /* the same on the host, of accesses and args in the same order; NULL: there is none */
     bool elementwise; /* element i of its writes follows from element i of its reads and from all of its small ones */
     size_t first;     /* of a piece of an elementwise task: bytes from the start of the task that was cut */
-    bool partial;     /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
-    host_function
-        *host_run; /* the same work on the host, of accesses and args in the same order; NULL: there is none */
-    enum gate gate;
-    bool span; /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
+    struct state_range state; /* that an update makes anew, or that is stored in a snapshot */
+    bool commits;             /* it ends a snapshot: what is stored counts */
+
+    /* what its event and its bytes do not say */
+    bool partial; /* leaves part of what it writes unwritten, and nothing reads that part (audit) */
+    bool span;    /* the event covers only the last of several commands (CLBlast): draw from the lane's last end */
 
     /* set by depend(): */
     struct edge *edges; /* part of the step's */
@@ -266,22 +283,28 @@ struct step {
     struct task **task; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
-    struct task *head, *cursor;  /* while the list is edited: stands before the first; new tasks come behind it */
-    struct tags tags;            /* put on every task that is added */
-    size_t (*peak)[MEM_CLASSES]; /* set by place, by device: most bytes of a class held at a time */
-    size_t *high;                /* and of all together */
-    struct level *level;         /* and what is held at each position, in list order */
-    size_t n_levels, cap_levels;
-    struct edge *edges; /* set by depend(): those of task 0, of task 1 ... */
+    struct tags tags;           /* put on every task that is added */
+    struct task *head, *cursor; /* while the list is edited: stands before the first; new tasks come behind it */
+
+    /* set by depend(): the edges of task 0, of task 1 ... */
+    struct edge *edges;
     size_t n_edges, cap_edges;
 
-    struct running *running;      /* what runs of it, of which only run/ knows more; NULL: it is not to run */
+    /* set by place() */
+    size_t (*peak)[MEM_CLASSES]; /* by device: most bytes of a class held at a time */
+    size_t *high;                /* and of all together */
+    struct level *level;         /* what is held from each position on, in list order */
+    size_t n_levels, cap_levels;
+
+    struct running *running;      /* what runs of it, which only run/ knows; NULL: it is not to run */
     void (*stop)(struct step *s); /* frees that */
     uint32_t first_trace_task;    /* index of task 0 in the trace's task table */
 };
 struct step *new_step(struct pool *p, const char *name);
 void free_step(struct step *s); /* nothing of it may be in flight: see drain() in run.h */
-/* The list as it is now, while it is edited too, with tasks of its own on the same tensors: to be placed, ordered and
+/* The tasks in their order as it is now, while the list is edited too; the caller frees the array. */
+struct task **tasks_in_order(const struct step *s, size_t *n);
+/* The list in that order, with tasks of its own on the same tensors: to be placed, ordered and
  * simulated, not run.  *original: the list's own tasks by position, which the caller frees. */
 struct step *draft_of(const struct step *s, struct task ***original);
 void free_draft(struct step *draft);
@@ -300,7 +323,6 @@ struct task *add_issue(struct step *s, struct lane *lane, const char *name, issu
 /* The same task again, of the same origin. */
 struct task *add_again(struct step *s, const struct task *t);
 void link_behind(struct task *t, struct task *where);
-void unlink_task(struct task *t);
 void free_task(struct task *t);
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode);
 /* Does it read, or write, bytes of x? */
@@ -342,7 +364,7 @@ double given_seconds(const struct task *t);
  * wants new ones.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
 void gate_updates(struct step *s);
 
-/* ---- depend.c, place.c, levels.c --------------------------------------------------------------------------------- */
+/* ---- depend.c, place.c ----------------------------------------------------------------------------------------- */
 
 /* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
  * `wait`, `notify` and `flush` are set. */

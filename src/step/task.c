@@ -45,31 +45,27 @@ void free_step(struct step *s)
     free(s);
 }
 
-static struct task *next_task(const struct step *s, const struct task *t)
+struct task **tasks_in_order(const struct step *s, size_t *n)
 {
-    if (s->head)
-        return t->next == s->head ? NULL : t->next;
-    return t->index + 1 < s->n ? s->task[t->index + 1] : NULL;
-}
-
-static struct task *first_task(const struct step *s)
-{
-    return s->head ? next_task(s, s->head) : s->n ? s->task[0] : NULL;
+    struct task **task = s->head ? allocate(s->n, sizeof *task) : copy_bytes(s->task, s->n * sizeof(struct task *));
+    *n = s->head ? 0 : s->n;
+    for (struct task *t = s->head ? s->head->next : NULL; t && t != s->head; t = t->next)
+        task[(*n)++] = t;
+    return task;
 }
 
 struct step *draft_of(const struct step *s, struct task ***original)
 {
     struct step *draft = new_step(s->pool, s->name);
-    struct task *block = allocate(s->n, sizeof *block);
-    draft->task = allocate(s->n, sizeof *draft->task);
-    *original = allocate(s->n, sizeof **original);
-    for (struct task *t = first_task(s); t; t = next_task(s, t)) {
-        struct task *copy = draft->task[draft->n] = &block[draft->n];
-        *copy = *t;
-        (*original)[draft->n] = t;
-        copy->index = draft->n++;
-        copy->edges = NULL;
-        copy->n_edges = 0;
+    *original = tasks_in_order(s, &draft->n);
+    struct task *block = allocate(draft->n, sizeof *block);
+    draft->task = allocate(draft->n, sizeof *draft->task);
+    for (size_t i = 0; i < draft->n; i++) {
+        block[i] = *(*original)[i];
+        block[i].index = i;
+        block[i].edges = NULL;
+        block[i].n_edges = 0;
+        draft->task[i] = &block[i];
     }
     draft->last_origin = s->last_origin;
     return draft;
@@ -89,19 +85,12 @@ void link_behind(struct task *t, struct task *where)
     t->prev->next = t->next->prev = t;
 }
 
-void unlink_task(struct task *t)
-{
-    t->prev->next = t->next;
-    t->next->prev = t->prev;
-}
-
 static struct task *append_task(struct step *s)
 {
     if (s->n == MOST_TASKS)
         fail(EXIT_USAGE,
              "the list %s has more than %d tasks, which is as many as can be planned: take fewer devices (each sends "
-             "what "
-             "it updates to all others), layers or micro-batches",
+             "what it updates to all others), layers or micro-batches",
              s->name, MOST_TASKS);
     struct task *t = *APPEND(s->task, s->n, s->cap) = allocate(1, sizeof *t);
     t->index = s->n - 1;
@@ -180,20 +169,13 @@ int choice_bits(const struct task *t)
 
 bool has_needed(const struct task *t) { return !t->needs || (choice_bits(t) & t->needs) == t->needs; }
 
-/* The directions in which the task touches the tensor by what it has declared so far. */
-static unsigned declared(const struct task *t, const struct tensor *tensor)
-{
-    unsigned modes = ACCESS_NONE;
-    for (int i = 0; i < t->n_access; i++)
-        if (t->access[i].tensor == tensor)
-            modes |= t->access[i].mode;
-    return modes;
-}
-
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
 {
+    unsigned more = mode; /* than it has declared so far */
     CHECK(mode != ACCESS_NONE, "task %s does not say whether it reads or writes tensor %s", t->name, tensor->name);
-    unsigned more = mode & ~declared(t, tensor);
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor == tensor)
+            more &= ~(unsigned)t->access[i].mode;
     t->bytes += tensor->bytes * ((more & ACCESS_READ ? 1u : 0) + (more & ACCESS_WRITE ? 1u : 0));
     t->access = reallocate(t->access, (size_t)t->n_access + 1, sizeof *t->access);
     t->access[t->n_access++] = (struct access){tensor, mode};
@@ -220,24 +202,6 @@ void set_traffic(struct task *t, double elements) { t->bytes = (size_t)(elements
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
-/* Argument k moves its tensor to the access list: what is bound is what is declared. */
-static void declare_argument(struct task *t, int k)
-{
-    struct arg *a = &t->args[k];
-    struct tensor *x = a->given.tensor;
-    if (a->kind != ARG_TENSOR)
-        return;
-    CHECK((x != NULL) == (a->given.mode != ACCESS_NONE),
-          "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
-          t->name, t->function, k, x ? x->name : "no tensor");
-    CHECK(!x || x->device == t->lane->device, "task %s on %s takes tensor %s of device %s", t->name, t->lane->name,
-          x->name, x->device->id);
-    a->i = x ? t->n_access : -1;
-    if (x)
-        add_access(t, x, a->given.mode);
-    a->given = (struct access){0};
-}
-
 struct task *add_kernel(struct step *s, struct lane *lane, const char *name, const char *file, const char *function,
                         struct grid grid, const struct arg *args, int n_args)
 {
@@ -247,8 +211,21 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
     t->grid = grid;
     t->args = copy_bytes(args, (size_t)n_args * sizeof *args);
     t->n_args = n_args;
-    for (int i = 0; i < n_args; i++)
-        declare_argument(t, i);
+    for (int k = 0; k < n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
+        struct arg *a = &t->args[k];
+        struct tensor *x = a->given.tensor;
+        if (a->kind != ARG_TENSOR)
+            continue;
+        CHECK((x != NULL) == (a->given.mode != ACCESS_NONE),
+              "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
+              t->name, function, k, x ? x->name : "no tensor");
+        CHECK(!x || x->device == lane->device, "task %s on %s takes tensor %s of device %s", t->name, lane->name,
+              x->name, x->device->id);
+        a->i = x ? t->n_access : -1;
+        if (x)
+            add_access(t, x, a->given.mode);
+        a->given = (struct access){0};
+    }
     return t;
 }
 

@@ -44,8 +44,6 @@ static struct tensor *add_tensor(struct pool *p, const char *name, int rank, con
         t->shape[i] = shape[i];
         t->bytes *= (size_t)shape[i];
     }
-    t->first = INT32_MAX;
-    t->last = -1;
     t->slab = -1;
     return t;
 }

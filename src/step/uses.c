@@ -56,15 +56,6 @@ int last_before(const struct uses *u, const struct tensor *x, enum access_mode m
     return n > 0 ? use[n - 1].at : NOWHERE;
 }
 
-int first_behind(const struct uses *u, const struct tensor *x, enum access_mode mode, int at)
-{
-    size_t n, i = 0;
-    const struct use *use = uses_of(u, x, &n);
-    while (i < n && (use[i].at <= at || !touches_bytes(u->task[use[i].at], x, mode)))
-        i++;
-    return i < n ? use[i].at : NOWHERE;
-}
-
 bool is_whole_before(const struct uses *u, const struct tensor *x, int at)
 {
     size_t n, bytes = 0;
