@@ -1,8 +1,7 @@
 /* test_audit.c - a wrong declaration does not stay hidden.
  *
  * Every access of every task of the training, evaluation and sampling lists is declared otherwise, one at a time, and
- * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.  And the
- * list is the only place that tasks take their tensors from.
+ * the task is audited.  Declaring less must be found: at that task, or at one that then reads what was lost.
  */
 #include "support.h"
 

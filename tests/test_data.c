@@ -4,7 +4,6 @@
 #include "child.h"
 
 #include <math.h>
-#include <sys/resource.h>
 
 enum { T = 16 }; /* windows of most tests */
 

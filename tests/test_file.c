@@ -6,7 +6,6 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* ---- safetensors: hostile files -------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  *
  * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that
  * a kernel is given has guard words behind it.  Where the order of additions is the kernel's promise the bits must
- * agree, elsewhere the values within a few units of rounding.
+ * agree, elsewhere the values within a few units of rounding.  (loss_part, loss_join: test_grid.c.)
  *
  * It runs on whatever driver is the first (tests/drivers.sh brings others).  llvmpipe is excused from two things: its
  * fma(-0, 1, 0) is -0, and its loops are too short for our products.

@@ -1,7 +1,7 @@
 /* test_simulate.c - predicting a step.
  *
- * Lists on paper whose times were worked out by hand, and relations that hold for every list: an oracle that walks the
- * longest path, scaled durations, free links, links shared evenly, dropped edges.  No OpenCL device is opened here.
+ * A list on paper whose times were worked out by hand (more of them: test_steps.c), an oracle that walks the longest
+ * path, and links that are shared evenly.  No OpenCL device is opened here.
  */
 #include "support_paper.h"
 

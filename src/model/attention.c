@@ -18,6 +18,7 @@
 
 struct heads { /* sizes, and the operands that the products share */
     int t, hs, batch, heads, channels;
+    float scale; /* of the scores */
 };
 
 /* Of all heads, or of those that a rank of a tensor-parallel group has. */
@@ -25,7 +26,7 @@ static struct heads heads_of(const struct build *b, const struct tensor *qkv)
 {
     const struct config *c = &b->model->params->config;
     int hs = c->channels / c->heads, channels = columns_of(qkv) / 3;
-    return (struct heads){b->seq, hs, b->batch, channels / hs, channels};
+    return (struct heads){b->seq, hs, b->batch, channels / hs, channels, (float)(1 / sqrt(hs))};
 }
 
 /* q (0), k (1) or v (2) of a (B, T, 3C) tensor. */
@@ -48,8 +49,6 @@ static struct operand square(const struct heads *h, struct tensor *att)
     return (struct operand){att, 0, h->t, (size_t)h->heads * tt, tt};
 }
 
-static float score_scale(const struct heads *h) { return (float)(1 / sqrt(h->hs)); }
-
 static void attention_backward(struct build *b, const struct op *op)
 {
     struct heads h = heads_of(b, op->in[0]);
@@ -63,7 +62,7 @@ static void attention_backward(struct build *b, const struct op *op)
          &(struct gemm){GEMM_TN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), head(&h, dout), part(&h, dqkv, 2),
                         .causal = CAUSAL_A_TRANSPOSED, .part = PART_FIRST});
     set_traffic(LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", groups(b, (size_t)rows), INOUT(datt),
-                       IN(datt), IN(att), INT(rows), INT(h.t), FLOAT(score_scale(&h))),
+                       IN(datt), IN(att), INT(rows), INT(h.t), FLOAT(h.scale)),
                 2 * (double)rows * h.t);
     gemm(b, "attn.dq",
          &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, datt), part(&h, qkv, 1),
@@ -85,7 +84,7 @@ struct tensor *attention(struct build *b, const char *name, struct tensor *qkv)
          &(struct gemm){GEMM_NT, h.t, h.t, h.hs, h.batch, h.heads, part(&h, qkv, 0), part(&h, qkv, 1), square(&h, att),
                         .causal = CAUSAL_OUT});
     set_traffic(LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", groups(b, (size_t)rows), INOUT(att), IN(att),
-                       INT(rows), INT(h.t), FLOAT(score_scale(&h))),
+                       INT(rows), INT(h.t), FLOAT(h.scale)),
                 1.5 * (double)rows * h.t);
     gemm(b, name,
          &(struct gemm){GEMM_NN, h.t, h.hs, h.t, h.batch, h.heads, square(&h, att), part(&h, qkv, 2), head(&h, out),

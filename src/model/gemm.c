@@ -177,22 +177,17 @@ static struct task *clblast_gemm(struct build *b, const char *name, const struct
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
-/* Of A, B and C, by the sizes of the product: the tensors may hold more. */
-static double elements_of(const struct gemm *g)
-{
-    double a = (double)g->m * g->k, b = (double)g->k * g->n, c = (double)g->m * g->n;
-    if (g->causal == CAUSAL_A || g->causal == CAUSAL_A_TRANSPOSED)
-        a /= 2;
-    if (g->causal == CAUSAL_OUT)
-        c /= 2;
-    return g->batch * g->heads * (a + b + (g->start == START_OLD ? 2 : 1) * c);
-}
-
 void gemm(struct build *b, const char *name, const struct gemm *g)
 {
     bool own = choose_engine(b->device, b->engine) == GEMM_OWN;
     struct task *t = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
-    set_traffic(t, elements_of(g));
+    /* elements of A, B and C, by the sizes of the product: the tensors may hold more */
+    double in_a = (double)g->m * g->k, in_b = (double)g->k * g->n, in_c = (double)g->m * g->n;
+    if (g->causal == CAUSAL_A || g->causal == CAUSAL_A_TRANSPOSED)
+        in_a /= 2;
+    if (g->causal == CAUSAL_OUT)
+        in_c /= 2;
+    set_traffic(t, g->batch * g->heads * (in_a + in_b + (g->start == START_OLD ? 2 : 1) * in_c));
     t->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     t->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
     if (g->causal != CAUSAL_NONE && own)

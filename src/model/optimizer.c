@@ -170,7 +170,7 @@ static void add_blocks(struct build *b, int unit)
         }
 }
 
-/* Of all block sums; or of the losses alone. */
+/* Of all block sums; or of the losses alone.  What updates wait for, all ranks are told. */
 static void finish_norm(struct build *b, struct tensor *losses, bool of_losses)
 {
     on_rank(b, b->model->norm_rank, -1, ROLE_NORM);
@@ -178,11 +178,8 @@ static void finish_norm(struct build *b, struct tensor *losses, bool of_losses)
            INOUT(b->replica->state), of_losses ? NO_TENSOR : IN(b->partials),
            INT(of_losses ? 0 : count_elements(b->partials)), IN(b->replica->control), IN(losses),
            INT(count_elements(losses)));
-}
-
-/* What it says, to all ranks. */
-static void send_state(struct build *b)
-{
+    if (b->released && !of_losses)
+        return;
     struct tensor **state = allocate((size_t)n_ranks(mesh_of(b)), sizeof *state);
     int n = 0;
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
@@ -263,7 +260,6 @@ void release_updates(struct build *b, struct tensor *losses, struct tensor *cons
     b->released = true;
     begin_norm(b, losses, rank_loss);
     finish_norm(b, losses, true);
-    send_state(b);
 }
 
 void reduce_unit(struct build *b, int unit)
@@ -287,8 +283,6 @@ void add_update(struct build *b, struct tensor *losses, struct tensor *const *ra
     for (int unit = 0; unit < n; unit++)
         add_blocks(b, unit);
     finish_norm(b, losses, false);
-    if (!b->released)
-        send_state(b);
     for (int unit = 0; unit < n; unit++) /* in the order in which the next forward needs them */
         update_unit(b, unit);
 }
