@@ -19,7 +19,7 @@ pass/pass           204
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23369 10.8
+src               23348 10.8
 src/base           1424
 src/cmd            2202
 src/device         1153
@@ -37,7 +37,7 @@ src/step           2620
 src/trace          1050
 src/train          2730
 src/view           1857
-tests             14494
+tests             14484
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators
