@@ -19,7 +19,7 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23385 10.8
+src               23364 10.8
 src/base           1424
 src/cmd            2202
 src/device         1153
@@ -35,9 +35,9 @@ src/run            1249
 src/state          1795
 src/step           2620
 src/trace          1050
-src/train          2751
+src/train          2730
 src/view           1857
-tests             14494
+tests             14484
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

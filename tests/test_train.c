@@ -228,18 +228,6 @@ TEST(a_bad_file_is_named)
     expect_yard(EXIT_FAILED, "tensor h.0.mlp.c_fc.weight holds a value that is not a number", "check '%s'", path);
 }
 
-/* Before the first update, no setting can help. */
-TEST(advice_follows_the_settings)
-{
-    const char *all = "train --model tiny --steps 60 --lr 1000 --schedule constant";
-    struct ran r = expect_yard(EXIT_FAILED, "try a smaller --lr than 1000, more --warmup than 0, or --clip 1",
-                               "%s --clip 0 --warmup 0", all);
-    const char *path = temp_path("poisoned.safetensors");
-    save_poisoned(path, "h.1.ln_2.bias");
-    r = expect_yard(EXIT_FAILED, "is the file that --init names sound?", "train --init '%s' --clip 0 --steps 3", path);
-    assert_null(strstr(r.err, "--clip"));
-}
-
 /* ---- runs of ./yard --------------------------------------------------------------------------------------------- */
 
 TEST(log_lines)

@@ -72,14 +72,15 @@ static struct files find_files(const char *given)
 /* Appends and frees `tokens`; the first ones, mostly all there are, are taken without a copy. */
 static void append_tokens(struct split *split, uint16_t *tokens, size_t n)
 {
-    if (!split->tokens) {
-        *split = (struct split){.tokens = tokens, .n = n};
-        return;
-    }
-    split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
-    memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
+    for (size_t i = 0; i < n; i++)
+        split->used = MAX(split->used, 1 + tokens[i]);
+    if (split->tokens) {
+        split->tokens = reallocate(split->tokens, split->n + n, sizeof *tokens);
+        memcpy(split->tokens + split->n, tokens, n * sizeof *tokens);
+        free(tokens);
+    } else
+        split->tokens = tokens;
     split->n += n;
-    free(tokens);
 }
 
 /* The characters of --val-data belong to the vocabulary too: it must be possible to score them. */
@@ -107,14 +108,6 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
         free(texts[i].name), free(texts[i].bytes);
     }
     free(texts);
-}
-
-static int largest_token(const struct split *split)
-{
-    int largest = -1;
-    for (size_t i = 0; i < split->n; i++)
-        largest = MAX(largest, split->tokens[i]);
-    return largest;
 }
 
 static void load_ids(struct split *split, const struct files *f)
@@ -162,7 +155,7 @@ struct dataset *open_dataset(const struct data_options *o)
         fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train.given);
     else
         load_ids(&d->train, &train), load_ids(&d->val, &val);
-    const int used = 1 + MAX(largest_token(&d->train), largest_token(&d->val));
+    const int used = MAX(d->train.used, d->val.used);
     if (train.kind != FILE_TEXT)
         d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer) : (struct tokenizer){TOKENS_IDS, used, NULL};
     if (o->vocab && used > o->vocab)

@@ -57,6 +57,7 @@ struct data_options {
 struct split {
     uint16_t *tokens; /* (n) */
     size_t n;
+    int used;      /* every token is below */
     uint64_t hash; /* of the tokens, once somebody asked (resume.c); else 0 */
 };
 struct dataset {

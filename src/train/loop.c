@@ -81,7 +81,7 @@ static void between_steps(struct run *run, uint32_t step, bool last)
     }
     if (run->bad || !isfinite(loss)) {
         run->stored = end_snapshots(run->progress);
-        explain_bad_model(t, step, run->bad);
+        explain_bad_model(step, run->bad);
     }
 }
 
@@ -106,18 +106,6 @@ static void train(struct run *run, uint32_t last)
     settle(run, last);
     drain(t->train);
     run->stored = end_snapshots(run->progress);
-}
-
-static int tell_interrupted(const struct run *run)
-{
-    const struct settings *s = run->trainer->settings;
-    if (!s->save && run->stored.newest)
-        note("interrupted after step %u; the newest snapshot is of step %u", run->shown, run->stored.newest);
-    else
-        note("interrupted after step %u%s", run->shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
-    if (s->save || run->stored.newest)
-        tell_resume(s);
-    return EXIT_INTERRUPTED;
 }
 
 int train_loop(struct trainer *t)
@@ -145,10 +133,15 @@ int train_loop(struct trainer *t)
         note("overlap: %s", choices);
     free(choices);
     free_progress(run.progress);
-    if (interrupted())
-        return tell_interrupted(&run);
-    if (s->stop_after && s->stop_after < s->steps)
+    const bool stopped = interrupted(), snapshot = run.stored.newest && !s->save;
+    if (stopped && snapshot)
+        note("interrupted after step %u; the newest snapshot is of step %u", run.shown, run.stored.newest);
+    else if (stopped)
+        note("interrupted after step %u%s", run.shown, s->save ? ", saved" : "; nothing is saved without --save DIR");
+    if (stopped ? s->save || snapshot : s->stop_after && s->stop_after < s->steps)
         tell_resume(s);
+    if (stopped)
+        return EXIT_INTERRUPTED;
     if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) { /* token numbers say nothing */
         printf("\nsample:\n");
         sample_tokens(t, stdout, t->data->train.tokens, 1,

@@ -210,32 +210,28 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 
 #define REFUSE_IF(condition, ...) ((condition) ? fail(EXIT_USAGE, __VA_ARGS__) : (void)0)
 
-/* An option that says more about another one.  Where that is off it has no effect, which is allowed: a script that
- * tries a technique on and off need not take its details away. */
-static const struct {
-    const char *detail, *of;
-} details[] = {{"save-every", "save"},
-               {"keep", "save"},
-               {"swap-what", "swap"},
-               {"broadcast-slices", "broadcast-queues"},
-               {"broadcast-deal", "broadcast-queues"},
-               {"broadcast-main", "broadcast-queues"},
-               {"snapshot-every", "snapshot"},
-               {"snapshot-slots", "snapshot"},
-               {"iterations", "snapshot"}};
-
-/* Two options of which one is to be left out. */
+/* why: of the two one is to be left out.  Without: the option says more about the other one; where that is off it has
+ * no effect, which is allowed: a script that tries a technique on and off need not take its details away. */
 static const struct {
     const char *option, *other, *why;
-} conflicts[] = {{"profile", "hardware", "both say how long tasks take"},
-                 {"pace", "delay-seed", "both decide when tasks end"},
-                 {"serial", "pace", "tasks run one after another, as fast as they can"},
-                 {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
-                 {"vocab", "data", "the data bring their own vocabulary"},
-                 {"vocab", "init", "a model brings its own sizes"},
-                 {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
-                 {"print-list", "json", "a step file is printed and nothing else"},
-                 {"print-list", "snapshot", "a step file has no words for slots"}};
+} laws[] = {{"save-every", "save", NULL},
+            {"keep", "save", NULL},
+            {"swap-what", "swap", NULL},
+            {"broadcast-slices", "broadcast-queues", NULL},
+            {"broadcast-deal", "broadcast-queues", NULL},
+            {"broadcast-main", "broadcast-queues", NULL},
+            {"snapshot-every", "snapshot", NULL},
+            {"snapshot-slots", "snapshot", NULL},
+            {"iterations", "snapshot", NULL},
+            {"profile", "hardware", "both say how long tasks take"},
+            {"pace", "delay-seed", "both decide when tasks end"},
+            {"serial", "pace", "tasks run one after another, as fast as they can"},
+            {"serial", "delay-seed", "tasks run one after another, as fast as they can"},
+            {"vocab", "data", "the data bring their own vocabulary"},
+            {"vocab", "init", "a model brings its own sizes"},
+            {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"},
+            {"print-list", "json", "a step file is printed and nothing else"},
+            {"print-list", "snapshot", "a step file has no words for slots"}};
 
 /* What may stand beside --list, and the techniques: a step file brings its machine, its times and its sizes. */
 static const char *const beside_list[] = {"list", "simulate",   "verify", "print", "json", "trace",
@@ -251,17 +247,17 @@ static bool is_in(const char *word, const char *const *list, size_t n)
 
 static void check_together(enum command command)
 {
-    for (size_t i = 0; i < COUNT(details); i++) {
-        const struct option *of = find_option(&table, details[i].of);
-        char *text = option_text(of);
-        bool off = !*text || (of->type != OPT_OUTPUT && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0));
-        if (was_given(details[i].detail) && off && !s.broadcast)
-            warn("--%s has no effect without --%s", details[i].detail, details[i].of);
+    for (size_t i = 0; i < COUNT(laws); i++) {
+        const struct option *other = find_option(&table, laws[i].other);
+        char *text = option_text(other);
+        bool off = !*text || (other->type != OPT_OUTPUT && (strcmp(text, "off") == 0 || strcmp(text, "0") == 0));
+        bool given = was_given(laws[i].option);
+        if (given && !laws[i].why && off && !s.broadcast)
+            warn("--%s has no effect without --%s", laws[i].option, laws[i].other);
+        REFUSE_IF(given && laws[i].why && was_given(laws[i].other), "--%s and --%s: %s; leave one out", laws[i].option,
+                  laws[i].other, laws[i].why);
         free(text);
     }
-    for (size_t i = 0; i < COUNT(conflicts); i++)
-        REFUSE_IF(was_given(conflicts[i].option) && was_given(conflicts[i].other), "--%s and --%s: %s; leave one out",
-                  conflicts[i].option, conflicts[i].other, conflicts[i].why);
     for (size_t i = 0; i < COUNT(options) && s.list; i++)
         REFUSE_IF(table.given[i] && strcmp(options[i].group, PASSES) != 0 &&
                       !is_in(options[i].name, beside_list, COUNT(beside_list)),
@@ -369,9 +365,8 @@ static const struct page {
     {CMD_TRAIN, "train", "[options]", "Trains a GPT; without options a small one on the program's own sources."},
     {CMD_SAMPLE, "sample", "--from DIR|FILE [options]", "Lets a saved model write."},
     {CMD_CHECK, "check", "FILE [options]",
-     "Computes what FILE holds as another program computed it (logits, loss, gradients, steps of AdamW; the "
-     "format:\ntutorials/reference-files.md) and prints the relative error of every tensor. Exit code 1 when one is "
-     "above\n--tolerance. AdamW's constants default to the reference's: betas 0.9 and 0.95, eps 1e-5."},
+     "Computes what FILE (see tutorials/reference-files.md) holds as another program computed it, and prints the "
+     "relative\nerror of every tensor. Exit code 1 when one is above --tolerance."},
     {CMD_PLAN, "plan", "[options]",
      "Builds a training step and shows it instead of running it: tasks with lanes, edges and work, and the memory."},
     {CMD_PROFILE, "profile", "-o FILE [options]",

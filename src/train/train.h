@@ -170,7 +170,7 @@ const char *engine_name(const struct trainer *t); /* of matrix products on devic
 /* Ends the program with the step, layer and task that first made something that is not finite. */
 _Noreturn void explain_not_finite(struct trainer *t, uint32_t number, const struct result *r);
 /* The same where no step shows it: the update of `step` left a parameter (NULL: none) or the validation loss so. */
-_Noreturn void explain_bad_model(const struct trainer *t, uint32_t step, const char *parameter);
+_Noreturn void explain_bad_model(uint32_t step, const char *parameter);
 
 /* ---- feed.c: host tasks that fill batches; lists.c ------------------------------------------------------------- */
 
@@ -187,9 +187,9 @@ int loss_rank(const struct trainer *t, int k);
 struct tensor *add_losses(struct trainer *t);
 void add_report(struct trainer *t);
 host_function report_evaluation;
-void build_train(struct trainer *t, enum gemm_engine engine);
-void build_eval(struct trainer *t, enum gemm_engine engine);
-void build_sample(struct trainer *t, enum gemm_engine engine);
+void build_train(struct trainer *t);
+void build_eval(struct trainer *t);
+void build_sample(struct trainer *t);
 
 /* ---- resume.c -------------------------------------------------------------------------------------------------- */
 

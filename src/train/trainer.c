@@ -230,11 +230,11 @@ static size_t build_lists(struct trainer *t, unsigned lists, struct step *all[3]
     size_t n = 0;
     w.gather &= t->mesh.dp > 1;
     if (lists & LIST_TRAIN)
-        build_train(t, s->gemm), all[n++] = t->train;
+        build_train(t), all[n++] = t->train;
     if (lists & LIST_EVAL)
-        build_eval(t, s->gemm), all[n++] = t->eval;
+        build_eval(t), all[n++] = t->eval;
     if (lists & LIST_SAMPLE)
-        build_sample(t, s->gemm), all[n++] = t->sample;
+        build_sample(t), all[n++] = t->sample;
     if (lists & KEEP_LOGITS)
         t->keep_logits->persistent = true;
     t->values = s->verify && t->train ? number_values(t->train) : NULL;
@@ -427,22 +427,15 @@ double evaluate(struct trainer *t, int64_t batches, void (*between)(void *), voi
 
 /* ---- what is not finite ---------------------------------------------------------------------------------------- */
 
-/* What to try.  Before the first update, no setting of the optimizer can have done it. */
-static char *advise(const struct trainer *t, uint32_t updates)
-{
-    const struct settings *s = t->settings;
-    if (updates == 0 || s->lr == 0)
-        return copy_string(s->init ? " is the file that --init names sound?" : "");
-    return format_string(" try a smaller --lr than %g, more --warmup than %d, or --clip 1", s->lr, s->warmup);
-}
+static const char advice[] = "try a smaller --lr, more --warmup or --clip 1; of a run with --init, is its file sound?";
 
-void explain_bad_model(const struct trainer *t, uint32_t step, const char *parameter)
+void explain_bad_model(uint32_t step, const char *parameter)
 {
-    char *what = parameter ? format_string("its update left values in parameter %s that are not finite, and nothing is "
-                                           "saved",
-                                           parameter)
-                           : copy_string("the validation loss is not finite, though all parameters are");
-    fail(EXIT_FAILED, "step %u: %s;%s", step, what, advise(t, step));
+    if (parameter)
+        fail(EXIT_FAILED,
+             "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
+             parameter, advice);
+    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step, advice);
 }
 
 /* AdamW is halted by a norm or loss that is not finite, so the bad step can be run again from the same parameters, one
@@ -452,19 +445,18 @@ void explain_not_finite(struct trainer *t, uint32_t number, const struct result 
 {
     struct first_nan b;
     bool changed = !r->halted || (t->settings->clip == 0 && isfinite(r->loss));
-    const char *advice = advise(t, number - 1);
     drain(t->train);
     write_tensor(t->model->replica[t->model->norm_rank].state, (float[STATE_SIZE]){0});
     if (!find_not_finite(t->train, number, &b))
-        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running the step again it is;%s",
+        fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite, but running it again both are; %s",
              number, advice);
     char *layer = b.task->layer < 0 ? copy_string("") : format_string(", layer %d", b.task->layer);
     if (b.before)
         fail(EXIT_FAILED,
-             "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s;%s", number,
+             "step %u%s, task %s: reads element %zu of tensor %s, which was not finite before the step%s; %s", number,
              layer, b.task->name, b.element, b.tensor->name,
              r->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "", advice);
-    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s%s", number,
+    fail(EXIT_FAILED, "step %u%s, task %s: element %zu of tensor %s is the first that is not finite;%s %s", number,
          layer, b.task->name, b.element, b.tensor->name, changed ? "" : " no parameter was changed by this step;",
          advice);
 }
