@@ -47,8 +47,7 @@ _Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, 
          d->by_hand   ? "memory="
          : d->is_host ? "--host-mem"
                       : "--device-mem",
-         d->by_hand ? "smaller tensors"
-                    : "--recompute and --swap, more classes in --swap-what, a smaller --micro-batch or --seq-len");
+         d->by_hand ? "smaller tensors" : "--recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------
