@@ -19,17 +19,17 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23333 10.8
-src/base           1424
+src               23281 10.8
+src/base           1413
 src/cmd            2202
 src/device         1153
 src/file           1061
 src/main             68
 src/mesh            238
-src/model          1837
+src/model          1834
 src/pass           2236
 src/plan            212
-src/predict        1053
+src/predict        1015
 src/proof           579
 src/run            1249
 src/state          1795
