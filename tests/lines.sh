@@ -19,7 +19,7 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23281 10.8
+src               23285 10.8
 src/base           1413
 src/cmd            2202
 src/device         1153
@@ -31,7 +31,7 @@ src/pass           2236
 src/plan            212
 src/predict        1015
 src/proof           579
-src/run            1249
+src/run            1253
 src/state          1795
 src/step           2589
 src/trace          1050
