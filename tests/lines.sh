@@ -61,7 +61,7 @@ count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, a
         part[1] == "pass" { sub(/[_.].*/, "", part[2]); lines["pass/" part[2]] += $2; tokens["pass/" part[2]] += $3 }
         END { for (name in lines) print name, lines[name], tokens[name] / lines[name] }'
     count tests/*.[ch] | awk '{ lines += $2; tokens += $3 } END { print "tests", lines, tokens / lines }'
-    echo options "$(grep -ohE '^ *\{"[a-z0-9-]+", .*OPT_' src/*/*.c | sed 's/", .*//' | sort -u | awk 'END { print NR }')"
+    echo options "$(grep -ohE '^ *\{"[a-z0-9-]+", [^.].*OPT_' src/*/*.c | sed 's/", .*//' | sort -u | awk 'END { print NR }')"
 } | sort >"$TMP/counted"
 
 awk 'FILENAME == ARGV[1] { budget[$1] = $2; golf[$1] = $3; next }
