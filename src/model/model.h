@@ -319,8 +319,7 @@ void on_tape(struct build *b, struct tape *tape, enum role role);
  * `before`: that of the stage before it, or NULL.  The last stage's hidden state is tape->out. */
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
                    int group, const struct batch *batch);
-/* ... and of its backward, unit by unit; the gradient of what came in goes to the stage before. */
-void backward_unit(struct build *b, struct tape *tape, int unit);
+/* Behind its backward the gradient of what came in goes to the stage before. */
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
 
 /* ---- optimizer.c, adamw_host.c --------------------------------------------------------------------------------- */

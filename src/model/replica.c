@@ -202,19 +202,20 @@ struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
     return of[role];
 }
 
-/* What a rank keeps of a parameter, or of its rank's part of it: n elements from `begin` on, which begin at `at`. */
-struct held {
-    struct tensor *tensor;
-    size_t begin, n, at;
-};
-
-static struct held held_of(const struct model *m, int param, int rank, enum kept role)
+/* Between a rank's part of a parameter and what it keeps of that: perhaps a shard, perhaps nothing. */
+static void copy_kept(const struct model *m, int param, int rank, enum kept role, bool write, float *part)
 {
     const struct param *p = &params_of(m, rank)->param[param];
-    struct shard s = held_by(m, p->unit, rank, role);
-    size_t begin = MAX(s.begin, p->offset), end = MIN(s.end, p->offset + param_elements(p));
+    struct shard held = held_by(m, p->unit, rank, role);
+    size_t begin = MAX(held.begin, p->offset), end = MIN(held.end, p->offset + param_elements(p));
     struct tensor *t = tensor_of(&m->replica[rank], p->unit, role);
-    return t && begin < end ? (struct held){t, begin - p->offset, end - begin, begin - s.begin} : (struct held){0};
+    if (!t || begin >= end)
+        return;
+    if (write)
+        write_bytes_of(t, ELEMENT_BYTES * (begin - held.begin), ELEMENT_BYTES * (end - begin),
+                       part + begin - p->offset);
+    else
+        read_bytes_of(t, ELEMENT_BYTES * (begin - held.begin), ELEMENT_BYTES * (end - begin), part + begin - p->offset);
 }
 
 /* Between a whole parameter and rank k's part of it: `join` to the whole, or cut. */
@@ -237,10 +238,8 @@ void write_param(struct model *m, int param, enum kept role, const float *values
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
         copy_part(m, param, k, false, part, values);
         for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp) {
-            struct held h = held_of(m, param, rank, role);
             const struct weight *wte = &m->replica[rank].other[WTE], *head = &m->replica[rank].other[HEAD];
-            if (h.n)
-                write_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
+            copy_kept(m, param, rank, role, true, part);
             if (with_head && head->value && head->value != wte->value)
                 write_tensor(head->value, part);
         }
@@ -254,11 +253,8 @@ void read_param(struct model *m, int param, enum kept role, float *values)
     int stage = stage_of(m, m->params->param[param].unit), ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
-        for (int dp = 0; dp < ranks; dp++) {
-            struct held h = held_of(m, param, rank_at(m->mesh, dp, stage) + k, role);
-            if (h.n)
-                read_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
-        }
+        for (int dp = 0; dp < ranks; dp++)
+            copy_kept(m, param, rank_at(m->mesh, dp, stage) + k, role, false, part);
         copy_part(m, param, k, true, values, part);
         free(part);
     }

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
-
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* n numbers from 0 up, and no more words.  The text is cut up. */
@@ -20,31 +18,23 @@ static bool read_numbers(char *text, int n, double *number)
     return n == 0;
 }
 
-static int kind_by_name(const char *const *names, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
-}
-
 /* link LANE, gap LANE and memory CLASS, with as many numbers as each has. */
 static bool read_kind(struct costs *c, const char *name, char *value)
 {
     const struct {
         const char *name;
         const char *const *kinds;
-        int n_kinds, numbers;
+        int numbers;
         double *to, least, most; /* of the first number */
-    } lines[] = {{"link", lane_kind_name, LANE_KINDS, 2, &c->link[0].bytes_per_s, 1, 1e30},
-                 {"gap", lane_kind_name, LANE_KINDS, 1, c->gap, 0, 1e3},
-                 {"memory", memory_class_name, MEM_CLASSES, 1, c->peak_memory, 0, 1e30}};
+    } lines[] = {{"link", lane_kind_name, 2, &c->link[0].bytes_per_s, 1, 1e30},
+                 {"gap", lane_kind_name, 1, c->gap, 0, 1e3},
+                 {"memory", memory_class_name, 1, c->peak_memory, 0, 1e30}};
     char word[2][32];
     double number[2];
     for (size_t i = 0; i < COUNT(lines) && sscanf(name, "%31s %31s", word[0], word[1]) == 2; i++) {
         if (strcmp(lines[i].name, word[0]) != 0)
             continue;
-        int n = lines[i].numbers, kind = kind_by_name(lines[i].kinds, lines[i].n_kinds, word[1]);
+        int n = lines[i].numbers, kind = choice_number(lines[i].kinds, word[1]);
         if (kind < 0 || !read_numbers(value, n, number) || number[0] < lines[i].least || number[0] > lines[i].most)
             return false;
         memcpy(lines[i].to + kind * n, number, (size_t)n * sizeof *number);
@@ -60,7 +50,7 @@ static bool read_task(struct costs *c, const char *name, char *value)
     char lane[16];
     double number[3];
     int end = 0, n = sscanf(name, "task %39s %15s%n layer=%9d%n", t.name, lane, &end, &t.layer, &end);
-    int kind = n >= 2 ? kind_by_name(lane_kind_name, LANE_KINDS, lane) : -1;
+    int kind = n >= 2 ? choice_number(lane_kind_name, lane) : -1;
     if (kind < 0 || name[end] || (n == 3 && t.layer < 0) || !read_numbers(value, 3, number) || number[0] <= 0)
         return false;
     t.lane = (enum lane_kind)kind;
@@ -131,16 +121,6 @@ void free_costs(struct costs *c)
     free(c);
 }
 
-/* What the profile says of its device, and what this one has. */
-static void expect_same(const struct costs *c, const char *field, const char *profile, const char *now)
-{
-    char *copy = copy_string(now);
-    if (strcmp(profile, trim(copy)) != 0) /* some drivers pad their names with blanks */
-        fail(EXIT_USAGE, "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
-             c->path, field, profile, now);
-    free(copy);
-}
-
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
 {
     char driver[128] = "", was[2][32], is[2][32];
@@ -150,11 +130,21 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
         clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
     if (d->is_logical)
         warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
-    expect_same(c, "device", c->device, d->name);
-    expect_same(c, "driver", c->driver, driver);
-    expect_same(c, "engine", c->engine, engine);
-    expect_same(c, "units", format_exactly(was[0], (double)c->units), format_exactly(is[0], d->units));
-    expect_same(c, "vector", format_exactly(was[1], (double)c->vector), format_exactly(is[1], d->vector));
+    const struct {
+        const char *name, *profile, *now;
+    } fields[] = {{"device", c->device, d->name},
+                  {"driver", c->driver, driver},
+                  {"engine", c->engine, engine},
+                  {"units", format_exactly(was[0], (double)c->units), format_exactly(is[0], d->units)},
+                  {"vector", format_exactly(was[1], (double)c->vector), format_exactly(is[1], d->vector)}};
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        char *now = copy_string(fields[i].now);
+        if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
+            fail(EXIT_USAGE,
+                 "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
+                 c->path, fields[i].name, fields[i].profile, fields[i].now);
+        free(now);
+    }
 }
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */

@@ -31,7 +31,6 @@
  * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
  * latency + max(flops / (flops/s), bytes / (bytes/s)). */
 enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_GIVEN /* in a step file */, COST_SOURCES };
-extern const char *const cost_source_name[COST_SOURCES];
 struct task_cost { /* of a profile */
     char name[40];
     enum lane_kind lane;

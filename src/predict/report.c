@@ -94,6 +94,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 
 json_t *simulation_json(const struct simulation *sim)
 {
+    static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
     struct table *path = critical_path(sim);
     json_t *lanes = json_object();
@@ -103,7 +104,7 @@ json_t *simulation_json(const struct simulation *sim)
         json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:{}}", "kind", "simulated", "step_ms", 1e3 * sim->period, "pattern",
                   sim->pattern, "settled", sim->settled, "busy", lanes, "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
-        json_object_set_new(json_object_get(all, "tasks"), cost_source_name[source],
+        json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));
     free_table(path);
     return all;
