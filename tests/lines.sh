@@ -19,23 +19,23 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23285 10.8
-src/base           1413
+src               23189 10.8
+src/base           1409
 src/cmd            2202
 src/device         1153
-src/file           1061
+src/file           1044
 src/main             68
 src/mesh            238
-src/model          1834
+src/model          1822
 src/pass           2236
 src/plan            212
-src/predict        1015
+src/predict        1010
 src/proof           579
 src/run            1253
-src/state          1795
+src/state          1740
 src/step           2589
 src/trace          1050
-src/train          2730
+src/train          2727
 src/view           1857
 tests             14484
 END
