@@ -63,8 +63,12 @@ json_t *mesh_json(const struct pieces *p)
     return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
 }
 
-static json_t *head_json(const struct checkpoint *c)
+/* A line per tensor behind those of the hash and the head. */
+char *manifest_text(const struct checkpoint *c)
 {
+    char *body = NULL;
+    size_t n;
+    FILE *out = open_memstream(&body, &n);
     const struct config *m = &c->pieces->config;
     json_t *config = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b}", "layers", m->layers, "heads", m->heads, "channels",
                                m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
@@ -72,26 +76,16 @@ static json_t *head_json(const struct checkpoint *c)
                              "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh",
                              mesh_json(c->pieces), "options", c->options);
     CHECK(head, "no manifest for step %u", c->step);
-    if (c->snapshot)
-        return head;
-    json_t *files = json_array();
-    for (int r = 0; r < most_ranks(c->pieces); r++)
-        if (c->bytes[r])
-            json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
-    json_object_set_new(head, "files", files);
-    json_object_set_new(head, "step", json_integer(c->step));
-    json_object_set_new(head, "session", json_integer(c->session));
-    json_object_set_new(head, "samples", json_integer(c->samples));
-    return head;
-}
-
-/* A line per tensor behind those of the hash and the head. */
-char *manifest_text(const struct checkpoint *c)
-{
-    char *body = NULL;
-    size_t n;
-    FILE *out = open_memstream(&body, &n);
-    json_t *head = head_json(c);
+    if (!c->snapshot) {
+        json_t *files = json_array();
+        for (int r = 0; r < most_ranks(c->pieces); r++)
+            if (c->bytes[r])
+                json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
+        json_object_set_new(head, "files", files);
+        json_object_set_new(head, "step", json_integer(c->step));
+        json_object_set_new(head, "session", json_integer(c->session));
+        json_object_set_new(head, "samples", json_integer(c->samples));
+    }
     char *fields = json_dumps(head, JSON_COMPACT);
     fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
     for (size_t i = 0; i < c->pieces->n; i++) {
@@ -147,45 +141,11 @@ static void expect_within(const struct place *at, const struct bounds *b, size_t
             REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", b->field, b->low, b->high);
 }
 
-/* jansson refuses duplicate keys, and what is no UTF-8. */
-static json_t *parse(const struct place *at, const char *text, size_t n)
-{
-    json_error_t error;
-    char head[64];
-    if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
-        REFUSE(at, "it must begin with a line {\"hash\":\"...\", of 16 digits");
-    snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n",
-             (unsigned long long)hash_bytes(text + HASH_LINE, n - HASH_LINE, 0));
-    if (strncmp(text, head, HASH_LINE) != 0)
-        REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
-    json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    if (!all)
-        REFUSE(at, "it is no JSON at line %d: %s", error.line, error.text);
-    return all;
-}
-
 static uint64_t read_hash(const struct place *at, const char *field, const char *text)
 {
     if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         REFUSE(at, "\"%s\" must be 16 hexadecimal digits", field);
     return strtoull(text, NULL, 16);
-}
-
-static void read_files(const struct place *at, json_t *files, struct checkpoint *c)
-{
-    size_t i;
-    json_t *file;
-    int ranks = most_ranks(c->pieces);
-    c->bytes = allocate((size_t)ranks, sizeof *c->bytes);
-    json_array_foreach(files, i, file)
-    {
-        json_int_t rank, bytes;
-        unpack(at, file, "{s:I, s:I}", "rank", &rank, "bytes", &bytes);
-        EXPECT(at, {"rank", rank, 0, ranks - 1}, {"bytes", bytes, 8, INT64_MAX});
-        if (c->bytes[rank])
-            REFUSE(at, "rank %d is there twice", (int)rank);
-        c->bytes[rank] = (uint64_t)bytes;
-    }
 }
 
 /* The tensors of such a model, and the mesh that cut them. */
@@ -214,8 +174,9 @@ static struct pieces *read_sizes(const char *path, json_t *config, json_t *mesh)
 static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
 {
     const struct place whole = {.path = path}, in_options = {path, "options"}, in_files = {path, "files"}, *at = &whole;
+    size_t i;
     const char *hash, *data, *tokenizer, *name;
-    json_t *config, *mesh, *options, *tensors, *option, *files = NULL;
+    json_t *config, *mesh, *options, *tensors, *option, *file, *files = NULL;
     json_int_t version, vector, step = 0, session = 1, samples = 0; /* a snapshot's commits say the last three */
     unpack(at, all,
            c->snapshot ? "{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
@@ -235,8 +196,17 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
     json_object_foreach(options, name, option) if (!json_is_string(option))
         REFUSE(&in_options, "\"%.40s\" must be a text", name);
     c->options = json_incref(options);
-    if (!c->snapshot)
-        read_files(&in_files, files, c);
+    int ranks = most_ranks(c->pieces);
+    c->bytes = c->snapshot ? NULL : allocate((size_t)ranks, sizeof *c->bytes);
+    json_array_foreach(files, i, file)
+    {
+        json_int_t rank, bytes;
+        unpack(&in_files, file, "{s:I, s:I}", "rank", &rank, "bytes", &bytes);
+        EXPECT(&in_files, {"rank", rank, 0, ranks - 1}, {"bytes", bytes, 8, INT64_MAX});
+        if (c->bytes[rank])
+            REFUSE(&in_files, "rank %d is there twice", (int)rank);
+        c->bytes[rank] = (uint64_t)bytes;
+    }
     return tensors;
 }
 
@@ -312,7 +282,18 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
 
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)
 {
-    json_t *all = parse(&(struct place){.path = path}, text, n);
+    const struct place *at = &(struct place){.path = path};
+    char head[64];
+    if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
+        REFUSE(at, "it must begin with a line {\"hash\":\"...\", of 16 digits");
+    snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n",
+             (unsigned long long)hash_bytes(text + HASH_LINE, n - HASH_LINE, 0));
+    if (strncmp(text, head, HASH_LINE) != 0)
+        REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
+    json_error_t error; /* jansson refuses duplicate keys, and what is no UTF-8 */
+    json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (!all)
+        REFUSE(at, "it is no JSON at line %d: %s", error.line, error.text);
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
     c->snapshot = s;
@@ -324,12 +305,8 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
 
 struct checkpoint *read_manifest(const char *folder)
 {
-    char *path = format_string("%s/" MANIFEST, folder);
-    struct reader *r = open_reader(path);
-    size_t n = (size_t)r->size;
-    if (n > MAX_MANIFEST)
-        REFUSE(&(struct place){.path = path}, "it has %zu bytes, expected at most %d", n, MAX_MANIFEST);
-    char *text = read_all(r);
+    size_t n;
+    char *path = format_string("%s/" MANIFEST, folder), *text = read_whole(path, &n);
     struct checkpoint *c = parse_manifest(path, text, n, NULL);
     *strrchr(c->path, '/') = '\0';
     free(text), free(path);
