@@ -18,8 +18,8 @@ pass/overlap        445
 pass/pass           207
 pass/recompute      139
 pass/snapshot       185
-pass/swap           471
-src               23189 10.8
+pass/swap           465
+src               23183 10.8
 src/base           1409
 src/cmd            2202
 src/device         1153
@@ -27,7 +27,7 @@ src/file           1044
 src/main             68
 src/mesh            238
 src/model          1822
-src/pass           2236
+src/pass           2230
 src/plan            212
 src/predict        1010
 src/proof           579
