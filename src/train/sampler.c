@@ -53,34 +53,34 @@ static int32_t choose(const float *logits, int vocab, const struct sampling *s, 
 }
 
 /* A byte model may emit what a terminal would obey: control characters are shown as dots. */
-static void print_token(FILE *out, const struct tokenizer *tokenizer, int32_t token)
+static void print_token(const struct tokenizer *tokenizer, int32_t token)
 {
     char bytes[DECODED_BYTES];
     size_t n = decode_token(tokenizer, token, bytes);
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)bytes[i];
         bool control = (c < 32 && c != '\n' && c != '\t') || c == 127 || (n == 1 && c >= 128);
-        fputc(control ? '.' : c, out);
+        putchar(control ? '.' : c);
     }
-    fflush(out);
+    fflush(stdout);
 }
 
-void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s)
+void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, const struct sampling *s)
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
     int32_t *tokens = allocate(n + (size_t)s->count, sizeof *tokens);
     for (size_t i = 0; i < n; i++)
-        print_token(out, tokenizer, tokens[i] = given[i]);
+        print_token(tokenizer, tokens[i] = given[i]);
     for (int i = 0; i < s->count && !interrupted(); i++, n++) {
         const float *logits = next_logits(t, tokens, n, (uint32_t)i + 1);
         tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), s, (uint64_t)i);
-        print_token(out, tokenizer, tokens[n]);
+        print_token(tokenizer, tokens[n]);
     }
-    fputc('\n', out);
+    putchar('\n');
     free(tokens);
 }
 
-void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s)
+void sample_text(struct trainer *t, const char *prompt, const struct sampling *s)
 {
     struct text text = {"the prompt", copy_string(prompt), strlen(prompt)};
     size_t n;
@@ -90,7 +90,7 @@ void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct 
     for (size_t i = 0; i < n; i++)
         if (given[i] >= t->config.vocab)
             fail(EXIT_USAGE, "--prompt: token %zu is %u, the model knows those below %d", i, given[i], t->config.vocab);
-    sample_tokens(t, out, given, n, s);
+    sample_tokens(t, given, n, s);
     free(given);
     free(text.bytes);
 }

@@ -312,6 +312,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
 {
     struct trainer *t = allocate(1, sizeof *t);
     const bool trains = lists & LIST_TRAIN;
+    const struct checkpoint *from = s->resume ? s->source.checkpoint : NULL;
     struct step *all[3];
     *t = (struct trainer){.settings = s, .data = data, .config = *c};
     execution.serial = s->serial;
@@ -325,7 +326,8 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
         check_rate(&t->rate);
         t->record = record_training(t);
-        t->ahead = data_ahead(s);
+        if (from) /* whole batches: none is trained on twice */
+            t->ahead = (int64_t)ceil_div((size_t)from->samples, (size_t)s->batch) - from->step;
     }
     if (t->costs && t->machine->device[0].cl)
         check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
@@ -349,7 +351,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         try_folder(s->save);
         t->lock = lock_folder("--save", s->save);
     }
-    t->session = next_session(s);
+    t->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
     if (s->trace || s->view)
         trace_training(t, all, n);
     return t;
