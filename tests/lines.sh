@@ -19,7 +19,7 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23364 10.8
+src               23333 10.8
 src/base           1424
 src/cmd            2202
 src/device         1153
@@ -33,7 +33,7 @@ src/predict        1053
 src/proof           579
 src/run            1249
 src/state          1795
-src/step           2620
+src/step           2589
 src/trace          1050
 src/train          2730
 src/view           1857

@@ -41,11 +41,11 @@ for page in tutorials/*.md; do
 done >"$TMP/wrong"
 result 'the README names every page'
 
-# `src/...` and the like; a * may stand for anything, and for NAME
+# `src/...` and the like, where a * may stand for anything, and for NAME; and `file.c`, of some folder
 for page in $pages; do
-    grep -oE '`(src|cl|tests|data|tutorials|\.ci)/[^` ]*`' "$page" | tr -d '`' | sed 's/NAME/*/' |
-        while read -r path; do
-        ls -d $path >/dev/null 2>&1 || echo "$page: there is no $path"
+    grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' "$page" |
+        sed 's/`//g; s/NAME/*/; s|^[^/]*$|*/& src/*/&|' | while read -r path; do
+        [ -n "$(ls -d $path 2>/dev/null)" ] || echo "$page: there is no $path"
     done
 done >"$TMP/wrong"
 result 'files that are named exist'

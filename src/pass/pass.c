@@ -47,7 +47,7 @@ _Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, 
          d->by_hand   ? "memory="
          : d->is_host ? "--host-mem"
                       : "--device-mem",
-         d->by_hand ? "smaller tensors" : "more classes in --swap-what, a smaller --micro-batch or --seq-len");
+         d->by_hand ? "smaller tensors" : "--recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------

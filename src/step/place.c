@@ -18,60 +18,51 @@
 
 enum { APART = 512 }; /* tasks, or a sixteenth of the list */
 
-/* An exclusive tensor keeps others away for so many tasks before and behind it: those that get its bytes, or had them,
- * then need not wait, since what they would wait for is long done. */
-static int distance(const struct step *s, const struct tensor *t)
-{
-    int n = (int)s->n;
-    return t->exclusive == EXCLUSIVE_ALWAYS ? n : t->exclusive ? MAX(n / 16, APART) : 0;
-}
-
 static void find_lifetimes(struct step *s)
 {
-    for (size_t i = 0; i < s->n; i++)
+    int n = (int)s->n;
+    for (int i = 0; i < n; i++)
         for (int k = 0; k < s->task[i]->n_access; k++) {
             struct tensor *t = s->task[i]->access[k].tensor->storage;
             if (t->persistent)
                 continue;
             CHECK(!t->step || t->step == s, "tensor %s lives in lists %s and %s but does not persist", t->name,
                   t->step->name, s->name);
+            /* An exclusive tensor keeps others away for so many tasks before and behind it: those that get its bytes,
+             * or had them, then need not wait, since what they would wait for is long done. */
+            int distance = t->exclusive == EXCLUSIVE_ALWAYS ? n : t->exclusive ? MAX(n / 16, APART) : 0;
             t->step = s;
-            t->first = MIN(t->first, MAX((int)i - distance(s, t), 0));
-            t->last = MAX(t->last, MIN((int)i + distance(s, t), (int)s->n - 1));
+            t->first = MIN(t->first, MAX(i - distance, 0));
+            t->last = MAX(t->last, MIN(i + distance, n - 1));
         }
 }
 
 /* ---- levels ---------------------------------------------------------------------------------------------------- */
 
-/* From `position` on the device holds so many bytes more, or fewer, of the tensor's class: a new level, unless its last
- * one begins there. */
-static void change_level(struct step *s, size_t *last, const struct tensor *t, int64_t bytes, int position)
-{
-    int d = t->device->index;
-    if (s->level[last[d]].position < position) {
-        struct level *next = APPEND(s->level, s->n_levels, s->cap_levels);
-        *next = s->level[last[d]];
-        next->position = position;
-        last[d] = s->n_levels - 1;
-    }
-    struct level *l = &s->level[last[d]];
-    l->of_class[t->class] += (size_t)bytes;
-    l->bytes += (size_t)bytes;
-    s->peak[d][t->class] = MAX(s->peak[d][t->class], l->of_class[t->class]);
-    s->high[d] = MAX(s->high[d], l->bytes);
-}
+struct event { /* from this position on a tensor's device holds so many bytes more, or fewer */
+    int position;
+    int64_t bytes;
+    const struct tensor *tensor;
+};
+/* At one position, what has ended goes before what begins. */
+ORDER(in_time, struct event, BY(a->position, b->position, COMPARE(a->bytes > 0, b->bytes > 0)))
 
 /* Levels are few, however many devices there are: only one on which a tensor begins or has ended gets a new one. */
 static void find_levels(struct step *s)
 {
-    enum { BEGINS, HAS_ENDED, KINDS };
     const struct pool *p = s->pool;
-    size_t n_devices = (size_t)p->machine->n_devices + 1, *last = allocate(n_devices, sizeof *last);
-    const struct tensor **at[KINDS], **next[KINDS]; /* what does at a position: a chain; by tensor: who is next in it */
-    for (int kind = 0; kind < KINDS; kind++) {
-        at[kind] = allocate(s->n + 1, sizeof *at[kind]);
-        next[kind] = allocate(p->n, sizeof *next[kind]);
+    size_t n_devices = (size_t)p->machine->n_devices + 1, n = 0;
+    size_t *last = allocate(n_devices, sizeof *last); /* by device: its last level so far */
+    struct event *events = allocate(2 * p->n, sizeof *events);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tensor *t = p->tensors[i];
+        int64_t bytes = (int64_t)t->bytes;
+        if (t->storage == t && (t->persistent || t->step == s))
+            events[n++] = (struct event){t->persistent ? 0 : t->first, bytes, t};
+        if (t->storage == t && !t->persistent && t->step == s && t->last + 1 < (int)s->n)
+            events[n++] = (struct event){t->last + 1, -bytes, t};
     }
+    SORT(events, n, in_time);
     memset(s->peak, 0, n_devices * sizeof *s->peak);
     memset(s->high, 0, n_devices * sizeof *s->high);
     s->n_levels = 0;
@@ -79,23 +70,21 @@ static void find_levels(struct step *s)
         *APPEND(s->level, s->n_levels, s->cap_levels) = (struct level){.device = (int)d};
         last[d] = d;
     }
-    for (size_t i = p->n; i-- > 0;) {
-        const struct tensor *t = p->tensors[i];
-        if (t->storage == t && t->persistent)
-            change_level(s, last, t, (int64_t)t->bytes, 0);
-        for (int kind = 0; kind < KINDS && t->storage == t && !t->persistent && t->step == s; kind++) {
-            int position = kind == BEGINS ? t->first : t->last + 1;
-            next[kind][i] = at[kind][position];
-            at[kind][position] = t;
+    for (const struct event *e = events; e < events + n; e++) {
+        int d = e->tensor->device->index, class = e->tensor->class;
+        if (s->level[last[d]].position < e->position) {
+            struct level *next = APPEND(s->level, s->n_levels, s->cap_levels);
+            *next = s->level[last[d]];
+            next->position = e->position;
+            last[d] = s->n_levels - 1;
         }
+        struct level *l = &s->level[last[d]];
+        l->of_class[class] += (size_t)e->bytes;
+        l->bytes += (size_t)e->bytes;
+        s->peak[d][class] = MAX(s->peak[d][class], l->of_class[class]);
+        s->high[d] = MAX(s->high[d], l->bytes);
     }
-    for (size_t i = 0; i < s->n; i++)
-        for (int kind = KINDS; kind-- > 0;)
-            for (const struct tensor *t = at[kind][i]; t; t = next[kind][t->id])
-                change_level(s, last, t, kind == BEGINS ? (int64_t)t->bytes : -(int64_t)t->bytes, (int)i);
-    for (int kind = 0; kind < KINDS; kind++)
-        free(at[kind]), free(next[kind]);
-    free(last);
+    free(events), free(last);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------------------- */
@@ -108,43 +97,41 @@ struct life {
 struct arena {
     struct device *device;
     struct life *lives; /* of all its tensors */
-    size_t n, n_moments;
+    size_t n, cap, n_moments;
     size_t high[256]; /* per slab: bytes in use from its start */
     int n_slabs;
 };
 
-static uint64_t time_of(struct step *const *steps, const struct tensor *t, int position)
+/* Where the tensor's list begins, all lists standing one behind the other. */
+static size_t start_of(struct step *const *steps, const struct tensor *t)
 {
-    uint64_t list = 0;
-    while (steps[list] != t->step)
-        list++;
-    return list << 32 | (uint32_t)position;
+    size_t start = 0;
+    for (; *steps != t->step; steps++)
+        start += (*steps)->n;
+    return start;
 }
 
-ORDER(by_time, uint64_t, COMPARE(*a, *b))
-
-static void find_moments(struct arena *a, struct step *const *steps)
+static void find_moments(struct arena *a, struct step *const *steps, size_t n)
 {
-    size_t n = 0;
-    uint64_t *moment = allocate(a->n + 1, sizeof *moment);
-    for (size_t i = 0; i < a->n; i++)
-        if (!a->lives[i].tensor->persistent)
-            moment[n++] = time_of(steps, a->lives[i].tensor, a->lives[i].tensor->first);
-    SORT(moment, n, by_time);
+    size_t n_positions = 1;
     for (size_t i = 0; i < n; i++)
-        if (i == 0 || moment[i] != moment[i - 1])
-            moment[a->n_moments++] = moment[i];
-    a->n_moments = MAX(a->n_moments, 1);
+        n_positions += steps[i]->n;
+    size_t *moments = allocate(n_positions, sizeof *moments); /* begun up to a position */
+    for (size_t i = 0; i < a->n; i++) {
+        const struct tensor *t = a->lives[i].tensor;
+        if (!t->persistent)
+            moments[start_of(steps, t) + (size_t)t->first] = 1;
+    }
+    for (size_t i = 1; i < n_positions; i++)
+        moments[i] += moments[i - 1];
+    a->n_moments = MAX(moments[n_positions - 1], 1);
     for (size_t i = 0; i < a->n; i++) {
         struct life *l = &a->lives[i];
-        l->last = a->n_moments - 1;
-        if (!l->tensor->persistent) {
-            FIND_FIRST(l->first, a->n_moments, moment[l->first] < time_of(steps, l->tensor, l->tensor->first));
-            FIND_FIRST(l->last, a->n_moments, moment[l->last] <= time_of(steps, l->tensor, l->tensor->last));
-            l->last--;
-        }
+        const struct tensor *t = l->tensor;
+        l->first = t->persistent ? 0 : moments[start_of(steps, t) + (size_t)t->first] - 1;
+        l->last = t->persistent ? a->n_moments - 1 : moments[start_of(steps, t) + (size_t)t->last] - 1;
     }
-    free(moment);
+    free(moments);
 }
 
 static size_t arena_bytes(const struct arena *a)
@@ -153,15 +140,6 @@ static size_t arena_bytes(const struct arena *a)
     for (int i = 0; i < a->n_slabs; i++)
         sum += round_up(a->high[i], a->device->alignment) + guard_bytes(a->device);
     return sum;
-}
-
-static struct problem *too_large(const struct arena *a, const struct tensor *t)
-{
-    char size[32], most[32];
-    return new_problem(
-        EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
-        format_bytes(size, (double)t->bytes), a->device->id, format_bytes(most, (double)slab_limit(a->device)),
-        a->device->by_hand ? "smaller tensors, or a larger memory=" : "a smaller --micro-batch or --seq-len");
 }
 
 static struct problem *over_budget(const struct arena *a, const struct tensor *t)
@@ -208,7 +186,11 @@ static struct problem *assign(struct arena *a)
         if (t->bytes <= limit)
             at = hold_lowest(held, a->lives[i].first, a->lives[i].last, bytes, limit);
         if (t->bytes > limit || at / limit >= COUNT(a->high)) {
-            wrong = too_large(a, t);
+            wrong = new_problem(EXIT_USAGE, "tensor %s needs %s in one piece, device %s allows %s: use %s", t->name,
+                                format_bytes((char[32]){0}, (double)t->bytes), a->device->id,
+                                format_bytes((char[32]){0}, (double)limit),
+                                a->device->by_hand ? "smaller tensors, or a larger memory="
+                                                   : "a smaller --micro-batch or --seq-len");
             break;
         }
         t->slab = (int)(at / limit);
@@ -237,9 +219,8 @@ static int by_size(const void *a, const void *b)
     return both && x->bytes != y->bytes ? COMPARE(y->bytes, x->bytes) : by_life(a, b);
 }
 
-static struct problem *place_device(struct arena *a, struct step *const *steps)
+static struct problem *place_device(struct arena *a)
 {
-    find_moments(a, steps);
     SORT(a->lives, a->n, by_life);
     struct problem *other = assign(a);
     size_t bytes = arena_bytes(a);
@@ -271,27 +252,10 @@ static void spread(struct arena *a)
     }
 }
 
-/* Devices that use the host's memory and the host itself share it. */
-static struct problem *check_ram(const struct machine *m)
-{
-    size_t sum = 0;
-    char need[32], have[32];
-    for (int i = 0; i <= m->n_devices; i++)
-        sum += m->device[i].uses_ram ? m->device[i].placed : 0;
-    if (sum <= m->host->memory)
-        return NULL;
-    return new_problem(EXIT_USAGE,
-                       "the devices and the host share one memory of %s, and together need %s; use a smaller model, "
-                       "--micro-batch or --seq-len",
-                       format_bytes(have, (double)m->host->memory), format_bytes(need, (double)sum));
-}
-
-static bool is_used(const struct tensor *t) { return t->storage == t && (t->persistent || t->step); }
-
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
 {
     struct machine *m = p->machine;
-    size_t n_devices = (size_t)m->n_devices + 1;
+    size_t n_devices = (size_t)m->n_devices + 1, ram = 0; /* ram: bytes of the host's memory */
     struct arena *arenas = allocate(n_devices, sizeof *arenas);
     struct problem *wrong = NULL;
     for (size_t i = 0; i < p->n; i++) {
@@ -303,23 +267,27 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
     }
     for (size_t i = 0; i < n; i++)
         find_lifetimes(steps[i]);
-    for (size_t i = 0; i < p->n; i++)
-        arenas[p->tensors[i]->device->index].n += is_used(p->tensors[i]);
-    for (size_t d = 0; d < n_devices; d++)
-        arenas[d] = (struct arena){&m->device[d], allocate(arenas[d].n, sizeof(struct life)), .n = 0};
     for (size_t i = 0; i < p->n; i++) {
-        struct arena *a = &arenas[p->tensors[i]->device->index];
-        if (is_used(p->tensors[i]))
-            a->lives[a->n++].tensor = p->tensors[i];
+        struct tensor *t = p->tensors[i];
+        struct arena *a = &arenas[t->device->index];
+        if (t->storage == t && (t->persistent || t->step))
+            APPEND(a->lives, a->n, a->cap)->tensor = t;
     }
     for (size_t d = 0; d < n_devices && !wrong; d++) {
-        wrong = place_device(&arenas[d], steps);
+        arenas[d].device = &m->device[d];
+        find_moments(&arenas[d], steps, n);
+        wrong = place_device(&arenas[d]);
         m->device[d].placed = arena_bytes(&arenas[d]);
+        ram += m->device[d].uses_ram ? m->device[d].placed : 0;
         if (!wrong)
             spread(&arenas[d]);
     }
-    if (!wrong)
-        wrong = check_ram(m);
+    if (!wrong && ram > m->host->memory)
+        wrong =
+            new_problem(EXIT_USAGE,
+                        "the devices and the host share one memory of %s, and together need %s; use a smaller "
+                        "model, --micro-batch or --seq-len",
+                        format_bytes((char[32]){0}, (double)m->host->memory), format_bytes((char[32]){0}, (double)ram));
     for (size_t d = 0; d < n_devices; d++) {
         for (int i = 0; i < arenas[d].n_slabs && !wrong && !check_only; i++)
             wrong = add_slab(m, &m->device[d], round_up(arenas[d].high[i], m->device[d].alignment));

@@ -58,11 +58,11 @@ static struct lane *read_lane(const struct reading *r, const char *word)
 /* "NAME" or "NAME[begin:end]". */
 static struct tensor *read_operand(const struct reading *r, const char *word)
 {
-    size_t begin, end;
-    struct tensor *t =
-        r->pool->tensors[find(r, r->tensors, word, strcspn(word, "["), "a tensor that is declared above")];
+    const char *expected = "a tensor that is declared above";
+    struct tensor *t = r->pool->tensors[find(r, r->tensors, word, strcspn(word, "["), expected)];
     if (!strchr(word, '['))
         return t;
+    size_t begin, end;
     char *range = copy_string(strchr(word, '[') + 1), *colon = strchr(range, ':'), *bracket = strchr(range, ']');
     if (!colon || !bracket || bracket < colon || bracket[1])
         fail_word(&r->line, word, "NAME or NAME[begin:end]");

@@ -2,12 +2,10 @@
  *
  * Numbers are written with as few digits as bring the same number back.
  */
-#include "step.h"
+#include "uses.h"
 #include "words.h"
 
 #include <ctype.h>
-
-enum { MOST_OF_NAME = sizeof((struct tensor *)0)->name - 1 };
 
 /* What would end a name becomes '_'. */
 static char *clean(char name[64], const char *text)
@@ -25,18 +23,6 @@ static void write_lane(FILE *out, const char *before, const struct lane *l)
     fprintf(out, "%s%s.%s", before, NAME(l->device->id), lane_kind_name[l->kind]);
     if (l->nth)
         fprintf(out, "%d", l->nth);
-}
-
-static void write_device(FILE *out, const struct machine *m, const struct device *d)
-{
-    struct device line = *d;
-    line.max_allocation = slab_limit(d) < d->budget - guard_bytes(d) ? slab_limit(d) : 0;
-    line.shares |= !d->by_hand;
-    fprintf(out, "device %s", NAME(d->id));
-    write_options(out, device_words, &line);
-    if (d->is_host)
-        write_options(out, machine_words, m);
-    fputc('\n', out);
 }
 
 static void write_lane_line(FILE *out, const struct lane *l)
@@ -67,8 +53,17 @@ static void write_link(FILE *out, const struct machine *m, const struct link *l)
 
 static void write_machine(FILE *out, const struct machine *m)
 {
-    for (int d = 0; d <= m->n_devices; d++)
-        write_device(out, m, &m->device[d]);
+    for (int i = 0; i <= m->n_devices; i++) {
+        const struct device *d = &m->device[i];
+        struct device line = *d;
+        line.max_allocation = slab_limit(d) < d->budget - guard_bytes(d) ? slab_limit(d) : 0;
+        line.shares |= !d->by_hand;
+        fprintf(out, "device %s", NAME(d->id));
+        write_options(out, device_words, &line);
+        if (d->is_host)
+            write_options(out, machine_words, m);
+        fputc('\n', out);
+    }
     for (int d = 0; d <= m->n_devices; d++)
         for (int kind = 0; kind < LANE_KINDS; kind++)
             if (m->device[d].lane[kind] && m->device[d].lane[kind]->gap > 0)
@@ -85,13 +80,14 @@ static void write_machine(FILE *out, const struct machine *m)
 /* The tensor's name, or that with a number behind it where others have it already: the last one is kept in `taken`. */
 static char *own_name(json_t *taken, const char *name)
 {
+    const int most = sizeof((struct tensor *)0)->name - 1;
     char own[64];
     json_t *last = json_object_get(taken, clean(own, name));
     while (json_object_get(taken, own)) {
         char end[16];
         json_integer_set(last, json_integer_value(last) + 1);
         int length = snprintf(end, sizeof end, "~%d", (int)json_integer_value(last));
-        snprintf(clean(own, name) + MIN((int)strlen(name), MOST_OF_NAME - length), sizeof end, "%s", end);
+        snprintf(clean(own, name) + MIN((int)strlen(name), most - length), sizeof end, "%s", end);
     }
     json_object_set_new_nocheck(taken, own, json_integer(1));
     return copy_string(own);
@@ -103,13 +99,10 @@ static char **write_tensors(FILE *out, const struct step *s)
 {
     json_t *taken = json_object();
     char **names = allocate(s->pool->n, sizeof *names);
-    bool *used = allocate(s->pool->n, sizeof *used);
-    for (size_t i = 0; i < s->n; i++)
-        for (int a = 0; a < s->task[i]->n_access; a++)
-            used[s->task[i]->access[a].tensor->storage->id] = true;
+    struct uses *uses = find_uses(s->task, s->n, s->pool);
     for (size_t i = 0; i < s->pool->n; i++) {
         struct tensor t = *s->pool->tensors[i];
-        if (!used[i] && !(t.persistent && t.storage->id == t.id))
+        if (t.storage->id != t.id || !(t.persistent || uses->count[i]))
             continue;
         names[i] = own_name(taken, t.name);
         bool state = t.class == MEM_PARAMETERS || t.class == MEM_OPTIMIZER, always = state && t.persistent;
@@ -119,7 +112,7 @@ static char **write_tensors(FILE *out, const struct step *s)
         write_options(out, tensor_words, &t);
         fputc('\n', out);
     }
-    free(used);
+    free_uses(uses);
     json_decref(taken);
     return names;
 }
