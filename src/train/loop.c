@@ -141,7 +141,7 @@ int train_loop(struct trainer *t)
         return EXIT_INTERRUPTED;
     if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) { /* token numbers say nothing */
         printf("\nsample:\n");
-        sample_tokens(t, t->data->train.tokens, 1, &(struct sampling){0.8, 40, (uint64_t)s->seed, s->sample_tokens});
+        sample_tokens(t, t->data->train.tokens, 1, s->sample_tokens);
     }
     return EXIT_OK;
 }

@@ -223,15 +223,9 @@ size_t take_commits(struct trainer *t, struct stored_step **commits);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
-struct sampling {
-    double temperature;
-    int top_k;
-    uint64_t seed;
-    int count;
-};
-/* Continues n given tokens, or a text, and prints both token by token. */
-void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, const struct sampling *s);
-void sample_text(struct trainer *t, const char *prompt, const struct sampling *s);
+/* Continues n given tokens, or a text, by `count` and prints all of it token by token. */
+void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count);
+void sample_text(struct trainer *t, const char *prompt, int count);
 
 /* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
 
