@@ -106,11 +106,11 @@ void check_saved(const struct settings *s, const struct config *ours)
     if (!s->save)
         return;
     expect_outside("--save", s->save);
-    char *saved[] = {find_checkpoint(s->save), saved_model(s)};
+    char *saved[] = {find_checkpoint(s->save), saved_model(s)}; /* the second is a file, or damaged */
     for (size_t i = 0; i < COUNT(saved); i++) {
         if (!saved[i] || access(saved[i], F_OK) != 0)
             continue;
-        struct source source = open_source(saved[i]);
+        struct source source = i ? (struct source){.path = copy_string(saved[i])} : open_source(saved[i]);
         struct config old = source_config(&source);
         if (!same_sizes(&old, ours))
             fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", saved[i],
