@@ -102,6 +102,7 @@ struct losses {
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
     int rank, micro, n;         /* data-parallel rank; n tokens */
+    struct batch host;          /* that it fills */
     struct batch *first, *last; /* on the ranks of the first stage, for the tokens, and of the last, for the targets */
 };
 struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
