@@ -5,7 +5,8 @@
 static struct batch new_batch(struct trainer *t, struct device *d, int n)
 {
     const int starts = t->config.vocab + 1;
-    const size_t section = round_up((size_t)n, UNIT_ALIGN), elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
+    const size_t section = round_up((size_t)n, UNIT_ALIGN),
+                 elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
     struct tensor *all = new_tensor(t->pool, d, MEM_WORK, "batch", INT32, SHAPE((int64_t)elements));
     all->persistent = d->is_host; /* bytes of its own there: shared ones would hold up the next batch */
     return (struct batch){.all = all,
@@ -96,11 +97,10 @@ void add_batch(struct trainer *t, struct step *s, struct feed *f, host_function 
     s->tags = (struct tags){-1, f->micro, ROLE_FEED};
     struct task *task = add_host(s, t->machine->host->lane[LANE_FEED], "batch.prepare", prepare, f);
     add_access(task, f->host.all, ACCESS_WRITE);
-    f->first = f->last = allocate((size_t)(2 * tp), sizeof *f->first);
+    f->first = allocate((size_t)(2 * tp), sizeof *f->first);
+    f->last = last == first ? f->first : f->first + tp;
     for (int k = 0; k < tp; k++)
         f->first[k] = upload_batch(t, s, first + k, f);
-    if (last != first)
-        f->last += tp;
     for (int k = 0; k < tp && last != first; k++)
         f->last[k] = upload_batch(t, s, last + k, f);
 }

@@ -98,26 +98,28 @@ static void set_batch(struct trainer *t, bool samples_only)
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* Of the model that a run begins with; false: it says nothing of one. */
-static bool source_tokenizer(const struct source *s, struct tokenizer *t)
+/* Of the model that a run begins with; without tokens: it says nothing of one. */
+static struct tokenizer source_tokenizer(const struct source *s)
 {
+    struct tokenizer t = {0};
     if (s->checkpoint)
-        return *t = tokenizer_from_text(s->checkpoint->tokenizer, s->path), true;
+        return tokenizer_from_text(s->checkpoint->tokenizer, s->path);
     if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
-        return false;
+        return t;
     struct safetensors *st = open_safetensors(s->path);
     const char *text = find_metadata(st, "yard.tokenizer");
     if (text)
-        *t = tokenizer_from_text(text, s->path);
+        t = tokenizer_from_text(text, s->path);
     close_safetensors(st);
-    return text;
+    return t;
 }
 
 struct dataset *open_vocabulary(const struct source *model, int vocab)
 {
     struct dataset *d = allocate(1, sizeof *d);
     d->vocab = vocab;
-    if (!source_tokenizer(model, &d->tokenizer))
+    d->tokenizer = source_tokenizer(model);
+    if (!d->tokenizer.n)
         d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     if (d->tokenizer.n > vocab)
         fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model->path,
@@ -127,8 +129,8 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
 
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
-    struct tokenizer tokenizer = {0};
-    bool known = source_tokenizer(&s->source, &tokenizer);
+    struct tokenizer tokenizer = source_tokenizer(&s->source);
+    const bool known = tokenizer.n;
     struct data_options o = {.data = s->data,
                              .val_data = s->val_data,
                              .val_share = s->val_share,
