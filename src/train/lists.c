@@ -94,8 +94,10 @@ static void add_backward(struct work *w, int stage, int micro)
     bool last = micro == t->micros - 1, alone = m->dp == 1, ends_group = last || group_of(t, micro + 1) != group;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
-            for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b))
-                backward_unit(w->b, tape_at(w, stage, micro, k, j), u);
+            for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
+                on_tape(w->b, tape_at(w, stage, micro, k, j), ROLE_BACKWARD);
+                backward(w->b, u);
+            }
         if (ends_group)
             end_group(w->b, u, group > 0);
         if (last)

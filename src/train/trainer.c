@@ -187,16 +187,11 @@ static struct machine *make_machine(struct trainer *t)
 /* --swap-what: a bit per class. */
 static unsigned classes_of(const char *list)
 {
-    static const char *const words[] = {[MEM_PARAMETERS] = "parameters",
-                                        [MEM_GRADIENTS] = "gradients",
-                                        [MEM_OPTIMIZER] = "optimizer",
-                                        [MEM_ACTIVATIONS] = "activations",
-                                        [MEM_WORK] = NULL};
     unsigned classes = 0;
     char *text = copy_string(list), *rest = text;
     for (char *word; (word = strsep(&rest, ","));) {
-        int class = choice_number(words, word);
-        if (class < 0)
+        int class = choice_number(memory_class_name, word);
+        if (class < 0 || class == MEM_WORK)
             fail(EXIT_USAGE,
                  "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
                  "with commas between",
