@@ -19,9 +19,9 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23184 10.8
+src               23148 10.8
 src/base           1409
-src/cmd            2202
+src/cmd            2201
 src/device         1153
 src/file           1044
 src/main             68
@@ -35,7 +35,7 @@ src/run            1253
 src/state          1741
 src/step           2589
 src/trace          1050
-src/train          2727
+src/train          2692
 src/view           1857
 tests             14484
 END

@@ -23,7 +23,6 @@
 struct work {
     struct trainer *t;
     struct build *b;
-    struct feed *feeds; /* [micro * dp + k] */
     struct tape *tapes; /* [((micro * stages + stage) * dp + k) * tp + tp_rank] */
 };
 
@@ -61,7 +60,7 @@ static void add_forwards(struct work *w, int stage, int micro)
     const int dp = t->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int k = 0; k < dp; k++) {
-        struct feed *f = &w->feeds[micro * dp + k];
+        struct feed *f = &t->feeds[micro * dp + k];
         begin[k] = t->train->n;
         if (stage == 0) {
             *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
@@ -121,7 +120,7 @@ void build_train(struct trainer *t)
     struct build b = new_build(t->train, t->model, t->settings->gemm, t->micro_batch, t->seq);
     b.backward_wanted = true;
     t->feeds = allocate(each, sizeof *t->feeds);
-    struct work w = {t, &b, t->feeds, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
+    struct work w = {t, &b, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
     t->model->norm_rank = t->settings->clip == 0 ? loss_rank(t, 0) : 0; /* where it is waited for */
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++) {
