@@ -91,15 +91,17 @@ static void remember(struct edit *e, void *where, size_t n)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
-/* New tasks come right behind `cursor`, with the tags of `like`. */
-static void insert_at(struct edit *e, struct task *cursor, const struct task *like)
+void insert_behind(struct edit *e, struct task *t)
 {
-    e->step->cursor = cursor;
-    e->step->tags = (struct tags){like->layer, like->micro, like->role};
+    e->step->cursor = t;
+    e->step->tags = (struct tags){t->layer, t->micro, t->role};
 }
 
-void insert_before(struct edit *e, struct task *t) { insert_at(e, t->prev, t); }
-void insert_behind(struct edit *e, struct task *t) { insert_at(e, t, t); }
+void insert_before(struct edit *e, struct task *t)
+{
+    insert_behind(e, t);
+    e->step->cursor = t->prev;
+}
 
 /* A tensor that both touch and one writes; NULL: none. */
 static const struct tensor *conflict(const struct task *a, const struct task *b)
