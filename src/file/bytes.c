@@ -77,7 +77,7 @@ bool leads_to(const char *path, int fd)
     return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-char *read_all(struct reader *r)
+static char *read_all(struct reader *r)
 {
     char *text = allocate((size_t)r->size + 1, 1);
     read_at(r, text, (size_t)r->size, 0);

@@ -24,8 +24,6 @@ struct reader *open_reader(const char *path);
 void read_at(struct reader *r, void *into, size_t bytes, uint64_t offset); /* all of it, or fail() */
 void close_reader(struct reader *r);
 bool leads_to(const char *path, int fd); /* is it the path of the file that is open? */
-/* All bytes and a terminating 0; closes the reader.  The caller frees them. */
-char *read_all(struct reader *r);
 /* A whole text file; *size without the added terminating 0.  The caller frees it. */
 char *read_whole(const char *path, size_t *size);
 /* The same for a small text that a person writes: one with a zero byte or above 16 MiB is refused. */
@@ -109,8 +107,7 @@ struct safetensors {
     struct reader *file;
     size_t n;
     struct st_tensor *tensors; /* in order of offset */
-    struct st_tensor **by_name;
-    json_t *metadata; /* an object of texts; NULL: there is none */
+    json_t *metadata;          /* an object of texts; NULL: there is none */
 };
 struct safetensors *open_safetensors(const char *path);
 void close_safetensors(struct safetensors *st);

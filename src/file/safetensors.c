@@ -118,8 +118,6 @@ static void read_tensor(const char *path, const char *name, json_t *entry, struc
 /* Empty ones first: they end where the next begins. */
 ORDER(by_offset, struct st_tensor, BY(a->offset, b->offset, COMPARE(a->bytes, b->bytes)))
 
-ORDER_POINTERS(by_name, struct st_tensor, strcmp(a->name, b->name))
-
 /* Sorted by offset, the tensors must cover the data exactly once. */
 static void check_tiling(struct safetensors *st, uint64_t data)
 {
@@ -174,10 +172,6 @@ struct safetensors *open_safetensors(const char *path)
     }
     SORT(st->tensors, st->n, by_offset);
     check_tiling(st, 8 + length);
-    st->by_name = allocate(st->n, sizeof(struct st_tensor *)); /* a file may hold a hundred thousand of them */
-    for (size_t i = 0; i < st->n; i++)
-        st->by_name[i] = &st->tensors[i];
-    SORT(st->by_name, st->n, by_name);
     json_decref(header);
     free(text);
     return st;
@@ -187,16 +181,17 @@ void close_safetensors(struct safetensors *st)
 {
     for (size_t i = 0; i < st->n; i++)
         free(st->tensors[i].name);
-    json_decref(st->metadata), free(st->by_name), free(st->tensors);
+    json_decref(st->metadata), free(st->tensors);
     close_reader(st->file);
     free(st);
 }
 
 const struct st_tensor *find_tensor(const struct safetensors *st, const char *name)
 {
-    const struct st_tensor wanted = {.name = (char *)name}, *key = &wanted;
-    struct st_tensor *const *found = bsearch(&key, st->by_name, st->n, sizeof *found, by_name);
-    return found ? *found : NULL;
+    for (size_t i = 0; i < st->n; i++)
+        if (strcmp(st->tensors[i].name, name) == 0)
+            return &st->tensors[i];
+    return NULL;
 }
 
 const char *find_metadata(const struct safetensors *st, const char *key)

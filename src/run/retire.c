@@ -8,7 +8,6 @@
  * For a trace, a long wait is cut into short ones of about a millisecond: a reader sees ends soon after they happen,
  * and the thread is not woken for each of them.
  */
-#include "../../cl/shared.h" /* defines: choice_bit */
 #include "run.h"
 
 pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -28,13 +27,6 @@ struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t n
 {
     const struct issued *r = queued_run(q, nth);
     return latest_run(s, s->task[r->task], r->number);
-}
-
-cl_int event_status(cl_event event)
-{
-    cl_int status;
-    CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
-    return status;
 }
 
 bool has_ended(const struct slot *slot) { return slot->done && event_status(slot->done) <= CL_COMPLETE; }
@@ -269,29 +261,4 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct slot *slot)
         slot->start = slot->queued;
     CL(clReleaseEvent(slot->work));
     slot->work = NULL;
-}
-
-void drain_but_disk(struct step *s)
-{
-    const struct machine *m = s->pool->machine;
-    if (!s->running)
-        return;
-    wait_iteration(s, UINT32_MAX);
-    /* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
-    for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->kind != LANE_DISK)
-            wait_until_idle(m->lane[i]->thread), wait_until_idle(m->lane[i]->forward);
-    /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
-     * are others.  It is on both sides then, so the choices stay. */
-    for (size_t i = 0; i < s->n; i++)
-        if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
-            run_alone(s, 0, i, &(struct slot){.number = 0});
-    watch(NULL);
-}
-
-void drain(struct step *s)
-{
-    drain_but_disk(s);
-    if (s->running && s->running->late)
-        wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread), report_stored(s);
 }

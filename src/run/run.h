@@ -1,7 +1,8 @@
 /* run.h - running lists: on OpenCL queues and host threads, one task after another, audited, padded or delayed.
  *
- *     execute    makes kernels, arguments and slots of finished lists; issues their tasks, and waits
- *                only where an edge crosses lanes; or runs one task after another    execute.c, hostlane.c
+ *     prepare    kernels, arguments and slots of finished lists; a task's commands   prepare.c
+ *     execute    issues the tasks, and waits only where an edge crosses lanes; or
+ *                runs one after another                                              execute.c, hostlane.c
  *     retire     sees what was issued end                                            retire.c
  *     late       tasks of slots, whose running is decided when they could            late.c
  *     pace       pads every task to a given end, or delays it at random              pace.c
@@ -58,7 +59,7 @@ struct running {
     struct late *late;       /* late.c: which slot's tasks run; NULL: of none */
 };
 
-/* ---- execute.c ------------------------------------------------------------------------------------------------- */
+/* ---- prepare.c ------------------------------------------------------------------------------------------------- */
 
 /* place + depend + kernels and their arguments.  NULL, or place()'s problem. */
 struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n);
@@ -76,21 +77,25 @@ struct execution {
 /* Set for the whole process before the first execute(). */
 extern struct execution execution;
 
+/* Issues the commands of a device's task; *done gets the event of the last one. */
+void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
+           cl_event *done);
+cl_int event_status(cl_event event);
+
+/* ---- execute.c ------------------------------------------------------------------------------------------------- */
+
 /* Issue iteration `number` of the list (numbers rise by one from 1, and begin anew only behind a drain): as soon as
  * the compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  Serial: run it, one
  * task after another, and create no thread. */
 void execute(struct step *s, uint32_t number);
-/* Issues the commands of a device's task; *done gets the event of the last one. */
-void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
-           cl_event *done);
-
-/* ---- retire.c -------------------------------------------------------------------------------------------------- */
-
 /* Wait for everything issued, and until no thread reads the list any more. */
 void drain(struct step *s);
 /* The same, but not for what the disk still stores of snapshots, which nothing in the list waits for.  State that
  * choices have left on the host comes back to its device. */
 void drain_but_disk(struct step *s);
+
+/* ---- retire.c -------------------------------------------------------------------------------------------------- */
+
 /* Wait until all of the list that was issued up to iteration `number` has ended, and retire it. */
 void wait_iteration(struct step *s, uint32_t number);
 /* The same of the compute lanes and of that task's runs. */
@@ -111,7 +116,6 @@ struct slot *open_slot(struct step *s, struct task *t, uint32_t number); /* for 
 /* The nth run that the lane was given, from q->retired on, and its slot. */
 struct issued *queued_run(const struct queue *q, uint64_t nth);
 struct slot *queued_slot(const struct step *s, const struct queue *q, uint64_t nth);
-cl_int event_status(cl_event event);
 bool has_ended(const struct slot *slot);
 /* Begin its record in the trace; hand its times to that and to who observes. */
 void begin_record(const struct step *s, const struct task *t, struct slot *slot);
@@ -184,7 +188,7 @@ void print_frontier(FILE *out, const struct step *s);
 void obey_viewer(struct step *s, uint32_t number, size_t i);
 
 /* Runs iteration `number` again, one task at a time, until one writes something that is not finite, or reads a
- * parameter or optimizer state that is not.  false: nothing found. */
+ * parameter or optimizer state that is not.  false: nothing found.  Behind a drain. */
 struct first_nan {
     const struct task *task;
     const struct tensor *tensor;

@@ -147,23 +147,6 @@ static void expect_within(const struct place *at, const struct bounds *b, size_t
             REFUSE(at, "\"%s\" must be a whole number from %lld to %lld", b->field, b->low, b->high);
 }
 
-/* jansson refuses duplicate keys, and what is no UTF-8. */
-static json_t *parse(const struct place *at, const char *text, size_t n)
-{
-    json_error_t error;
-    char head[64];
-    if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
-        REFUSE(at, "it must begin with a line {\"hash\":\"...\", of 16 digits");
-    snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n",
-             (unsigned long long)hash_bytes(text + HASH_LINE, n - HASH_LINE, 0));
-    if (strncmp(text, head, HASH_LINE) != 0)
-        REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
-    json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    if (!all)
-        REFUSE(at, "it is no JSON at line %d: %s", error.line, error.text);
-    return all;
-}
-
 static uint64_t read_hash(const struct place *at, const char *field, const char *text)
 {
     if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
@@ -312,7 +295,18 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
 
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct snapshot *s)
 {
-    json_t *all = parse(&(struct place){.path = path}, text, n);
+    const struct place *at = &(struct place){.path = path};
+    char head[64];
+    if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
+        REFUSE(at, "it must begin with a line {\"hash\":\"...\", of 16 digits");
+    snprintf(head, sizeof head, "{\"hash\":\"%016llx\",\n",
+             (unsigned long long)hash_bytes(text + HASH_LINE, n - HASH_LINE, 0));
+    if (strncmp(text, head, HASH_LINE) != 0)
+        REFUSE(at, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
+    json_error_t error; /* jansson refuses duplicate keys, and what is no UTF-8 */
+    json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (!all)
+        REFUSE(at, "it is no JSON at line %d: %s", error.line, error.text);
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
     c->snapshot = s;
@@ -324,12 +318,8 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
 
 struct checkpoint *read_manifest(const char *folder)
 {
-    char *path = format_string("%s/" MANIFEST, folder);
-    struct reader *r = open_reader(path);
-    size_t n = (size_t)r->size;
-    if (n > MAX_MANIFEST)
-        REFUSE(&(struct place){.path = path}, "it has %zu bytes, expected at most %d", n, MAX_MANIFEST);
-    char *text = read_all(r);
+    size_t n;
+    char *path = format_string("%s/" MANIFEST, folder), *text = read_whole(path, &n);
     struct checkpoint *c = parse_manifest(path, text, n, NULL);
     *strrchr(c->path, '/') = '\0';
     free(text), free(path);

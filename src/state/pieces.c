@@ -47,44 +47,27 @@ char *piece_name(char out[96], const struct kept_tensor *t, size_t i)
 
 /* ---- cutting ---------------------------------------------------------------------------------------------------- */
 
-static void add_piece(struct kept_tensor *t, struct piece p)
+/* Elements [begin, end) of a part, run by run: all of a section (by rows) or one of its rows (by columns).  Of a
+ * section that is not whole the rest is flat; of columns a ragged row is a box, and whole rows together are one.  `at`:
+ * where the part's first element is in memory, or would be in front of what is kept. */
+static void cut_part(struct kept_tensor *t, struct part part, bool by_columns, int rank, size_t begin, size_t end,
+                     int64_t at)
 {
-    size_t cap = t->n;
-    t->piece = grow(t->piece, &cap, t->n + 1, sizeof *t->piece);
-    t->piece[t->n++] = p;
-}
-
-/* Elements [begin, end) of a part that is whole rows of each section: a box where that is all of a section, else flat.
- * `at`: where the part's first element is in memory, or would be in front of what is kept. */
-static void cut_rows(struct kept_tensor *t, struct part part, int rank, size_t begin, size_t end, int64_t at)
-{
-    int64_t columns = t->shape[1];
-    size_t width = part.end - part.begin;
-    for (size_t run = begin / width; run * width < end; run++) {
-        size_t first = MAX(begin, run * width), last = MIN(end, (run + 1) * width);
-        int64_t from = (int64_t)(run * part.length + part.begin + first - run * width), n = (int64_t)(last - first);
-        struct piece p = {.rank = rank, .at = (size_t)(at + (int64_t)first)};
-        p.flat = last - first < width;
-        p.begin[0] = p.flat ? from : from / columns;
-        p.end[0] = p.flat ? from + n : (from + n) / columns;
-        p.end[1] = p.flat ? 0 : columns;
-        add_piece(t, p);
-    }
-}
-
-/* Of one that is columns: a ragged row, whole rows, a ragged row. */
-static void cut_columns(struct kept_tensor *t, struct part part, int rank, size_t begin, size_t end, int64_t at)
-{
-    size_t width = part.end - part.begin;
+    size_t width = part.end - part.begin, columns = (size_t)t->shape[1];
     for (size_t e = begin, n; e < end; e += n) {
-        size_t row = e / width, column = e % width, rows = column ? 0 : (end - e) / width;
-        n = rows ? rows * width : MIN(width - column, end - e);
-        struct piece p = {.rank = rank, .at = (size_t)(at + (int64_t)e)};
-        p.begin[0] = (int64_t)row;
-        p.end[0] = (int64_t)(row + MAX(rows, 1));
-        p.begin[1] = (int64_t)(part.begin + column);
-        p.end[1] = p.begin[1] + (int64_t)(rows ? width : n);
-        add_piece(t, p);
+        size_t within = e % width, whole = within ? 0 : (end - e) / width; /* runs */
+        whole = by_columns ? whole : MIN(whole, 1);
+        n = whole ? whole * width : MIN(width - within, end - e);
+        size_t from = e / width * part.length + part.begin + within; /* in the tensor */
+        struct piece p = {.rank = rank, .at = (size_t)(at + (int64_t)e), .flat = !whole && !by_columns};
+        size_t rows = by_columns ? MAX(whole, 1) : n / columns; /* of a box */
+        p.begin[0] = (int64_t)(p.flat ? from : from / columns);
+        p.end[0] = p.begin[0] + (int64_t)(p.flat ? n : rows);
+        p.begin[1] = p.flat ? 0 : (int64_t)(from % columns);
+        p.end[1] = p.flat ? 0 : p.begin[1] + (int64_t)(n / rows);
+        size_t cap = t->n;
+        t->piece = grow(t->piece, &cap, t->n + 1, sizeof *t->piece);
+        t->piece[t->n++] = p;
     }
 }
 
@@ -101,7 +84,7 @@ static void cut_range(const struct model *m, struct kept_tensor *t, int rank, st
     bool by_columns = part.runs > 1 && whole->cut.split == SPLIT_COLUMNS;
     CHECK(!by_columns || whole->cut.sections == 1, "%s is cut by columns in %d sections", t->name, whole->cut.sections);
     if (begin < end)
-        (by_columns ? cut_columns : cut_rows)(t, part, rank, begin, end, (int64_t)p->offset - (int64_t)held.begin);
+        cut_part(t, part, by_columns, rank, begin, end, (int64_t)p->offset - (int64_t)held.begin);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */

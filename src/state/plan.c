@@ -14,8 +14,9 @@
 
 struct side {
     const struct kept_tensor *t;
-    size_t *done; /* elements that have been walked, of each piece */
-    size_t now;   /* the piece of the last copy */
+    const char *where; /* its pieces are from */
+    size_t *done;      /* elements that have been walked, of each piece */
+    size_t now;        /* the piece of the last copy */
 };
 
 /* The piece whose next element is the tensor's element `at`, and how many follow; false: there is none. */
@@ -32,39 +33,35 @@ static bool find_next(struct side *s, size_t at, size_t *run)
     return false;
 }
 
-static _Noreturn void refuse_cover(const struct kept_tensor *t, const char *where, size_t at, const char *what)
+static _Noreturn void refuse_cover(const struct side *s, size_t at, const char *what)
 {
-    fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", where, t->name,
-         kept_name[t->role], what, at, tensor_elements(t));
-}
-
-/* What lies twice is never the next element. */
-static void expect_all_walked(const struct side *s, const char *where)
-{
-    size_t run;
-    for (size_t k = 0; k < s->t->n; k++)
-        if (s->done[k] < piece_elements(&s->t->piece[k]))
-            refuse_cover(s->t, where, element_of(s->t, &s->t->piece[k], s->done[k], &run), "more than one has");
+    fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", s->where,
+         s->t->name, kept_name[s->t->role], what, at, tensor_elements(s->t));
 }
 
 struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
 {
     struct copies plan = {.from = from, .to = to};
-    struct side a = {.t = from, .done = allocate(from->n, sizeof *a.done)};
-    struct side b = {.t = to, .done = allocate(to->n, sizeof *b.done)};
-    for (size_t at = 0, n, m; at < tensor_elements(from); at += n) {
-        if (!find_next(&a, at, &n))
-            refuse_cover(from, where, at, "none has");
-        if (!find_next(&b, at, &m))
-            refuse_cover(to, "where it goes to", at, "none has");
-        n = MIN(n, m);
-        *APPEND(plan.copy, plan.n, plan.cap) = (struct copy){a.now, b.now, n, a.done[a.now], b.done[b.now]};
-        a.done[a.now] += n;
-        b.done[b.now] += n;
+    struct side sides[] = {{from, where, allocate(from->n, sizeof(size_t)), 0},
+                           {to, "where it goes to", allocate(to->n, sizeof(size_t)), 0}};
+    struct side *a = &sides[0], *b = &sides[1], *end = sides + 2;
+    size_t run;
+    for (size_t at = 0, n; at < tensor_elements(from); at += n) {
+        n = SIZE_MAX;
+        for (struct side *s = sides; s < end; s++) {
+            if (!find_next(s, at, &run))
+                refuse_cover(s, at, "none has");
+            n = MIN(n, run);
+        }
+        *APPEND(plan.copy, plan.n, plan.cap) = (struct copy){a->now, b->now, n, a->done[a->now], b->done[b->now]};
+        a->done[a->now] += n;
+        b->done[b->now] += n;
     }
-    expect_all_walked(&a, where);
-    expect_all_walked(&b, "where it goes to");
-    free(a.done), free(b.done);
+    for (struct side *s = sides; s < end; s++) /* what lies twice is never the next element */
+        for (size_t k = 0; k < s->t->n; k++)
+            if (s->done[k] < piece_elements(&s->t->piece[k]))
+                refuse_cover(s, element_of(s->t, &s->t->piece[k], s->done[k], &run), "more than one has");
+    free(a->done), free(b->done);
     return plan;
 }
 

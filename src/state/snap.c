@@ -162,14 +162,6 @@ static void lock_name(struct opening *o)
 
 /* ---- a new file ------------------------------------------------------------------------------------------------- */
 
-static void write_zeros(struct writer *w, uint64_t until)
-{
-    char *zeros = allocate((size_t)MIN(CHUNK, until), 1);
-    while (w->offset < until)
-        write_bytes(w, zeros, (size_t)MIN(CHUNK, until - w->offset));
-    free(zeros);
-}
-
 static void make_file(struct snap *s, const char *manifest)
 {
     char page[SNAP_PAGE], bytes[32];
@@ -185,7 +177,10 @@ static void make_file(struct snap *s, const char *manifest)
     write_bytes(w, page, SNAP_PAGE);
     write_bytes(w, page, SNAP_PAGE);
     write_bytes(w, manifest, (size_t)f->manifest_bytes);
-    write_zeros(w, end);
+    char *zeros = allocate(CHUNK, 1);
+    while (w->offset < end)
+        write_bytes(w, zeros, (size_t)MIN(CHUNK, end - w->offset));
+    free(zeros);
     s->fd = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
     if (s->fd < 0 || flush(s->fd) != 0 || flock(s->fd, LOCK_EX | LOCK_NB) != 0)
         fail(EXIT_IO, "cannot finish the snapshot file %s: %s", s->path, strerror(errno));

@@ -3,7 +3,7 @@
  *     read_kept    the pieces of a file become one tensor in memory
  *     reshard      they become the pieces of other files
  *     verify       a read that keeps nothing
- *     compare      two checkpoints, perhaps of unlike meshes, along the plan from one to the other
+ *     compare      two checkpoints, perhaps of unlike meshes, element by element
  */
 #include "snap.h"
 
@@ -14,7 +14,8 @@ enum { CHUNK = 1 << 18 }; /* bytes: read, and hashed while a core's cache has th
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 
 struct loaded {
-    char *bytes;  /* the checkpoint's room, until its next tensor is loaded */
+    struct copies plan;
+    char *bytes;  /* of the pieces that it reads: the checkpoint's room, until its next tensor is loaded */
     uint64_t *at; /* [pieces + 1] where each begins there, and the end */
 };
 
@@ -37,11 +38,14 @@ static void load_piece(const struct checkpoint *c, const struct kept_tensor *t, 
              c->snapshot ? "or a run writes there: read it once more, or copy it" : "take another checkpoint");
 }
 
-/* To be called with a plan at hand: then the pieces are no more bytes than the tensor. */
-static struct loaded load_pieces(const struct checkpoint *c, const struct kept_tensor *t)
+/* All pieces of a tensor, and where they go.  The plan comes first: then the pieces are no more bytes than the tensor.
+ */
+static struct loaded load_pieces(const struct checkpoint *c, size_t tensor, const struct kept_tensor *to)
 {
-    struct loaded l = {.at = allocate(t->n + 1, sizeof *l.at)};
+    const struct kept_tensor *t = &c->pieces->tensor[tensor];
+    struct loaded l = {.plan = plan_copies(t, to, c->path), .at = allocate(t->n + 1, sizeof *l.at)};
     struct reader *file = NULL;
+    must(prove_copies(&l.plan));
     for (size_t k = 0; k < t->n; k++)
         l.at[k + 1] = l.at[k] + ELEMENT_BYTES * piece_elements(&t->piece[k]);
     c->room->bytes = l.bytes = grow(c->room->bytes, &c->room->cap, (size_t)l.at[t->n], 1);
@@ -59,20 +63,28 @@ static struct loaded load_pieces(const struct checkpoint *c, const struct kept_t
     return l;
 }
 
+static const char *copied_bytes(const struct loaded *l, const struct copy *x)
+{
+    return l->bytes + l->at[x->from] + ELEMENT_BYTES * x->from_at;
+}
+
+static void free_loaded(struct loaded *l)
+{
+    free_copies(&l->plan);
+    free(l->at);
+}
+
 /* ---- into memory, and into other files --------------------------------------------------------------------------- */
 
 void read_kept(const struct checkpoint *c, size_t tensor, float *values)
 {
-    struct kept_tensor *t = &c->pieces->tensor[tensor], whole = *t;
+    struct kept_tensor whole = c->pieces->tensor[tensor];
     whole.n = 1;
-    whole.piece = &(struct piece){.end = {t->shape[0], t->shape[1]}};
-    struct copies plan = plan_copies(t, &whole, c->path);
-    must(prove_copies(&plan));
-    struct loaded l = load_pieces(c, t);
-    for (const struct copy *x = plan.copy; values && x < plan.copy + plan.n; x++)
-        memcpy(values + x->to_at, l.bytes + l.at[x->from] + ELEMENT_BYTES * x->from_at, ELEMENT_BYTES * x->n);
-    free_copies(&plan);
-    free(l.at);
+    whole.piece = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
+    struct loaded l = load_pieces(c, tensor, &whole);
+    for (const struct copy *x = l.plan.copy; values && x < l.plan.copy + l.plan.n; x++)
+        memcpy(values + x->to_at, copied_bytes(&l, x), ELEMENT_BYTES * x->n);
+    free_loaded(&l);
 }
 
 struct verified { /* of attempt() */
@@ -97,22 +109,19 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
     struct ranks_written w = open_ranks(to);
     for (size_t i = 0; i < to->pieces->n; i++) {
         struct kept_tensor *t = &to->pieces->tensor[i];
-        struct copies plan = plan_copies(&from->pieces->tensor[i], t, from->path);
         struct hasher *hash = allocate(t->n, sizeof *hash);
-        must(prove_copies(&plan));
-        struct loaded l = load_pieces(from, plan.from);
+        struct loaded l = load_pieces(from, i, t);
         for (size_t k = 0; k < t->n; k++)
             hash_begin(&hash[k], 0);
-        for (const struct copy *x = plan.copy; x < plan.copy + plan.n; x++) {
-            const char *bytes = l.bytes + l.at[x->from] + ELEMENT_BYTES * x->from_at;
-            hash_add(&hash[x->to], bytes, ELEMENT_BYTES * x->n);
-            st_write(w.file[t->piece[x->to].rank], bytes, ELEMENT_BYTES * x->n);
+        for (const struct copy *x = l.plan.copy; x < l.plan.copy + l.plan.n; x++) {
+            hash_add(&hash[x->to], copied_bytes(&l, x), ELEMENT_BYTES * x->n);
+            st_write(w.file[t->piece[x->to].rank], copied_bytes(&l, x), ELEMENT_BYTES * x->n);
             moved += ELEMENT_BYTES * x->n;
         }
         for (size_t k = 0; k < t->n; k++)
             t->piece[k].hash = hash_end(&hash[k]);
-        free(hash), free(l.at);
-        free_copies(&plan);
+        free(hash);
+        free_loaded(&l);
     }
     publish_ranks(&w, to);
     return moved;
@@ -120,28 +129,22 @@ uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
 
 /* ---- two checkpoints -------------------------------------------------------------------------------------------- */
 
-static void compare_floats(struct difference *d, const float *a, const float *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double gap = fabs((double)a[i] - (double)b[i]);
-        d->elements += memcmp(&a[i], &b[i], sizeof *a) != 0;
-        d->most = gap > d->most || isnan(gap) ? gap : d->most;
-        d->distance += gap * gap;
-        d->norm += (double)b[i] * b[i];
-    }
-}
-
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
 {
     struct difference d = {0};
-    struct copies plan = plan_copies(&a->pieces->tensor[tensor], &b->pieces->tensor[tensor], a->path);
-    struct loaded x = load_pieces(a, plan.from), y = load_pieces(b, plan.to);
-    for (const struct copy *p = plan.copy; p < plan.copy + plan.n; p++)
-        compare_floats(&d, (const float *)(const void *)(x.bytes + x.at[p->from]) + p->from_at,
-                       (const float *)(const void *)(y.bytes + y.at[p->to]) + p->to_at, p->n);
+    size_t n = tensor_elements(&a->pieces->tensor[tensor]);
+    float *x = allocate(n, sizeof *x), *y = allocate(n, sizeof *y);
+    read_kept(a, tensor, x);
+    read_kept(b, tensor, y);
+    for (size_t i = 0; i < n; i++) {
+        double gap = fabs((double)x[i] - (double)y[i]);
+        d.elements += memcmp(&x[i], &y[i], sizeof *x) != 0;
+        d.most = gap > d.most || isnan(gap) ? gap : d.most;
+        d.distance += gap * gap;
+        d.norm += (double)y[i] * y[i];
+    }
     d.distance = sqrt(d.distance);
     d.norm = sqrt(d.norm);
-    free_copies(&plan);
-    free(x.at), free(y.at);
+    free(x), free(y);
     return d;
 }

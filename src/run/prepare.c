@@ -1,0 +1,116 @@
+/* prepare.c - what a finished list needs to run: kernels with their arguments, slots and queues; and the commands of a
+ * device's task.
+ */
+#include "run.h"
+
+struct execution execution;
+
+/* ---- from lists on paper to lists that can run ------------------------------------------------------------------- */
+
+/* A kernel object of its own, so that its arguments are set once. */
+static cl_kernel prepare_kernel(const struct task *t)
+{
+    cl_kernel kernel = make_kernel(t->lane->device, t->file, t->function);
+    for (int i = 0; i < t->n_args; i++) {
+        const struct arg *a = &t->args[i];
+        cl_mem buffer = a->kind == ARG_TENSOR && a->i >= 0 ? tensor_buffer(t->access[a->i].tensor) : NULL;
+        const struct {
+            size_t bytes;
+            const void *value;
+        } given[] = {[ARG_TENSOR] = {sizeof buffer, &buffer},
+                     [ARG_INT] = {sizeof a->i, &a->i},
+                     [ARG_ELEMENTS] = {sizeof a->i, &a->i},
+                     [ARG_FLOAT] = {sizeof a->f, &a->f},
+                     [ARG_LOCAL] = {(size_t)a->i, NULL}};
+        cl_int code = clSetKernelArg(kernel, (cl_uint)i, given[a->kind].bytes, given[a->kind].value);
+        if (code != CL_SUCCESS)
+            fail(EXIT_FAILED,
+                 "task %s: argument %d of kernel %s (cl/%s): %s; does the .cl file still take the same arguments?",
+                 t->name, i, t->function, t->file, cl_error_name(code));
+    }
+    return kernel;
+}
+
+static void stop_running(struct step *s)
+{
+    struct running *r = s->running;
+    for (int i = 0; i < r->n_queues; i++) {
+        CHECK(r->queue[i].given == r->queue[i].retired, "list %s is freed while tasks of it are in flight", s->name);
+        free(r->queue[i].run);
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        if (r->task[i].kernel)
+            CL(clReleaseKernel(r->task[i].kernel));
+        for (int run = 0; run < MOST_RUNS; run++)
+            free(r->task[i].slot[run].foreign);
+    }
+    free(r->task), free(r->queue), free(r->wait);
+    free(r);
+}
+
+static void make_running(struct step *s)
+{
+    const struct machine *m = s->pool->machine;
+    struct running *r = s->running = allocate(1, sizeof *r);
+    size_t most = 0;
+    s->stop = stop_running;
+    r->task = allocate(s->n, sizeof *r->task);
+    r->n_queues = m->n_lanes;
+    r->queue = allocate((size_t)m->n_lanes, sizeof *r->queue);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct task *t = s->task[i];
+        r->queue[t->lane->index].cap += MOST_RUNS;
+        most = MAX(most, t->n_edges);
+        r->task[i].kernel = t->file ? prepare_kernel(t) : NULL;
+        for (size_t run = 0; t->notify && run < MOST_RUNS; run++)
+            r->task[i].slot[run].foreign = allocate((size_t)m->n_contexts, sizeof(cl_event));
+    }
+    for (int i = 0; i < r->n_queues; i++)
+        r->queue[i].run = allocate(r->queue[i].cap, sizeof *r->queue[i].run);
+    r->wait = allocate(most + 1, sizeof *r->wait);
+}
+
+struct problem *finish_steps(struct pool *p, struct step *const *steps, size_t n)
+{
+    struct problem *wrong = place(p, steps, n, false);
+    for (size_t k = 0; k < n && !wrong; k++) {
+        depend(steps[k], true);
+        make_running(steps[k]);
+    }
+    return wrong;
+}
+
+/* ---- commands and their events ----------------------------------------------------------------------------------- */
+
+void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint n_wait, const cl_event *wait,
+           cl_event *done)
+{
+    cl_command_queue queue = t->lane->queue;
+    const struct grid *g = &t->grid;
+    wait = n_wait ? wait : NULL;
+    if (t->issue) {
+        t->issue(t, number, n_wait, wait, done);
+        return;
+    }
+    if (!t->copy) {
+        CL(clEnqueueNDRangeKernel(queue, s->running->task[t->index].kernel, (cl_uint)g->dims, NULL, g->global,
+                                  g->local[0] ? g->local : NULL, n_wait, wait, done));
+        return;
+    }
+    struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
+    if (from->device->is_host)
+        CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
+                                done));
+    else if (to->device->is_host)
+        CL(clEnqueueReadBuffer(queue, tensor_buffer(from), CL_FALSE, 0, to->bytes, tensor_memory(to), n_wait, wait,
+                               done));
+    else
+        CL(clEnqueueCopyBuffer(queue, tensor_buffer(from), tensor_buffer(to), 0, 0, to->bytes, n_wait, wait, done));
+}
+
+cl_int event_status(cl_event event)
+{
+    cl_int status;
+    CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    return status;
+}
