@@ -292,15 +292,6 @@ struct step *read_list(const char *path)
     return r.step;
 }
 
-void free_list(struct step *s)
-{
-    struct pool *pool = s->pool;
-    struct machine *machine = pool->machine;
-    free_step(s);
-    free_pool(pool);
-    close_machine(machine);
-}
-
 double given_seconds(const struct task *t)
 {
     const struct link *link[2];
