@@ -19,11 +19,11 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           471
-src               23304 10.8
+src               23265 10.8
 src/base           1424
 src/cmd            2202
 src/device         1153
-src/file           1055
+src/file           1044
 src/main             68
 src/mesh            238
 src/model          1837
@@ -32,7 +32,7 @@ src/plan            212
 src/predict        1053
 src/proof           579
 src/run            1253
-src/state          1768
+src/state          1740
 src/step           2589
 src/trace          1050
 src/train          2730

@@ -12,15 +12,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file formats assu
 
 enum { MAX_TEXT = 16 << 20 };
 
-static void check_regular(const char *path, mode_t mode)
-{
-    if (!S_ISREG(mode))
-        fail(EXIT_IO, "%s is a %s; expected a regular file", path,
-             S_ISDIR(mode)    ? "folder"
-             : S_ISFIFO(mode) ? "pipe, which cannot be read twice"
-                              : "device or socket");
-}
-
 static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd); }
 
 /* What is no regular file is not opened at all: that alone can wait for a writer or wind a tape back.  O_NONBLOCK:
@@ -28,14 +19,14 @@ static void close_descriptor(void *reader) { close(((struct reader *)reader)->fd
 struct reader *open_reader(const char *path)
 {
     struct stat status;
-    if (stat(path, &status) == 0)
-        check_regular(path, status.st_mode);
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        fail(EXIT_IO, "%s is a %s; expected a regular file", path,
+             S_ISDIR(status.st_mode)    ? "folder"
+             : S_ISFIFO(status.st_mode) ? "pipe, which cannot be read twice"
+                                        : "device or socket");
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &status) != 0)
         fail(EXIT_IO, "cannot open %s: %s; check the path and its permissions", path, strerror(errno));
-    if (fstat(fd, &status) != 0)
-        fail(EXIT_IO, "cannot examine %s: %s", path, strerror(errno));
-    check_regular(path, status.st_mode);
     struct reader *r = allocate(1, sizeof *r);
     *r = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
     r->cleanup = (struct cleanup){.run = close_descriptor, .argument = r};

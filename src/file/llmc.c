@@ -65,39 +65,34 @@ static void read_header(struct reader *r, int32_t header[HEADER_WORDS], int32_t 
 
 struct parameter {
     const char *name;
-    bool of_layer;     /* one of each layer */
+    uint64_t layers;   /* that have one; 1: it is the model's */
     uint64_t elements; /* in the file, of one layer */
 };
 
 /* The parameters in file order. */
 static void layout(const struct llmc_model *m, struct parameter p[PARAMETERS])
 {
-    uint64_t C = (uint64_t)m->channels, Vp = (uint64_t)m->padded_vocab, maxT = (uint64_t)m->max_seq_len;
+    uint64_t L = (uint64_t)m->layers, C = (uint64_t)m->channels, Vp = (uint64_t)m->padded_vocab,
+             maxT = (uint64_t)m->max_seq_len;
     const struct parameter table[PARAMETERS] = {
-        {"wte", false, Vp * C},
-        {"wpe", false, maxT * C},
-        {"ln1w", true, C},
-        {"ln1b", true, C},
-        {"qkvw", true, 3 * C * C},
-        {"qkvb", true, 3 * C},
-        {"attprojw", true, C * C},
-        {"attprojb", true, C},
-        {"ln2w", true, C},
-        {"ln2b", true, C},
-        {"fcw", true, 4 * C * C},
-        {"fcb", true, 4 * C},
-        {"fcprojw", true, C * 4 * C},
-        {"fcprojb", true, C},
-        {"lnfw", false, C},
-        {"lnfb", false, C},
+        {"wte", 1, Vp * C},
+        {"wpe", 1, maxT * C},
+        {"ln1w", L, C},
+        {"ln1b", L, C},
+        {"qkvw", L, 3 * C * C},
+        {"qkvb", L, 3 * C},
+        {"attprojw", L, C * C},
+        {"attprojb", L, C},
+        {"ln2w", L, C},
+        {"ln2b", L, C},
+        {"fcw", L, 4 * C * C},
+        {"fcb", L, 4 * C},
+        {"fcprojw", L, C * 4 * C},
+        {"fcprojb", L, C},
+        {"lnfw", 1, C},
+        {"lnfb", 1, C},
     };
     memcpy(p, table, sizeof table);
-}
-
-/* Of all layers. */
-static uint64_t elements_of(const struct llmc_model *m, const struct parameter *p)
-{
-    return (p->of_layer ? (uint64_t)m->layers : 1) * p->elements;
 }
 
 const char *llmc_parameter(int i)
@@ -134,7 +129,7 @@ struct llmc_model *open_llmc_model(const char *path)
     layout(m, p);
     uint64_t elements = 0;
     for (int i = 0; i < PARAMETERS; i++)
-        elements += elements_of(m, &p[i]);
+        elements += p[i].layers * p[i].elements;
     if (r->size != LLMC_HEADER_BYTES + 4 * elements)
         fail(EXIT_FAILED, "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu",
              path, (unsigned long long)elements, (unsigned long long)(LLMC_HEADER_BYTES + 4 * elements),
@@ -149,9 +144,9 @@ float *read_llmc_tensor(const struct llmc_model *m, const char *name, int layer,
     uint64_t offset = LLMC_HEADER_BYTES;
     int i = 0;
     for (; i < PARAMETERS && strcmp(p[i].name, name) != 0; i++)
-        offset += 4 * elements_of(m, &p[i]);
+        offset += 4 * p[i].layers * p[i].elements;
     CHECK(i < PARAMETERS, "llm.c has no parameter \"%s\"", name);
-    CHECK(layer >= 0 && layer < (p[i].of_layer ? m->layers : 1), "%s: layer %d", name, layer);
+    CHECK(layer >= 0 && (uint64_t)layer < p[i].layers, "%s: layer %d", name, layer);
     bool padded = strcmp(name, "wte") == 0;
     *count = padded ? (size_t)m->vocab * (size_t)m->channels : (size_t)p[i].elements;
     float *values = allocate(*count, sizeof *values);

@@ -7,23 +7,6 @@
 
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 
-static void write_config(const struct config *c, const char *path)
-{
-    json_t *config =
-        json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
-                  "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", c->layers, "n_head", c->heads, "n_embd",
-                  c->channels, "n_ctx", c->seq_len, "n_positions", c->seq_len, "vocab_size", c->vocab,
-                  "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", c->tied,
-                  "torch_dtype", "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
-    char *text = json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    struct writer *w = open_writer(path);
-    write_bytes(w, text, strlen(text));
-    write_bytes(w, "\n", 1);
-    publish(w);
-    free(text);
-    json_decref(config);
-}
-
 static void read_value(void *checkpoint, int param, float *values)
 {
     const struct checkpoint *c = checkpoint;
@@ -35,12 +18,24 @@ static void read_value(void *checkpoint, int param, float *values)
 
 void export_huggingface(struct checkpoint *c, const char *path)
 {
-    struct params *all = new_params(&c->pieces->config, &one_rank, 0);
+    const struct config *m = &c->pieces->config;
+    struct params *all = new_params(m, &one_rank, 0);
     struct export e = {all, read_value, c, c->tokenizer, c->step, c->vector};
     struct folder *folder = open_folder(path, 2);
+    json_t *config =
+        json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
+                  "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", m->layers, "n_head", m->heads, "n_embd",
+                  m->channels, "n_ctx", m->seq_len, "n_positions", m->seq_len, "vocab_size", m->vocab,
+                  "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", m->tied,
+                  "torch_dtype", "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
+    char *text = json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     export_safetensors(&e, file_in(folder, "model.safetensors"));
-    write_config(&all->config, file_in(folder, "config.json"));
+    struct writer *w = open_writer(file_in(folder, "config.json"));
+    write_bytes(w, text, strlen(text));
+    write_bytes(w, "\n", 1);
+    publish(w);
     publish_folder(folder);
+    free(text), json_decref(config);
     free_params(all);
 }
 

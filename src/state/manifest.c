@@ -63,8 +63,12 @@ json_t *mesh_json(const struct pieces *p)
     return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
 }
 
-static json_t *head_json(const struct checkpoint *c)
+/* A line per tensor behind those of the hash and the head. */
+char *manifest_text(const struct checkpoint *c)
 {
+    char *body = NULL;
+    size_t n;
+    FILE *out = open_memstream(&body, &n);
     const struct config *m = &c->pieces->config;
     json_t *config = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b}", "layers", m->layers, "heads", m->heads, "channels",
                                m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
@@ -72,26 +76,16 @@ static json_t *head_json(const struct checkpoint *c)
                              "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh",
                              mesh_json(c->pieces), "options", c->options);
     CHECK(head, "no manifest for step %u", c->step);
-    if (c->snapshot)
-        return head;
-    json_t *files = json_array();
-    for (int r = 0; r < most_ranks(c->pieces); r++)
-        if (c->bytes[r])
-            json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
-    json_object_set_new(head, "files", files);
-    json_object_set_new(head, "step", json_integer(c->step));
-    json_object_set_new(head, "session", json_integer(c->session));
-    json_object_set_new(head, "samples", json_integer(c->samples));
-    return head;
-}
-
-/* A line per tensor behind those of the hash and the head. */
-char *manifest_text(const struct checkpoint *c)
-{
-    char *body = NULL;
-    size_t n;
-    FILE *out = open_memstream(&body, &n);
-    json_t *head = head_json(c);
+    if (!c->snapshot) {
+        json_t *files = json_array();
+        for (int r = 0; r < most_ranks(c->pieces); r++)
+            if (c->bytes[r])
+                json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
+        json_object_set_new(head, "files", files);
+        json_object_set_new(head, "step", json_integer(c->step));
+        json_object_set_new(head, "session", json_integer(c->session));
+        json_object_set_new(head, "samples", json_integer(c->samples));
+    }
     char *fields = json_dumps(head, JSON_COMPACT);
     fprintf(out, "%.*s,\"tensors\":[", (int)strlen(fields) - 2, fields + 1); /* without its braces */
     for (size_t i = 0; i < c->pieces->n; i++) {
@@ -154,23 +148,6 @@ static uint64_t read_hash(const struct place *at, const char *field, const char 
     return strtoull(text, NULL, 16);
 }
 
-static void read_files(const struct place *at, json_t *files, struct checkpoint *c)
-{
-    size_t i;
-    json_t *file;
-    int ranks = most_ranks(c->pieces);
-    c->bytes = allocate((size_t)ranks, sizeof *c->bytes);
-    json_array_foreach(files, i, file)
-    {
-        json_int_t rank, bytes;
-        unpack(at, file, "{s:I, s:I}", "rank", &rank, "bytes", &bytes);
-        EXPECT(at, {"rank", rank, 0, ranks - 1}, {"bytes", bytes, 8, INT64_MAX});
-        if (c->bytes[rank])
-            REFUSE(at, "rank %d is there twice", (int)rank);
-        c->bytes[rank] = (uint64_t)bytes;
-    }
-}
-
 /* The tensors of such a model, and the mesh that cut them. */
 static struct pieces *read_sizes(const char *path, json_t *config, json_t *mesh)
 {
@@ -197,8 +174,9 @@ static struct pieces *read_sizes(const char *path, json_t *config, json_t *mesh)
 static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
 {
     const struct place whole = {.path = path}, in_options = {path, "options"}, in_files = {path, "files"}, *at = &whole;
+    size_t i;
     const char *hash, *data, *tokenizer, *name;
-    json_t *config, *mesh, *options, *tensors, *option, *files = NULL;
+    json_t *config, *mesh, *options, *tensors, *option, *file, *files = NULL;
     json_int_t version, vector, step = 0, session = 1, samples = 0; /* a snapshot's commits say the last three */
     unpack(at, all,
            c->snapshot ? "{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
@@ -218,8 +196,17 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
     json_object_foreach(options, name, option) if (!json_is_string(option))
         REFUSE(&in_options, "\"%.40s\" must be a text", name);
     c->options = json_incref(options);
-    if (!c->snapshot)
-        read_files(&in_files, files, c);
+    int ranks = most_ranks(c->pieces);
+    c->bytes = c->snapshot ? NULL : allocate((size_t)ranks, sizeof *c->bytes);
+    json_array_foreach(files, i, file)
+    {
+        json_int_t rank, bytes;
+        unpack(&in_files, file, "{s:I, s:I}", "rank", &rank, "bytes", &bytes);
+        EXPECT(&in_files, {"rank", rank, 0, ranks - 1}, {"bytes", bytes, 8, INT64_MAX});
+        if (c->bytes[rank])
+            REFUSE(&in_files, "rank %d is there twice", (int)rank);
+        c->bytes[rank] = (uint64_t)bytes;
+    }
     return tensors;
 }
 

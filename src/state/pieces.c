@@ -89,10 +89,13 @@ static void cut_range(const struct model *m, struct kept_tensor *t, int rank, st
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-static struct pieces *describe_all(const struct params *all)
+/* Of the mesh that is to cut them; NULL: of none yet. */
+static struct pieces *describe_all(const struct params *all, const struct mesh *m)
 {
     struct pieces *s = allocate(1, sizeof *s);
     s->config = all->config;
+    if (m)
+        s->dp = m->dp, s->pp = m->pp, s->tp = m->tp, s->zero = m->zero;
     s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
     for (int u = 0; u < all->n_units; u++)
         for (int role = 0; role < KEPT_ROLES; role++)
@@ -111,7 +114,7 @@ static struct pieces *describe_all(const struct params *all)
 struct pieces *whole_state(const struct config *c)
 {
     struct params *all = new_params(c, &one_rank, 0);
-    struct pieces *s = describe_all(all);
+    struct pieces *s = describe_all(all, NULL);
     free_params(all);
     return s;
 }
@@ -122,17 +125,10 @@ static bool is_cut(const struct model *m, const struct kept_tensor *t)
     return m->part[0]->param[t->param].cut.split != SPLIT_NONE;
 }
 
-static struct pieces *begin_pieces(const struct model *m)
-{
-    struct pieces *s = describe_all(m->params);
-    s->dp = m->mesh->dp, s->pp = m->mesh->pp, s->tp = m->mesh->tp, s->zero = m->mesh->zero;
-    return s;
-}
-
 struct pieces *cut_state(const struct config *c, const struct mesh *mesh)
 {
     struct model *m = outline_model(c, mesh);
-    struct pieces *s = begin_pieces(m);
+    struct pieces *s = describe_all(m->params, m->mesh);
     for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++)
         for (int k = 0; k < (is_shared_out(mesh, t->role) ? mesh->dp : 1); k++)
             for (int j = 0; j < (is_cut(m, t) ? mesh->tp : 1); j++) {
@@ -151,7 +147,7 @@ uint64_t payload_bytes(const struct state_range *r)
 struct pieces *cut_stored(const struct snap_plan *plan)
 {
     struct model *m = outline_model(plan->config, plan->mesh);
-    struct pieces *s = begin_pieces(m);
+    struct pieces *s = describe_all(m->params, m->mesh);
     for (struct kept_tensor *t = s->tensor; t < s->tensor + s->n; t++) {
         uint64_t at = 0;
         size_t elements = 0;

@@ -64,15 +64,12 @@ void load_checkpoint(struct model *m, const struct checkpoint *c) { load_state(m
 
 struct source open_source(const char *path)
 {
-    bool folder = is_folder(path);
-    char *newest = folder ? find_checkpoint(path) : NULL, *model = format_string("%s/model.safetensors", path);
-    struct source s = {.path = copy_string(path)};
-    if (newest || is_snapshot(path) || (folder && access(model, F_OK) != 0)) {
+    struct source s = {0};
+    char *newest = find_checkpoint(path), *model = format_string("%s/model.safetensors", path);
+    bool has_model = access(model, F_OK) == 0;
+    if (newest || is_snapshot(path) || (is_folder(path) && !has_model))
         s.checkpoint = open_checkpoint(newest ? newest : path);
-    } else if (folder) {
-        free(s.path);
-        s.path = copy_string(model);
-    }
+    s.path = copy_string(has_model && !s.checkpoint ? model : path);
     free(newest), free(model);
     return s;
 }

@@ -52,9 +52,7 @@ struct snapshot {
 };
 uint64_t slot_at(const struct snapshot *s, int slot); /* in the file; n + 1: its end */
 uint64_t hashes_at(const struct snapshot *s, int slot);
-/* A page in memory; what is read back may be anything.  NULL, or what is wrong. */
 void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[SNAP_PAGE]);
-const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes);
 bool is_snapshot(const char *path); /* a file with one of its pages, or one that a run was about to fill: empty */
 /* Recovered; or, with newest.slot 0, without a whole commit, and then its pieces are of no slot. */
 struct checkpoint *read_snapshot(const char *path);

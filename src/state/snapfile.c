@@ -78,7 +78,8 @@ void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[
     memcpy(page + SNAP_PAGE - 8, &hash, 8);
 }
 
-const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes)
+/* What is read back may be anything.  NULL, or what is wrong. */
+static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes)
 {
     struct page p;
     const struct snap_commit *c = &p.commit;
@@ -126,20 +127,6 @@ bool is_snapshot(const char *path)
 
 #define NOTE_DAMAGE(s, ...) (void)(*APPEND((s)->damage, (s)->n_damage, (s)->cap_damage) = format_string(__VA_ARGS__))
 
-/* The manifest, whose pieces lie in no slot yet. */
-static struct checkpoint *read_front(struct reader *r, struct snapshot *s)
-{
-    size_t n = (size_t)s->manifest_bytes;
-    char *text = allocate(n + 1, 1);
-    read_at(r, text, n, MANIFEST_AT);
-    if (hash_bytes(text, n, 0) != s->manifest_hash)
-        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", r->path,
-             MANIFEST_AT, MANIFEST_AT + n);
-    struct checkpoint *c = parse_manifest(r->path, text, n, s);
-    free(text);
-    return c;
-}
-
 /* With its hashes, and its slot's place, the pieces are those of a checkpoint: is it whole? */
 static bool is_whole(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
 {
@@ -186,7 +173,14 @@ struct checkpoint *read_snapshot(const char *path)
     *s = found[wrong[0] != NULL];
     s->newest = (struct snap_commit){0};
     s->page = -1;
-    struct checkpoint *c = read_front(r, s);
+    size_t n = (size_t)s->manifest_bytes;
+    char *manifest = allocate(n + 1, 1);
+    read_at(r, manifest, n, MANIFEST_AT);
+    if (hash_bytes(manifest, n, 0) != s->manifest_hash)
+        fail(EXIT_FAILED, "%s is damaged: its manifest, bytes %d to %zu, has not the hash that its pages say", path,
+             MANIFEST_AT, MANIFEST_AT + n);
+    struct checkpoint *c = parse_manifest(path, manifest, n, s); /* its pieces lie in no slot yet */
+    free(manifest);
     for (int k = 0; k < 2; k++)
         if (wrong[k])
             NOTE_DAMAGE(s, "%s: page %d is torn or damaged: %s", path, k, wrong[k]);
