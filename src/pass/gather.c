@@ -1,20 +1,25 @@
 /* gather.c - ZeRO-3: parameters lie in shards, and a layer's are gathered for as long as it is at work.
  *
  * The list is built as if every rank kept all of its parameters.  On each device the tasks that read the same ones, one
- * after another, are a *window*; as a rule those of a layer, once forward and once backward.  A window gets a tensor of
- * its own, which copies from the ranks' shards fill, and its tasks are re-pointed to it.  The tensor that used to
- * persist is let go.  Updates write the shard in its place, and nothing is sent behind them.
+ * after another, are a *window*; as a rule those of a layer, once forward and once backward.
  *
  *     window            layer 0    layer 1    layer 2   ...   layer 1    layer 0
  *     gathered at       start      start      layer 1         layer 2    layer 1        with one layer ahead
  *     held until        layer 0    layer 1    layer 2         layer 1    layer 0        is done
  *
- * Windows follow from the list's order.  Where a layer's readers do not stand together there are more windows, each
+ * The rule.  A window is gathered when the one before it on its device begins: AHEAD of its own by one.  Windows follow
+ * from the list's order.  Where a layer's readers do not stand together there are more windows, each
  * gathered again: slower, and as correct.
  *
  * Replicas are gathered together, in front of the first of their tasks in the list: a shard that moves through the host
  * comes down once.  Each shard's owner begins with another receiver, so that none gets everything at once.
- *                                                                          (Rajbhandari et al. 2020, P_os+g+p)
+ *
+ * The rewrite.  A window gets a tensor of its own, which copies from the ranks' shards fill, and its tasks are
+ * re-pointed to it.  The tensor that used to persist is let go.  Updates write the shard in its place, and nothing is
+ * sent behind them.
+ *
+ * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
+ * It is a part of D1's training strategy.
  */
 #include "../mesh/mesh.h"
 #include "pass.h"

@@ -27,7 +27,7 @@
  * no proof, but trainings with choices at random (tests/test_overlap.c).  The device's parameters are valid at the end
  * of every update; its state is when the list has been drained (run/execute.c).  Before the first step both sides are.
  *
- * Feature A7.
+ * Source: that of overlap.c.  Feature A7.
  */
 #include "local.h"
 

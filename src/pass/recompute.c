@@ -9,16 +9,20 @@
  *     made again      forward 0 .. forward 1 .. backward 1 .. forward 0' .. backward 0
  *     x of layer 0    |=======|                               |=============|
  *
+ * The rule.
+ *
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
- *                  what nothing reads again, as the layer's last product, is not repeated.    (Chen et al. 2016)
- *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output.
- *                                                                                          (Korthikanti et al. 2022)
+ *                  what nothing reads again, as the layer's last product, is not repeated
+ *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
  *     auto         what must be, in a budget: swap.c chooses
  *
- * The first two are rules, below; the rewrite is remake().  It walks the list in order, and relies on that: the first
- * task that needs a tensor again finds its repeat right before it, and all later ones read that.  The repeat's tasks
+ * The rewrite is remake().  It walks the list in order, and relies on that: the first task that needs a tensor again
+ * finds its repeat right before it, and all later ones read that.  The repeat's tasks
  * are the forward's, of the same origin: on the same values they give the same bits.  What is made of values that have
  * changed by then, in place or by an update, is kept.
+ *
+ * Source: "Training Deep Nets with Sublinear Memory Cost" (Chen et al. 2016), full; "Reducing Activation Recomputation
+ * in Large Transformer Models" (Korthikanti et al. 2022), selective.  Feature C2.
  */
 #include "pass.h"
 

@@ -1,6 +1,10 @@
 /* snapshot.c - each unit is stored as soon as it is updated, while the next ones are still being differentiated.
  *
- * Behind every update, for what it wrote of parameters and optimizer:
+ *     device      B3   U3   B2   U2   B1   U1   B0   U0   | F0       B: backward, U: update of a unit, here a layer
+ *     copies              s3        s2        s1        s0           s: snapshot
+ *     disk                   [p3  ] [p2  ] [p1  ] [p0  ] c           p: persist, c: commit
+ *
+ * The rewrite.  Behind every update, for what it wrote of parameters and optimizer:
  *
  *     snapshot   a copy to the host, on a lane of its own: all that the unit's next update has to wait for
  *     persist    the host's disk lane writes that copy to the file, in one piece
@@ -10,8 +14,8 @@
  *     commit     the page that names the iteration is written when its last unit is; it lasts through a power cut when
  *                the disk has been told to flush, which takes the disk's latency
  *
- * The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list once for
- * every slot; which of them run is decided when an iteration's first unit is ready (../predict/simulate.c).  An
+ * The rule.  The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list
+ * once for every slot; which of them run is decided when an iteration's first unit is ready (../predict/simulate.c). An
  * iteration that finds no slot free is dropped, and training never waits for the disk; or, if that is asked for, its
  * snapshots wait for a slot, and the units' next updates for them.
  *
@@ -19,6 +23,8 @@
  * that were sent the sum.
  *
  * What the tasks do when they run, and the file, are ../train/snapshots.c's business; when they run is ../run/late.c's.
+ *
+ * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).  Features E1-E3.
  */
 #include "pass.h"
 

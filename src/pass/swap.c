@@ -423,36 +423,28 @@ static struct score choose_actions(struct swapper *w, unsigned char *best)
 
 /* ---- layer, microbatch ------------------------------------------------------------------------------------------ */
 
-/* What a device computes of one micro-batch, or of one layer of it, one way, is a *turn*. */
-struct turn {
-    int first, last; /* positions */
-    bool backward;
-};
-
-/* Of the turns of d, which lie side by side; how many. */
-static int list_turns(const struct uses *u, const struct device *d, bool by_layer, struct turn *turn)
+/* What a device computes of one micro-batch, or of one layer of it, one way, is a *turn*.  What a forward has made
+ * leaves during the turn behind it, and comes back during the last backward before its reader's turn; where there is
+ * none between, during the turn before.  State leaves at once, and comes back during that. */
+static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
 {
+    struct turn {
+        int first, last; /* positions */
+        bool backward;
+    } *turn = allocate(w->uses->n + 1, sizeof *turn);
+    bool state = g->x->persistent;
     const struct task *before = NULL;
-    int n = 0;
-    for (int i = 0; i < (int)u->n; i++) {
-        const struct task *t = u->task[i];
-        if (t->lane != d->lane[LANE_COMPUTE] || (by_layer ? t->layer : t->micro) < 0)
+    int n = 0, made = 0, reads = 0;
+    for (int i = 0; i < (int)w->uses->n; i++) { /* the turns of its device, which lie side by side */
+        const struct task *t = w->uses->task[i];
+        if (t->lane != g->device->lane[LANE_COMPUTE] || (by_layer || state ? t->layer : t->micro) < 0)
             continue;
-        if (!before || t->role != before->role || t->micro != before->micro || (by_layer && t->layer != before->layer))
+        if (!before || t->role != before->role || t->micro != before->micro ||
+            ((by_layer || state) && t->layer != before->layer))
             turn[n++] = (struct turn){.first = i, .backward = t->role == ROLE_BACKWARD};
         turn[n - 1].last = i;
         before = t;
     }
-    return n;
-}
-
-/* What a forward has made leaves during the turn behind it, and comes back during the last backward before its reader's
- * turn; where there is none between, during the turn before.  State leaves at once, and comes back during that. */
-static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
-{
-    bool state = g->x->persistent, forward = g->maker->role == ROLE_FORWARD;
-    struct turn *turn = allocate(w->uses->n + 1, sizeof *turn);
-    int n = list_turns(w->uses, g->device, by_layer || state, turn), made = 0, reads = 0;
     while (made < n && turn[made].last < (int)g->maker->index)
         made++;
     while (reads < n && turn[reads].last < g->behind)
@@ -467,8 +459,7 @@ static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
     if (g->behind < (int)w->uses->n && back >= 0 && turn[back].last > g->before)
         g->in = MAX(turn[back].first, g->before + 1);
     free(turn);
-    return state ? g->in > g->out || g->behind == (int)w->uses->n
-                 : g->in > g->out && forward && next < n && next <= back && g->behind < (int)w->uses->n;
+    return state || (g->in > g->out && g->maker->role == ROLE_FORWARD && next <= back);
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
