@@ -414,7 +414,8 @@ refuse 2 'expected dp=A' plan --simulate --hardware data/hardware/server.txt --m
 refuse 2 'millions of tasks' plan --simulate --hardware data/hardware/server.txt --batch 1000000 --micro-batch 1
 hardware() { # LINE ['part']: the description with this line instead of its own
     sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"
-    refuse 2 "${2:-$1\`: unknown name, or a value that is out of range}" plan --model tiny --simulate --hardware "$TMP/server"
+    case $1 in link*) part="$1\`: unknown name, or a value that is out of range" ;; *) part="${1%% =*} takes" ;; esac
+    refuse 2 "${2:-$part}" plan --model tiny --simulate --hardware "$TMP/server"
 }
 for line in 'bandwidth = 1e-320' 'bandwidth = 1e300' 'flops = 1e-320' 'efficiency = 1e-320' 'efficiency = 2' 'launch = 1e300' \
     'link upload = 1e-320 0' 'link upload = 1e9 1e300' 'link upload = 1e9 nan' 'devices_per_link = 4294967296' \

@@ -16,13 +16,6 @@ static uint64_t load64(const unsigned char *p)
     return x;
 }
 
-static uint32_t load32(const unsigned char *p)
-{
-    uint32_t x;
-    memcpy(&x, p, 4);
-    return x;
-}
-
 static uint64_t mix(uint64_t lane, uint64_t input) { return rotate(lane + input * P2, 31) * P1; }
 
 void hash_begin(struct hasher *h, uint64_t seed)
@@ -78,7 +71,9 @@ uint64_t hash_end(const struct hasher *h)
     for (; end - p >= 8; p += 8)
         hash = rotate(hash ^ mix(0, load64(p)), 27) * P1 + P4;
     if (end - p >= 4) {
-        hash = rotate(hash ^ load32(p) * P1, 23) * P2 + P3;
+        uint32_t word;
+        memcpy(&word, p, 4);
+        hash = rotate(hash ^ word * P1, 23) * P2 + P3;
         p += 4;
     }
     for (; p < end; p++)

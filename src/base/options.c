@@ -110,7 +110,7 @@ static bool store_value(const struct option *o, const char *text)
         *(double *)o->value = number;
         return true;
     case OPT_BYTES:
-        return parse_bytes(text, o->value);
+        return parse_bytes(text, o->value) && takes(o, (double)*(size_t *)o->value);
     case OPT_CHOICE:
         *(int *)o->value = choice_number(choice_words(o), text);
         return *(int *)o->value >= 0;

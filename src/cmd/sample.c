@@ -15,8 +15,7 @@ int cmd_sample(int argc, char **argv)
     struct trainer *t = new_trainer_for(s, &c, vocabulary, LIST_SAMPLE, false);
     init_from_source(t->model, &s->source);
     refuse_bad_parameters(t->model, s->source.path);
-    sample_text(t, stdout, s->prompt,
-                &(struct sampling){s->temperature, (int)s->top_k, (uint64_t)s->seed, (int)s->count});
+    sample_text(t, s->prompt, s->count);
     free_trainer(t);
     close_source(&s->source);
     return EXIT_OK;

@@ -39,7 +39,7 @@ void cl_check(cl_int code, const char *call, const char *file, int line);
 
 /* ---- devices, lanes, the machine ------------------------------------------------------------------------------- */
 
-extern const char *const lane_kind_name[LANE_KINDS]; /* machine.c: "compute", "upload" ... */
+extern const char *const lane_kind_name[LANE_KINDS + 1]; /* machine.c: "compute", "upload" ...; NULL ends them */
 
 struct slab {
     cl_mem buffer; /* NULL on the host */

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-const char *const lane_kind_name[LANE_KINDS] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
+const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 enum { HOST_ALIGNMENT = 4096 };
 
 /* ---- which devices --------------------------------------------------------------------------------------------- */

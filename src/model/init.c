@@ -131,8 +131,15 @@ static const struct st_tensor *expect_tensor(const struct safetensors *st, const
 }
 
 /* Sizes from a file are not to be trusted before all of its tensors agree with them: building a model takes long. */
-static struct config read_safetensors_config(const char *path)
+struct config read_config(const char *path)
 {
+    if (has_magic(path, LLMC_MODEL_MAGIC)) {
+        struct llmc_model *f = open_llmc_model(path);
+        struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
+        check_config(&c);
+        close_llmc_model(f);
+        return c;
+    }
     struct safetensors *st = open_safetensors(path);
     const struct st_tensor *embedding[2] = {need_named(st, "wte.weight"), need_named(st, "wpe.weight")};
     for (int i = 0; i < 2; i++) {
@@ -153,17 +160,6 @@ static struct config read_safetensors_config(const char *path)
         expect_tensor(st, &p->param[i]);
     free_params(p);
     close_safetensors(st);
-    return c;
-}
-
-struct config read_config(const char *path)
-{
-    if (!has_magic(path, LLMC_MODEL_MAGIC))
-        return read_safetensors_config(path);
-    struct llmc_model *f = open_llmc_model(path);
-    struct config c = {f->layers, f->heads, f->channels, f->max_seq_len, f->vocab, true};
-    check_config(&c);
-    close_llmc_model(f);
     return c;
 }
 

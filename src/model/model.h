@@ -92,6 +92,11 @@ struct replica {
     struct tensor *control;            /* (16) what changes per step: see adamw.cl */
     struct tensor *state;              /* (4) norm, clip scale, halted */
 };
+/* How a model's gradients are kept; zeros: one set, as long as the model. */
+struct gradients {
+    bool dropped; /* they need not outlive the reduction (ZeRO-2) */
+    bool grouped; /* those of a second group of sequences beside (--grad-groups) */
+};
 struct model {
     struct params *params; /* of the whole model */
     struct params **part;  /* what ranks have, by their tensor-parallel coordinate */
@@ -99,15 +104,11 @@ struct model {
     const struct mesh *mesh;
     struct replica *replica; /* per rank: rank r lives on device r */
     bool training;           /* gradients and optimizer state exist */
-    int norm_rank;           /* there losses and the norm are summed */
-};
-/* How a model's gradients are kept; zeros: one set, as long as the model. */
-struct gradients {
-    bool dropped; /* they need not outlive the reduction (ZeRO-2) */
-    bool grouped; /* those of a second group of sequences beside (--grad-groups) */
+    struct gradients gradients;
+    int norm_rank; /* there losses and the norm are summed */
 };
 struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
-                        struct gradients kept);
+                        struct gradients gradients);
 /* Who has what, without devices and tensors: replica is NULL. */
 struct model *outline_model(const struct config *c, const struct mesh *mesh);
 void free_model(struct model *m); /* the tensors belong to the pool */
@@ -120,7 +121,6 @@ bool is_shared_out(const struct mesh *mesh, enum kept role); /* in shards, by Ze
 /* What a rank keeps of a unit for that role: its shard, or all of it; and where, NULL: nowhere. */
 struct shard held_by(const struct model *m, int unit, int rank, enum kept role);
 struct tensor *tensor_of(const struct replica *r, int unit, enum kept role);
-struct shard updated_by(const struct model *m, int unit, int rank); /* as Adam's state lies */
 /* Set-up and saving, nothing in flight, whole parameters: cut for every rank that has a part of it; put together from
  * the first ones. */
 void write_param(struct model *m, int param, enum kept role, const float *values);
@@ -319,8 +319,7 @@ void on_tape(struct build *b, struct tape *tape, enum role role);
  * `before`: that of the stage before it, or NULL.  The last stage's hidden state is tape->out. */
 void forward_stage(struct build *b, struct tape *tape, const struct tape *before, int k, int stage, int micro,
                    int group, const struct batch *batch);
-/* ... and of its backward, unit by unit; the gradient of what came in goes to the stage before. */
-void backward_unit(struct build *b, struct tape *tape, int unit);
+/* Behind its backward the gradient of what came in goes to the stage before. */
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before);
 
 /* ---- optimizer.c, adamw_host.c --------------------------------------------------------------------------------- */

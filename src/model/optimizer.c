@@ -197,7 +197,7 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     at(b, on, unit, ROLE_UPDATE);
     struct replica *r = b->replica;
     struct shard s = shard_at(b, unit, k);
-    size_t n = s.end - s.begin, held = updated_by(b->model, unit, r->rank).begin;
+    size_t n = s.end - s.begin, held = held_by(b->model, unit, r->rank, KEPT_M).begin;
     size_t n_decay = b->model->part[b->tp_rank]->unit[unit].n_decay;
     struct shard of_state = {s.begin - held, s.end - held};
     struct task *task =

@@ -105,12 +105,6 @@ void forward_stage(struct build *b, struct tape *tape, const struct tape *before
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
 
-void backward_unit(struct build *b, struct tape *tape, int unit)
-{
-    on_tape(b, tape, ROLE_BACKWARD);
-    backward(b, unit);
-}
-
 void send_gradient(struct build *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);

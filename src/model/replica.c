@@ -25,7 +25,7 @@ const struct params *params_of(const struct model *m, int rank) { return m->part
 
 bool is_shared_out(const struct mesh *mesh, enum kept role)
 {
-    return role == KEPT_VALUE ? mesh->zero == 3 : role != KEPT_GRADIENT && mesh->zero > 0;
+    return mesh->dp > 1 && (role == KEPT_VALUE ? mesh->zero == 3 : role != KEPT_GRADIENT && mesh->zero > 0);
 }
 
 struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
@@ -34,15 +34,11 @@ struct shard held_by(const struct model *m, int unit, int rank, enum kept role)
     return is_shared_out(m->mesh, role) ? shard_of(n, dp_of(m->mesh, rank), m->mesh->dp) : (struct shard){0, n};
 }
 
-struct shard updated_by(const struct model *m, int unit, int rank) { return held_by(m, unit, rank, KEPT_M); }
-
-static bool is_sharded(const struct mesh *mesh) { return mesh->zero == 3 && mesh->dp > 1; }
-
 static struct tensor *new_kept(struct model *m, const struct replica *r, enum memory_class class, const char *name,
                                int rank, const int64_t *shape)
 {
     struct tensor *t = new_tensor(m->pool, r->device, class, name, FLOAT32, rank, shape);
-    t->persistent = true;
+    t->persistent = class != MEM_GRADIENTS || !m->gradients.dropped;
     return t;
 }
 
@@ -60,14 +56,14 @@ static const struct tensor *first_of(const struct model *m, const struct replica
     return m->replica[rank_at(m->mesh, 0, stage_of(m, unit)) + tp_of(m->mesh, r->rank)].value[unit];
 }
 
-static void make_unit(struct model *m, struct replica *r, int unit, struct gradients kept)
+static void make_unit(struct model *m, struct replica *r, int unit)
 {
     size_t n = params_of(m, r->rank)->unit[unit].elements;
-    struct shard mine = updated_by(m, unit, r->rank);
+    struct shard mine = held_by(m, unit, r->rank, KEPT_M);
     bool empty = mine.begin == mine.end;
     r->value[unit] = unit_tensor(m, r, MEM_PARAMETERS, "param", unit, n);
     r->value[unit]->replica_of = first_of(m, r, unit);
-    if (is_sharded(m->mesh) && !empty) {
+    if (is_shared_out(m->mesh, KEPT_VALUE) && !empty) {
         struct tensor *shard = unit_tensor(m, r, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
         shard->replica_of = first_of(m, r, unit);
         shard->replica_begin = mine.begin * ELEMENT_BYTES;
@@ -77,7 +73,6 @@ static void make_unit(struct model *m, struct replica *r, int unit, struct gradi
     if (!m->training)
         return;
     r->grad[unit] = unit_tensor(m, r, MEM_GRADIENTS, "grad", unit, n);
-    r->grad[unit]->persistent = !kept.dropped;
     if (empty)
         return;
     r->m[unit] = unit_tensor(m, r, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
@@ -86,15 +81,13 @@ static void make_unit(struct model *m, struct replica *r, int unit, struct gradi
 
 /* A rank with the first stage has a gradient of the look-up; one with the last has the head: the embedding itself where
  * it is there, else a copy (which a group of sequences shares with its rank). */
-static void make_tied_head(struct model *m, struct replica *r, struct gradients kept)
+static void make_tied_head(struct model *m, struct replica *r)
 {
     const struct param *wte = &params_of(m, r->rank)->param[0];
     bool first = has_stage(m->mesh, r->rank, 0), last = has_stage(m->mesh, r->rank, n_stages(m->mesh) - 1);
     struct weight *head = &r->other[HEAD];
-    if (first && m->training) {
+    if (first && m->training)
         r->lookup_grad = new_kept(m, r, MEM_GRADIENTS, "grad.wte.lookup", wte->rank, wte->shape);
-        r->lookup_grad->persistent = !kept.dropped;
-    }
     if (first && last)
         *head = r->other[WTE];
     if (first || !last)
@@ -105,14 +98,12 @@ static void make_tied_head(struct model *m, struct replica *r, struct gradients 
         head->value->replica_begin = wte->offset * ELEMENT_BYTES;
     }
     head->cut = wte->cut, head->first = wte->first;
-    if (m->training) {
+    if (m->training)
         head->grad = new_kept(m, r, MEM_GRADIENTS, "grad.head", wte->rank, wte->shape);
-        head->grad->persistent = !kept.dropped;
-    }
 }
 
 /* Parameters by name, as views of the units' tensors. */
-static void make_weights(struct model *m, struct replica *r, struct gradients kept)
+static void make_weights(struct model *m, struct replica *r)
 {
     r->by_param = allocate((size_t)m->params->n, sizeof *r->by_param);
     for (int i = 0; i < m->params->n; i++) {
@@ -130,10 +121,10 @@ static void make_weights(struct model *m, struct replica *r, struct gradients ke
             r->other[(int)first + i - m->params->unit[p->unit].first] = r->by_param[i];
     }
     if (m->params->config.tied)
-        make_tied_head(m, r, kept);
+        make_tied_head(m, r);
 }
 
-static void make_replica(struct model *m, int rank, struct gradients kept)
+static void make_replica(struct model *m, int rank)
 {
     struct replica *r = &m->replica[rank];
     size_t n = (size_t)m->params->n_units;
@@ -144,13 +135,13 @@ static void make_replica(struct model *m, int rank, struct gradients kept)
         *arrays[i] = allocate(n, sizeof(struct tensor *));
     for (int u = 0; u < (int)n; u++)
         if (has_stage(m->mesh, rank, stage_of(m, u)))
-            make_unit(m, r, u, kept);
-    make_weights(m, r, kept);
+            make_unit(m, r, u);
+    make_weights(m, r);
     if (m->training) {
         r->control = new_kept(m, r, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
         r->state = new_kept(m, r, MEM_WORK, "state", SHAPE(STATE_SIZE));
     }
-    if (!kept.grouped)
+    if (!m->gradients.grouped)
         return;
     struct replica *g = r->group = copy_bytes(r, sizeof *r); /* of the same parameters */
     g->group = NULL;
@@ -158,7 +149,7 @@ static void make_replica(struct model *m, int rank, struct gradients kept)
     for (int u = 0; u < (int)n; u++)
         if (g->value[u])
             g->grad[u] = unit_tensor(m, r, MEM_GRADIENTS, "grad.group", u, count_elements(g->value[u]));
-    make_weights(m, g, kept);
+    make_weights(m, g);
 }
 
 struct model *outline_model(const struct config *c, const struct mesh *mesh)
@@ -174,14 +165,15 @@ struct model *outline_model(const struct config *c, const struct mesh *mesh)
 }
 
 struct model *new_model(struct pool *p, const struct config *c, const struct mesh *mesh, bool training,
-                        struct gradients kept)
+                        struct gradients gradients)
 {
     struct model *m = outline_model(c, mesh);
     m->pool = p;
     m->training = training;
+    m->gradients = gradients;
     m->replica = allocate((size_t)n_ranks(mesh), sizeof *m->replica);
     for (int r = 0; r < n_ranks(mesh); r++)
-        make_replica(m, r, kept);
+        make_replica(m, r);
     return m;
 }
 
@@ -210,19 +202,20 @@ struct tensor *tensor_of(const struct replica *r, int unit, enum kept role)
     return of[role];
 }
 
-/* What a rank keeps of a parameter, or of its rank's part of it: n elements from `begin` on, which begin at `at`. */
-struct held {
-    struct tensor *tensor;
-    size_t begin, n, at;
-};
-
-static struct held held_of(const struct model *m, int param, int rank, enum kept role)
+/* Between a rank's part of a parameter and what it keeps of that: perhaps a shard, perhaps nothing. */
+static void copy_kept(const struct model *m, int param, int rank, enum kept role, bool write, float *part)
 {
     const struct param *p = &params_of(m, rank)->param[param];
-    struct shard s = held_by(m, p->unit, rank, role);
-    size_t begin = MAX(s.begin, p->offset), end = MIN(s.end, p->offset + param_elements(p));
+    struct shard held = held_by(m, p->unit, rank, role);
+    size_t begin = MAX(held.begin, p->offset), end = MIN(held.end, p->offset + param_elements(p));
     struct tensor *t = tensor_of(&m->replica[rank], p->unit, role);
-    return t && begin < end ? (struct held){t, begin - p->offset, end - begin, begin - s.begin} : (struct held){0};
+    if (!t || begin >= end)
+        return;
+    if (write)
+        write_bytes_of(t, ELEMENT_BYTES * (begin - held.begin), ELEMENT_BYTES * (end - begin),
+                       part + begin - p->offset);
+    else
+        read_bytes_of(t, ELEMENT_BYTES * (begin - held.begin), ELEMENT_BYTES * (end - begin), part + begin - p->offset);
 }
 
 /* Between a whole parameter and rank k's part of it: `join` to the whole, or cut. */
@@ -240,15 +233,13 @@ static void copy_part(const struct model *m, int param, int k, bool join, float 
 /* A tied head that is a copy of the embedding is written with it. */
 void write_param(struct model *m, int param, enum kept role, const float *values)
 {
-    bool with_head = param == 0 && role == KEPT_VALUE && m->params->config.tied && !is_sharded(m->mesh);
+    bool with_head = param == 0 && role == KEPT_VALUE && m->params->config.tied && !is_shared_out(m->mesh, KEPT_VALUE);
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
         copy_part(m, param, k, false, part, values);
         for (int rank = k; rank < n_ranks(m->mesh); rank += m->mesh->tp) {
-            struct held h = held_of(m, param, rank, role);
             const struct weight *wte = &m->replica[rank].other[WTE], *head = &m->replica[rank].other[HEAD];
-            if (h.n)
-                write_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
+            copy_kept(m, param, rank, role, true, part);
             if (with_head && head->value && head->value != wte->value)
                 write_tensor(head->value, part);
         }
@@ -262,25 +253,26 @@ void read_param(struct model *m, int param, enum kept role, float *values)
     int stage = stage_of(m, m->params->param[param].unit), ranks = is_shared_out(m->mesh, role) ? m->mesh->dp : 1;
     for (int k = 0; k < m->mesh->tp; k++) {
         float *part = allocate(param_elements(&m->part[k]->param[param]), sizeof *part);
-        for (int dp = 0; dp < ranks; dp++) {
-            struct held h = held_of(m, param, rank_at(m->mesh, dp, stage) + k, role);
-            if (h.n)
-                read_bytes_of(h.tensor, ELEMENT_BYTES * h.at, ELEMENT_BYTES * h.n, part + h.begin);
-        }
+        for (int dp = 0; dp < ranks; dp++)
+            copy_kept(m, param, rank_at(m->mesh, dp, stage) + k, role, false, part);
         copy_part(m, param, k, true, values, part);
         free(part);
     }
 }
 
+static void clear(struct tensor *t)
+{
+    void *zeros = t ? allocate(t->bytes, 1) : NULL;
+    if (t)
+        write_tensor(t, zeros);
+    free(zeros);
+}
+
 void clear_optimizer(struct model *m)
 {
-    int n = m->params->n_units;
-    for (const struct replica *r = m->replica; r < m->replica + n_ranks(m->mesh); r++)
-        for (int i = 0; i <= 2 * n; i++) {
-            struct tensor *t = i < n ? r->m[i] : i < 2 * n ? r->v[i - n] : r->state;
-            void *zeros = t ? allocate(t->bytes, 1) : NULL;
-            if (t)
-                write_tensor(t, zeros);
-            free(zeros);
-        }
+    for (const struct replica *r = m->replica; r < m->replica + n_ranks(m->mesh); r++) {
+        clear(r->state);
+        for (int unit = 0; unit < m->params->n_units; unit++)
+            clear(r->m[unit]), clear(r->v[unit]);
+    }
 }

@@ -7,8 +7,8 @@
  *     gathered at       start      start      layer 1         layer 2    layer 1        with one layer ahead
  *     held until        layer 0    layer 1    layer 2         layer 1    layer 0        is done
  *
- * The rule.  A window is gathered when the one before it on its device begins: AHEAD of its own by one.  Windows follow
- * from the list's order.  Where a layer's readers do not stand together there are more windows, each
+ * The rule.  A window is gathered while the one before it on its device is at work.  Windows follow from the list's
+ * order.  Where a layer's readers do not stand together there are more windows, each
  * gathered again: slower, and as correct.
  *
  * Replicas are gathered together, in front of the first of their tasks in the list: a shard that moves through the host

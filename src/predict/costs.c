@@ -6,44 +6,7 @@
 
 #include <math.h>
 
-const char *const cost_source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
-
 /* ---- reading --------------------------------------------------------------------------------------------------- */
-
-#define AT(member) offsetof(struct costs, member)
-enum { MOST = 1000000 /* devices, units ... */ };
-enum field_type { TEXT, WHOLE, BYTES, NUMBER, PAIR };
-static const struct field {
-    const char *name;
-    enum field_type type;
-    size_t offset;
-    enum { ANY, PROFILE, HARDWARE } needed_by;
-    double least, most;    /* of a number, a pair's first, a whole number */
-    const char *const *of; /* a line for each of these kinds: "link upload = ..." */
-    int kinds;
-} fields[] = {
-    {"device", TEXT, AT(device), PROFILE, 0, 0, NULL, 0},
-    {"driver", TEXT, AT(driver), PROFILE, 0, 0, NULL, 0},
-    {"engine", TEXT, AT(engine), PROFILE, 0, 0, NULL, 0},
-    {"shape", TEXT, AT(shape), PROFILE, 0, 0, NULL, 0},
-    {"units", WHOLE, AT(units), PROFILE, 1, MOST, NULL, 0},
-    {"vector", WHOLE, AT(vector), PROFILE, 1, MOST, NULL, 0},
-    {"issue", NUMBER, AT(issue), ANY, 0, 1e3, NULL, 0},
-    {"hardware", TEXT, AT(name), HARDWARE, 0, 0, NULL, 0},
-    {"devices", WHOLE, AT(devices), HARDWARE, 1, MOST, NULL, 0},
-    {"devices_per_link", WHOLE, AT(link_share), HARDWARE, 1, MOST, NULL, 0},
-    {"flops", NUMBER, AT(flops), HARDWARE, 1, 1e30, NULL, 0},
-    {"efficiency", NUMBER, AT(efficiency), HARDWARE, 1e-6, 1, NULL, 0},
-    {"bandwidth", NUMBER, AT(bandwidth), HARDWARE, 1, 1e30, NULL, 0},
-    {"launch", NUMBER, AT(launch), HARDWARE, 1e-300, 1e3, NULL, 0},
-    {"host_bandwidth", NUMBER, AT(host_bandwidth), HARDWARE, 1, 1e30, NULL, 0},
-    {"host_launch", NUMBER, AT(host_launch), HARDWARE, 1e-300, 1e3, NULL, 0},
-    {"memory", BYTES, AT(memory), HARDWARE, 0, 0, NULL, 0},
-    {"host_memory", BYTES, AT(host_memory), HARDWARE, 0, 0, NULL, 0},
-    {"link", PAIR, AT(link), ANY, 1, 1e30, lane_kind_name, LANE_KINDS},
-    {"gap", NUMBER, AT(gap), ANY, 0, 1e3, lane_kind_name, LANE_KINDS},
-    {"memory", NUMBER, AT(peak_memory), ANY, 0, 1e30, memory_class_name, MEM_CLASSES},
-};
 
 /* n numbers from 0 up, and no more words.  The text is cut up. */
 static bool read_numbers(char *text, int n, double *number)
@@ -55,33 +18,26 @@ static bool read_numbers(char *text, int n, double *number)
     return n == 0;
 }
 
-static int kind_by_name(const char *const *names, int n, const char *name)
+/* link LANE, gap LANE and memory CLASS, with as many numbers as each has. */
+static bool read_kind(struct costs *c, const char *name, char *value)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
-}
-
-static bool set_field(struct costs *c, const struct field *f, int kind, char *value)
-{
-    void *to = (char *)c + f->offset;
+    const struct {
+        const char *name;
+        const char *const *kinds;
+        int numbers;
+        double *to, least, most; /* of the first number */
+    } lines[] = {{"link", lane_kind_name, 2, &c->link[0].bytes_per_s, 1, 1e30},
+                 {"gap", lane_kind_name, 1, c->gap, 0, 1e3},
+                 {"memory", memory_class_name, 1, c->peak_memory, 0, 1e30}};
+    char word[2][32];
     double number[2];
-    int n = f->type == PAIR ? 2 : 1;
-    switch (f->type) {
-    case TEXT:
-        free(*(char **)to);
-        *(char **)to = make_printable(copy_string(value), false);
-        return *value != '\0';
-    case WHOLE:
-        return parse_int(value, to) && *(int64_t *)to >= f->least && *(int64_t *)to <= f->most;
-    case BYTES:
-        return parse_bytes(value, to) && *(size_t *)to > 0;
-    case NUMBER:
-    case PAIR:
-        if (!read_numbers(value, n, number) || number[0] < f->least || number[0] > f->most)
+    for (size_t i = 0; i < COUNT(lines) && sscanf(name, "%31s %31s", word[0], word[1]) == 2; i++) {
+        if (strcmp(lines[i].name, word[0]) != 0)
+            continue;
+        int n = lines[i].numbers, kind = choice_number(lines[i].kinds, word[1]);
+        if (kind < 0 || !read_numbers(value, n, number) || number[0] < lines[i].least || number[0] > lines[i].most)
             return false;
-        memcpy((double *)to + kind * n, number, (size_t)n * sizeof *number);
+        memcpy(lines[i].to + kind * n, number, (size_t)n * sizeof *number);
         return true;
     }
     return false;
@@ -94,7 +50,7 @@ static bool read_task(struct costs *c, const char *name, char *value)
     char lane[16];
     double number[3];
     int end = 0, n = sscanf(name, "task %39s %15s%n layer=%9d%n", t.name, lane, &end, &t.layer, &end);
-    int kind = n >= 2 ? kind_by_name(lane_kind_name, LANE_KINDS, lane) : -1;
+    int kind = n >= 2 ? choice_number(lane_kind_name, lane) : -1;
     if (kind < 0 || name[end] || (n == 3 && t.layer < 0) || !read_numbers(value, 3, number) || number[0] <= 0)
         return false;
     t.lane = (enum lane_kind)kind;
@@ -103,43 +59,56 @@ static bool read_task(struct costs *c, const char *name, char *value)
     return true;
 }
 
-/* What `name = value` says; `seen` has a bit per field. */
-static bool read_setting(struct costs *c, const char *name, char *value, uint64_t *seen)
-{
-    char word[2][32];
-    int n = sscanf(name, "%31s %31s", word[0], word[1]);
-    for (size_t i = 0; i < COUNT(fields); i++) {
-        const struct field *f = &fields[i];
-        if (strcmp(f->name, word[0]) != 0 || n != (f->of ? 2 : 1))
-            continue;
-        int kind = f->of ? kind_by_name(f->of, f->kinds, word[1]) : 0;
-        *seen |= UINT64_C(1) << i;
-        return kind >= 0 && set_field(c, f, kind, value);
-    }
-    return read_task(c, name, value);
-}
-
 struct costs *read_costs(const char *path)
 {
+    enum { PROFILE = 1, HARDWARE = 2, MOST = 1000000 /* devices, units ... */ };
     struct costs *c = allocate(1, sizeof *c);
+    *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
+    const struct option options[] = {
+        /* a profile needs all of PROFILE, a description all of HARDWARE */
+        {"device", .type = OPT_TEXT, .value = &c->device, .commands = PROFILE},
+        {"driver", .type = OPT_TEXT, .value = &c->driver, .commands = PROFILE},
+        {"engine", .type = OPT_TEXT, .value = &c->engine, .commands = PROFILE},
+        {"shape", .type = OPT_TEXT, .value = &c->shape, .commands = PROFILE},
+        {"units", .type = OPT_LONG, .value = &c->units, .low = 1, .high = MOST, .commands = PROFILE},
+        {"vector", .type = OPT_LONG, .value = &c->vector, .low = 1, .high = MOST, .commands = PROFILE},
+        {"issue", .type = OPT_DOUBLE, .value = &c->issue, .low = 0, .high = 1e3},
+        {"hardware", .type = OPT_TEXT, .value = &c->name, .commands = HARDWARE},
+        {"devices", .type = OPT_LONG, .value = &c->devices, .low = 1, .high = MOST, .commands = HARDWARE},
+        {"devices_per_link", .type = OPT_LONG, .value = &c->link_share, .low = 1, .high = MOST, .commands = HARDWARE},
+        {"flops", .type = OPT_DOUBLE, .value = &c->flops, .low = 1, .high = 1e30, .commands = HARDWARE},
+        {"efficiency", .type = OPT_DOUBLE, .value = &c->efficiency, .low = 1e-6, .high = 1, .commands = HARDWARE},
+        {"bandwidth", .type = OPT_DOUBLE, .value = &c->bandwidth, .low = 1, .high = 1e30, .commands = HARDWARE},
+        {"launch", .type = OPT_DOUBLE, .value = &c->launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
+        {"host_bandwidth", .type = OPT_DOUBLE, .value = &c->host_bandwidth, .low = 1, .high = 1e30,
+         .commands = HARDWARE},
+        {"host_launch", .type = OPT_DOUBLE, .value = &c->host_launch, .low = 1e-300, .high = 1e3, .commands = HARDWARE},
+        {"memory", .type = OPT_BYTES, .value = &c->memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
+        {"host_memory", .type = OPT_BYTES, .value = &c->host_memory, .low = 1, .high = NO_LIMIT, .commands = HARDWARE},
+    };
+    struct option_table table = {.options = options, .n = COUNT(options)};
     char *text = read_text(path);
     struct settings_text lines = {.path = path, .rest = text};
-    uint64_t seen = 0;
-    *c = (struct costs){.path = copy_string(path), .link_share = 1, .scale_link = 1, .scale_device = 1, .scale_cpu = 1};
     while (next_setting(&lines)) {
-        char *value = copy_string(lines.value);
-        if (!read_setting(c, lines.name, value, &seen))
+        const struct option *o = find_option(&table, lines.name);
+        char *value = make_printable(copy_string(lines.value), false);
+        char *where = format_string("%s, line %d: %s", path, lines.number, lines.name);
+        if (o && *value)
+            set_option(&table, o, where, value);
+        else if (o || !(read_kind(c, lines.name, value) || read_task(c, lines.name, value)))
             fail(EXIT_USAGE,
-                 "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range (counts are whole "
-                 "numbers from 1 up); tutorials/reference-predicting.md and data/hardware show the format",
+                 "%s, line %d: `%.60s = %.60s`: unknown name, or a value that is out of range; "
+                 "tutorials/reference-predicting.md and data/hardware show the format",
                  path, lines.number, lines.name, lines.value);
-        free(value);
+        if (!o || o->type != OPT_TEXT) /* texts point into it */
+            free(value);
+        free(where);
     }
     free(text);
     c->measured = c->name == NULL;
-    for (size_t i = 0; i < COUNT(fields); i++)
-        if (fields[i].needed_by == (c->measured ? PROFILE : HARDWARE) && !(seen >> i & 1))
-            fail(EXIT_USAGE, "%s: `%s` is missing", c->path, fields[i].name);
+    for (size_t i = 0; i < COUNT(options); i++)
+        if ((options[i].commands & (c->measured ? PROFILE : HARDWARE)) && !table.given[i])
+            fail(EXIT_USAGE, "%s: `%s` is missing", c->path, options[i].name);
     for (int k = LANE_UPLOAD; k <= LANE_DOWNLOAD; k++)
         if (c->link[k].bytes_per_s <= 0)
             fail(EXIT_USAGE, "%s: `link %s = BYTES_PER_SECOND LATENCY` is missing", c->path, lane_kind_name[k]);
@@ -152,16 +121,6 @@ void free_costs(struct costs *c)
     free(c);
 }
 
-/* What the profile says of its device, and what this one has. */
-static void expect_same(const struct costs *c, const char *field, const char *profile, const char *now)
-{
-    char *copy = copy_string(now);
-    if (strcmp(profile, trim(copy)) != 0) /* some drivers pad their names with blanks */
-        fail(EXIT_USAGE, "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
-             c->path, field, profile, now);
-    free(copy);
-}
-
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine)
 {
     char driver[128] = "", was[2][32], is[2][32];
@@ -171,11 +130,21 @@ void check_fingerprint(const struct costs *c, const struct device *d, const char
         clGetDeviceInfo(d->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
     if (d->is_logical)
         warn("logical devices share their cores, but the prediction takes each of them for a whole %s", d->name);
-    expect_same(c, "device", c->device, d->name);
-    expect_same(c, "driver", c->driver, driver);
-    expect_same(c, "engine", c->engine, engine);
-    expect_same(c, "units", format_exactly(was[0], (double)c->units), format_exactly(is[0], d->units));
-    expect_same(c, "vector", format_exactly(was[1], (double)c->vector), format_exactly(is[1], d->vector));
+    const struct {
+        const char *name, *profile, *now;
+    } fields[] = {{"device", c->device, d->name},
+                  {"driver", c->driver, driver},
+                  {"engine", c->engine, engine},
+                  {"units", format_exactly(was[0], (double)c->units), format_exactly(is[0], d->units)},
+                  {"vector", format_exactly(was[1], (double)c->vector), format_exactly(is[1], d->vector)}};
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        char *now = copy_string(fields[i].now);
+        if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
+            fail(EXIT_USAGE,
+                 "profile %s was made with %s \"%s\", this run has \"%s\": make a new one with yard profile -o",
+                 c->path, fields[i].name, fields[i].profile, fields[i].now);
+        free(now);
+    }
 }
 
 /* ---- a task's time --------------------------------------------------------------------------------------------- */
@@ -247,10 +216,10 @@ static double profiled(const struct costs *c, const struct task *t, enum cost_so
 
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source)
 {
+    *source = !c ? COST_GIVEN : c->measured ? COST_MEASURED : COST_MODELLED;
+    if (!c || t->seconds >= 0)
+        return given_seconds(t);
     const struct lane_speed *speed = &c->link[speed_of(t)]; /* of copies always, of what the host does where given */
-    *source = c->measured ? COST_MEASURED : COST_MODELLED;
-    if (t->seconds >= 0)
-        return t->seconds;
     if (speed->bytes_per_s > 0 && !(c->measured && find_kind(c, t))) {
         double bytes = (double)(t->copy ? t->access[0].tensor->bytes : t->bytes);
         return speed->latency + bytes / (speed->bytes_per_s * scale_of(c, t));
@@ -258,10 +227,12 @@ double task_seconds(const struct costs *c, const struct task *t, enum cost_sourc
     return c->measured ? profiled(c, t, source) : roofline(c, t);
 }
 
+static bool has_time(const struct task *t, const struct costs *c) { return c || t->seconds >= 0 || t->copy; }
+
 bool has_times(const struct step *s, const struct costs *c)
 {
-    for (size_t i = 0; i < s->n && !c; i++)
-        if (s->task[i]->seconds < 0 && !s->task[i]->copy)
+    for (size_t i = 0; i < s->n; i++)
+        if (!has_time(s->task[i], c))
             return false;
     return true;
 }
@@ -269,48 +240,39 @@ bool has_times(const struct step *s, const struct costs *c)
 double seconds_alone(const struct costs *c, const struct task *t)
 {
     enum cost_source source;
-    if (c)
-        return task_seconds(c, t, &source);
-    return t->seconds < 0 && !t->copy ? 0 : given_seconds(t);
+    return has_time(t, c) ? task_seconds(c, t, &source) : 0;
 }
 
 /* ---- what if, and writing -------------------------------------------------------------------------------------- */
 
-static bool apply_word(struct costs *c, struct machine *m, const char *word)
+void apply_what_if(struct costs *c, struct machine *m, const char *text)
 {
     const struct {
         const char *name;
         double *scale;
-    } speeds[] = {{"link=", &c->scale_link}, {"cpu=", &c->scale_cpu}, {"device=", &c->scale_device}};
-    double factor;
-    int used = 0;
-    size_t bytes;
-    if (strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0) {
-        for (int i = 0; i < m->n_devices; i++)
-            m->device[i].budget = bytes;
-        return true;
-    }
-    for (size_t i = 0; i < COUNT(speeds); i++) {
-        const char *number = word + strlen(speeds[i].name);
-        if (strncmp(word, speeds[i].name, strlen(speeds[i].name)) != 0)
-            continue;
-        if (sscanf(number, "%lf%n", &factor, &used) != 1 || (number[used] && strcmp(number + used, "x") != 0))
-            return false;
-        *speeds[i].scale *= factor;
-        return factor >= 1e-6 && factor <= 1e6 && *speeds[i].scale >= 1e-6 && *speeds[i].scale <= 1e6;
-    }
-    return false;
-}
-
-void apply_what_if(struct costs *c, struct machine *m, const char *text)
-{
+    } speeds[] = {{"link", &c->scale_link}, {"cpu", &c->scale_cpu}, {"device", &c->scale_device}};
     char *words = copy_string(text), *save = NULL;
-    for (char *word = strtok_r(words, " ,", &save); word; word = strtok_r(NULL, " ,", &save))
-        if (!apply_word(c, m, word))
+    for (char *word = strtok_r(words, " ,", &save); word; word = strtok_r(NULL, " ,", &save)) {
+        char name[8] = "";
+        double factor;
+        int end = 0;
+        size_t bytes;
+        bool known = strncmp(word, "mem=", 4) == 0 && parse_bytes(word + 4, &bytes) && bytes > 0;
+        for (int i = 0; i < m->n_devices && known; i++)
+            m->device[i].budget = bytes;
+        bool scales =
+            sscanf(word, "%7[a-z]=%lf%n", name, &factor, &end) == 2 && (!word[end] || strcmp(word + end, "x") == 0);
+        for (size_t i = 0; i < COUNT(speeds); i++)
+            if (scales && strcmp(name, speeds[i].name) == 0) {
+                *speeds[i].scale *= factor;
+                known = factor >= 1e-6 && factor <= 1e6 && *speeds[i].scale >= 1e-6 && *speeds[i].scale <= 1e6;
+            }
+        if (!known)
             fail(EXIT_USAGE,
                  "--what-if: '%s': expected words such as link=2x cpu=0.5x device=1.5x mem=8G, with factors of 1e-6 to "
                  "1e6",
                  word);
+    }
     free(words);
 }
 

@@ -31,7 +31,6 @@
  * A hardware description (data/hardware/...) gives speeds instead, from which tasks are modelled by the roofline:
  * latency + max(flops / (flops/s), bytes / (bytes/s)). */
 enum cost_source { COST_MEASURED, COST_SCALED, COST_MODELLED, COST_GIVEN /* in a step file */, COST_SOURCES };
-extern const char *const cost_source_name[COST_SOURCES];
 struct task_cost { /* of a profile */
     char name[40];
     enum lane_kind lane;
@@ -65,9 +64,9 @@ void apply_what_if(struct costs *c, struct machine *m, const char *text);
 /* A profile of another device, driver, engine, number of units or vector width is refused, naming the field and both
  * values; another shape is allowed: its tasks are scaled. */
 void check_fingerprint(const struct costs *c, const struct device *d, const char *engine);
-/* Seconds that the task takes alone. */
+/* Seconds that the task takes alone; c NULL: those that a step file gives. */
 double task_seconds(const struct costs *c, const struct task *t, enum cost_source *source);
-/* The same; c NULL: a step file, which has its times, or a list of which nobody knows any (then 0, but for copies). */
+/* The same; 0 where nobody knows it: of work in a list without costs and times. */
 double seconds_alone(const struct costs *c, const struct task *t);
 bool has_times(const struct step *s, const struct costs *c); /* are they known, of all tasks? */
 /* Writes a profile; `shape` describes the configuration. */
@@ -102,14 +101,6 @@ struct simulation {
 struct problem *simulate(const struct step *s, const struct costs *c, struct simulation **sim);
 struct simulation *must_simulate(const struct step *s, const struct costs *c); /* a problem ends the program */
 void free_simulation(struct simulation *sim);
-struct total { /* seconds by the name of a task */
-    const char *name;
-    int lane;
-    double seconds, flops;
-    size_t count;
-};
-void add_total(struct total *totals, size_t *n, struct total t); /* there is room for one more */
-void sort_totals(struct total *totals, size_t n);                /* longest first */
 void print_simulation(FILE *out, const struct simulation *sim, const struct costs *c);
 json_t *simulation_json(const struct simulation *sim);
 /* The simulated steps as a trace, like a real one. */

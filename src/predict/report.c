@@ -4,21 +4,14 @@
 
 enum { TOP = 12 };
 
+struct total { /* of the tasks of one name on one lane */
+    const char *name;
+    int lane;
+    double seconds;
+    size_t count;
+};
+
 ORDER(longest_first, struct total, COMPARE(b->seconds, a->seconds))
-
-void sort_totals(struct total *totals, size_t n) { SORT(totals, n, longest_first); }
-
-void add_total(struct total *totals, size_t *n, struct total t)
-{
-    size_t i = 0;
-    while (i < *n && (totals[i].lane != t.lane || strcmp(totals[i].name, t.name) != 0))
-        i++;
-    if (i == *n)
-        totals[(*n)++] = (struct total){.name = t.name, .lane = t.lane};
-    totals[i].seconds += t.seconds;
-    totals[i].flops += t.flops;
-    totals[i].count++;
-}
 
 static const struct task *task_of(const struct simulation *sim, int node)
 {
@@ -45,12 +38,16 @@ static struct table *critical_path(const struct simulation *sim)
     for (; node >= 0 && sim->moments[node].end > stop; node = sim->moments[node].blocker) {
         const struct moment *m = &sim->moments[node];
         const struct task *task = task_of(sim, node);
-        add_total(totals, &n,
-                  (struct total){.name = task->name,
-                                 .lane = task->lane->index,
-                                 .seconds = (m->end - MAX(m->start, stop)) / sim->pattern});
+        size_t i = 0;
+        while (i < n && (totals[i].lane != task->lane->index || strcmp(totals[i].name, task->name) != 0))
+            i++;
+        n = MAX(n, i + 1);
+        totals[i].name = task->name;
+        totals[i].lane = task->lane->index;
+        totals[i].seconds += (m->end - MAX(m->start, stop)) / sim->pattern;
+        totals[i].count++;
     }
-    sort_totals(totals, n);
+    SORT(totals, n, longest_first);
     for (size_t i = 0; i < n; i++)
         ROW(t, text_cell(totals[i].name), text_cell(sim->step->pool->machine->lane[totals[i].lane]->name),
             number_cell((double)totals[i].count), number_cell(1e3 * totals[i].seconds),
@@ -97,6 +94,7 @@ void print_simulation(FILE *out, const struct simulation *sim, const struct cost
 
 json_t *simulation_json(const struct simulation *sim)
 {
+    static const char *const source_name[COST_SOURCES] = {"measured", "scaled", "modelled", "given"};
     const struct machine *m = sim->step->pool->machine;
     struct table *path = critical_path(sim);
     json_t *lanes = json_object();
@@ -106,7 +104,7 @@ json_t *simulation_json(const struct simulation *sim)
         json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:{}}", "kind", "simulated", "step_ms", 1e3 * sim->period, "pattern",
                   sim->pattern, "settled", sim->settled, "busy", lanes, "critical_path", table_json(path), "tasks");
     for (int source = 0; source < COST_SOURCES; source++)
-        json_object_set_new(json_object_get(all, "tasks"), cost_source_name[source],
+        json_object_set_new(json_object_get(all, "tasks"), source_name[source],
                             json_integer((json_int_t)sim->by_source[source]));
     free_table(path);
     return all;

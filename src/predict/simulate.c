@@ -477,8 +477,8 @@ struct problem *simulate(const struct step *s, const struct costs *c, struct sim
         describe_speeds(m, c);
     double total = (double)s->n * m->issue;
     for (size_t i = 0; i < s->n; i++) {
-        enum cost_source source = COST_GIVEN;
-        sim->seconds[i] = c ? task_seconds(c, s->task[i], &source) : given_seconds(s->task[i]);
+        enum cost_source source;
+        sim->seconds[i] = task_seconds(c, s->task[i], &source);
         sim->by_source[source]++;
         total += s->task[i]->lane->gap + sim->seconds[i];
     }

@@ -31,8 +31,8 @@
 /* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
 
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_CLASSES };
-extern const char *const memory_class_name[MEM_CLASSES];
-enum element { FLOAT32, INT32 }; /* both 4 bytes */
+extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
+enum element { FLOAT32, INT32 };                             /* both 4 bytes */
 /* May other tensors have its bytes before and behind its life: any, those that live far away in the list, none? */
 enum exclusive { EXCLUSIVE_NOT, EXCLUSIVE_SOME, EXCLUSIVE_ALWAYS };
 enum { ELEMENT_BYTES = 4, MAX_DIMS = 4 };

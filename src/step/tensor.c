@@ -1,7 +1,7 @@
 /* tensor.c - tensors, views and the pool that owns them. */
 #include "step.h"
 
-const char *const memory_class_name[MEM_CLASSES] = {"parameters", "gradients", "optimizer", "activations", "work"};
+const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters", "gradients", "optimizer", "activations", "work"};
 
 struct pool *new_pool(struct machine *m)
 {

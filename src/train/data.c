@@ -94,9 +94,8 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
              train->given);
     for (size_t i = 0; i < n; i++) {
         const char *path = i < train->n ? train->paths[i] : val->paths[i - train->n];
-        struct text *x = &texts[i];
-        *x = (struct text){copy_string(path ? path : train->given), NULL, embedded_text_size};
-        x->bytes = path ? read_whole(path, &x->n) : copy_bytes(embedded_text, embedded_text_size);
+        texts[i] = (struct text){path ? path : train->given, NULL, embedded_text_size};
+        texts[i].bytes = path ? read_whole(path, &texts[i].n) : copy_bytes(embedded_text, embedded_text_size);
     }
     d->tokenizer = o->tokenizer ? copy_tokenizer(o->tokenizer)
                    : o->chars   ? char_tokenizer(texts, n)
@@ -105,7 +104,7 @@ static void load_texts(struct dataset *d, const struct data_options *o, const st
         size_t n_tokens;
         uint16_t *tokens = encode_text(&d->tokenizer, &texts[i], &n_tokens);
         append_tokens(i < train->n ? &d->train : &d->val, tokens, n_tokens);
-        free(texts[i].name), free(texts[i].bytes);
+        free(texts[i].bytes);
     }
     free(texts);
 }

@@ -22,7 +22,8 @@ struct tokenizer {
 };
 /* A text in memory and what error messages call it: its path, or "--prompt". */
 struct text {
-    char *name, *bytes;
+    const char *name;
+    char *bytes;
     size_t n;
 };
 

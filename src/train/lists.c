@@ -23,7 +23,6 @@
 struct work {
     struct trainer *t;
     struct build *b;
-    struct feed *feeds; /* [micro * dp + k] */
     struct tape *tapes; /* [((micro * stages + stage) * dp + k) * tp + tp_rank] */
 };
 
@@ -61,7 +60,7 @@ static void add_forwards(struct work *w, int stage, int micro)
     const int dp = t->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int k = 0; k < dp; k++) {
-        struct feed *f = &w->feeds[micro * dp + k];
+        struct feed *f = &t->feeds[micro * dp + k];
         begin[k] = t->train->n;
         if (stage == 0) {
             *f = (struct feed){.trainer = t, .rank = k, .micro = micro};
@@ -94,8 +93,10 @@ static void add_backward(struct work *w, int stage, int micro)
     bool last = micro == t->micros - 1, alone = m->dp == 1, ends_group = last || group_of(t, micro + 1) != group;
     for (int u = end - 1; u >= first; u--) {
         for (int k = 0; k < m->dp; k++)
-            for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b))
-                backward_unit(w->b, tape_at(w, stage, micro, k, j), u);
+            for (int j = first_tp_rank(w->b); j >= 0; j = next_tp_rank(w->b)) {
+                on_tape(w->b, tape_at(w, stage, micro, k, j), ROLE_BACKWARD);
+                backward(w->b, u);
+            }
         if (ends_group)
             end_group(w->b, u, group > 0);
         if (last)
@@ -119,7 +120,7 @@ void build_train(struct trainer *t)
     struct build b = new_build(t->train, t->model, t->settings->gemm, t->micro_batch, t->seq);
     b.backward_wanted = true;
     t->feeds = allocate(each, sizeof *t->feeds);
-    struct work w = {t, &b, t->feeds, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
+    struct work w = {t, &b, allocate(each * (size_t)(n_stages(&t->mesh) * t->mesh.tp), sizeof *w.tapes)};
     t->model->norm_rank = t->settings->clip == 0 ? loss_rank(t, 0) : 0; /* where it is waited for */
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++) {

@@ -114,8 +114,7 @@ int train_loop(struct trainer *t)
     uint32_t before = s->resume ? s->source.checkpoint->step : 0;
     uint32_t last = (uint32_t)(s->stop_after ? s->stop_after : s->steps);
     open_snapshots(t, before);
-    struct run run = {.trainer = t, .progress = new_progress(t, options_json(CMD_TRAIN, false)), .shown = before};
-    print_summary(run.progress);
+    struct run run = {.trainer = t, .progress = begin_progress(t), .shown = before};
     if (before >= last)
         note("%s is at step %u already, and the run ends with step %u: nothing is left to train", s->resume, before,
              last);
@@ -126,13 +125,11 @@ int train_loop(struct trainer *t)
             fail(EXIT_FAILED,
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
                  t->machine->device[i].id);
-    if (!interrupted())
-        show_rate(run.progress);
+    end_progress(run.progress);
     char *choices = describe_choices(t->train);
     if (choices)
         note("overlap: %s", choices);
     free(choices);
-    free_progress(run.progress);
     const bool stopped = interrupted(), snapshot = run.stored.newest && !s->save;
     if (stopped && snapshot)
         note("interrupted after step %u; the newest snapshot is of step %u", run.shown, run.stored.newest);
@@ -144,8 +141,7 @@ int train_loop(struct trainer *t)
         return EXIT_INTERRUPTED;
     if (t->sample && s->sample_tokens && t->data->tokenizer.kind != TOKENS_IDS) { /* token numbers say nothing */
         printf("\nsample:\n");
-        sample_tokens(t, stdout, t->data->train.tokens, 1,
-                      &(struct sampling){0.8, 40, (uint64_t)s->seed, s->sample_tokens});
+        sample_tokens(t, t->data->train.tokens, 1, s->sample_tokens);
     }
     return EXIT_OK;
 }

@@ -28,38 +28,9 @@ static void write_log(struct progress *p, json_t *line)
     json_decref(line);
 }
 
-/* A resumed run goes on behind what is there, from a new line on: that of a killed run may end within one. */
-static void open_log(struct progress *p, json_t *run)
-{
-    const struct settings *s = p->trainer->settings;
-    p->log = s->log ? fopen(s->log, s->resume ? "a+" : "w") : NULL;
-    if (s->log && !p->log)
-        fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", s->log);
-    bool begun = p->log && fseek(p->log, -1, SEEK_END) == 0, cut = begun && fgetc(p->log) != '\n';
-    if (begun)
-        fseek(p->log, 0, SEEK_END);
-    if (cut)
-        fputc('\n', p->log);
-    if (begun)
-        json_decref(run);
-    else
-        write_log(p, json_pack("{s:o}", "run", run));
-}
-
 /* ---- before the first step ------------------------------------------------------------------------------------- */
 
-struct progress *new_progress(struct trainer *t, json_t *run)
-{
-    struct progress *p = allocate(1, sizeof *p);
-    p->trainer = t;
-    open_log(p, run);
-    p->steps = (uint32_t)t->settings->steps;
-    p->width = snprintf(NULL, 0, "%u", p->steps);
-    p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
-    return p;
-}
-
-void print_summary(struct progress *p)
+static void print_summary(const struct progress *p)
 {
     static const char *const kinds[] = {[TOKENS_BYTES] = "bytes", [TOKENS_CHARS] = "characters", [TOKENS_IDS] = "ids"};
     const struct trainer *t = p->trainer;
@@ -87,7 +58,30 @@ void print_summary(struct progress *p)
     printf("\n");
     fflush(stdout);
     free(devices);
+}
+
+/* A resumed run's log goes on behind what is there, from a new line on: that of a killed run may end within one. */
+struct progress *begin_progress(struct trainer *t)
+{
+    const struct settings *s = t->settings;
+    struct progress *p = allocate(1, sizeof *p);
+    p->trainer = t;
+    p->steps = (uint32_t)s->steps;
+    p->width = snprintf(NULL, 0, "%u", p->steps);
+    p->flops = flops_per_token(t->model->params, t->seq) * tokens_per_step(t);
+    p->log = s->log ? fopen(s->log, s->resume ? "a+" : "w") : NULL;
+    if (s->log && !p->log)
+        fail(EXIT_IO, "cannot write the log %s: does its folder exist, and may you write there?", s->log);
+    if (p->log && fseek(p->log, -1, SEEK_END) == 0) {
+        bool cut = fgetc(p->log) != '\n';
+        fseek(p->log, 0, SEEK_END);
+        if (cut)
+            fputc('\n', p->log);
+    } else
+        write_log(p, json_pack("{s:o}", "run", options_json(false)));
+    print_summary(p);
     p->last_ns = p->begun_ns = now_ns();
+    return p;
 }
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
@@ -125,14 +119,13 @@ void show_evaluation(struct progress *p, uint32_t number, double loss)
 /* Moments count from the run's beginning, on the terminal nothing is said of each. */
 void show_commits(struct progress *p)
 {
-    struct stored_step *commits;
+    struct stored_step *commits = NULL;
     size_t n = take_commits(p->trainer, &commits);
     for (size_t i = 0; i < n; i++)
         write_log(p, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
                                1e-6 * (double)(commits[i].written - p->begun_ns), "durable_ms",
                                1e-6 * (double)(commits[i].durable - p->begun_ns)));
-    if (n)
-        free(commits);
+    free(commits);
 }
 
 struct snap_counts end_snapshots(struct progress *p)
@@ -154,17 +147,12 @@ struct snap_counts end_snapshots(struct progress *p)
 
 /* ---- behind the last step -------------------------------------------------------------------------------------- */
 
-void show_rate(const struct progress *p)
+void end_progress(struct progress *p)
 {
-    if (p->total_ms < 1e4 || execution.serial || p->trainer->train->running->wrapper)
-        return;
-    double ms = p->total_ms / (p->counted - 1);
-    printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1, ms,
-           tokens_per_step(p->trainer) / ms * 1e3, p->flops / ms * 1e-6);
-}
-
-void free_progress(struct progress *p)
-{
+    const double ms = p->total_ms / (p->counted - 1.0);
+    if (p->total_ms >= 1e4 && !execution.serial && !p->trainer->train->running->wrapper && !interrupted())
+        printf("\nrate        %u steps behind the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", p->counted - 1,
+               ms, tokens_per_step(p->trainer) / ms * 1e3, p->flops / ms * 1e-6);
     if (p->log && fclose(p->log))
         fail(EXIT_IO, "cannot write the log %s: is the disk full?", p->trainer->settings->log);
     free(p);

@@ -53,7 +53,7 @@ char *mesh_text(const struct mesh *m) { return format_string("dp=%d,pp=%d,tp=%d"
 json_t *record_training(const struct trainer *t)
 {
     const struct settings *s = t->settings;
-    json_t *options = options_json(CMD_TRAIN, true);
+    json_t *options = options_json(true);
     bool plain = s->resume && !s->mesh && n_ranks(&t->mesh) == 1;
     struct mesh strategy = plain ? recorded_mesh(s) : t->mesh;
     json_object_set_new(options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", strategy.dp, strategy.pp, strategy.tp));
@@ -101,40 +101,23 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
 
 /* ---- what is there already -------------------------------------------------------------------------------------- */
 
-/* A model of other sizes is another model: it is not replaced. */
-static void check_sizes(const char *path, bool file, const struct config *ours)
-{
-    struct source source = file ? (struct source){.path = copy_string(path)} : open_source(path);
-    struct config old = source_config(&source);
-    close_source(&source);
-    if (!same_sizes(&old, ours))
-        fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", path,
-             describe_sizes((char[160]){0}, &old));
-}
-
 void check_saved(const struct settings *s, const struct config *ours)
 {
     if (!s->save)
         return;
     expect_outside("--save", s->save);
-    char *newest = find_checkpoint(s->save), *model = saved_model(s);
-    if (newest)
-        check_sizes(newest, false, ours);
-    if (access(model, F_OK) == 0)
-        check_sizes(model, true, ours);
-    free(newest), free(model);
-}
-
-int64_t next_session(const struct settings *s)
-{
-    int64_t in_folder = s->save ? last_session(s->save) : 0;
-    return 1 + MAX(in_folder, s->resume ? s->source.checkpoint->session : 0);
-}
-
-int64_t data_ahead(const struct settings *s)
-{
-    const struct checkpoint *c = s->resume ? s->source.checkpoint : NULL;
-    return c ? (int64_t)ceil_div((size_t)c->samples, (size_t)s->batch) - c->step : 0;
+    char *saved[] = {find_checkpoint(s->save), saved_model(s)}; /* the second is a file, or damaged */
+    for (size_t i = 0; i < COUNT(saved); i++) {
+        if (!saved[i] || access(saved[i], F_OK) != 0)
+            continue;
+        struct source source = i ? (struct source){.path = copy_string(saved[i])} : open_source(saved[i]);
+        struct config old = source_config(&source);
+        if (!same_sizes(&old, ours))
+            fail(EXIT_USAGE, "%s is another model (%s): --save to another folder, or remove it first", saved[i],
+                 describe_sizes((char[160]){0}, &old));
+        close_source(&source);
+    }
+    free(saved[0]), free(saved[1]);
 }
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */

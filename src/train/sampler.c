@@ -27,8 +27,8 @@ static const float *next_logits(struct trainer *t, const int32_t *tokens, size_t
 
 ORDER(bigger_first, float, COMPARE(*b, *a))
 
-/* Softmax over the top_k largest logits at that temperature; at temperature 0 the largest. */
-static int32_t choose(const float *logits, int vocab, const struct sampling *s, uint64_t draw)
+/* Softmax over the --top-k largest logits at --temperature; at temperature 0 the largest. */
+static int32_t choose(const float *logits, int vocab, const struct settings *s, uint64_t draw)
 {
     int best = 0, chosen = 0;
     for (int i = 1; i < vocab; i++)
@@ -43,7 +43,7 @@ static int32_t choose(const float *logits, int vocab, const struct sampling *s, 
     double sum = 0, *weight = allocate((size_t)vocab, sizeof *weight);
     for (int i = 0; i < vocab; i++)
         sum += weight[i] = logits[i] >= least ? exp((logits[i] - logits[best]) / s->temperature) : 0;
-    double at = random_uniform(s->seed, STREAM_SAMPLE, 0, draw) * sum;
+    double at = random_uniform((uint64_t)s->seed, STREAM_SAMPLE, 0, draw) * sum;
     while (chosen < vocab - 1 && (at -= weight[chosen]) >= 0)
         chosen++;
     while (weight[chosen] == 0 && chosen > 0) /* rounding at the very end */
@@ -53,34 +53,34 @@ static int32_t choose(const float *logits, int vocab, const struct sampling *s, 
 }
 
 /* A byte model may emit what a terminal would obey: control characters are shown as dots. */
-static void print_token(FILE *out, const struct tokenizer *tokenizer, int32_t token)
+static void print_token(const struct tokenizer *tokenizer, int32_t token)
 {
     char bytes[DECODED_BYTES];
     size_t n = decode_token(tokenizer, token, bytes);
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)bytes[i];
         bool control = (c < 32 && c != '\n' && c != '\t') || c == 127 || (n == 1 && c >= 128);
-        fputc(control ? '.' : c, out);
+        putchar(control ? '.' : c);
     }
-    fflush(out);
+    fflush(stdout);
 }
 
-void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s)
+void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count)
 {
     const struct tokenizer *tokenizer = &t->data->tokenizer;
-    int32_t *tokens = allocate(n + (size_t)s->count, sizeof *tokens);
+    int32_t *tokens = allocate(n + (size_t)count, sizeof *tokens);
     for (size_t i = 0; i < n; i++)
-        print_token(out, tokenizer, tokens[i] = given[i]);
-    for (int i = 0; i < s->count && !interrupted(); i++, n++) {
+        print_token(tokenizer, tokens[i] = given[i]);
+    for (int i = 0; i < count && !interrupted(); i++, n++) {
         const float *logits = next_logits(t, tokens, n, (uint32_t)i + 1);
-        tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), s, (uint64_t)i);
-        print_token(out, tokenizer, tokens[n]);
+        tokens[n] = choose(logits, MIN(t->config.vocab, tokenizer->n), t->settings, (uint64_t)i);
+        print_token(tokenizer, tokens[n]);
     }
-    fputc('\n', out);
+    putchar('\n');
     free(tokens);
 }
 
-void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s)
+void sample_text(struct trainer *t, const char *prompt, int count)
 {
     struct text text = {"the prompt", copy_string(prompt), strlen(prompt)};
     size_t n;
@@ -90,7 +90,7 @@ void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct 
     for (size_t i = 0; i < n; i++)
         if (given[i] >= t->config.vocab)
             fail(EXIT_USAGE, "--prompt: token %zu is %u, the model knows those below %d", i, given[i], t->config.vocab);
-    sample_tokens(t, out, given, n, s);
+    sample_tokens(t, given, n, count);
     free(given);
     free(text.bytes);
 }

@@ -323,14 +323,14 @@ static bool is_recorded(const struct option *o)
            (is_in(o->group, groups, COUNT(groups)) || strcmp(o->name, "seq-len") == 0);
 }
 
-json_t *options_json(enum command command, bool recorded)
+json_t *options_json(bool recorded)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < COUNT(options); i++) {
         const struct option *o = &options[i];
         char *text = option_text(o);
         bool number = o->type < OPT_TEXT && !recorded, wanted = recorded ? is_recorded(o) && *text : true;
-        if (wanted && (o->commands & (unsigned)command))
+        if (wanted && (o->commands & CMD_TRAIN))
             json_object_set_new(all, o->name, number ? json_loads(text, JSON_DECODE_ANY, NULL) : text_json(text));
         free(text);
     }

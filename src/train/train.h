@@ -78,8 +78,8 @@ struct settings {
 };
 /* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(enum command command, int argc, char **argv);
-/* Every resolved option of the command that was parsed; or those that a resumed run takes over, as texts. */
-json_t *options_json(enum command command, bool recorded);
+/* Every resolved option of `yard train`; or those that a resumed run takes over, as texts. */
+json_t *options_json(bool recorded);
 bool was_given(const char *option);
 const char *word_of(const char *option, int number); /* what an enumerator is called there */
 char *saved_model(const struct settings *s); /* the file for other programs in --save DIR; the caller frees it */
@@ -102,6 +102,7 @@ struct losses {
 struct feed { /* what a batch.prepare task needs to know */
     struct trainer *trainer;
     int rank, micro, n;         /* data-parallel rank; n tokens */
+    struct batch host;          /* that it fills */
     struct batch *first, *last; /* on the ranks of the first stage, for the tokens, and of the last, for the targets */
 };
 struct fixed_batch { /* yard check: the same batch in every step, (batch, seq) each */
@@ -131,7 +132,8 @@ struct trainer {
     struct trace_writer *trace;
     const struct task *report; /* of the train list: the one that makes results */
 
-    struct feed *feeds, *eval_feeds, *sample_feed;
+    struct feed *feeds; /* [micro * dp + data-parallel rank] */
+    struct feed *eval_feeds, *sample_feed;
     struct tensor **rank_total;   /* (1) per data-parallel rank */
     struct tensor *sample_logits; /* host (V) */
     int32_t *sample_tokens;       /* (seq) window for the next sampled token */
@@ -202,8 +204,6 @@ void compare_training(const struct trainer *t); /* warns where a resumed run is 
 struct checkpoint *describe_training(const struct trainer *t, uint32_t step);
 /* Refuses to save over a model of other sizes. */
 void check_saved(const struct settings *s, const struct config *ours);
-int64_t next_session(const struct settings *s); /* of checkpoints in --save */
-int64_t data_ahead(const struct settings *s);   /* of the step's number, in batches: none is trained on twice */
 /* A checkpoint; behind the `first` of a run that begins, those of runs before it go, and with --keep the oldest. */
 void save_training(struct trainer *t, uint32_t step, bool first);
 void export_training(struct trainer *t, uint32_t step); /* the model alone, for other programs */
@@ -224,15 +224,9 @@ size_t take_commits(struct trainer *t, struct stored_step **commits);
 
 /* ---- sampler.c ------------------------------------------------------------------------------------------------- */
 
-struct sampling {
-    double temperature;
-    int top_k;
-    uint64_t seed;
-    int count;
-};
-/* Continues n given tokens, or a text, and prints both on `out` token by token. */
-void sample_tokens(struct trainer *t, FILE *out, const uint16_t *given, size_t n, const struct sampling *s);
-void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct sampling *s);
+/* Continues n given tokens, or a text, by `count` and prints all of it token by token. */
+void sample_tokens(struct trainer *t, const uint16_t *given, size_t n, int count);
+void sample_text(struct trainer *t, const char *prompt, int count);
 
 /* ---- loop.c, progress.c ---------------------------------------------------------------------------------------- */
 
@@ -240,17 +234,15 @@ void sample_text(struct trainer *t, FILE *out, const char *prompt, const struct 
 int train_loop(struct trainer *t);
 
 struct progress; /* the lines on the terminal and in the log */
-struct progress *new_progress(struct trainer *t, json_t *run);
-void print_summary(struct progress *p);
+struct progress *begin_progress(struct trainer *t);
 void show_step(struct progress *p, uint32_t number, const struct result *r);
 void show_evaluation(struct progress *p, uint32_t number, double loss);
 /* Those that were committed since, in the log; at the end all are awaited, and counted on the terminal.  Their number.
  */
 void show_commits(struct progress *p);
 struct snap_counts end_snapshots(struct progress *p);
-/* Behind a run of some length: its mean rate. */
-void show_rate(const struct progress *p);
-void free_progress(struct progress *p);
+/* Closes the log; of a run of some length that was not interrupted the mean rate is shown. */
+void end_progress(struct progress *p);
 
 /* ---- trial.c --------------------------------------------------------------------------------------------------- */
 

@@ -98,26 +98,28 @@ static void set_batch(struct trainer *t, bool samples_only)
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* Of the model that a run begins with; false: it says nothing of one. */
-static bool source_tokenizer(const struct source *s, struct tokenizer *t)
+/* Of the model that a run begins with; without tokens: it says nothing of one. */
+static struct tokenizer source_tokenizer(const struct source *s)
 {
+    struct tokenizer t = {0};
     if (s->checkpoint)
-        return *t = tokenizer_from_text(s->checkpoint->tokenizer, s->path), true;
+        return tokenizer_from_text(s->checkpoint->tokenizer, s->path);
     if (!s->path || has_magic(s->path, LLMC_MODEL_MAGIC))
-        return false;
+        return t;
     struct safetensors *st = open_safetensors(s->path);
     const char *text = find_metadata(st, "yard.tokenizer");
     if (text)
-        *t = tokenizer_from_text(text, s->path);
+        t = tokenizer_from_text(text, s->path);
     close_safetensors(st);
-    return text;
+    return t;
 }
 
 struct dataset *open_vocabulary(const struct source *model, int vocab)
 {
     struct dataset *d = allocate(1, sizeof *d);
     d->vocab = vocab;
-    if (!source_tokenizer(model, &d->tokenizer))
+    d->tokenizer = source_tokenizer(model);
+    if (!d->tokenizer.n)
         d->tokenizer = (struct tokenizer){.kind = vocab == 256 ? TOKENS_BYTES : TOKENS_IDS, .n = vocab};
     if (d->tokenizer.n > vocab)
         fail(EXIT_FAILED, "%s: its tokenizer has %d tokens, its model only %d: the file is damaged", model->path,
@@ -127,8 +129,8 @@ struct dataset *open_vocabulary(const struct source *model, int vocab)
 
 static struct dataset *open_data(const struct settings *s, int vocab)
 {
-    struct tokenizer tokenizer = {0};
-    bool known = source_tokenizer(&s->source, &tokenizer);
+    struct tokenizer tokenizer = source_tokenizer(&s->source);
+    const bool known = tokenizer.n;
     struct data_options o = {.data = s->data,
                              .val_data = s->val_data,
                              .val_share = s->val_share,
@@ -187,16 +189,11 @@ static struct machine *make_machine(struct trainer *t)
 /* --swap-what: a bit per class. */
 static unsigned classes_of(const char *list)
 {
-    static const char *const words[] = {[MEM_PARAMETERS] = "parameters",
-                                        [MEM_GRADIENTS] = "gradients",
-                                        [MEM_OPTIMIZER] = "optimizer",
-                                        [MEM_ACTIVATIONS] = "activations",
-                                        [MEM_WORK] = NULL};
     unsigned classes = 0;
     char *text = copy_string(list), *rest = text;
     for (char *word; (word = strsep(&rest, ","));) {
-        int class = choice_number(words, word);
-        if (class < 0)
+        int class = choice_number(memory_class_name, word);
+        if (class < 0 || class == MEM_WORK)
             fail(EXIT_USAGE,
                  "--swap-what: '%s' is not a class; expected some of activations, gradients, optimizer, parameters, "
                  "with commas between",
@@ -312,6 +309,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
 {
     struct trainer *t = allocate(1, sizeof *t);
     const bool trains = lists & LIST_TRAIN;
+    const struct checkpoint *from = s->resume ? s->source.checkpoint : NULL;
     struct step *all[3];
     *t = (struct trainer){.settings = s, .data = data, .config = *c};
     execution.serial = s->serial;
@@ -325,7 +323,8 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         t->rate = (struct rate){s->schedule, s->lr, s->lr_min, s->steps, s->warmup};
         check_rate(&t->rate);
         t->record = record_training(t);
-        t->ahead = data_ahead(s);
+        if (from) /* whole batches: none is trained on twice */
+            t->ahead = (int64_t)ceil_div((size_t)from->samples, (size_t)s->batch) - from->step;
     }
     if (t->costs && t->machine->device[0].cl)
         check_fingerprint(t->costs, &t->machine->device[0], engine_name(t));
@@ -349,7 +348,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         try_folder(s->save);
         t->lock = lock_folder("--save", s->save);
     }
-    t->session = next_session(s);
+    t->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
     if (s->trace || s->view)
         trace_training(t, all, n);
     return t;
