@@ -10,16 +10,16 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 options              90
-pass/broadcast      310
+pass/broadcast      307
 pass/fetch           31
 pass/gather         230
 pass/local          218
-pass/overlap        445
+pass/overlap        443
 pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23147 10.8
+src               23112 10.8
 src/base           1409
 src/cmd            2201
 src/device         1153
@@ -27,13 +27,13 @@ src/file           1044
 src/main             68
 src/mesh            238
 src/model          1822
-src/pass           2230
+src/pass           2225
 src/plan            212
 src/predict        1010
 src/proof           579
 src/run            1253
 src/state          1740
-src/step           2589
+src/step           2559
 src/trace          1050
 src/train          2692
 src/view           1857

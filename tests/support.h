@@ -50,6 +50,7 @@ size_t expect_waits_needed(struct step *s, size_t nth);
 /* Addresses and edges for a list that was read or edited. */
 void finish_list(struct step *s);
 struct step *list_of(const char *format, ...) PRINTF_LIKE(1, 2); /* the step file with this text */
+void free_list(struct step *s);                                  /* with its pool and machine */
 /* With random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *s, unsigned lists);
 void run_steps(struct trainer *t, uint32_t from, uint32_t to);

@@ -74,26 +74,19 @@ TEST(tasks_come_where_they_are_inserted)
     end_paper(&d.paper);
 }
 
-static void expect_refused(char *why_not, const char *part)
-{
-    if (!why_not || !strstr(why_not, part))
-        test_failed("expected \"%s\", got: %s\n", part, why_not ? why_not : "moved");
-    free(why_not);
-}
-
 TEST(moves_stop_at_data_edges)
 {
     struct diamond d = new_diamond();
     struct step *s = d.paper.step;
     struct edit *e = open_edit(s);
-    expect_refused(sink(e, d.f, d.h), "task f cannot pass task g: both touch tensor a");
-    expect_refused(hoist(e, d.i, d.g), "task i cannot pass task h: both touch tensor c");
-    expect_refused(sink(e, d.i, d.f), "on its other side");
-    expect_refused(hoist(e, d.f, d.g), "on its other side");
-    assert_null(sink(e, d.g, d.g));
-    assert_null(sink(e, d.g, d.h));
-    assert_null(hoist(e, d.g, d.h));
-    assert_null(hoist(e, d.h, d.g));
+    assert_false(sink(e, d.f, d.h));
+    assert_false(hoist(e, d.i, d.g));
+    assert_false(sink(e, d.i, d.f));
+    assert_false(hoist(e, d.f, d.g));
+    assert_true(sink(e, d.g, d.g));
+    assert_true(sink(e, d.g, d.h));
+    assert_true(hoist(e, d.g, d.h));
+    assert_true(hoist(e, d.h, d.g));
     commit(e);
     expect_order(s, "f h g i");
     end_paper(&d.paper);
@@ -128,14 +121,11 @@ TEST(what_stands_in_the_way_of_a_move)
     b->gate = GATE_HOLDS;
     update->gate = GATE_HELD;
     struct edit *e = open_edit(p.step);
-    assert_null(sink(e, a, b));
-    assert_null(hoist(e, a, b));
-    assert_null(hoist(e, b, a));
-    assert_null(sink(e, b, a));
-    char *why = hoist(e, update, b);
-    assert_non_null(why);
-    assert_non_null(strstr(why, "update cannot pass task b: it is held until the norm is known"));
-    free(why);
+    assert_true(sink(e, a, b));
+    assert_true(hoist(e, a, b));
+    assert_true(hoist(e, b, a));
+    assert_true(sink(e, b, a));
+    assert_false(hoist(e, update, b));
     commit(e);
     expect_order(p.step, "a b update");
     end_paper(&p);
@@ -149,7 +139,7 @@ TEST(undo_leaves_nothing)
     struct tensor *part = new_view(p->pool, d.w, "w.part", 128, SHAPE(256));
     struct edit *e = open_edit(p->step);
     struct task *piece[3];
-    assert_null(sink(e, d.g, d.h));
+    assert_true(sink(e, d.g, d.h));
     set_home(e, d.w, p->host);
     struct tensor *x = new_bytes(p, p->device, "x", 512, false);
     repoint(e, d.g, d.a, x);

@@ -95,12 +95,10 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
         if ((parent == SOURCE && !same_bytes(p->source, from)) || when->every != t->when.every ||
             when->rest != t->when.rest)
             continue;
-        char *why_not = last->next == t ? NULL : hoist(e, t, last->next);
-        if (!why_not) {
+        if (last->next == t || hoist(e, t, last->next)) {
             *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent};
             return;
         }
-        free(why_not);
     }
     struct message *p = APPEND(b->messages, b->n_messages, b->cap_messages);
     *p = (struct message){.source = from, .at = t->index, .first_use = SIZE_MAX};
@@ -273,11 +271,10 @@ static void sort_messages(struct broadcast *b, struct edit *e)
     SORT(b->messages, b->n_messages, by_first_use);
     for (size_t i = 1; i < b->n_messages; i++) {
         struct message *sooner = &b->messages[i - 1], *p = &b->messages[i];
-        char *why_not = NULL;
-        for (size_t h = p->n; p->at < sooner->at && h-- > 0 && !why_not;)
-            why_not = sink(e, p->hops[h].copy, sooner->hops[sooner->n - 1].copy);
-        p->at = why_not ? p->at : MAX(p->at, sooner->at);
-        free(why_not);
+        bool moves = true;
+        for (size_t h = p->n; p->at < sooner->at && h-- > 0 && moves;)
+            moves = sink(e, p->hops[h].copy, sooner->hops[sooner->n - 1].copy);
+        p->at = moves ? MAX(p->at, sooner->at) : p->at;
     }
 }
 

@@ -201,17 +201,15 @@ static struct tensor *host_side(struct mover *m, const struct task *whole, const
 /* The update and its copies, up to `end`, come behind those that moved before, unless something is in their way. */
 static void keep_order(struct mover *m, size_t at, struct task *update, struct task *end)
 {
-    char *why_not = NULL;
-    bool late = m->last && at < m->last_at;
-    for (struct task *t = end, *before; late && !why_not; t = before) {
+    bool late = m->last && at < m->last_at, moves = true;
+    for (struct task *t = end, *before; late && moves; t = before) {
         before = t->prev;
-        why_not = sink(m->edit, t, m->last);
+        moves = sink(m->edit, t, m->last);
         if (t == update)
             break;
     }
-    if (!why_not)
+    if (moves)
         m->last = end, m->last_at = late ? m->last_at : at;
-    free(why_not);
 }
 
 /* To the host's side.  A large update moves in pieces: as many as the host has cores for, and none above LARGEST. */

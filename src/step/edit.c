@@ -91,25 +91,16 @@ static void remember(struct edit *e, void *where, size_t n)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
-/* New tasks come right behind `cursor`, with the tags of `like`. */
-static void insert_at(struct edit *e, struct task *cursor, const struct task *like)
+void insert_behind(struct edit *e, struct task *t)
 {
-    e->step->cursor = cursor;
-    e->step->tags = (struct tags){like->layer, like->micro, like->role};
+    e->step->cursor = t;
+    e->step->tags = (struct tags){t->layer, t->micro, t->role};
 }
 
-void insert_before(struct edit *e, struct task *t) { insert_at(e, t->prev, t); }
-void insert_behind(struct edit *e, struct task *t) { insert_at(e, t, t); }
-
-/* A tensor that both touch and one writes; NULL: none. */
-static const struct tensor *conflict(const struct task *a, const struct task *b)
+void insert_before(struct edit *e, struct task *t)
 {
-    for (int i = 0; i < a->n_access; i++)
-        for (int k = 0; k < b->n_access; k++)
-            if (((a->access[i].mode | b->access[k].mode) & ACCESS_WRITE) &&
-                share_bytes(a->access[i].tensor, b->access[k].tensor))
-                return a->access[i].tensor;
-    return NULL;
+    insert_behind(e, t);
+    e->step->cursor = t->prev;
 }
 
 /* New tasks come where they came before. */
@@ -121,30 +112,26 @@ static void take_out(struct edit *e, struct task *t)
     t->next->prev = t->prev;
 }
 
-static char *move(struct edit *e, struct task *t, struct task *where, bool later)
+static bool move(struct edit *e, struct task *t, struct task *where, bool later)
 {
     for (const struct task *on_way = t; on_way != where;) {
         on_way = later ? on_way->next : on_way->prev;
-        if (on_way == &e->head)
-            return format_string("task %s cannot move %s %s, which is on its other side", t->name,
-                                 later ? "behind" : "before", where->name);
-        if (t->gate == GATE_HELD && on_way->gate == GATE_HOLDS)
-            return format_string("task %s cannot pass task %s: it is held until the norm is known", t->name,
-                                 on_way->name);
-        const struct tensor *x = conflict(t, on_way);
-        if (x)
-            return format_string("task %s cannot pass task %s: both touch tensor %s, and not only to read it", t->name,
-                                 on_way->name, x->name);
+        if (on_way == &e->head || (t->gate == GATE_HELD && on_way->gate == GATE_HOLDS))
+            return false;
+        for (int i = 0; i < t->n_access; i++)
+            if (touches_bytes(on_way, t->access[i].tensor,
+                              t->access[i].mode & ACCESS_WRITE ? ACCESS_BOTH : ACCESS_WRITE))
+                return false;
     }
     if (t != where) {
         take_out(e, t);
         link_behind(t, later ? where : where->prev);
     }
-    return NULL;
+    return true;
 }
 
-char *sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
-char *hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
+bool sink(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, true); }
+bool hoist(struct edit *e, struct task *t, struct task *where) { return move(e, t, where, false); }
 
 /* ---- where things are ------------------------------------------------------------------------------------------ */
 

@@ -30,10 +30,11 @@ void undo(struct edit *e);
 void insert_before(struct edit *e, struct task *t);
 void insert_behind(struct edit *e, struct task *t);
 
-/* Moves t later in the list, to right behind `where`; or earlier, to right before it.  NULL, or why not: a task on the
- * way touches the same bytes, and one of the two writes.  Then nothing has moved; the caller frees the sentence. */
-char *sink(struct edit *e, struct task *t, struct task *where);
-char *hoist(struct edit *e, struct task *t, struct task *where);
+/* Moves t later in the list, to right behind `where`; or earlier, to right before it.  false: nothing has moved, since
+ * `where` is on its other side, or a task on the way touches the same bytes and one of the two writes, or t is held
+ * until the norm is known and would pass what it waits for. */
+bool sink(struct edit *e, struct task *t, struct task *where);
+bool hoist(struct edit *e, struct task *t, struct task *where);
 
 /* A persistent tensor, its views with it, lies on that device from the first iteration on. */
 void set_home(struct edit *e, struct tensor *x, struct device *d);

@@ -219,11 +219,12 @@ static int by_size(const void *a, const void *b)
     return both && x->bytes != y->bytes ? COMPARE(y->bytes, x->bytes) : by_life(a, b);
 }
 
+/* Of the two orders the one that takes less. */
 static struct problem *place_device(struct arena *a)
 {
     SORT(a->lives, a->n, by_life);
     struct problem *other = assign(a);
-    size_t bytes = arena_bytes(a);
+    size_t bytes = arena_bytes(a), all = 0;
     SORT(a->lives, a->n, by_size);
     struct problem *wrong = assign(a);
     if (!other && (wrong || bytes < arena_bytes(a))) {
@@ -232,24 +233,17 @@ static struct problem *place_device(struct arena *a)
         wrong = assign(a);
     }
     free(other);
-    return wrong;
-}
-
-/* On paper, where memory is plenty, no tensors share bytes, so that nobody waits for any.  Of real memory no more is
- * taken than is needed. */
-static void spread(struct arena *a)
-{
-    size_t align = a->device->alignment, sum = 0;
     for (size_t i = 0; i < a->n; i++)
-        sum += round_up(a->lives[i].tensor->bytes, align);
-    if (!a->device->by_hand || a->device->shares || sum > MIN(a->device->memory, slab_limit(a->device)))
-        return;
-    sum = 0;
-    for (size_t i = 0; i < a->n; i++) {
+        all += round_up(a->lives[i].tensor->bytes, a->device->alignment);
+    if (wrong || !a->device->by_hand || a->device->shares || all > MIN(a->device->memory, slab_limit(a->device)))
+        return wrong;
+    /* On paper, where memory is plenty, no tensors share bytes, so that nobody waits for any. */
+    for (size_t i = 0, at = 0; i < a->n; i++) {
         a->lives[i].tensor->slab = 0;
-        a->lives[i].tensor->address = sum;
-        sum += round_up(a->lives[i].tensor->bytes, align);
+        a->lives[i].tensor->address = at;
+        at += round_up(a->lives[i].tensor->bytes, a->device->alignment);
     }
+    return NULL;
 }
 
 struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool check_only)
@@ -279,8 +273,6 @@ struct problem *place(struct pool *p, struct step *const *steps, size_t n, bool 
         wrong = place_device(&arenas[d]);
         m->device[d].placed = arena_bytes(&arenas[d]);
         ram += m->device[d].uses_ram ? m->device[d].placed : 0;
-        if (!wrong)
-            spread(&arenas[d]);
     }
     if (!wrong && ram > m->host->memory)
         wrong =

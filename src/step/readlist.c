@@ -88,13 +88,13 @@ static void device_line(struct reading *r)
 {
     struct device *d = r->machine->host;
     if (strcmp(word_at(&r->line, 1), "host") == 0)
-        read_options(&r->line, machine_words, r->machine);
+        read_options(&r->line, THE_HOST, r->machine);
     else {
         const char *name = read_name(r, sizeof d->id, r->devices, (size_t)r->n_devices);
         d = name_device(r->machine, r->n_devices++, name, 0);
         name_lanes(r);
     }
-    read_options(&r->line, device_words, d);
+    read_options(&r->line, A_DEVICE, d);
     if (!d->budget)
         fail_word(&r->line, r->line.word[1], "memory=BYTES behind it");
     d->memory = d->budget;
@@ -119,19 +119,18 @@ static void lane_line(struct reading *r)
 {
     const char *word = word_at(&r->line, 1), *dot = strrchr(word, '.');
     size_t letters = dot ? (size_t)(dot - word) + strcspn(dot, "0123456789") : 0;
-    const struct option_word number = {.value = COUNTER, .low = 1, .high = 10000};
     struct lane *lane = r->machine->lane[find(r, r->lanes, word, letters,
                                               "DEVICE.KIND[N], the device declared above, the kind compute, upload or "
                                               "download, of host cpu, disk, feed or report")];
     if (word[letters]) {
-        int nth = (int)read_value(&r->line, &number, word + letters);
+        int nth = (int)read_counter(&r->line, word + letters, 1, 10000);
         if (lane_of(lane->device, lane->kind, nth))
             fail_word(&r->line, word, "a lane that is not declared above");
         lane = add_lane(r->machine, lane->device, lane->kind, nth);
         name_lanes(r);
     }
     check_queues(r, word, lane->device);
-    read_options(&r->line, lane_words, lane);
+    read_options(&r->line, A_LANE, lane);
 }
 
 static struct link *read_link(struct reading *r, size_t at)
@@ -150,7 +149,7 @@ static void link_line(struct reading *r)
     if (direction == LINK_DOWN && strcmp(way, "down") != 0)
         fail_word(&r->line, way, "up or down");
     struct link *link = read_link(r, 3);
-    read_options(&r->line, link_words, link);
+    read_options(&r->line, A_LINK, link);
     for (char *name; (name = next_name(&r->line, &devices));) {
         struct device *d =
             &r->machine->device[find(r, r->devices, name, strlen(name), "a device that is declared above")];
@@ -179,14 +178,14 @@ static void tensor_line(struct reading *r)
     size_t bytes = (size_t)read_as(&r->line, BYTES, word_at(&r->line, 3));
     enum memory_class class = (enum memory_class)read_as(&r->line, CLASS, word_at(&r->line, 4));
     struct tensor *t = new_bytes_tensor(r->pool, d, class, name, bytes);
-    read_options(&r->line, tensor_words, t);
+    read_options(&r->line, A_TENSOR, t);
     t->persistent |= class == MEM_PARAMETERS || class == MEM_OPTIMIZER;
 }
 
 static void read_task(struct reading *r, struct task *t)
 {
-    read_options(&r->line, task_words, t);
-    read_options(&r->line, t->copy ? copy_words : work_words, t);
+    read_options(&r->line, A_TASK, t);
+    read_options(&r->line, t->copy ? A_COPY : WORK, t);
     if (t->when.rest >= t->when.every)
         fail_word(&r->line, r->line.word[0], "rest= below every=, which is %u", t->when.every);
     read_operands(r, t, "reads", ACCESS_READ);
@@ -291,15 +290,6 @@ struct step *read_list(const char *path)
     json_decref(r.devices), json_decref(r.lanes), json_decref(r.tensors);
     free(text);
     return r.step;
-}
-
-void free_list(struct step *s)
-{
-    struct pool *pool = s->pool;
-    struct machine *machine = pool->machine;
-    free_step(s);
-    free_pool(pool);
-    close_machine(machine);
 }
 
 double given_seconds(const struct task *t)

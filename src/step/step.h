@@ -352,7 +352,6 @@ double link_latency(const struct link *const link[2]);
 /* The list that a step file describes, on a machine and in a pool of its own, not yet placed.  Ends the program
  * (EXIT_USAGE) with the line and the word that are wrong. */
 struct step *read_list(const char *path);
-void free_list(struct step *s); /* with its pool and machine */
 /* The list as such a file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
 void write_list(FILE *out, const struct step *s, const double *seconds);
 /* Seconds of a task of a step file, alone. */

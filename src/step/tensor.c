@@ -140,7 +140,7 @@ void *tensor_memory(const struct tensor *t)
     return (char *)slab_of(t)->host + t->storage->address + t->offset;
 }
 
-static void write_mirrors(const struct tensor *t, size_t begin, size_t n, const void *from)
+void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from)
 {
     size_t at = t->storage->replica_begin + t->offset + begin;
     for (struct tensor *m = t->storage->replica_of->first_mirror; m; m = m->next_mirror) {
@@ -149,11 +149,6 @@ static void write_mirrors(const struct tensor *t, size_t begin, size_t n, const 
             memcpy((char *)tensor_memory(m) + (first - m->replica_begin), (const char *)from + (first - at),
                    end - first);
     }
-}
-
-void write_bytes_of(struct tensor *t, size_t begin, size_t n, const void *from)
-{
-    write_mirrors(t, begin, n, from);
     if (t->device->is_host)
         memcpy((char *)tensor_memory(t) + begin, from, n);
     else

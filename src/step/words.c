@@ -7,28 +7,32 @@
 
 #define AT(type, member) offsetof(struct type, member)
 enum { MOST = 1000000, MOST_EVERY = 1000 };
-const struct option_word device_words[] = {{"memory", BYTES, AT(device, budget), .absent = 0},
-                                           {"align", BYTES, AT(device, alignment), .absent = 1},
-                                           {"slab", BYTES, AT(device, max_allocation), .absent = 0},
-                                           {"share", FLAG, AT(device, shares), .absent = 0},
-                                           {.key = NULL}},
-                         machine_words[] = {{"issue", TIME, AT(machine, issue), .absent = 0}, {.key = NULL}},
-                         lane_words[] = {{"gap", TIME, AT(lane, gap), .absent = 0}, {.key = NULL}},
-                         link_words[] = {{"queues", COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
-                                         {"queue", RATE, AT(link, queue), .absent = 0},
-                                         {.key = NULL}},
-                         tensor_words[] = {{"keep", FLAG, AT(tensor, persistent), .absent = 0},
-                                           {"choice", FLAG, AT(tensor, choice), .absent = 0},
-                                           {.key = NULL}},
-                         work_words[] = {{"cpu", TIME, AT(task, host_seconds), .absent = -1}, {.key = NULL}},
-                         copy_words[] = {{"time", TIME, AT(task, seconds), .absent = -1}, {.key = NULL}},
-                         task_words[] = {
-                             {"layer", COUNTER, AT(task, layer), .absent = -1, .high = MOST},
-                             {"micro", COUNTER, AT(task, micro), .absent = -1, .high = MOST},
-                             {"role", ROLE, AT(task, role), .absent = ROLE_OTHER},
-                             {"every", COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
-                             {"rest", COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
-                             {.key = NULL}};
+static const struct option_word {
+    enum line_of kind;
+    const char *key;
+    enum value value;
+    size_t at;        /* where in a struct it is kept */
+    double absent;    /* what is there without the word */
+    double low, high; /* of a COUNTER */
+} options[] = {
+    {A_DEVICE, "memory", BYTES, AT(device, budget), .absent = 0},
+    {A_DEVICE, "align", BYTES, AT(device, alignment), .absent = 1},
+    {A_DEVICE, "slab", BYTES, AT(device, max_allocation), .absent = 0},
+    {A_DEVICE, "share", FLAG, AT(device, shares), .absent = 0},
+    {THE_HOST, "issue", TIME, AT(machine, issue), .absent = 0},
+    {A_LANE, "gap", TIME, AT(lane, gap), .absent = 0},
+    {A_LINK, "queues", COUNTER, AT(link, queues), .absent = 0, .low = 1, .high = MOST},
+    {A_LINK, "queue", RATE, AT(link, queue), .absent = 0},
+    {A_TENSOR, "keep", FLAG, AT(tensor, persistent), .absent = 0},
+    {A_TENSOR, "choice", FLAG, AT(tensor, choice), .absent = 0},
+    {A_TASK, "layer", COUNTER, AT(task, layer), .absent = -1, .high = MOST},
+    {A_TASK, "micro", COUNTER, AT(task, micro), .absent = -1, .high = MOST},
+    {A_TASK, "role", ROLE, AT(task, role), .absent = ROLE_OTHER},
+    {A_TASK, "every", COUNTER, AT(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
+    {A_TASK, "rest", COUNTER, AT(task, when.rest), .absent = 0, .high = MOST_EVERY},
+    {A_COPY, "time", TIME, AT(task, seconds), .absent = -1},
+    {WORK, "cpu", TIME, AT(task, host_seconds), .absent = -1},
+};
 
 _Noreturn void fail_word(const struct line *l, const char *word, const char *expected, ...)
 {
@@ -65,8 +69,7 @@ char *word_at(struct line *l, size_t i)
     return l->word[i];
 }
 
-/* Takes the word that begins with so many characters of the key and ends there, or goes on with `end`; returns what is
- * behind that. */
+/* The one word that is `key` and then `end`: what stands behind that, or NULL. */
 static char *take_word(struct line *l, const char *key, char end)
 {
     char *value = NULL;
@@ -131,7 +134,15 @@ static int read_choice(const struct line *l, const char *text, const char *const
     fail_word(l, text, "%s%s", what, all);
 }
 
-double read_value(const struct line *l, const struct option_word *w, const char *text)
+double read_counter(const struct line *l, const char *text, double low, double high)
+{
+    int64_t whole;
+    if (!parse_int(text, &whole) || (double)whole < low || (double)whole > high)
+        fail_word(l, text, "a whole number from %.0f to %.0f", low, high);
+    return (double)whole;
+}
+
+double read_as(const struct line *l, enum value value, const char *text)
 {
     static const struct {
         double low, high;
@@ -140,36 +151,31 @@ double read_value(const struct line *l, const struct option_word *w, const char 
               [TIME] = {0, 1e6, "a time such as 0.5, 20ns, 3us, 1.5ms or 2s, from 0 to 1e6 s"},
               [RATE] = {1e-6, 1e30, "a rate in bytes per second, such as 12e9, without a unit"}};
     double number = -1;
-    int64_t whole = -1;
     size_t bytes = 0;
-    if (w->value == CLASS)
+    if (value == CLASS)
         return read_choice(l, text, memory_class_name, 0, MEM_CLASSES, "");
-    if (w->value == ROLE)
+    if (value == ROLE)
         return read_choice(l, text, role_name, ROLE_OTHER + 1, ROLES_BY_HAND, "a role: ");
-    if (w->value == COUNTER) {
-        if (!parse_int(text, &whole) || (double)whole < w->low || (double)whole > w->high)
-            fail_word(l, text, "a whole number from %.0f to %.0f", w->low, w->high);
-        return (double)whole;
-    }
-    bool good = w->value == TIME    ? parse_time(text, &number)
-                : w->value == BYTES ? parse_bytes(text, &bytes)
-                                    : parse_double(text, &number);
-    number = w->value == BYTES ? (double)bytes : number;
-    if (!good || !(number >= of[w->value].low && number <= of[w->value].high))
-        fail_word(l, text, "%s", of[w->value].expected);
+    bool good = value == TIME    ? parse_time(text, &number)
+                : value == BYTES ? parse_bytes(text, &bytes)
+                                 : parse_double(text, &number);
+    number = value == BYTES ? (double)bytes : number;
+    if (!good || !(number >= of[value].low && number <= of[value].high))
+        fail_word(l, text, "%s", of[value].expected);
     return number;
 }
 
-double read_as(const struct line *l, enum value value, const char *text)
+void read_options(struct line *l, enum line_of kind, void *to)
 {
-    return read_value(l, &(struct option_word){.value = value}, text);
-}
-
-void read_options(struct line *l, const struct option_word *table, void *to)
-{
-    for (const struct option_word *w = table; w->key; w++) {
+    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
+        if (w->kind != kind)
+            continue;
         char *text = take_word(l, w->key, w->value == FLAG ? '\0' : '=');
-        double number = w->value == FLAG ? text != NULL : text ? read_value(l, w, text) : w->absent;
+        double number = w->absent;
+        if (text && w->value == COUNTER)
+            number = read_counter(l, text, w->low, w->high);
+        else if (text && w->value != FLAG)
+            number = read_as(l, w->value, text);
         void *at = (char *)to + w->at;
         if (w->value == BYTES)
             *(size_t *)at = (size_t)number;
@@ -182,9 +188,11 @@ void read_options(struct line *l, const struct option_word *table, void *to)
     }
 }
 
-void write_options(FILE *out, const struct option_word *table, const void *from)
+void write_options(FILE *out, enum line_of kind, const void *from)
 {
-    for (const struct option_word *w = table; w->key; w++) {
+    for (const struct option_word *w = options; w < options + COUNT(options); w++) {
+        if (w->kind != kind)
+            continue;
         const void *at = (const char *)from + w->at;
         double number = w->value == BYTES                      ? (double)*(const size_t *)at
                         : w->value == TIME || w->value == RATE ? *(const double *)at

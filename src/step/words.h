@@ -27,21 +27,12 @@ char *next_name(const struct line *l, char **list); /* cuts it off a list with c
 void check_all_used(const struct line *l);
 
 enum value { BYTES, TIME, RATE, COUNTER, FLAG, CLASS, ROLE }; /* as size_t, double, double, int, bool, enums */
-struct option_word {
-    const char *key;
-    enum value value;
-    size_t at;        /* where in a struct it is kept */
-    double absent;    /* what is there without the word */
-    double low, high; /* of a COUNTER */
-};
-double read_value(const struct line *l, const struct option_word *w, const char *text);
+enum line_of { A_DEVICE, THE_HOST, A_LANE, A_LINK, A_TENSOR, A_TASK, A_COPY, WORK };
+double read_counter(const struct line *l, const char *text, double low, double high);
 double read_as(const struct line *l, enum value value, const char *text);
-/* All options of a table, which a key of NULL ends, into, or from, the struct they belong to. */
-void read_options(struct line *l, const struct option_word *table, void *to);
-void write_options(FILE *out, const struct option_word *table, const void *from);
-
-/* What lines have, by the struct it is kept in; struct machine: the host's line. */
-extern const struct option_word device_words[], machine_words[], lane_words[], link_words[], tensor_words[],
-    task_words[], work_words[], copy_words[];
+/* All options that lines of that kind have, into, or from, the struct in which they are kept: a machine's for the
+ * host's line, a task's for the last three: what copies and other tasks both have, what only one of them has. */
+void read_options(struct line *l, enum line_of kind, void *to);
+void write_options(FILE *out, enum line_of kind, const void *from);
 
 #endif

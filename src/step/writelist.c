@@ -28,7 +28,7 @@ static void write_lane(FILE *out, const char *before, const struct lane *l)
 static void write_lane_line(FILE *out, const struct lane *l)
 {
     write_lane(out, "lane ", l);
-    write_options(out, lane_words, l);
+    write_options(out, A_LANE, l);
     fputc('\n', out);
 }
 
@@ -47,7 +47,7 @@ static void write_link(FILE *out, const struct machine *m, const struct link *l)
     fprintf(out, " %s", format_exactly((char[32]){0}, l->rate));
     if (l->latency > 0)
         fprintf(out, " %s", format_exactly((char[32]){0}, l->latency));
-    write_options(out, link_words, l);
+    write_options(out, A_LINK, l);
     fputc('\n', out);
 }
 
@@ -59,9 +59,9 @@ static void write_machine(FILE *out, const struct machine *m)
         line.max_allocation = slab_limit(d) < d->budget - guard_bytes(d) ? slab_limit(d) : 0;
         line.shares |= !d->by_hand;
         fprintf(out, "device %s", NAME(d->id));
-        write_options(out, device_words, &line);
+        write_options(out, A_DEVICE, &line);
         if (d->is_host)
-            write_options(out, machine_words, m);
+            write_options(out, THE_HOST, m);
         fputc('\n', out);
     }
     for (int d = 0; d <= m->n_devices; d++)
@@ -109,7 +109,7 @@ static char **write_tensors(FILE *out, const struct step *s)
         fprintf(out, "tensor %s %s %zu %s", names[i], NAME(t.device->id), t.bytes,
                 memory_class_name[state && !always ? MEM_WORK : t.class]);
         t.persistent = (t.persistent && !always) || t.exclusive; /* the nearest word to exclusive */
-        write_options(out, tensor_words, &t);
+        write_options(out, A_TENSOR, &t);
         fputc('\n', out);
     }
     free_uses(uses);
@@ -152,8 +152,8 @@ static void write_task(FILE *out, char **names, const struct task *t, double sec
         write_lane(out, " ", t->lane);
         fprintf(out, " %s", format_exactly((char[32]){0}, seconds));
     }
-    write_options(out, task_words, &line);
-    write_options(out, t->copy ? copy_words : work_words, &line);
+    write_options(out, A_TASK, &line);
+    write_options(out, t->copy ? A_COPY : WORK, &line);
     write_operands(out, " reads=", names, t, t->copy ? 2 : 0, ACCESS_READ);
     write_operands(out, " writes=", names, t, t->copy ? t->n_access : 0, ACCESS_WRITE);
     fputc('\n', out);
