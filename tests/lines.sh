@@ -19,7 +19,7 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23112 10.8
+src               23113 10.8
 src/base           1409
 src/cmd            2201
 src/device         1153
@@ -32,7 +32,7 @@ src/plan            212
 src/predict        1010
 src/proof           579
 src/run            1253
-src/state          1740
+src/state          1741
 src/step           2559
 src/trace          1050
 src/train          2692

@@ -1,13 +1,13 @@
 /* pieces.c - which rank keeps which part of the state: follows from the mesh's own cut, and from nothing else.
  *
- * Tensor parallelism gives a member a part of a parameter: rows of each section, or columns.  ZeRO cuts what a member
+ * Tensor parallelism gives a rank a part of a parameter: rows of each section, or columns.  ZeRO cuts what a rank
  * keeps of a unit, one parameter behind another, into flat shards.  So a piece is one of these:
  *
- *     box    all that a member has of a section: whole rows, or a range of columns
+ *     box    all that a rank has of a section: whole rows, or a range of columns
  *     flat   a shard's range of a parameter that is not cut by columns: elements that follow one another in the tensor
- *     box    of one that is: the shard's range of the member's columns is a ragged row, whole rows, and a ragged row
+ *     box    of one that is: the shard's range of the rank's columns is a ragged row, whole rows, and a ragged row
  *
- *         . . a a . .        a: columns 2 and 3 are the member's; its elements 1 to 5 are
+ *         . . a a . .        a: columns 2 and 3 are the rank's; its elements 1 to 5 are
  *         . . a a . .        the ragged row (0, 3), the rows 1 and 2, and nothing behind
  *         . . a a . .
  *
@@ -119,7 +119,7 @@ struct pieces *whole_state(const struct config *c)
     return s;
 }
 
-/* Is it cut by tensor parallelism?  Else all members of a group have it, and only the first one's counts. */
+/* Is it cut by tensor parallelism?  Else all ranks of a group have it, and only the first one's counts. */
 static bool is_cut(const struct model *m, const struct kept_tensor *t)
 {
     return m->part[0]->param[t->param].cut.split != SPLIT_NONE;

@@ -4,6 +4,7 @@
  *     plan         from the pieces of one mesh to those of another: ranges to copy, proved        plan.c
  *     manifest     the description of a checkpoint as a file, read strictly                       manifest.c
  *     checkpoint   the folder: found, opened, made whole, pruned                                  checkpoint.c
+ *     ranks        the files of one that is being written                                         ranks.c
  *     transfer     bytes along a plan: loading, resharding, verifying, comparing                  transfer.c
  *     save         from devices to files and back; sources that --init and --from take            save.c
  *     snapshot     the file that a run fills while it goes on, read as a checkpoint               snap.h
@@ -12,7 +13,7 @@
  * A *tensor* here is a parameter's values, or Adam's m or v of it: whole, (out, in), without padding.  A *piece* is the
  * part of it that lies on one rank: a box of rows and columns, or with ZeRO a range of its elements.  Both are written
  * row by row, so whoever walks a tensor from its first element to its last walks each of its pieces from start to end.
- * All work on checkpoints is such walks: no tensor need be in memory as a whole.
+ * All work on checkpoints is such walks, a tensor at a time.
  *
  *     DIR/step-30/manifest.json            step, options, and where every piece lies
  *     DIR/step-30/rank-0.safetensors       what rank 0 wrote: its pieces, one behind another; replicas are written once
@@ -148,7 +149,7 @@ struct difference {
 };
 struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
 
-/* The files of a checkpoint (checkpoint.c) that is being written: `to` has its pieces, which get their places, and a
+/* The files of a checkpoint (ranks.c) that is being written: `to` has its pieces, which get their places, and a
  * path. */
 struct ranks_written {
     struct folder *folder;

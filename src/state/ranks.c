@@ -1,0 +1,54 @@
+/* ranks.c - the files of a checkpoint that is being written: one per rank, and last the manifest.
+ *
+ * The pieces' places in the files are known before the first byte is written, and their hashes when the last one is.
+ * All of it lies in a folder of another name until it is complete (file/publish.c).
+ */
+#include "snap.h"
+
+struct ranks_written open_ranks(struct checkpoint *c)
+{
+    int n = most_ranks(c->pieces);
+    char name[96], *step = format_string("%u", c->step);
+    struct ranks_written w = {open_folder(c->path, (size_t)n + 1), allocate((size_t)n, sizeof *w.file)};
+    uint64_t *at = allocate((size_t)n, sizeof *at);
+    const struct kept_tensor *tensor = c->pieces->tensor, *end = tensor + c->pieces->n;
+    c->bytes = allocate((size_t)n, sizeof *c->bytes);
+    for (const struct kept_tensor *t = tensor; t < end; t++)
+        for (size_t k = 0; k < t->n; k++) {
+            const struct piece *p = &t->piece[k];
+            int64_t shape[2] = {p->end[0] - p->begin[0], p->end[1] - p->begin[1]};
+            struct st_writer **out = &w.file[p->rank];
+            if (!*out) {
+                snprintf(name, sizeof name, "rank-%d.safetensors", p->rank);
+                *out = new_st_writer(file_in(w.folder, name));
+                st_metadata(*out, "format", "pt");
+                st_metadata(*out, "yard.step", step);
+            }
+            st_declare(*out, piece_name(name, t, k), DTYPE_F32, p->flat ? 1 : t->rank, shape);
+        }
+    for (int r = 0; r < n; r++)
+        if (w.file[r]) {
+            st_begin(w.file[r]);
+            st_extent(w.file[r], &at[r], &c->bytes[r]);
+        }
+    for (const struct kept_tensor *t = tensor; t < end; t++)
+        for (struct piece *p = t->piece; p < t->piece + t->n; p++) {
+            p->offset = at[p->rank];
+            at[p->rank] += ELEMENT_BYTES * piece_elements(p);
+        }
+    free(at), free(step);
+    return w;
+}
+
+void publish_ranks(struct ranks_written *w, const struct checkpoint *c)
+{
+    for (int r = 0; r < most_ranks(c->pieces); r++)
+        if (w->file[r])
+            st_publish(w->file[r]);
+    char *manifest = manifest_text(c);
+    struct writer *out = open_writer(file_in(w->folder, MANIFEST));
+    write_bytes(out, manifest, strlen(manifest));
+    publish(out);
+    publish_folder(w->folder);
+    free(w->file), free(manifest);
+}
