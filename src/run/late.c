@@ -23,17 +23,17 @@ struct choice { /* of an iteration */
     struct job *parked, **end; /* in list order */
 };
 struct late {
-    slot_chooser *choose;
+    slot_chooser *next_slot;
     void *context;
     pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
     struct choice choice[MOST_RUNS];
     struct job *ended, **end; /* in the order of their ends */
 };
 
-void start_late(struct step *s, slot_chooser *choose, void *context)
+void start_late(struct step *s, slot_chooser *next_slot, void *context)
 {
     struct late *l = s->running->late = allocate(1, sizeof *l);
-    l->choose = choose;
+    l->next_slot = next_slot;
     l->context = context;
     l->end = &l->ended;
     pthread_mutex_init(&l->lock, NULL);
@@ -77,7 +77,7 @@ bool goes_ahead(struct step *s, const struct task *t, uint32_t number)
     pthread_mutex_lock(&l->lock);
     struct choice *c = choice_of(l, number);
     if (!c->decided) {
-        c->slot = l->choose(l->context, number);
+        c->slot = l->next_slot(l->context, number);
         c->decided = true;
         for (struct job *job = c->parked, *next; job; job = next) {
             next = job->next;

@@ -155,7 +155,7 @@ void drop_job(struct job *kept);
  * thread, when the first of its tasks with a slot could run. */
 typedef int slot_chooser(void *context, uint32_t number);
 /* From here on the tasks of slots run; before, and behind stop_late(), none does.  Both behind a drain. */
-void start_late(struct step *s, slot_chooser *choose, void *context);
+void start_late(struct step *s, slot_chooser *next_slot, void *context);
 void stop_late(struct step *s);
 /* Whether it runs is known only when it could: of a slot's task, and of one that needs a choice. */
 bool is_decided_late(const struct task *t);
