@@ -19,7 +19,7 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23113 10.8
+src               23105 10.8
 src/base           1409
 src/cmd            2201
 src/device         1153
@@ -33,11 +33,11 @@ src/predict        1010
 src/proof           579
 src/run            1253
 src/state          1741
-src/step           2559
+src/step           2558
 src/trace          1050
 src/train          2692
-src/view           1857
-tests             14484
+src/view           1850
+tests             14479
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

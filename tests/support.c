@@ -7,19 +7,14 @@
 
 struct lasting {
     struct lasting *next;
-    char text[];
+    char *text;
 };
 
 static char *last(const char *format, va_list arguments)
 {
     static struct lasting *all; /* reachable: the leak checker takes them for no leaks */
-    va_list again;
-    va_copy(again, arguments);
-    size_t n = (size_t)vsnprintf(NULL, 0, format, again) + 1;
-    va_end(again);
-    struct lasting *l = allocate(1, sizeof *l + n);
-    vsnprintf(l->text, n, format, arguments);
-    l->next = all;
+    struct lasting *l = allocate(1, sizeof *l);
+    *l = (struct lasting){all, format_list(format, arguments)};
     all = l;
     return l->text;
 }

@@ -108,7 +108,7 @@ static int last_maker(const struct planner *p, const struct task *t)
     int last = NOWHERE;
     for (int i = 0; i < t->n_access; i++)
         if (is_on_device(&t->access[i], MEM_GRADIENTS))
-            last = MAX(last, last_before(p->uses, t->access[i].tensor, ACCESS_WRITE, (int)t->index));
+            last = MAX(last, last_write_before(p->uses, t->access[i].tensor, (int)t->index));
     return last;
 }
 
@@ -178,7 +178,7 @@ static struct tensor *host_side(struct mover *m, const struct task *whole, const
 {
     const struct planner *p = m->p;
     struct tensor *x = t->access[i].tensor, *of = whole->access[i].tensor, **here = &m->on_host[of->id];
-    int maker = last_before(p->uses, x, ACCESS_WRITE, (int)whole->index);
+    int maker = last_write_before(p->uses, x, (int)whole->index);
     if (x->device->is_host)
         return x;
     if (x->class == MEM_PARAMETERS || (x->class == MEM_OPTIMIZER && p->how)) {

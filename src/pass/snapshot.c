@@ -15,9 +15,8 @@
  *                the disk has been told to flush, which takes the disk's latency
  *
  * The rule.  The file has S slots, each for a whole iteration, and the host as many buffers.  The tasks are in the list
- * once for every slot; which of them run is decided when an iteration's first unit is ready (../predict/simulate.c). An
- * iteration that finds no slot free is dropped, and training never waits for the disk; or, if that is asked for, its
- * snapshots wait for a slot, and the units' next updates for them.
+ * once for every slot; which of them run is decided when an iteration's first unit is ready (../step/snapslots.c).
+ * An iteration that finds no slot free is dropped, and training never waits for the disk.
  *
  * Ranks that update the same shard, without ZeRO, store it once: the one that summed its gradient does, and not those
  * that were sent the sum.

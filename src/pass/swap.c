@@ -221,7 +221,7 @@ static struct line open_line(struct swapper *w, struct edit *e)
             l.out[l.n++] = g;
         if (made == g->behind) {
             g->comes = task[uses_of(l.uses, twin[g->x->id], &n_uses)->at];
-            g->ready = task[last_before(l.uses, twin[g->x->id], ACCESS_WRITE, (int)n)];
+            g->ready = task[last_write_before(l.uses, twin[g->x->id], (int)n)];
         }
     }
     SORT(l.out, l.n, by_begin);

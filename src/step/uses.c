@@ -47,11 +47,11 @@ bool is_written_between(const struct uses *u, const struct tensor *x, int from, 
     return written;
 }
 
-int last_before(const struct uses *u, const struct tensor *x, enum access_mode mode, int at)
+int last_write_before(const struct uses *u, const struct tensor *x, int at)
 {
     size_t n;
     const struct use *use = uses_of(u, x, &n);
-    while (n > 0 && (use[n - 1].at >= at || !touches_bytes(u->task[use[n - 1].at], x, mode)))
+    while (n > 0 && (use[n - 1].at >= at || !touches_bytes(u->task[use[n - 1].at], x, ACCESS_WRITE)))
         n--;
     return n > 0 ? use[n - 1].at : NOWHERE;
 }
@@ -63,8 +63,7 @@ bool is_whole_before(const struct uses *u, const struct tensor *x, int at)
     for (size_t i = 0; i < n && use[i].at < at; i++)
         for (int k = 0; k < u->task[use[i].at]->n_access; k++) {
             const struct access *a = &u->task[use[i].at]->access[k];
-            bool first =
-                a->tensor->storage == x->storage && last_before(u, a->tensor, ACCESS_WRITE, use[i].at) == NOWHERE;
+            bool first = a->tensor->storage == x->storage && last_write_before(u, a->tensor, use[i].at) == NOWHERE;
             bytes += first && (a->mode & ACCESS_WRITE) ? a->tensor->bytes : 0;
         }
     return bytes >= x->storage->bytes;

@@ -34,8 +34,8 @@ const struct use *uses_of(const struct uses *u, const struct tensor *x, size_t *
 bool is_written_between(const struct uses *u, const struct tensor *x, int from, int to);
 /* Are all of its bytes written by tasks at positions before `at`?  Else nobody may copy it. */
 bool is_whole_before(const struct uses *u, const struct tensor *x, int at);
-/* The last task before `at` that reads, or writes, bytes of x itself; NOWHERE. */
-int last_before(const struct uses *u, const struct tensor *x, enum access_mode mode, int at);
+/* The last task before `at` that writes bytes of x itself; NOWHERE. */
+int last_write_before(const struct uses *u, const struct tensor *x, int at);
 /* [n + 1] bytes that the device holds at each position: of a tensor from its first use to its last, of one that
  * persists always.  The caller frees it. */
 int64_t *bytes_held(const struct uses *u, const struct pool *p, const struct device *d);

@@ -169,11 +169,4 @@ void restart_curve(struct curve *c)
     c->n = 0;
 }
 
-void close_curve(struct curve *c)
-{
-    restart_curve(c);
-    free(c->loss);
-    free(c);
-}
-
 double loss_at(const struct curve *c, uint32_t step) { return step < c->n ? c->loss[step] : NAN; }

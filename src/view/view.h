@@ -56,8 +56,7 @@ double step_ns(const struct track *k, const struct trace_step *s); /* from where
 double axis_of(const struct track *k, uint64_t clock);             /* ns on the axis */
 uint64_t clock_of(const struct track *k, double axis);             /* the inverse, clamped */
 
-struct curve *open_curve(const char *path); /* the path stays the caller's */
-void close_curve(struct curve *c);
+struct curve *open_curve(const char *path);           /* the path stays the caller's */
 void restart_curve(struct curve *c);                  /* the log is another run's by now */
 bool poll_curve(struct curve *c);                     /* takes what is new; was there anything? */
 double loss_at(const struct curve *c, uint32_t step); /* not a number where it is not known */
