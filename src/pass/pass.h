@@ -96,6 +96,10 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
+/* Per update that is expected on the CPU: when it runs in a step, and a backward or update of a device that runs beside
+ * it, if there is one; *n_beside: of how many there is. */
+json_t *report_updates(const struct forecast *f, size_t *n_beside);
+
 /* recompute.c: of a list with those uses; swap asks too. */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
@@ -107,6 +111,8 @@ int kept_for(const struct uses *u, const struct tensor *x);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
+/* All that the rule makes again, full or selective: remake()'s `from`; the caller frees it. */
+int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full);
 bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
 
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budget works for it. */

@@ -344,7 +344,7 @@ static bool is_kept(const struct swapper *w, const struct gap *g, const unsigned
 }
 
 /* Where it cannot be what was chosen, it is the other one. */
-static double apply(void *swapper, struct edit *e, const unsigned char *choice)
+static void apply(void *swapper, struct edit *e, const unsigned char *choice)
 {
     struct swapper *w = swapper;
     for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
@@ -353,7 +353,6 @@ static double apply(void *swapper, struct edit *e, const unsigned char *choice)
         g->action = again ? REMAKE : !kept && w->swap ? SWAP : KEEP;
     }
     rewrite(w, e, &placements[choice[PLACEMENT]]);
-    return w->copied;
 }
 
 /* A rule for a start: something leaves wherever a device would hold more than its budget less a share of it; what is

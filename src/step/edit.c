@@ -15,7 +15,7 @@ struct change {
 };
 struct edit {
     struct step *step;
-    struct task head;          /* its `behind` is the first task, its `before` the last one */
+    struct task head;          /* its `next` is the first task, its `prev` the last one */
     size_t n_tasks, n_tensors; /* when it was opened */
     uint64_t last_origin;
     struct tags tags;
@@ -211,7 +211,7 @@ void stand_in(struct edit *e, struct task *mine, struct task *theirs)
     drop(e, theirs);
 }
 
-struct task *repeat_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there)
 {
     insert_before(e, t);
     struct task *mine = add_host(e->step, lane, t->name, t->host_run, NULL);

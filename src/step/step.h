@@ -255,6 +255,7 @@ bool chooses(const struct task *t);               /* does it make a choice? */
  * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
 int choice_bits(const struct task *t);
 bool has_needed(const struct task *t);
+bool is_expected(const struct task *t); /* false: one that needs a choice which is not to be expected */
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 

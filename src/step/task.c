@@ -167,6 +167,8 @@ int choice_bits(const struct task *t)
     return *(int32_t *)tensor_memory(t->access[i].tensor);
 }
 
+bool is_expected(const struct task *t) { return !t->needs || t->seconds != 0; }
+
 bool has_needed(const struct task *t) { return !t->needs || (choice_bits(t) & t->needs) == t->needs; }
 
 void add_access(struct task *t, struct tensor *tensor, enum access_mode mode)
