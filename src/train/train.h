@@ -248,7 +248,7 @@ void end_progress(struct progress *p);
 
 /* What a few steps on random tokens or the trainer's data take; it is changed by them.  The caller frees the costs. */
 struct costs *measure_costs(struct trainer *t);
-/* Where a plan is to be made of times that no file gives: those of a trainer without overlap, and with swaps that only
+/* Where a plan is to be made of times that no file gives: those of a trainer without a plan, and with swaps that only
  * fit, into s->costs, which the caller frees when its trainers are gone. */
 void run_trial_for(struct settings *s);
 

@@ -17,6 +17,7 @@ struct kind { /* tasks of one name, lane kind and size */
     struct series took;
 };
 struct collected {
+    struct costs *costs; /* where it goes */
     struct kind *kinds;
     size_t n, cap;
     uint64_t *lane_end; /* by lane */
@@ -57,15 +58,36 @@ static void collect(void *context, const struct step *s, const struct task *t, u
     *before = end;
 }
 
-/* Medians of what steps on random weights take, and the host seconds to issue a task and, when all has ended, to
- * retire it. */
+static struct collected begin_collecting(const struct trainer *t, struct costs *costs)
+{
+    execution.observe = collect;
+    return (struct collected){.costs = costs, .lane_end = allocate((size_t)t->machine->n_lanes, sizeof(uint64_t))};
+}
+
+/* Medians, into the costs. */
+static void end_collecting(struct collected *c)
+{
+    struct costs *costs = c->costs;
+    for (size_t i = 0; i < c->n; i++) {
+        struct kind *k = &c->kinds[i];
+        k->cost.ns = MAX(trace_median(k->took.ns, k->took.n), 1);
+        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = k->cost;
+        free(k->took.ns);
+    }
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
+        costs->gap[k] = costs->gap[k] > 0 ? costs->gap[k] : 1e-9 * trace_median(c->gaps[k].ns, c->gaps[k].n);
+        free(c->gaps[k].ns);
+    }
+    free(c->kinds), free(c->lane_end);
+}
+
+/* What steps on random weights take, and the host seconds to issue a task and, when all has ended, to retire it. */
 static void time_steps(struct trainer *t, struct costs *costs)
 {
-    struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
+    struct collected c = begin_collecting(t, costs);
     struct busy busy = {.what = "timing each task"};
     double seconds[ISSUED];
     init_random(t->model, 1);
-    execution.observe = collect;
     execution.observe_context = &c;
     for (uint32_t i = 1; i <= STEPS; i++) {
         show_busy(&busy, (i - 1.0) / STEPS);
@@ -85,17 +107,39 @@ static void time_steps(struct trainer *t, struct costs *costs)
     }
     end_busy(&busy);
     costs->issue = trace_median(seconds, ISSUED);
-    for (size_t i = 0; i < c.n; i++) {
-        struct kind *k = &c.kinds[i];
-        k->cost.ns = MAX(trace_median(k->took.ns, k->took.n), 1);
-        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = k->cost;
-        free(k->took.ns);
-    }
-    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
-        costs->gap[k] = 1e-9 * trace_median(c.gaps[k].ns, c.gaps[k].n);
-        free(c.gaps[k].ns);
-    }
-    free(c.kinds), free(c.lane_end);
+    end_collecting(&c);
+}
+
+static bool updates_on_device(const struct step *s)
+{
+    bool found = false;
+    for (size_t i = 0; i < s->n; i++)
+        found |= s->task[i]->role == ROLE_UPDATE && s->task[i]->lane->kind == LANE_COMPUTE;
+    return found;
+}
+
+/* What updates take on the device, where there was room for none of them: some alone, of few elements, since costs are
+ * scaled by bytes. */
+static void time_device_updates(const struct trainer *t, struct costs *costs)
+{
+    enum { FEWEST = 1 << 12, MOST = 1 << 20, APART = 16 };
+    struct pool *p = new_pool(t->machine);
+    struct step *s = new_step(p, "update");
+    for (size_t n = FEWEST; n <= MOST; n *= APART)
+        add_update_alone(s, &t->machine->device[0], n);
+    must(finish_steps(p, &s, 1));
+    void *zeros = allocate(MOST, sizeof(float));
+    for (size_t i = 0; i < p->n; i++)
+        write_tensor(p->tensors[i], zeros);
+    struct collected c = begin_collecting(t, costs);
+    execution.observe_context = &c;
+    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
+        execute(s, i);
+    drain(s);
+    execution.observe = NULL;
+    end_collecting(&c);
+    free(zeros);
+    free_step(s), free_pool(p);
 }
 
 /* A small and a large copy, the best of some, give latency and bandwidth. */
@@ -157,6 +201,8 @@ struct costs *measure_costs(struct trainer *t)
                         .scale_device = 1,
                         .scale_cpu = 1};
     time_steps(t, c);
+    if (!updates_on_device(t->train))
+        time_device_updates(t, c);
     measure_updates(t, c);
     c->link[LANE_UPLOAD] = measure_link(d, true);
     c->link[LANE_DOWNLOAD] = measure_link(d, false);
@@ -165,8 +211,9 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-/* Where a plan is to be made of times that no file gives, they are measured: by a trainer without overlap, and with
- * swaps that only fit.  Where those had nothing to do, no times are needed. */
+/* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
+ * are on the device where that has the room, else on the CPU, and swaps only fit.  Where those had nothing to do, no
+ * times are needed. */
 void run_trial_for(struct settings *s)
 {
     const struct pass_options *p = &s->pass;
@@ -176,7 +223,7 @@ void run_trial_for(struct settings *s)
     if (s->profile || s->hardware || s->pace || !(swaps || overlaps))
         return;
     struct settings plain = *s;
-    plain.pass.overlap = OVERLAP_OFF;
+    plain.pass.overlap = overlaps ? OVERLAP_PLAN : p->overlap;
     plain.pass.overlap_plan = plain.pass.snapshot.file = plain.trace = plain.log = plain.save = NULL;
     plain.view = plain.audit = plain.verify = false;
     plain.delay_seed = -1;
