@@ -8,10 +8,10 @@
  * state has its home on the host; and the new parameters go up.  A large update moves in pieces, so that one is
  * computed while others are copied.
  *
- *     lanes    gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD); what many updates
- *              read, as the norm, on another (FOR_CONTROL).  Pieces take the CPU lanes of the host in turn.
- *     edges    follow from the list, none is added: the next forward, and what sends parameters to other devices, waits
- *              for `up` because it reads what that writes.  So a device waits layer by layer.
+ *     lanes    gradients go down, and parameters up, on lanes that nothing else is on (FOR_OFFLOAD; FOR_OFFERED where
+ *              the running step decides); what many updates read, as the norm, on another (FOR_CONTROL).  Pieces take
+ * the CPU lanes of the host in turn. edges    follow from the list, none is added: the next forward, and what sends
+ * parameters to other devices, waits for `up` because it reads what that writes.  So a device waits layer by layer.
  *     gates    with clipping an update reads the norm, or is held in a step file (gate.c).  Gradients still go down
  * under the backward, and the CPU works under the next forward. memory   what the host gets shares bytes with nothing.
  * Gradients that go down share theirs with nothing either, so that no task waits for their copy (EXCLUSIVE); or they
@@ -191,8 +191,10 @@ static struct tensor *host_side(struct mover *m, const struct task *whole, const
     }
     if (x->class == MEM_OPTIMIZER)
         return set_home(m->edit, x->storage, p->step->pool->machine->host), x;
+    if (x->class == MEM_GRADIENTS && offered)
+        return bring_down(m, x, whole->layer, last_maker(p, whole), FOR_OFFERED);
     if (x->class == MEM_GRADIENTS)
-        return bring_down(m, x, whole->layer, offered ? last_maker(p, whole) : maker, FOR_OFFLOAD);
+        return bring_down(m, x, whole->layer, maker, FOR_OFFLOAD);
     if (!whole->host_run) /* a list by hand moves nothing else */
         return x;
     const struct task *made = maker == NOWHERE ? NULL : p->step->task[maker];
@@ -241,7 +243,7 @@ static void move_update(struct mover *m, size_t at, enum side expected)
         s->tags.role = ROLE_OFFLOAD;
         for (int i = 0; i < t->n_access; i++)
             if (is_on_device(&t->access[i], MEM_PARAMETERS) && (t->access[i].mode & ACCESS_WRITE))
-                end = carry(s, "overlap.up", t->access[i].tensor, on_host[i], FOR_OFFLOAD);
+                end = carry(s, "overlap.up", t->access[i].tensor, on_host[i], offered ? FOR_OFFERED : FOR_OFFLOAD);
         keep_order(m, at, update, end);
     }
     if (offered)
