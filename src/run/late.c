@@ -1,8 +1,11 @@
-/* late.c - tasks whose running is decided late: those of snapshots.
+/* late.c - tasks whose running is decided late: those of snapshots, and those that need a choice.
  *
- * They are in the list once for every slot of the file.  Which slot an iteration gets, if any, is decided when its
- * first unit has been updated.  When tasks are issued, up to two iterations ahead, it would be too soon: slots are
- * held then that will be free.  So what waits for them is given a user event, and
+ * What needs a choice finds it in a word of memory, when all that it waits for has ended (struct task: needs).  A copy
+ * of a snapshot may need one too: of an update that may run on either side, both sides have copies into the buffer.
+ *
+ * Tasks of snapshots are in the list once for every slot of the file.  Which slot an iteration gets, if any, is decided
+ * when its first unit has been updated.  When tasks are issued, up to two iterations ahead, it would be too soon: slots
+ * are held then that will be free.  So what waits for them is given a user event, and
  *
  *     a copy        is a job of its lane's thread: it waits for the update, asks, and then issues the copy to the
  *                   lane's queue, or completes the event; the next update waits for it either way
@@ -16,7 +19,7 @@
  */
 #include "run.h"
 
-struct choice { /* of an iteration */
+struct iteration { /* and what was chosen for it */
     uint32_t number;
     bool decided;
     int slot;
@@ -26,7 +29,7 @@ struct late {
     slot_chooser *next_slot;
     void *context;
     pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
-    struct choice choice[MOST_RUNS];
+    struct iteration iteration[MOST_RUNS];
     struct job *ended, **end; /* in the order of their ends */
 };
 
@@ -48,15 +51,15 @@ void stop_late(struct step *s)
 
 /* ---- choosing -------------------------------------------------------------------------------------------------- */
 
-static struct choice *choice_of(struct late *l, uint32_t number)
+static struct iteration *iteration_of(struct late *l, uint32_t number)
 {
-    struct choice *c = &l->choice[number % MOST_RUNS];
+    struct iteration *c = &l->iteration[number % MOST_RUNS];
     if (c->number != number)
-        *c = (struct choice){.number = number, .end = &c->parked};
+        *c = (struct iteration){.number = number, .end = &c->parked};
     return c;
 }
 
-static void settle_job(const struct choice *c, struct job *job)
+static void settle_job(const struct iteration *c, struct job *job)
 {
     struct task *t = job->step->task[job->task];
     if (t->slot == c->slot)
@@ -70,12 +73,12 @@ bool is_decided_late(const struct task *t) { return t->slot || t->needs; }
 bool goes_ahead(struct step *s, const struct task *t, uint32_t number)
 {
     struct late *l = s->running->late;
-    if (!t->slot)
+    if (!t->slot || !has_needed(t)) /* (who has nothing to store chooses no slot) */
         return has_needed(t);
     if (!l)
         return false;
     pthread_mutex_lock(&l->lock);
-    struct choice *c = choice_of(l, number);
+    struct iteration *c = iteration_of(l, number);
     if (!c->decided) {
         c->slot = l->next_slot(l->context, number);
         c->decided = true;
@@ -110,7 +113,7 @@ void park_job(struct step *s, const struct job *job)
     kept->slot = &kept->own;
     kept->own = (struct slot){.number = job->number, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
-    struct choice *c = choice_of(l, job->number);
+    struct iteration *c = iteration_of(l, job->number);
     if (c->decided)
         settle_job(c, kept);
     else {
