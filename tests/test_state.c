@@ -810,7 +810,7 @@ TEST(exports_agree)
     struct checkpoint *c = open_checkpoint(a);
     clear_folder(hf);
     export_llmc(c, bin);
-    export_huggingface(c, hf);
+    export_huggingface(c, hf, NULL);
     char *file = lasting("%s/model.safetensors", hf);
     struct llmc_model *m = open_llmc_model(bin);
     struct safetensors *st = open_safetensors(file);
@@ -845,7 +845,7 @@ TEST(a_head_of_its_own_is_exported)
     const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
     write_random_state(path, &c, &m, 3, 1, 5);
     struct checkpoint *k = open_checkpoint(path);
-    export_huggingface(k, hf);
+    export_huggingface(k, hf, NULL);
     char *file = lasting("%s/model.safetensors", hf), *about = lasting("%s/config.json", hf);
     size_t n;
     char *text = read_whole(about, &n);

@@ -40,7 +40,6 @@
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -239,8 +238,7 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
     f->manifest_bytes = strlen(manifest);
     f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
-    if (getentropy(f->id, sizeof f->id) != 0)
-        fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
+    f->id[0] = new_id(), f->id[1] = new_id();
     for (int k = 1; k <= plan->slots; k++)
         s->slot[k].hashes = allocate(f->n, sizeof *s->slot[k].hashes);
     return manifest;

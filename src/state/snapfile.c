@@ -79,14 +79,19 @@ void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[
 }
 
 /* What is read back may be anything.  NULL, or what is wrong. */
-static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes)
+static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], const struct reader *r)
 {
     struct page p;
     const struct snap_commit *c = &p.commit;
-    uint64_t hash = hash_of_page(page);
+    uint64_t hash = hash_of_page(page), file_bytes = r->size;
     memcpy(&p, page, sizeof p);
     if (memcmp(page, magic, 8) != 0 || memcmp(page + SNAP_PAGE - 8, &hash, 8) != 0)
         return "its hash is not that of its bytes";
+    if (p.version > VERSION && p.endian == ENDIAN)
+        fail(EXIT_FAILED,
+             "%s was written by a newer yard, as a snapshot of version %u: this one, " YARD_VERSION
+             ", reads version %d; use the newer one",
+             r->path, p.version, VERSION);
     if (p.version != VERSION || p.endian != ENDIAN)
         return "it is of another version, or another kind of machine";
     if (p.file_bytes != file_bytes)
@@ -166,7 +171,7 @@ struct checkpoint *read_snapshot(const char *path)
         fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
     for (int k = 0; k < 2; k++) {
         read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
-        wrong[k] = parse_page(&found[k], page, r->size);
+        wrong[k] = parse_page(&found[k], page, r);
     }
     if (wrong[0] && wrong[1])
         fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, wrong[0], wrong[1]);
