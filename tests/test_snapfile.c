@@ -750,7 +750,7 @@ TEST(what_was_found_stays)
         struct image x = make_image(temp_path("found.snap"), &s);
         struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
         struct stored stored = store_of(&sizes, &m, 2, false);
-        struct checkpoint d = description(json_pack("{s:s}", "mesh", ""), 1, 1);
+        struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 1, 1);
         int slot = damaged ? 1 : 2;
         x.bytes[first_piece(x.path)] ^= (char)damaged;
         put_bytes(&x, 0, x.n);
@@ -785,7 +785,7 @@ TEST(who_reads_notices_a_writer)
     struct image x = make_image(temp_path("busy.snap"), &s);
     struct mesh m = mesh_of(&sizes, 2, 1, 1, 1);
     struct stored stored = store_of(&sizes, &m, 2, false);
-    struct checkpoint d = description(json_pack("{s:s}", "mesh", ""), 2, 1), *c = open_snapshot(x.path);
+    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 2, 1), *c = open_snapshot(x.path);
     read_first(c);
     must(open_snap(x.path, &d, &stored.plan, &snap));
     assert_int_equal(snap_begin(snap, 3), 1);
@@ -835,6 +835,7 @@ TEST(the_command_names_the_payload)
     expect_yard(EXIT_FAILED, "iteration 2 is torn or damaged: ", "ckpt verify '%s'", path);
     struct ran r = expect_yard(EXIT_OK, "tensor wte.weight, value", "ckpt ls '%s'", path);
     expect_text(r.out, "step 1,");
+    expect_text(run_yard("train --resume '%s'", path).err, lasting("warning: %s: option novel is unknown", path));
     x.bytes[first_piece(path)] ^= 1;
     put_bytes(&x, 0, x.n);
     expect_yard(EXIT_FAILED, "has no whole iteration", "ckpt verify '%s'", path);

@@ -18,7 +18,7 @@ static struct {
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
 static const struct option options[] = {
     {"mesh", 0, OPT_TEXT, &given.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, "What", RESHARD,
-     "how the state is to be cut; an omitted axis is 1 (default: merged, for one device)"},
+     "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
     {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
      "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
     {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
@@ -38,13 +38,10 @@ static void list_tensor(struct table *out, const struct kept_tensor *t)
     for (size_t i = 0; i < t->n; i++) {
         const struct piece *p = &t->piece[i];
         char *text = format_string(p->flat        ? "%d: %lld-%lld"
-                                   : t->rank == 1 ? "%d: [%lld:%lld"
-                                                  : "%d: [%lld:%lld, ",
-                                   p->rank, (long long)p->begin[0], (long long)p->end[0]);
-        if (!p->flat && t->rank > 1)
-            append_text(&text, "%lld:%lld", (long long)p->begin[1], (long long)p->end[1]);
-        if (!p->flat)
-            append_text(&text, "]");
+                                   : t->rank == 1 ? "%d: [%lld:%lld]"
+                                                  : "%d: [%lld:%lld, %lld:%lld]",
+                                   p->rank, (long long)p->begin[0], (long long)p->end[0], (long long)p->begin[1],
+                                   (long long)p->end[1]);
         ROW(out, text_cell(i ? "" : t->name), text_cell(i ? "" : kept_name[t->role]), text_cell(i ? "" : shape),
             text_cell(i ? "" : cut), text_cell(text));
         free(text);
@@ -73,10 +70,10 @@ static int run_ls(char **words)
         json_t *snapshot = s ? json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot,
                                          "commit", (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes)
                              : NULL;
-        print_json(json_pack("{s:o, s:i, s:s?, s:I, s:s?, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path),
+        print_json(json_pack("{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path),
                              "step", (int)c->step, "run", run_of(run, c), "session", (json_int_t)c->session, "program",
-                             *c->program ? c->program : NULL, "snapshot", snapshot, "mesh", mesh_json(held), "strategy",
-                             mesh_json(&strategy), "tensors", tensors_json(c)));
+                             *c->program ? text_json(c->program) : json_null(), "snapshot", snapshot, "mesh",
+                             mesh_json(held), "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
         return EXIT_OK;
     }
     char bytes[32], sizes[160], mesh[64];
@@ -333,20 +330,23 @@ static int run_export(char **words)
 
 static const struct word words[] = {
     {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
+     "The run's id, which those that resume it keep; its session, which counts them; and which yard wrote it.\n"
+     "The mesh that the pieces follow, and the strategy, under which training goes on: merged pieces keep it.\n"
      "Of each tensor (a parameter's value, or Adam's m or v of it; weights are (out, in)): its shape, the axis\n"
      "that tensor parallelism cuts it along, and the pieces: boxes [rows, columns], or ranges of its elements.\n"},
     {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
      "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
      "hash of each piece. Of a folder, all checkpoints in it. Exit code 1 when something is damaged.\n"},
     {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
-     "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"},
+     "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"
+     "Also whether both are of one run, and which of them came later.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
      "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
-     "carried out: every byte is read once, hashed, and written once, a tensor at a time.\n"},
+     "carried out: every byte is read once, hashed, and written once, a tensor at a time. Training goes on under\n"
+     "the mesh that --mesh names; without it the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of "
-     "llm.c's\n"
-     "where OUT ends in .bin.\n"},
+     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, with the\n"
+     "tokenizer of bytes or characters, or a file of llm.c's where OUT ends in .bin.\n"},
 };
 
 static const struct words ckpt_words = {

@@ -1,19 +1,22 @@
 /* manifest.c - the description of a checkpoint: written last, read strictly.
  *
  *     {"hash":"c0ffee0123456789",           XXH64 of all bytes behind this line, in 16 digits
- *     "version":1, "step":30, ... "tensors":[
+ *     "version":2, "step":30, ... "tensors":[
  *     {"name":"wte.weight","role":"value", ... "pieces":[{"file":"rank-0.safetensors","offset":4096, ...}]},
  *     ...]}
  *
  * The fields are those of tutorials/reference-files.md, no more and no fewer.  What can be computed from others is
  * compared with them: names and shapes with the table of parameters, a piece's file with its rank.
  *
- * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes, and
- * "offset" counts from a slot's start.
+ * "mesh" is the mesh of the pieces; the strategy is the text "mesh" among the options (see state.h).  Those of version
+ * 1 have neither the run nor the program.  Of a version above ours only it and the program are looked at.
+ *
+ * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes, nor
+ * the run, and "offset" counts from a slot's start.
  */
 #include "snap.h"
 
-enum { VERSION = 2, HASH_LINE = 28 };         /* 1: without "run" and "program" */
+enum { VERSION = 2, HASH_LINE = 28 };
 static const int64_t MOST = 1000000000000000; /* of what is counted: a billion steps of a million sequences */
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
@@ -72,10 +75,9 @@ char *manifest_text(const struct checkpoint *c)
     const struct config *m = &c->pieces->config;
     json_t *config = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b}", "layers", m->layers, "heads", m->heads, "channels",
                                m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
-    json_t *head =
-        json_pack("{s:i, s:s, s:o*, s:o, s:i, s:s, s:o, s:o, s:O}", "version", VERSION, "program", YARD_VERSION, "run",
-                  c->run ? hash_json(c->run) : NULL, "data", hash_json(c->data), "vector", (int)c->vector, "tokenizer",
-                  c->tokenizer, "config", config, "mesh", mesh_json(&c->pieces->mesh), "options", c->options);
+    json_t *head = json_pack("{s:i, s:s, s:o, s:i, s:s, s:o, s:o, s:O}", "version", VERSION, "program", YARD_VERSION,
+                             "data", hash_json(c->data), "vector", (int)c->vector, "tokenizer", c->tokenizer, "config",
+                             config, "mesh", mesh_json(&c->pieces->mesh), "options", c->options);
     CHECK(head, "no manifest for step %u", c->step);
     if (!c->snapshot) {
         json_t *files = json_array();
@@ -83,6 +85,7 @@ char *manifest_text(const struct checkpoint *c)
             if (c->bytes[r])
                 json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
         json_object_set_new(head, "files", files);
+        json_object_set_new(head, "run", hash_json(c->run));
         json_object_set_new(head, "step", json_integer(c->step));
         json_object_set_new(head, "session", json_integer(c->session));
         json_object_set_new(head, "samples", json_integer(c->samples));
@@ -197,11 +200,11 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
     json_t *config, *mesh, *options, *tensors, *option, *file, *files = NULL;
     json_int_t version, vector, step = 0, session = 1, samples = 0; /* a snapshot's commits say the last three */
     unpack(at, all,
-           c->snapshot ? "{s:s, s:I, s?s, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
-                       : "{s:s, s:I, s?s, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}",
-           "hash", &hash, "version", &version, "program", &program, "run", &run, "data", &data, "vector", &vector,
-           "tokenizer", &tokenizer, "config", &config, "mesh", &mesh, "options", &options, "tensors", &tensors, "step",
-           &step, "session", &session, "samples", &samples, "files", &files);
+           c->snapshot ? "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
+                       : "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s?s}",
+           "hash", &hash, "version", &version, "program", &program, "data", &data, "vector", &vector, "tokenizer",
+           &tokenizer, "config", &config, "mesh", &mesh, "options", &options, "tensors", &tensors, "step", &step,
+           "session", &session, "samples", &samples, "files", &files, "run", &run);
     EXPECT(at, {"version", version, 1, VERSION}, {"vector", vector, 0, 1024}, {"step", step, 0, MAX_STEP},
            {"session", session, 1, MOST}, {"samples", samples, 0, MOST});
     snprintf(c->program, sizeof c->program, "%s", program);

@@ -18,6 +18,12 @@
  *     DIR/step-30/manifest.json            step, options, and where every piece lies
  *     DIR/step-30/rank-0.safetensors       what rank 0 wrote: its pieces, one behind another; replicas are written once
  *
+ * Two meshes belong to a checkpoint.  The *mesh of the pieces* says how the files are cut: verify, diff, export, --init
+ * and --from follow it alone, and so does whoever loads.  The *strategy* says how training goes on: --resume takes it
+ * where --mesh does not say.  They are the same when a run has saved, but for one that went on plainly, on a single
+ * device: its pieces are whole, and its strategy waits for more devices.  `ckpt reshard` merges the pieces in the same
+ * sense; with --mesh it changes both.  `ckpt ls` shows both.
+ *
  * The folder is published like a file: written under another name, synced, renamed, and its parent synced.  So one that
  * has its name is whole.
  */
