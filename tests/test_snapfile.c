@@ -842,6 +842,35 @@ TEST(the_command_names_the_payload)
     free(x.bytes);
 }
 
+/* Before runs had ids the pages had another number in that place; and a yard to come may have another page. */
+TEST(older_and_newer_files)
+{
+    static const char now[] = "\"version\":2,\"program\":\"" YARD_VERSION "\"";
+    char path[1024], digits[17];
+    struct snapshot s;
+    snprintf(path, sizeof path, "%s", temp_path("versions.snap"));
+    struct image x = make_image(path, &s);
+    char *manifest = x.bytes + MANIFEST_AT, *at = strstr(manifest, now);
+    memset(at, ' ', strlen(now));
+    memcpy(at, "\"version\":1", 11);
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)hash_bytes(manifest + 28, s.manifest_bytes - 28, 0));
+    memcpy(manifest + 9, digits, 16);
+    s.manifest_hash = hash_bytes(manifest, s.manifest_bytes, 0);
+    for (char version = 3; version <= 4; version++) {
+        for (char *page = x.bytes; page < manifest; page += SNAP_PAGE) {
+            page[8] = version, page[24] = 7;
+            memcpy(page + 56, &s.manifest_hash, 8);
+            memcpy(page + SNAP_PAGE - 8, &(uint64_t){hash_bytes(page, SNAP_PAGE - 8, 0)}, 8);
+        }
+        put_bytes(&x, 0, x.n);
+        expect_yard(version == 3 ? EXIT_OK : EXIT_FAILED,
+                    version == 3 ? "not known, session 1; written by an older yard"
+                                 : "versions.snap was written by a newer yard, as a snapshot of version 4",
+                    "ckpt ls '%s'", path);
+    }
+    free(x.bytes);
+}
+
 /* A file that no run has committed to is not called damaged, nor is one that a run was killed over as it made it. */
 TEST(a_file_without_commits_is_not_damaged)
 {
