@@ -58,10 +58,10 @@ static void collect(void *context, const struct step *s, const struct task *t, u
     *before = end;
 }
 
-static struct collected begin_collecting(const struct trainer *t, struct costs *costs)
+static struct collected begin_collecting(const struct machine *m, struct costs *costs)
 {
     execution.observe = collect;
-    return (struct collected){.costs = costs, .lane_end = allocate((size_t)t->machine->n_lanes, sizeof(uint64_t))};
+    return (struct collected){.costs = costs, .lane_end = allocate((size_t)m->n_lanes, sizeof(uint64_t))};
 }
 
 /* Medians, into the costs. */
@@ -84,7 +84,7 @@ static void end_collecting(struct collected *c)
 /* What steps on random weights take, and the host seconds to issue a task and, when all has ended, to retire it. */
 static void time_steps(struct trainer *t, struct costs *costs)
 {
-    struct collected c = begin_collecting(t, costs);
+    struct collected c = begin_collecting(t->machine, costs);
     struct busy busy = {.what = "timing each task"};
     double seconds[ISSUED];
     init_random(t->model, 1);
@@ -108,38 +108,6 @@ static void time_steps(struct trainer *t, struct costs *costs)
     end_busy(&busy);
     costs->issue = trace_median(seconds, ISSUED);
     end_collecting(&c);
-}
-
-static bool updates_on_device(const struct step *s)
-{
-    bool found = false;
-    for (size_t i = 0; i < s->n; i++)
-        found |= s->task[i]->role == ROLE_UPDATE && s->task[i]->lane->kind == LANE_COMPUTE;
-    return found;
-}
-
-/* What updates take on the device, where there was room for none of them: some alone, of few elements, since costs are
- * scaled by bytes. */
-static void time_device_updates(const struct trainer *t, struct costs *costs)
-{
-    enum { FEWEST = 1 << 12, MOST = 1 << 20, APART = 16 };
-    struct pool *p = new_pool(t->machine);
-    struct step *s = new_step(p, "update");
-    for (size_t n = FEWEST; n <= MOST; n *= APART)
-        add_update_alone(s, &t->machine->device[0], n);
-    must(finish_steps(p, &s, 1));
-    void *zeros = allocate(MOST, sizeof(float));
-    for (size_t i = 0; i < p->n; i++)
-        write_tensor(p->tensors[i], zeros);
-    struct collected c = begin_collecting(t, costs);
-    execution.observe_context = &c;
-    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
-        execute(s, i);
-    drain(s);
-    execution.observe = NULL;
-    end_collecting(&c);
-    free(zeros);
-    free_step(s), free_pool(p);
 }
 
 /* A small and a large copy, the best of some, give latency and bandwidth. */
@@ -201,14 +169,47 @@ struct costs *measure_costs(struct trainer *t)
                         .scale_device = 1,
                         .scale_cpu = 1};
     time_steps(t, c);
-    if (!updates_on_device(t->train))
-        time_device_updates(t, c);
     measure_updates(t, c);
     c->link[LANE_UPLOAD] = measure_link(d, true);
     c->link[LANE_DOWNLOAD] = measure_link(d, false);
     for (int i = 0; i < MEM_CLASSES; i++)
         c->peak_memory[i] = (double)t->train->peak[0][i];
     return c;
+}
+
+static bool updates_on_device(const struct step *s)
+{
+    bool found = false;
+    for (size_t i = 0; i < s->n; i++)
+        found |= s->task[i]->role == ROLE_UPDATE && s->task[i]->lane->kind == LANE_COMPUTE;
+    return found;
+}
+
+/* What updates take on the device, of which a trial had none: some alone, of few elements, since costs are scaled by
+ * bytes.  They run when the trial's memory is free again, and none counts in the budget. */
+static void time_device_updates(const struct settings *settings, struct costs *costs)
+{
+    enum { FEWEST = 1 << 12, MOST = 1 << 20, APART = 16 };
+    struct machine_options o = machine_options_of(settings);
+    o.device_memory = 0;
+    struct machine *m = open_machine(&o);
+    struct pool *p = new_pool(m);
+    struct step *s = new_step(p, "update");
+    for (size_t n = FEWEST; n <= MOST; n *= APART)
+        add_update_alone(s, &m->device[0], n);
+    must(finish_steps(p, &s, 1));
+    void *zeros = allocate(MOST, sizeof(float));
+    for (size_t i = 0; i < p->n; i++)
+        write_tensor(p->tensors[i], zeros);
+    struct collected c = begin_collecting(m, costs);
+    execution.observe_context = &c;
+    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
+        execute(s, i);
+    drain(s);
+    execution.observe = NULL;
+    end_collecting(&c);
+    free(zeros);
+    free_step(s), free_pool(p), close_machine(m);
 }
 
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
@@ -232,7 +233,10 @@ void run_trial_for(struct settings *s)
     for (size_t i = 0; i < t->n_passes; i++)
         measures |=
             !t->passes[i].declined && (t->passes[i].pass->run == run_swap || t->passes[i].pass->run == run_recompute);
+    bool updates = updates_on_device(t->train);
     if (measures)
         s->costs = measure_costs(t);
     free_trainer(t);
+    if (measures && !updates)
+        time_device_updates(&plain, s->costs);
 }
