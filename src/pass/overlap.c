@@ -383,6 +383,24 @@ static void find_candidates(struct planner *p)
     expect_local(p);
 }
 
+/* The same as if the devices had the room that later passes make.  Where all that recompute can make again is not
+ * enough for that, as if it had done so. */
+static void find_roomy_candidates(struct planner *p, const struct pass_options *w)
+{
+    struct machine *m = p->step->pool->machine;
+    struct limits *had = lift_limits(m, m->n_devices);
+    find_candidates(p);
+    restore_limits(m, had, m->n_devices);
+    free(had);
+    if (w->recompute == RECOMPUTE_OFF)
+        return;
+    struct candidate wanted = p->of[w->overlap];
+    p->remade = remade_by_rule(p->uses, p->step->pool, w->recompute != RECOMPUTE_SELECTIVE);
+    try_candidate(p, &wanted);
+    if (wanted.score.excess > 0)
+        find_candidates(p);
+}
+
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 /* INFINITY: it does not fit; NAN: nobody knows. */
@@ -462,8 +480,6 @@ static void decide_in_step(struct planner *p, const struct pass_options *w, bool
                       : makes_room && w->recompute == RECOMPUTE_OFF ? "swap is to make room for it"
                                                                     : NULL;
     struct forecast f = try_step(p->step, p->costs);
-    if (makes_room)
-        p->remade = remade_by_rule(p->uses, p->step->pool, w->recompute != RECOMPUTE_SELECTIVE);
     for (p->offered = now ? p->n : 0; p->offered < p->n; p->offered += ceil_div(p->n, MOST_STARTS)) {
         choose_locally(&f, p->bucket, p->n, p->offered, both.choice);
         try_candidate(p, &both);
@@ -471,8 +487,6 @@ static void decide_in_step(struct planner *p, const struct pass_options *w, bool
             break;
     }
     free_forecast(&f);
-    free(p->remade);
-    p->remade = NULL;
     p->offered = MIN(p->offered, p->n);
     if (p->offered == p->n) {
         append_text(&r->reason,
@@ -505,15 +519,14 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
         measure(p);
     find_candidates(p);
     bool makes_room = room_later && p->timed && p->of[OVERLAP_PLAN].score.excess > 0;
-    struct limits *had = makes_room ? lift_limits(m, m->n_devices) : NULL;
-    if (had) /* as if the devices had the room that later passes make */
-        find_candidates(p);
+    if (makes_room)
+        find_roomy_candidates(p, w);
     if (w->overlap_plan && p->n)
         read = read_or_write(p, w->overlap_plan, r);
-    if (had)
-        restore_limits(m, had, m->n_devices);
-    if (w->overlap == OVERLAP_LOCAL && p->timed)
+    else if (w->overlap == OVERLAP_LOCAL && p->timed)
         decide_in_step(p, w, makes_room, r);
+    free(p->remade);
+    p->remade = NULL;
     for (size_t b = 0; b < p->n; b++)
         on_cpu += chosen->choice[b] != ON_DEVICE;
     bool untimed = p->n && !p->timed && !read && decides, changes = on_cpu || p->offered < p->n;
@@ -537,6 +550,6 @@ bool run_overlap(struct step *s, const struct costs *c, const struct pass_option
                             : "the list has no update that could run on the CPU");
     report(p, w->overlap, r);
     free_uses(p->uses);
-    free(had), free(p->bucket_of), free(p);
+    free(p->bucket_of), free(p);
     return changes;
 }

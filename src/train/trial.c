@@ -177,14 +177,6 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-static bool updates_on_device(const struct step *s)
-{
-    bool found = false;
-    for (size_t i = 0; i < s->n; i++)
-        found |= s->task[i]->role == ROLE_UPDATE && s->task[i]->lane->kind == LANE_COMPUTE;
-    return found;
-}
-
 /* What updates take on the device, of which a trial had none: some alone, of few elements, since costs are scaled by
  * bytes.  They run when the trial's memory is free again, and none counts in the budget. */
 static void time_device_updates(const struct settings *settings, struct costs *costs)
@@ -220,7 +212,7 @@ void run_trial_for(struct settings *s)
     const struct pass_options *p = &s->pass;
     bool overlaps = (p->overlap == OVERLAP_PLAN || p->overlap == OVERLAP_LOCAL) &&
                     !(p->overlap_plan && access(p->overlap_plan, F_OK) == 0);
-    bool measures = overlaps, swaps = p->swap == SWAP_AUTO || p->recompute == RECOMPUTE_AUTO;
+    bool measures = overlaps, on_cpu = false, swaps = p->swap == SWAP_AUTO || p->recompute == RECOMPUTE_AUTO;
     if (s->profile || s->hardware || s->pace || !(swaps || overlaps))
         return;
     struct settings plain = *s;
@@ -230,13 +222,14 @@ void run_trial_for(struct settings *s)
     plain.delay_seed = -1;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
-    for (size_t i = 0; i < t->n_passes; i++)
-        measures |=
-            !t->passes[i].declined && (t->passes[i].pass->run == run_swap || t->passes[i].pass->run == run_recompute);
-    bool updates = updates_on_device(t->train);
+    for (size_t i = 0; i < t->n_passes; i++) {
+        pass_run *done = t->passes[i].declined ? NULL : t->passes[i].pass->run;
+        measures |= done == run_swap || done == run_recompute;
+        on_cpu |= done == run_overlap;
+    }
     if (measures)
         s->costs = measure_costs(t);
     free_trainer(t);
-    if (measures && !updates)
+    if (measures && on_cpu)
         time_device_updates(&plain, s->costs);
 }
