@@ -18,8 +18,8 @@
  *     adamw      on the host            CPU
  *     up         parameters             CPU
  *
- * The last maker of the gradients must stand before the update and its pieces, where move_update() left them: the
- * choice task comes right behind it.
+ * The choice task stands right behind the task that makes the last of the update's gradients, and so before all that
+ * looks at the word: move_update() has put the copies down behind the same task, and both updates stand behind it.
  *
  * Run as a whole the list computes the same update twice: what is fetched, returned or brought up is what is there
  * already.  That is what is placed, ordered and proved, and that every task looks at the word of its own step.  Whoever
@@ -128,6 +128,7 @@ struct offer { /* of one update to both sides */
     struct step *step;
     struct chooser *chooser;
     struct tensor *word, *device_word; /* on the host; its copy on the device */
+    enum side expected;
 };
 
 static struct tensor *new_word(struct step *s, struct device *d)
@@ -166,15 +167,14 @@ static void add_choice(struct offer *o, const struct task *update, struct task *
 
 /* The device's update once more, before the host's.  Its kernel looks at the word itself, which is its last argument:
  * the access that is added to it last. */
-static struct task *keep_on_device(const struct offer *o, const struct task *update, struct task *host_update,
-                                   bool expected)
+static struct task *keep_on_device(const struct offer *o, const struct task *update, struct task *host_update)
 {
     insert_before(o->edit, host_update);
     struct task *mine = repeat(o->edit, update);
     struct arg *last = &mine->args[mine->n_args - 1];
     CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a choice", update->function);
     last->i = mine->n_access;
-    need_choice(mine, o->device_word, 0, expected);
+    need_choice(mine, o->device_word, 0, o->expected == ON_DEVICE);
     return mine;
 }
 
@@ -185,17 +185,15 @@ static void move_state(const struct offer *o, const struct task *host_update, st
     insert_before(o->edit, device_update);
     s->tags.role = ROLE_OFFLOAD;
     for (int i = 0; i < host_update->n_access; i++) {
-        struct tensor *device_part = device_update->access[i].tensor;
-        struct tensor *mirror = host_update->access[i].tensor->storage;
+        struct tensor *part = device_update->access[i].tensor, *mirror = host_update->access[i].tensor->storage;
         if (!mirror->mirrors)
             continue;
-        size_t begin = device_part->offset - mirror->mirrors->offset;
-        struct tensor *host_part = new_range(s->pool, mirror, device_part->name, begin, begin + device_part->bytes);
-        need_choice(carry(s, "overlap.fetch", host_part, device_part, FOR_STATE), o->word, CHOICE_CPU | CHOICE_MOVED,
-                    false);
-        if (device_part->class == MEM_OPTIMIZER)
-            need_choice(carry(s, "overlap.return", device_part, host_part, FOR_STATE), o->word,
-                        CHOICE_DEVICE | CHOICE_MOVED, false);
+        size_t begin = part->offset - mirror->mirrors->offset;
+        struct tensor *host = new_range(s->pool, mirror, part->name, begin, begin + part->bytes);
+        need_choice(carry(s, "overlap.fetch", host, part, FOR_STATE), o->word, CHOICE_CPU | CHOICE_MOVED, false);
+        if (part->class == MEM_OPTIMIZER)
+            need_choice(carry(s, "overlap.return", part, host, FOR_STATE), o->word, CHOICE_DEVICE | CHOICE_MOVED,
+                        false);
     }
 }
 
@@ -204,7 +202,7 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
 {
     struct chooser *c = allocate(1, sizeof *c);
     struct machine *m = s->pool->machine;
-    struct offer o = {e, s, c, new_word(s, m->host), new_word(s, update->lane->device)};
+    struct offer o = {e, s, c, new_word(s, m->host), new_word(s, update->lane->device), expected};
     struct task *host_update = NULL; /* its first piece */
     for (size_t i = from, end = s->n; i < end; i++) {
         struct task *t = s->task[i];
@@ -222,7 +220,7 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
             need_choice(t, o.word, CHOICE_CPU, expected != ON_DEVICE);
     }
     add_choice(&o, update, maker);
-    move_state(&o, host_update, keep_on_device(&o, update, host_update, expected == ON_DEVICE));
+    move_state(&o, host_update, keep_on_device(&o, update, host_update));
     c->device_takes = seconds_alone(how->costs, update);
     c->cpu_takes = c->cpu_should_take;
     c->drawn = how->drawn, c->seed = how->seed;
@@ -251,8 +249,8 @@ void choose_locally(const struct forecast *f, const struct bucket *bucket, size_
                 now -= bucket[k].on_device;
         for (size_t k = 0; k < b; k++)
             left += choice[k] == ON_CPU ? fmin(fmax(ends[k] - now, 0), bucket[k].on_cpu) : 0;
-        bool to_cpu = b < fixed || left <= u->on_device * (1 + 1e-9); /* (a tie, but for rounding) */
-        choice[b] = to_cpu ? ON_CPU : ON_DEVICE;
+        /* (1e-9: a tie, but for rounding) */
+        choice[b] = b < fixed || left <= u->on_device * (1 + 1e-9) ? ON_CPU : ON_DEVICE;
         if (choice[b] == ON_CPU)
             ends[b] = cpu = fmax(fmax(cpu, now + u->down), ready) + u->on_cpu;
     }

@@ -5,7 +5,7 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
-/* Late: behind all on the CPU that are not.  An update that must be on the CPU has the first two to choose from. */
+/* Where an update runs.  Late: on the CPU, behind all others there. */
 enum side { ON_CPU, ON_CPU_LATE, ON_DEVICE, SIDES };
 struct bucket {          /* the updates of a layer, or of parameters of no layer: all of them run on one side */
     char name[56];       /* "layer 3"; "other param.0", by the parameters */
