@@ -340,7 +340,5 @@ void reduce_unit(struct build *b, int unit);
 void release_updates(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
 /* When all are reduced: the norm; and where it held them, the updates, and parameters back. */
 void add_update(struct build *b, struct tensor *losses, struct tensor *const *rank_loss);
-/* One on n elements of its own: for the time that it takes. */
-void add_update_alone(struct step *s, struct device *d, size_t n);
 
 #endif

@@ -191,15 +191,6 @@ static void finish_norm(struct build *b, struct tensor *losses, bool of_losses)
 
 /* ---- update ---------------------------------------------------------------------------------------------------- */
 
-/* x: parameters, m, v, gradient, control, state; what follows from n elements, of which the first n_decay decay. */
-static struct task *launch_adamw(struct build *b, struct tensor *const x[6], size_t n, size_t n_decay)
-{
-    struct task *t = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(x[0]), INOUT(x[1]), INOUT(x[2]),
-                            IN(x[3]), IN(x[4]), IN(x[5]), ELEMENTS(n), ELEMENTS(n_decay), NO_TENSOR);
-    set_elementwise(t);
-    return t;
-}
-
 /* AdamW on shard k of a unit, with the state that data-parallel rank `on` has of it. */
 static void update_shard(struct build *b, int unit, int k, int on, struct tensor *gradient)
 {
@@ -209,27 +200,14 @@ static void update_shard(struct build *b, int unit, int k, int on, struct tensor
     size_t n = s.end - s.begin, held = held_by(b->model, unit, r->rank, KEPT_M).begin;
     size_t n_decay = b->model->part[b->tp_rank]->unit[unit].n_decay;
     struct shard of_state = {s.begin - held, s.end - held};
-    struct tensor *x[] = {new_slice(b->step->pool, r->value[unit], k, s),
-                          new_slice(b->step->pool, r->m[unit], k, of_state),
-                          new_slice(b->step->pool, r->v[unit], k, of_state),
-                          gradient,
-                          r->control,
-                          r->state};
-    struct task *task = launch_adamw(b, x, n, n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0);
+    struct task *task =
+        LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, n), INOUT(new_slice(b->step->pool, r->value[unit], k, s)),
+               INOUT(new_slice(b->step->pool, r->m[unit], k, of_state)),
+               INOUT(new_slice(b->step->pool, r->v[unit], k, of_state)), IN(gradient), IN(r->control), IN(r->state),
+               ELEMENTS(n), ELEMENTS(n_decay > s.begin ? MIN(n_decay - s.begin, n) : 0), NO_TENSOR);
+    set_elementwise(task);
     task->host_run = adamw_on_host;
     task->state = (struct state_range){r->rank, unit, s.begin, s.end};
-}
-
-void add_update_alone(struct step *s, struct device *d, size_t n)
-{
-    struct build b = {.step = s, .device = d};
-    const size_t elements[] = {n, n, n, n, CONTROL_SIZE, STATE_SIZE};
-    struct tensor *x[COUNT(elements)];
-    for (size_t i = 0; i < COUNT(x); i++) {
-        x[i] = new_tensor(s->pool, d, MEM_WORK, "update", FLOAT32, SHAPE((int64_t)elements[i]));
-        x[i]->persistent = true;
-    }
-    launch_adamw(&b, x, n, n);
 }
 
 /* Shard k of a unit: with ZeRO its owner updates it and sends it to all; else it sends the sum, and all update. */

@@ -17,7 +17,6 @@ struct kind { /* tasks of one name, lane kind and size */
     struct series took;
 };
 struct collected {
-    struct costs *costs; /* where it goes */
     struct kind *kinds;
     size_t n, cap;
     uint64_t *lane_end; /* by lane */
@@ -58,36 +57,15 @@ static void collect(void *context, const struct step *s, const struct task *t, u
     *before = end;
 }
 
-static struct collected begin_collecting(const struct machine *m, struct costs *costs)
-{
-    execution.observe = collect;
-    return (struct collected){.costs = costs, .lane_end = allocate((size_t)m->n_lanes, sizeof(uint64_t))};
-}
-
-/* Medians, into the costs. */
-static void end_collecting(struct collected *c)
-{
-    struct costs *costs = c->costs;
-    for (size_t i = 0; i < c->n; i++) {
-        struct kind *k = &c->kinds[i];
-        k->cost.ns = MAX(trace_median(k->took.ns, k->took.n), 1);
-        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = k->cost;
-        free(k->took.ns);
-    }
-    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
-        costs->gap[k] = costs->gap[k] > 0 ? costs->gap[k] : 1e-9 * trace_median(c->gaps[k].ns, c->gaps[k].n);
-        free(c->gaps[k].ns);
-    }
-    free(c->kinds), free(c->lane_end);
-}
-
-/* What steps on random weights take, and the host seconds to issue a task and, when all has ended, to retire it. */
+/* Medians of what steps on random weights take, and the host seconds to issue a task and, when all has ended, to
+ * retire it. */
 static void time_steps(struct trainer *t, struct costs *costs)
 {
-    struct collected c = begin_collecting(t->machine, costs);
+    struct collected c = {.lane_end = allocate((size_t)t->machine->n_lanes, sizeof *c.lane_end)};
     struct busy busy = {.what = "timing each task"};
     double seconds[ISSUED];
     init_random(t->model, 1);
+    execution.observe = collect;
     execution.observe_context = &c;
     for (uint32_t i = 1; i <= STEPS; i++) {
         show_busy(&busy, (i - 1.0) / STEPS);
@@ -107,7 +85,17 @@ static void time_steps(struct trainer *t, struct costs *costs)
     }
     end_busy(&busy);
     costs->issue = trace_median(seconds, ISSUED);
-    end_collecting(&c);
+    for (size_t i = 0; i < c.n; i++) {
+        struct kind *k = &c.kinds[i];
+        k->cost.ns = MAX(trace_median(k->took.ns, k->took.n), 1);
+        *APPEND(costs->tasks, costs->n_tasks, costs->cap_tasks) = k->cost;
+        free(k->took.ns);
+    }
+    for (int k = LANE_COMPUTE; k < LANE_KINDS; k++) {
+        costs->gap[k] = 1e-9 * trace_median(c.gaps[k].ns, c.gaps[k].n);
+        free(c.gaps[k].ns);
+    }
+    free(c.kinds), free(c.lane_end);
 }
 
 /* A small and a large copy, the best of some, give latency and bandwidth. */
@@ -177,31 +165,25 @@ struct costs *measure_costs(struct trainer *t)
     return c;
 }
 
-/* What updates take on the device, of which a trial had none: some alone, of few elements, since costs are scaled by
- * bytes.  They run when the trial's memory is free again, and none counts in the budget. */
-static void time_device_updates(const struct settings *settings, struct costs *costs)
+/* What updates take on a device of which a trial had none: from a small model, all of which is there, since costs are
+ * scaled by bytes.  The rest of what is measured stays as it is. */
+static void time_device_updates(const struct settings *trial, int n_devices, struct costs *costs)
 {
-    enum { FEWEST = 1 << 12, MOST = 1 << 20, APART = 16 };
-    struct machine_options o = machine_options_of(settings);
-    o.device_memory = 0;
-    struct machine *m = open_machine(&o);
-    struct pool *p = new_pool(m);
-    struct step *s = new_step(p, "update");
-    for (size_t n = FEWEST; n <= MOST; n *= APART)
-        add_update_alone(s, &m->device[0], n);
-    must(finish_steps(p, &s, 1));
-    void *zeros = allocate(MOST, sizeof(float));
-    for (size_t i = 0; i < p->n; i++)
-        write_tensor(p->tensors[i], zeros);
-    struct collected c = begin_collecting(m, costs);
-    execution.observe_context = &c;
-    for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++)
-        execute(s, i);
-    drain(s);
-    execution.observe = NULL;
-    end_collecting(&c);
-    free(zeros);
-    free_step(s), free_pool(p), close_machine(m);
+    struct settings small = *trial;
+    struct costs had = *costs;
+    small.pass = (struct pass_options){.overlap = OVERLAP_OFF};
+    small.source = (struct source){NULL, NULL};
+    small.mesh = small.stages = small.resume = small.data = NULL;
+    small.device_memory = small.host_memory = 0;
+    small.layers = small.heads = small.grad_groups = small.zero = 1;
+    small.channels = 512, small.vocab = 2048, small.seq_len = 8;
+    small.batch = n_devices, small.micro_batch = 0;
+    small.pipeline = PIPELINE_1F1B;
+    struct trainer *t = new_trainer(&small, LIST_TRAIN, false, false);
+    time_steps(t, costs);
+    free_trainer(t);
+    costs->issue = had.issue;
+    memcpy(costs->gap, had.gap, sizeof had.gap);
 }
 
 /* Where a plan is to be made of times that no file gives, they are measured, by a trainer without a plan: all updates
@@ -222,6 +204,7 @@ void run_trial_for(struct settings *s)
     plain.delay_seed = -1;
     plain.time_tasks = true;
     struct trainer *t = new_trainer(&plain, LIST_TRAIN, true, false);
+    int n_devices = t->machine->n_devices;
     for (size_t i = 0; i < t->n_passes; i++) {
         pass_run *done = t->passes[i].declined ? NULL : t->passes[i].pass->run;
         measures |= done == run_swap || done == run_recompute;
@@ -231,5 +214,5 @@ void run_trial_for(struct settings *s)
         s->costs = measure_costs(t);
     free_trainer(t);
     if (measures && on_cpu)
-        time_device_updates(&plain, s->costs);
+        time_device_updates(&plain, n_devices, s->costs);
 }
