@@ -201,8 +201,7 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
                 enum side expected)
 {
     struct chooser *c = allocate(1, sizeof *c);
-    struct machine *m = s->pool->machine;
-    struct offer o = {e, s, c, new_word(s, m->host), new_word(s, update->lane->device), expected};
+    struct offer o = {e, s, c, new_word(s, s->pool->machine->host), new_word(s, update->lane->device), expected};
     struct task *host_update = NULL; /* its first piece */
     for (size_t i = from, end = s->n; i < end; i++) {
         struct task *t = s->task[i];
@@ -233,8 +232,7 @@ void offer_both(struct edit *e, struct step *s, struct local *how, struct task *
 
 /* ---- the rule, asked before the step runs ------------------------------------------------------------------------ */
 
-void choose_locally(const struct forecast *f, const struct bucket *bucket, size_t n, size_t fixed,
-                    unsigned char *choice)
+void apply_rule(const struct forecast *f, const struct bucket *bucket, size_t n, size_t fixed, unsigned char *choice)
 {
     double ready = INFINITY, cpu = 0, *ends = allocate(n + 1, sizeof *ends);
     memset(choice, ON_CPU, n);

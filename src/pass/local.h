@@ -19,8 +19,7 @@ struct bucket {          /* the updates of a layer, or of parameters of no layer
 /* What the rule is expected to choose for n buckets in order of release, of which the first `fixed` are on the CPU
  * whatever it says, into choice[]; f: of the list with all of them on the device.  Where that cannot be simulated, all
  * go to the CPU. */
-void choose_locally(const struct forecast *f, const struct bucket *bucket, size_t n, size_t fixed,
-                    unsigned char *choice);
+void apply_rule(const struct forecast *f, const struct bucket *bucket, size_t n, size_t fixed, unsigned char *choice);
 
 struct local {  /* how the running step decides */
     bool drawn; /* at random, by this seed, to show that no bit depends on it */

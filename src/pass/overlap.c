@@ -342,7 +342,7 @@ static void expect_local(struct planner *p)
 {
     struct candidate *local = &p->of[OVERLAP_LOCAL], other;
     struct forecast f = try_step(p->step, p->costs);
-    choose_locally(&f, p->bucket, p->n, 0, local->choice);
+    apply_rule(&f, p->bucket, p->n, 0, local->choice);
     free_forecast(&f);
     try_candidate(p, local);
     for (size_t b = p->n; b-- > 0 && local->score.excess > 0;) {
@@ -481,7 +481,7 @@ static void decide_in_step(struct planner *p, const struct pass_options *w, bool
                                                                     : NULL;
     struct forecast f = try_step(p->step, p->costs);
     for (p->offered = now ? p->n : 0; p->offered < p->n; p->offered += ceil_div(p->n, MOST_STARTS)) {
-        choose_locally(&f, p->bucket, p->n, p->offered, both.choice);
+        apply_rule(&f, p->bucket, p->n, p->offered, both.choice);
         try_candidate(p, &both);
         if (both.score.excess == 0)
             break;
