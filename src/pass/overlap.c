@@ -461,6 +461,12 @@ static void read_or_write(struct planner *p, const char *path, bool read)
     plan->score = try_choice(p, plan->choice);
 }
 
+/* Parameters or the optimizer's, not activations alone. */
+static bool swaps_state(const struct pass_options *w)
+{
+    return wants_swap(w) && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
+}
+
 /* Why the local rule decides now, from what is predicted, and not in the running step; NULL: it can wait. */
 static const char *why_now(struct planner *p, const struct pass_options *w, struct local *how, bool makes_room)
 {

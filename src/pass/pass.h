@@ -96,7 +96,7 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
-/* recompute.c: of a list with those uses; swap asks too. */
+/* recompute.c: of a list with those uses; swap asks too, but for kept_for(). */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
@@ -107,11 +107,17 @@ int kept_for(const struct uses *u, const struct tensor *x);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
-bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
+/* swap.c: --recompute auto.  declines: it does nothing, and why; must_fit: by this option; each may be NULL. */
+bool remake_in_budget(struct step *s, const struct costs *c, const char *declines, const char *must_fit,
+                      struct pass_report *r);
 
-/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budget works for it. */
-_Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, const char *what);
-bool swaps_state(const struct pass_options *w); /* parameters or the optimizer's, not activations alone */
+/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);
+/* Its parts, for who looks for the budgets: what does not fit, which the caller frees; budgets as large as the forecast
+ * needs; and the end, where `had` are the devices before. */
+char *describe_shortage(const struct machine *m, const struct forecast *f, const char *option);
+void raise_budgets(struct machine *m, const struct forecast *f);
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */

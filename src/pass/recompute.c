@@ -45,7 +45,7 @@ bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes)
     return may;
 }
 
-/* Work of the device alone, whose reads have the same values still, which it has not changed itself. */
+/* Kernel work; nothing it read is written, by itself or later, before `reader`. */
 static bool may_repeat(const struct uses *u, const struct task *t, int at, const struct tensor *made, int reader)
 {
     bool may = !t->run && !t->copy && !is_conditional(t) && t->lane->device == made->device;
@@ -115,7 +115,7 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
             const struct use *of = uses_of(r->uses, y, &n_uses);
             if (!(t->access[k].mode & ACCESS_READ) || n_uses == 0 || y == x || y->persistent || twin_of(r, y))
                 continue;
-            size_t last = n_uses - 1; /* use of what was made at first */
+            size_t last = n_uses - 1; /* use of the original y */
             while (last > 0 && r->from[y->id] != NOWHERE && of[last].at >= r->from[y->id])
                 last--;
             if (of[last].at < reader && may_remake(r->uses, y, reader))
@@ -162,7 +162,7 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
+static bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
 {
     struct pool *pool = s->pool;
     struct uses *u = find_uses(s->task, s->n, pool);
@@ -183,4 +183,12 @@ bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
                          : copy_string("the list keeps no activation of a layer that could be made again");
     free_uses(u), free(from);
     return s->n > n;
+}
+
+bool run_recompute(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
+{
+    if (w->recompute != RECOMPUTE_AUTO)
+        return recompute_by_rule(s, w->recompute == RECOMPUTE_FULL, r);
+    return remake_in_budget(s, c, w->swap == SWAP_AUTO ? "--swap auto chooses what is made again" : NULL,
+                            w->swap == SWAP_OFF ? "--recompute auto" : NULL, r);
 }
