@@ -184,6 +184,10 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w)
         peer[i]->gathered =
             new_tensor(v->step->pool, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape);
         snprintf(peer[i]->gathered->name, sizeof x->name, "%.38s.gathered", x->name);
+        const struct row *windows = &v->windows[x->id];
+        for (size_t nth = 1; nth < windows->n; nth++)
+            if (windows->item[nth] == peer[i])
+                ((struct window *)windows->item[nth - 1])->gathered->later = peer[i]->gathered;
     }
     for (size_t k = 0; k < v->shards[w->whole->replica_of->id].n; k++)
         share_shard(v, peer, n, k);

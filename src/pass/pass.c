@@ -6,8 +6,8 @@
 
 const struct pass passes[] = {
     {"overlap", wants_overlap, run_overlap, {"--overlap all-cpu"}},
-    {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
     {"gather", wants_gather, run_gather, {"--zero 3"}},
+    {"recompute", wants_recompute, run_recompute, {"--recompute selective", "--recompute full"}},
     {"broadcast",
      wants_broadcast,
      run_broadcast,

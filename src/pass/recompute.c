@@ -101,6 +101,19 @@ static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
     return (size_t)x->id < r->uses->n_tensors ? r->twin[x->id] : NULL;
 }
 
+/* What a repeat before `reader` reads in place of y, which was gathered: the same parameters as they are there then, or
+ * y, which is kept.  None is updated before the last one that is gathered in a step has been read. */
+static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
+{
+    size_t n;
+    for (struct tensor *x = y->later; x; x = x->later) {
+        const struct use *use = uses_of(u, x, &n);
+        if (is_whole_before(u, x, reader) && use[n - 1].at >= reader)
+            return x;
+    }
+    return y;
+}
+
 /* Repeats before `reader` what wrote x, and before that what wrote those that it reads and that are gone by then. */
 static void repeat_makers(struct remaking *r, const struct tensor *x, int reader)
 {
@@ -127,8 +140,9 @@ static void repeat_makers(struct remaking *r, const struct tensor *x, int reader
             struct tensor *y = t->access[k].tensor->storage;
             if (t->access[k].mode & ACCESS_WRITE && !twin_of(r, y) && (size_t)y->id < r->uses->n_tensors)
                 r->twin[y->id] = tensor_like(r->pool, y->device, y);
-            if (twin_of(r, y))
-                repoint(r->edit, again, y, r->twin[y->id]);
+            struct tensor *now = twin_of(r, y) ? r->twin[y->id] : gathered_for(r->uses, y, reader);
+            if (now != y)
+                repoint(r->edit, again, y, now);
         }
     }
 }
