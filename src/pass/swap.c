@@ -490,7 +490,7 @@ static const char *why_nothing(const struct swapper *w, bool by_layer, unsigned 
         tagged |= (by_layer ? w->uses->task[i]->layer : w->uses->task[i]->micro) >= 0;
     return !(classes & 1u << MEM_ACTIVATIONS) ? "it moves what forwards have made, and state: --swap-what names neither"
            : !tagged                          ? "the list's tasks do not say of which layer or micro-batch they are"
-                                              : "each backward runs right behind its forward, so nothing waits";
+                     : "each backward follows its forward at once, or after one other: nothing can leave and be back";
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
@@ -613,27 +613,28 @@ bool remake_in_budget(struct step *s, const struct costs *c, const char *decline
 
 bool run_swap(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
 {
-    const struct machine *m = s->pool->machine;
-    bool by_layer = asked->swap == SWAP_LAYER, *moves = allocate((size_t)m->n_devices + 1, sizeof *moves);
-    int moving = 0;
+    struct machine *m = s->pool->machine;
+    bool by_layer = asked->swap == SWAP_LAYER;
     struct swapper w = open_swapper(s, c, asked->swap_what, true, asked->swap == SWAP_AUTO);
     if (asked->swap == SWAP_AUTO)
         return run_auto(&w, "--swap auto", r);
-    for (struct gap *g = w.gap; g < w.gap + w.n_gaps; g++) {
-        g->action = place_by_turn(&w, g, by_layer) ? SWAP : KEEP;
-        moving += g->action == SWAP && !moves[g->device->index];
-        moves[g->device->index] |= g->action == SWAP;
+    int idle = 0; /* devices */
+    for (const struct device *d = m->device; !d->is_host; d++) {
+        bool moves = false;
+        for (struct gap *g = w.gap; g < w.gap + w.n_gaps; g++)
+            if (g->device == d) {
+                g->action = place_by_turn(&w, g, by_layer) ? SWAP : KEEP;
+                moves |= g->action == SWAP;
+            }
+        idle += !moves;
     }
-    free(moves);
-    const char *why = moving < m->n_devices ? why_nothing(&w, by_layer, asked->swap_what) : NULL;
-    if (moving == 0)
-        return finish(&w, NULL, why, r);
+    const char *why = idle ? why_nothing(&w, by_layer, asked->swap_what) : NULL;
     struct edit *e = open_edit(s);
     rewrite(&w, e, NULL);
-    finish(&w, e, NULL, r);
+    bool changed = finish(&w, e, idle == m->n_devices ? why : NULL, r);
     if (r->after.excess > 0)
-        refuse_budget(s->pool->machine, &r->after, by_layer ? "--swap layer" : "--swap microbatch");
-    if (why)
-        append_text(&r->reason, "; on %d of %d devices %s", m->n_devices - moving, m->n_devices, why);
-    return true;
+        refuse_budget(m, &r->after, by_layer ? "--swap layer" : "--swap microbatch");
+    if (changed && idle)
+        append_text(&r->reason, "; on %d of %d devices %s", idle, m->n_devices, why);
+    return changed;
 }
