@@ -26,8 +26,8 @@
  *
  * auto          only where a device's budget is too small, and so that the step is as short as it can be: which gaps
  *               are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules:
- *               whatever is too much leaves, that with the furthest next use first (Belady 1966), or that with the
- *               most bytes; of what is made again, the most bytes for the work.  Classes (--swap-what) are admitted one
+ *               whatever is too much leaves, that with the furthest next use first (Belady 1966), or the largest,
+ *               or what takes the least work for its bytes to make again.  Classes (--swap-what) are admitted one
  * after another, so that one more never makes a step longer.
  *
  * layer         layer k's data leaves while the next layer's forward runs, and comes back while the backward before its
@@ -341,7 +341,7 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
 
 /* ---- auto -------------------------------------------------------------------------------------------------------- */
 
-/* What a choice means for a gap.  Letter 1 swaps; where nothing may be swapped, it makes again, as letter 2 does. */
+/* What a choice means for a gap: letters are actions, but where nothing may be swapped, SWAP makes again too. */
 static enum action action_of(const struct swapper *w, const struct gap *g, const unsigned char *choice)
 {
     bool kept = !g->decision || g->decision >= w->admitted || choice[g->decision] == KEEP;
@@ -373,10 +373,9 @@ static void keep_nothing(const struct swapper *w, unsigned char *choice, int let
 }
 
 /* A rule for a start: something leaves wherever a device would hold more than its budget less a share of it.  What is
- * needed last; or by_bytes, what has the most of them, of what is made again for the work. */
+ * needed last; or by_bytes, what has the most of them, with the letter of making again: for the work. */
 static void evict(const struct swapper *w, unsigned char *choice, int letter, bool by_bytes, double spare)
 {
-    bool remakes = letter == REMAKE || !w->swap;
     for (const struct device *d = w->step->pool->machine->device; !d->is_host; d++) {
         int64_t *held = bytes_held(w->uses, w->step->pool, d);
         double most = (1 - spare) * (double)d->budget - (double)guard_bytes(d);
@@ -388,7 +387,7 @@ static void evict(const struct swapper *w, unsigned char *choice, int letter, bo
                 double merit = -1;
                 best = NULL;
                 for (const struct gap *g = w->gap; g < w->gap + w->n_gaps && g->before < i; g++) {
-                    double per_byte = (double)g->bytes / (remakes ? fmax(g->work, 1e-12) : 1);
+                    double per_byte = (double)g->bytes / (letter == REMAKE ? fmax(g->work, 1e-12) : 1);
                     double mine = by_bytes ? per_byte : g->behind;
                     bool may = g->device == d && g->behind > i && g->decision && g->decision < w->admitted;
                     if (may && choice[g->decision] == KEEP && mine > merit)
@@ -423,7 +422,7 @@ static struct score choose_actions(struct swapper *w, unsigned char *best, doubl
         unsigned char *start = allocate(MOST_STARTS * q.n, 1), *next = start;
         for (size_t i = 0; i < MOST_STARTS; i++)
             memcpy(start + i * q.n, best, q.n);
-        for (int letter = 1; letter <= (w->swap ? 2 : 1); letter++) {
+        for (int letter = SWAP; letter <= REMAKE; letter++) {
             for (size_t i = 0; i < 2 * COUNT(spare); i++)
                 evict(w, next += q.n, letter, i & 1, spare[i / 2]);
             keep_nothing(w, next += q.n, letter);
