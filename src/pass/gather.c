@@ -184,10 +184,6 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w)
         peer[i]->gathered =
             new_tensor(v->step->pool, x->device, MEM_PARAMETERS, "gathered", x->element, x->rank, x->shape);
         snprintf(peer[i]->gathered->name, sizeof x->name, "%.38s.gathered", x->name);
-        const struct row *windows = &v->windows[x->id];
-        for (size_t nth = 1; nth < windows->n; nth++)
-            if (windows->item[nth] == peer[i])
-                ((struct window *)windows->item[nth - 1])->gathered->later = peer[i]->gathered;
     }
     for (size_t k = 0; k < v->shards[w->whole->replica_of->id].n; k++)
         share_shard(v, peer, n, k);
@@ -276,9 +272,13 @@ bool run_gather(struct step *s, const struct costs *c, const struct pass_options
         if (!window->gathered)
             gather_window(&v, e, window);
     }
-    for (size_t id = 0; id < v.n_tensors; id++)
+    for (size_t id = 0; id < v.n_tensors; id++) {
+        struct window **of = (struct window **)v.windows[id].item;
+        for (size_t i = 1; i < v.windows[id].n; i++)
+            of[i - 1]->gathered->later = of[i]->gathered;
         for (size_t i = 0; i < v.wholes[id].n; i++)
             let_go(e, v.wholes[id].item[i]);
+    }
     if (v.gathered) {
         commit(e);
         r->reason = describe(&v);

@@ -37,58 +37,49 @@ char *pass_names(void)
 /* ---- budgets that are too small -----------------------------------------------------------------------------------
  */
 
-char *describe_shortage(const struct machine *m, const struct forecast *f, const char *option)
+/* --device-mem is one number for all devices. */
+char *raise_budgets(struct machine *m, const struct forecast *f, const char *option)
 {
     const struct device *d = m->device;
+    size_t most = 0;
     while (!d->is_host && f->need[d->index] <= d->budget)
         d++;
     const struct task *t = f->task[f->at[d->index]];
-    return format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
-                         layer_and_micro((char[64]){0}, t), format_bytes((char[32]){0}, (double)d->budget));
-}
-
-/* --device-mem is one number for all devices. */
-void raise_budgets(struct machine *m, const struct forecast *f)
-{
-    size_t most = 0;
+    char *shortage = format_string("%s: device %s: task %s%s does not fit in the budget of %s", option, d->id, t->name,
+                                   layer_and_micro((char[64]){0}, t), format_bytes((char[32]){0}, (double)d->budget));
     for (int i = 0; i < m->n_devices; i++)
         most = MAX(most, f->need[i]);
-    for (struct device *d = m->device; d <= m->host; d++) {
-        size_t budget = MAX(d->budget, d->by_hand || d->is_host ? f->need[d->index] : most);
-        d->max_allocation = d->by_hand && d->max_allocation == d->budget ? budget : d->max_allocation;
-        d->budget = budget;
+    for (struct device *x = m->device; x <= m->host; x++) {
+        size_t budget = MAX(x->budget, x->by_hand || x->is_host ? f->need[x->index] : most);
+        x->max_allocation = x->by_hand && x->max_allocation == x->budget ? budget : x->max_allocation;
+        x->budget = budget;
     }
+    return shortage;
 }
 
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage)
 {
-    char *work = NULL, *larger = NULL;
-    const char *last = "";
+    char *work = NULL;
+    const struct device *first = NULL; /* that needs more */
     for (const struct device *d = m->device; d <= m->host; d++) {
-        const char *option = d->by_hand ? "memory=" : d->is_host ? "--host-mem" : "--device-mem";
-        bool same = strcmp(option, last) == 0;
-        if (d->budget == had[d->index].budget || (same && !d->by_hand))
+        if (d->budget == had[d->index].budget || (first && !d->by_hand && !d->is_host))
             continue;
-        append_text(&work, "%s%zu bytes (%s) for %s", work ? ", " : "", d->budget,
+        first = first ? first : d;
+        append_text(&work, "%s%zu bytes (%s) for %s", d == first ? "" : ", ", d->budget,
                     format_bytes((char[32]){0}, (double)d->budget),
                     d->by_hand   ? d->id
-                    : d->is_host ? "the host"
+                    : d->is_host ? "the host (--host-mem)"
                                  : "each device");
-        if (!same)
-            append_text(&larger, "%s%s", larger ? " and " : "", option);
-        last = option;
     }
-    fail(EXIT_USAGE, "%s; %s work: use a larger %s, or %s", shortage, work, larger,
-         m->device->by_hand ? "smaller tensors"
-                            : "--recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
+    fail(EXIT_USAGE, "%s; %s work: use a larger %s", shortage, work,
+         first->by_hand ? "memory=, or smaller tensors"
+                        : "--device-mem, or --recompute, --swap, --swap-what, a smaller --micro-batch or --seq-len");
 }
 
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option)
 {
-    char *shortage = describe_shortage(m, f, option);
     struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
-    raise_budgets(m, f);
-    refuse_budgets(m, had, shortage);
+    refuse_budgets(m, had, raise_budgets(m, f, option));
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------

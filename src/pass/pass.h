@@ -106,16 +106,13 @@ int kept_for(const struct uses *u, const struct tensor *x);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
-/* swap.c: --recompute auto.  declines: it does nothing, and why; must_fit: by this option; each may be NULL. */
-bool remake_in_budget(struct step *s, const struct costs *c, const char *declines, const char *must_fit,
-                      struct pass_report *r);
+pass_run remake_in_budget; /* swap.c: --recompute auto */
 
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);
-/* Its parts, for who looks for the budgets: what does not fit, which the caller frees; budgets as large as the forecast
- * needs; and the end, where `had` are the devices before. */
-char *describe_shortage(const struct machine *m, const struct forecast *f, const char *option);
-void raise_budgets(struct machine *m, const struct forecast *f);
+/* Its parts, for who looks for the budgets.  They become as large as the forecast needs; what did not fit is returned,
+ * which the caller frees.  And the end, where `had` are the devices before. */
+char *raise_budgets(struct machine *m, const struct forecast *f, const char *option);
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;

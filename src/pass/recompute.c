@@ -201,8 +201,6 @@ static bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
 
 bool run_recompute(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    if (w->recompute != RECOMPUTE_AUTO)
-        return recompute_by_rule(s, w->recompute == RECOMPUTE_FULL, r);
-    return remake_in_budget(s, c, w->swap == SWAP_AUTO ? "--swap auto chooses what is made again" : NULL,
-                            w->swap == SWAP_OFF ? "--recompute auto" : NULL, r);
+    return w->recompute == RECOMPUTE_AUTO ? remake_in_budget(s, c, w, r)
+                                          : recompute_by_rule(s, w->recompute == RECOMPUTE_FULL, r);
 }

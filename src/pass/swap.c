@@ -77,7 +77,7 @@ enum { PLACEMENT, LEAST = 2 }; /* that decision; its option that holds the fewes
 struct swapper {
     struct step *step;
     const struct costs *costs;
-    bool swap, remake;    /* what may be done */
+    bool swap;            /* or all may only be made again */
     struct forecast bare; /* the list as it is ... */
     struct uses *uses;    /* ... and its uses */
     struct gap *gap;      /* in the order of `before` */
@@ -116,7 +116,7 @@ static void find_gaps(struct swapper *w, struct tensor *x)
         *g = (struct gap){.x = x, .device = x->device, .maker = task[use[0].at], .nth = x->persistent ? 0 : (int)i};
         g->before = a ? (int)a->index : NOWHERE, g->behind = b ? (int)b->index : (int)w->uses->n;
         g->bytes = (int64_t)round_up(x->bytes, x->device->alignment);
-        g->may_remake = w->remake && may_remake(w->uses, x, g->behind);
+        g->may_remake = may_remake(w->uses, x, g->behind);
         struct tensor *there = tensor_like(s->pool, s->pool->machine->host, x);
         g->seconds = seconds_of(w, carry(s, "swap.in", x, there, FOR_SWAP));
         for (size_t k = 0; k < n; k++)
@@ -183,62 +183,54 @@ struct line { /* the list with what is made again, in which copies find their pl
 };
 ORDER_POINTERS(by_end, struct gap, BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a, b))))
 
-/* Of the list with repeats: its uses, and when its tasks run.  at[]: where its tasks are now, by their place before. */
-static struct line line_of(const struct swapper *w, int *at)
-{
-    size_t n;
-    struct task **task = tasks_in_order(w->step, &n);
-    struct line l = {.uses = find_uses(task, n, w->step->pool), .span = allocate(n + 1, sizeof *l.span)};
-    for (size_t i = n; i-- > 0;) {
-        size_t was = task[i]->index;
-        struct span own = {(double)was, (double)was + 1}, none = {l.span[i + 1].start, l.span[i + 1].start};
-        l.span[i] = was >= w->uses->n ? none : w->bare.span ? w->bare.span[was] : own;
-        at[was] = (int)i;
-    }
-    free(task);
-    return l;
-}
-
 /* Makes again what is to be, and lists what is swapped.  What leaves once more, and has not been written since it came
  * back, is on the host still. */
 static struct line repeat_and_line_up(struct swapper *w, struct edit *e)
 {
-    size_t n_tensors = w->uses->n_tensors, n_uses;
+    struct line l = {.out = allocate(w->n_gaps + 1, sizeof *l.out)};
+    size_t n_tensors = w->uses->n_tensors, n, n_uses;
     int *from = allocate(n_tensors, sizeof *from);
     memset(from, NOWHERE, n_tensors * sizeof *from);
     for (size_t i = w->n_gaps; i-- > 0;)
         if (w->gap[i].action == REMAKE)
             from[w->gap[i].x->id] = w->gap[i].behind;
     struct tensor **twin = remake(e, w->step->pool, w->uses, from, false);
-    int *at = allocate(w->step->n, sizeof *at);
-    struct line l = line_of(w, at);
+    struct task **task = tasks_in_order(w->step, &n);
+    l.uses = find_uses(task, n, w->step->pool);
+    l.span = allocate(n + 1, sizeof *l.span);
+    int *at = allocate(n, sizeof *at); /* where tasks are now, by their place before */
+    for (size_t i = n; i-- > 0;) {
+        size_t was = task[i]->index;
+        struct span own = {(double)was, (double)was + 1}, none = {l.span[i + 1].start, l.span[i + 1].start};
+        l.span[i] = was >= w->uses->n ? none : w->bare.span ? w->bare.span[was] : own;
+        at[was] = (int)i;
+    }
     struct gap **earlier = allocate(n_tensors, sizeof *earlier); /* by tensor: its last gap so far */
-    l.out = allocate(w->n_gaps + 1, sizeof *l.out);
     for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++) {
         int id = g->x->id, made = from[id];
         const struct use *use = uses_of(l.uses, g->x, &n_uses);
         g->leaves = g->comes = g->ready = g->reader = NULL;
-        g->begin = g->before == NOWHERE ? NOWHERE : at[g->before], g->end = (int)l.uses->n;
+        g->begin = g->before == NOWHERE ? NOWHERE : at[g->before], g->end = (int)n;
         while (n_uses-- > 0 && use[n_uses].at > g->begin)
             g->end = use[n_uses].at;
         if (g->action == SWAP && (made == NOWHERE || made > g->before)) {
             g->earlier = earlier[id], earlier[id] = l.out[l.n++] = g;
             g->sent = g->before != NOWHERE &&
                       (!g->earlier || is_written_between(w->uses, g->x, g->earlier->behind - 1, g->before + 1));
-            g->reader = g->end < (int)l.uses->n ? l.uses->task[g->end] : NULL;
+            g->reader = g->end < (int)n ? task[g->end] : NULL;
         }
         if (made == g->behind) {
-            int ready = last_write_before(l.uses, twin[id], (int)l.uses->n);
+            int ready = last_write_before(l.uses, twin[id], (int)n);
             use = uses_of(l.uses, twin[id], &n_uses);
-            g->comes = l.uses->task[use->at], g->ready = l.uses->task[ready];
+            g->comes = task[use->at], g->ready = task[ready];
             while (use->at <= ready)
                 use++;
-            g->reader = l.uses->task[use->at];
+            g->reader = task[use->at];
         }
     }
     l.in = copy_bytes(l.out, (l.n + 1) * sizeof *l.in);
     SORT(l.in, l.n, by_end);
-    free(from), free(twin), free(at), free(earlier);
+    free(from), free(twin), free(task), free(at), free(earlier);
     return l;
 }
 
@@ -481,17 +473,6 @@ static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
     return state || (g->in > g->out && g->maker->role == ROLE_FORWARD && next <= back);
 }
 
-/* Why an order moves nothing of these classes on some device. */
-static const char *why_nothing(const struct swapper *w, bool by_layer, unsigned classes)
-{
-    bool tagged = false;
-    for (size_t i = 0; i < w->uses->n; i++)
-        tagged |= (by_layer ? w->uses->task[i]->layer : w->uses->task[i]->micro) >= 0;
-    return !(classes & 1u << MEM_ACTIVATIONS) ? "it moves what forwards have made, and state: --swap-what names neither"
-           : !tagged                          ? "the list's tasks do not say of which layer or micro-batch they are"
-                     : "each backward follows its forward at once, or after one other: nothing can leave and be back";
-}
-
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 static json_t *time_of(const struct forecast *f, const struct task *t, bool end, double from)
@@ -553,9 +534,9 @@ static bool finish(struct swapper *w, struct edit *e, const char *declines, stru
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool swap, bool remake)
+static struct swapper open_swapper(struct step *s, const struct costs *c, unsigned classes, bool swap)
 {
-    struct swapper w = {.step = s, .costs = c, .swap = swap, .remake = remake, .bare = try_step(s, c)};
+    struct swapper w = {.step = s, .costs = c, .swap = swap, .bare = try_step(s, c)};
     must(w.bare.why_not);
     w.uses = find_uses(s->task, s->n, s->pool);
     struct edit *e = open_edit(s); /* for copies whose time is asked */
@@ -568,53 +549,50 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     return w;
 }
 
-/* Ends the program, and names budgets that work: raised to what a choice needs, until the same search finds room in
- * them.  The first choice is what holds least, or what was found; what keeps all ends the attempts. */
-static _Noreturn void refuse(struct swapper *w, unsigned char *choice, const char *option)
-{
-    struct machine *m = w->step->pool->machine;
-    struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
-    char *shortage = NULL;
-    if (w->swap)
-        keep_nothing(w, choice, SWAP);
-    for (int left = 8;; left--) {
-        struct edit *e = open_edit(w->step);
-        apply(w, e, choice);
-        struct forecast f = try_step(w->step, w->costs);
-        shortage = shortage ? shortage : describe_shortage(m, &f, option);
-        undo(e);
-        raise_budgets(m, left > 0 ? &f : &w->bare);
-        free_forecast(&f);
-        if (choose_actions(w, choice, INFINITY).excess == 0)
-            refuse_budgets(m, had, shortage);
-    }
-}
-
+/* Where nothing fits, budgets are raised to what a choice needs, what was found or what holds least, until the same
+ * search finds room in them: those work.  What keeps all ends the attempts. */
 static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report *r)
 {
+    struct machine *m = w->step->pool->machine;
     if (w->bare.excess == 0)
         return finish(w, NULL, "all fits", r);
-    unsigned char *best = allocate(w->n, 1); /* where nobody knows times, whatever fits will do */
-    if (choose_actions(w, best, w->bare.span ? w->bare.period : INFINITY).excess > 0 && must_fit)
-        refuse(w, best, must_fit);
+    unsigned char *best = allocate(w->n, 1);
+    double floor = w->bare.span ? w->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
+    struct device *had = NULL;
+    char *shortage = NULL, *next;
+    for (int left = 8; choose_actions(w, best, had ? INFINITY : floor).excess > 0 && must_fit; left--) {
+        if (w->swap)
+            keep_nothing(w, best, SWAP);
+        struct edit *e = open_edit(w->step);
+        apply(w, e, best);
+        struct forecast f = try_step(w->step, w->costs);
+        had = had ? had : copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
+        next = raise_budgets(m, left > 0 ? &f : &w->bare, must_fit);
+        shortage = shortage ? shortage : next;
+        undo(e);
+        free_forecast(&f);
+    }
+    if (had)
+        refuse_budgets(m, had, shortage);
     struct edit *e = open_edit(w->step);
     apply(w, e, best);
     free(best);
     return finish(w, e, NULL, r);
 }
 
-bool remake_in_budget(struct step *s, const struct costs *c, const char *declines, const char *must_fit,
-                      struct pass_report *r)
+bool remake_in_budget(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
 {
-    struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false, true);
-    return declines ? finish(&w, NULL, declines, r) : run_auto(&w, must_fit, r);
+    struct swapper w = open_swapper(s, c, 1u << MEM_ACTIVATIONS, false);
+    if (asked->swap == SWAP_AUTO)
+        return finish(&w, NULL, "--swap auto chooses what is made again", r);
+    return run_auto(&w, asked->swap == SWAP_OFF ? "--recompute auto" : NULL, r);
 }
 
 bool run_swap(struct step *s, const struct costs *c, const struct pass_options *asked, struct pass_report *r)
 {
     struct machine *m = s->pool->machine;
     bool by_layer = asked->swap == SWAP_LAYER;
-    struct swapper w = open_swapper(s, c, asked->swap_what, true, asked->swap == SWAP_AUTO);
+    struct swapper w = open_swapper(s, c, asked->swap_what, true);
     if (asked->swap == SWAP_AUTO)
         return run_auto(&w, "--swap auto", r);
     int idle = 0; /* devices */
@@ -627,7 +605,8 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
             }
         idle += !moves;
     }
-    const char *why = idle ? why_nothing(&w, by_layer, asked->swap_what) : NULL;
+    static const char why[] =
+        "nothing can leave, since fewer than two others run between each forward and its backward";
     struct edit *e = open_edit(s);
     rewrite(&w, e, NULL);
     bool changed = finish(&w, e, idle == m->n_devices ? why : NULL, r);
