@@ -38,9 +38,9 @@ char *pass_names(void)
  */
 
 /* --device-mem is one number for all devices. */
-char *raise_budgets(struct machine *m, const struct forecast *f, const char *option)
+char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option)
 {
-    const struct device *d = m->device;
+    const struct device *d = had;
     size_t most = 0;
     while (!d->is_host && f->need[d->index] <= d->budget)
         d++;
@@ -79,7 +79,7 @@ _Noreturn void refuse_budgets(const struct machine *m, const struct device *had,
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option)
 {
     struct device *had = copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
-    refuse_budgets(m, had, raise_budgets(m, f, option));
+    refuse_budgets(m, had, raise_budgets(m, had, f, option));
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------

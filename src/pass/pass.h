@@ -110,9 +110,9 @@ pass_run remake_in_budget; /* swap.c: --recompute auto */
 
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);
-/* Its parts, for who looks for the budgets.  They become as large as the forecast needs; what did not fit is returned,
- * which the caller frees.  And the end, where `had` are the devices before. */
-char *raise_budgets(struct machine *m, const struct forecast *f, const char *option);
+/* Its parts, for who looks for the budgets; `had` are the devices before.  They become as large as the forecast needs,
+ * and what did not fit before is returned, which the caller frees; then the end. */
+char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
 _Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;

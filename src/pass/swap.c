@@ -559,7 +559,7 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
     unsigned char *best = allocate(w->n, 1);
     double floor = w->bare.span ? w->bare.period : INFINITY; /* where nobody knows times, whatever fits will do */
     struct device *had = NULL;
-    char *shortage = NULL, *next;
+    char *shortage = NULL;
     for (int left = 8; choose_actions(w, best, had ? INFINITY : floor).excess > 0 && must_fit; left--) {
         if (w->swap)
             keep_nothing(w, best, SWAP);
@@ -567,8 +567,8 @@ static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report
         apply(w, e, best);
         struct forecast f = try_step(w->step, w->costs);
         had = had ? had : copy_bytes(m->device, ((size_t)m->n_devices + 1) * sizeof *had);
-        next = raise_budgets(m, left > 0 ? &f : &w->bare, must_fit);
-        shortage = shortage ? shortage : next;
+        free(shortage);
+        shortage = raise_budgets(m, had, left > 0 ? &f : &w->bare, must_fit);
         undo(e);
         free_forecast(&f);
     }
