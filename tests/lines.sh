@@ -14,12 +14,12 @@ pass/broadcast      307
 pass/fetch           31
 pass/gather         234
 pass/local          218
-pass/overlap        447
+pass/overlap        444
 pass/pass           234
-pass/recompute      155
+pass/recompute      151
 pass/snapshot       185
 pass/swap           500
-src               23261 10.8
+src               23254 10.8
 src/base           1420
 src/cmd            2223
 src/device         1153
@@ -27,7 +27,7 @@ src/file           1044
 src/main             71
 src/mesh            238
 src/model          1813
-src/pass           2311
+src/pass           2304
 src/plan            212
 src/predict        1010
 src/proof           579

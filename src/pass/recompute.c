@@ -101,16 +101,12 @@ static struct tensor *twin_of(const struct remaking *r, const struct tensor *x)
     return (size_t)x->id < r->uses->n_tensors ? r->twin[x->id] : NULL;
 }
 
-/* What a repeat before `reader` reads in place of y, which was gathered: the same parameters as they are there then, or
- * y, which is kept.  None is updated before the last one that is gathered in a step has been read. */
+/* What a repeat before `reader` reads in place of y, which was gathered: the same, as it was gathered last by then.
+ * None is updated before the last one that is gathered in a step has been read. */
 static struct tensor *gathered_for(const struct uses *u, struct tensor *y, int reader)
 {
-    size_t n;
-    for (struct tensor *x = y->later; x; x = x->later) {
-        const struct use *use = uses_of(u, x, &n);
-        if (is_whole_before(u, x, reader) && use[n - 1].at >= reader)
-            return x;
-    }
+    while (y->later && is_whole_before(u, y->later, reader))
+        y = y->later;
     return y;
 }
 
