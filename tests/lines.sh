@@ -19,7 +19,7 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23075 10.8
+src               23084 10.8
 src/base           1409
 src/cmd            2201
 src/device         1153
@@ -29,13 +29,13 @@ src/mesh            232
 src/model          1813
 src/pass           2225
 src/plan            212
-src/predict        1010
-src/proof           579
+src/predict        1014
+src/proof           580
 src/run            1236
 src/state          1741
 src/step           2556
 src/trace          1050
-src/train          2692
+src/train          2696
 src/view           1850
 tests             14483
 END
