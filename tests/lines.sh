@@ -19,23 +19,23 @@ pass/pass           234
 pass/recompute      151
 pass/snapshot       185
 pass/swap           500
-src               23254 10.8
+src               23264 10.8
 src/base           1420
 src/cmd            2223
 src/device         1153
 src/file           1044
 src/main             71
 src/mesh            238
-src/model          1813
+src/model          1815
 src/pass           2304
 src/plan            212
-src/predict        1010
-src/proof           579
+src/predict        1014
+src/proof           580
 src/run            1236
 src/state          1784
 src/step           2557
 src/trace          1050
-src/train          2710
+src/train          2714
 src/view           1850
 tests             14644
 END
