@@ -12,14 +12,14 @@ cat >"$TMP/budget" <<'END'
 options              90
 pass/broadcast      307
 pass/fetch           31
-pass/gather         231
-pass/local          223
-pass/overlap        449
-pass/pass           229
-pass/recompute      145
+pass/gather         235
+pass/local          220
+pass/overlap        450
+pass/pass           256
+pass/recompute      157
 pass/snapshot       206
-pass/swap           465
-src               23273 10.8
+pass/swap           500
+src               23359 10.8
 src/base           1420
 src/cmd            2223
 src/device         1154
@@ -27,17 +27,17 @@ src/file           1044
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2285
+src/pass           2364
 src/plan            220
-src/predict        1010
-src/proof           579
+src/predict        1014
+src/proof           580
 src/run            1237
 src/state          1784
-src/step           2560
+src/step           2561
 src/trace          1050
-src/train          2734
+src/train          2738
 src/view           1850
-tests             14613
+tests             14672
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -474,9 +474,10 @@ static bool read_or_write(struct planner *p, const char *path, struct pass_repor
 static void decide_in_step(struct planner *p, const struct pass_options *w, bool makes_room, struct pass_report *r)
 {
     struct candidate both;
+    bool swaps_state = w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
     const char *now = !p->step->task[p->bucket[0].update]->host_run ? "nothing of a step file runs"
                       : w->paced                                    ? "the step runs as predicted"
-                      : swaps_state(w)                              ? "swap moves the same state"
+                      : swaps_state                                 ? "swap moves the same state"
                       : makes_room && w->recompute == RECOMPUTE_OFF ? "swap is to make room for it"
                                                                     : NULL;
     struct forecast f = try_step(p->step, p->costs);
