@@ -33,7 +33,8 @@
 enum { LEAST_SLICE = 512, SOURCE = -1 };
 struct hop { /* a copy of the list */
     struct task *copy;
-    int parent; /* the hop that brought what it sends on, or SOURCE */
+    int parent;          /* the hop that brought what it sends on, or SOURCE */
+    struct task *reader; /* the first task behind it that reads what arrived, in the next iteration if need be; or NULL */
 };
 struct message {
     struct tensor *source;
@@ -95,32 +96,34 @@ static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
         if ((parent == SOURCE && !same_bytes(p->source, from)) || when->every != t->when.every ||
             when->rest != t->when.rest)
             continue;
-        if (last->next == t || hoist(e, t, last->next)) {
-            *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent};
+        if (last->next == t || (t->access[0].tensor->persistent && hoist(e, t, last->next))) {
+            *APPEND(p->hops, p->n, p->cap) = (struct hop){t, parent, NULL};
             return;
         }
     }
     struct message *p = APPEND(b->messages, b->n_messages, b->cap_messages);
     *p = (struct message){.source = from, .at = t->index, .first_use = SIZE_MAX};
-    *APPEND(p->hops, p->n, p->cap) = (struct hop){t, SOURCE};
+    *APPEND(p->hops, p->n, p->cap) = (struct hop){t, SOURCE, NULL};
 }
 
-/* Without a layer, each message is a shard. */
+/* Without a layer, each source is a shard. */
 static void add_to_shard(struct broadcast *b, struct message *p)
 {
     struct device *owner = p->source->device;
     int layer = p->hops[0].copy->layer;
     size_t i = 0;
+    for (const struct message *q = b->messages; q < p && !p->repeated; q++)
+        if (same_bytes(q->source, p->source))
+            p->shard = q->shard, p->begin = q->begin, p->repeated = true;
     while (i < b->n_shards && (layer < 0 || b->shards[i].owner != owner || b->shards[i].layer != layer))
         i++;
+    if (p->repeated)
+        return;
     if (i == b->n_shards)
         *APPEND(b->shards, b->n_shards, b->cap_shards) = (struct shard){.owner = owner, .layer = layer};
     p->shard = (int)i;
     p->begin = round_up(b->shards[i].bytes, b->align);
-    for (const struct message *q = b->messages; q < p && !p->repeated; q++)
-        if (q->shard == p->shard && same_bytes(q->source, p->source))
-            p->begin = q->begin, p->repeated = true;
-    b->shards[i].bytes = MAX(b->shards[i].bytes, p->begin + p->source->bytes);
+    b->shards[i].bytes = p->begin + p->source->bytes;
 }
 
 static void survey(struct broadcast *b, struct edit *e)
@@ -137,9 +140,12 @@ static void survey(struct broadcast *b, struct edit *e)
     for (struct message *p = b->messages; p < b->messages + b->n_messages; p++) {
         add_to_shard(b, p);
         for (size_t i = 0; i < n; i++)
-            for (size_t h = 0; h < p->n && !is_broadcast(s->task[i]); h++)
-                if (touches_bytes(s->task[i], p->hops[h].copy->access[0].tensor, ACCESS_READ))
+            for (struct hop *h = p->hops; h < p->hops + p->n && !is_broadcast(s->task[i]); h++)
+                if (touches_bytes(s->task[i], h->copy->access[0].tensor, ACCESS_READ)) {
                     p->first_use = MIN(p->first_use, i);
+                    if (!h->reader || (h->reader->index < p->at && p->at < i))
+                        h->reader = s->task[i];
+                }
     }
 }
 
@@ -221,9 +227,25 @@ static struct tensor *new_part(const struct broadcast *b, struct tensor *of, con
     return new_range(b->step->pool, of, name, s->begin, s->end);
 }
 
+/* A slice that comes directly has been received when queue j of its device has come to a copy of the slice to itself,
+ * which moves nothing.  It stands in front of who reads the slice first, so that nothing waits behind it. */
+static void receive(const struct broadcast *b, struct edit *e, const struct hop *h, int queue, struct tensor *slice)
+{
+    struct step *s = b->step;
+    struct tags tags = s->tags;
+    struct task *cursor = s->cursor;
+    struct device *d = slice->device;
+    int purpose = queue == 1 ? FOR_MOVES : FOR_QUEUE + queue;
+    insert_before(e, h->reader);
+    s->tags = tags;
+    add_copy(s, queue ? lane_for(s->pool->machine, d, LANE_UPLOAD, purpose) : d->lane[LANE_COMPUTE], "receive", slice,
+             slice);
+    s->cursor = cursor;
+}
+
 /* What has arrived goes on: to the host, then around the ring of devices, from the owner on, and beginning with another
  * one for every slice. */
-static void send_on(const struct broadcast *b, const struct slice *s, int parent, struct tensor *from)
+static void send_on(const struct broadcast *b, struct edit *e, const struct slice *s, int parent, struct tensor *from)
 {
     int n = b->step->pool->machine->n_devices, owner = s->message->source->device->index % n;
     for (int i = 0; i < n; i++) {
@@ -239,7 +261,9 @@ static void send_on(const struct broadcast *b, const struct slice *s, int parent
             t->when = h->copy->when;
             if (h->copy->seconds >= 0)
                 t->seconds = h->copy->seconds * (double)to->bytes / (double)whole->bytes;
-            send_on(b, s, (int)(h - s->message->hops), to);
+            if (h->reader && !from->device->is_host && !to->device->is_host)
+                receive(b, e, h, s->queue, to);
+            send_on(b, e, s, (int)(h - s->message->hops), to);
         }
     }
 }
@@ -257,7 +281,7 @@ static void send_message(const struct broadcast *b, struct edit *e, const struct
             continue;
         s->like->sent[s->queue[k]] += p->repeated ? 0 : end - begin;
         struct slice slice = {p, (int)k, s->queue[k], begin - p->begin, end - p->begin};
-        send_on(b, &slice, SOURCE, new_part(b, p->source, &slice));
+        send_on(b, e, &slice, SOURCE, new_part(b, p->source, &slice));
     }
     for (size_t h = 0; h < p->n; h++)
         drop(e, p->hops[h].copy);
@@ -360,13 +384,12 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
         slices += b.shards[i].slices;
     if (b.n_shards && b.options->slices < senders)
         warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.options->slices, senders);
-    r->reason = b.n_shards  ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s",
+    r->reason = b.n_shards  ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s",
                                             slices, b.n_shards, b.options->at_random ? "at random" : "evenly", senders,
                                            senders == 1 ? "" : "s", b.options->main_sends ? "with" : "beside",
                                            staged ? "through the host" : "directly",
-                                           b.by_use ? ", in the order of the next forward" : "")
-                : w->gather ? copy_string("with --zero 3 nothing is sent behind updates: parameters are gathered from "
-                                          "their shards when they are used")
+                                           b.by_use ? ", in the order of the next forward" : "",
+                                           w->gather ? ", whenever they are gathered" : "")
                             : copy_string("the list has no copy of role broadcast between devices");
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, period);
