@@ -9,17 +9,18 @@
  * Each device has N queues.  Queue 0 is its main one, the compute lane that runs the updates; queue 1 is the lane that
  * has its broadcasts now, and the others are lanes of their own (FOR_QUEUE).  A *message* is what copies of role
  * broadcast bring from one device to others: directly, or down to the host once and up from there.  The messages of a
- * layer on one device are a *shard*.
+ * layer on one device are a *shard*.  With --zero 3 what gather.c gathers is sent so, each time.
  *
  * The rule.  A shard is cut into M slices.  They are dealt evenly, slice k to queue k mod N; or at random: shuffled,
  * one to each queue, the rest as it comes.  Dealing begins anew with every shard.  Queue j of a device sends to queue j
- * of the others: all copies of a slice are on queue j.  Device o sends to o + 1, o + 2, ... and begins with another one
+ * of the others: all copies of a slice are on queue j, and what comes directly is received there.  Device o sends to o + 1, o + 2, ... and begins with another one
  * for every slice, so that none gets everything at once when all send.  Shards go as they stand in the list, or in the
  * order in which the next forward needs them, if that takes less time.  The main queue sends its part too, in turn with
  * what it computes, or leaves all slices to the other N - 1.
  *
  * The rewrite.  Each copy is replaced by one per slice.  Who reads a parameter waits for the slices of its own bytes
- * only: the edges say so.  That a message's copies stand side by side, a parent before what it brought, is what
+ * only: the edges say so.  A slice is received by a copy to itself, which moves nothing: a marker in the queue, for
+ * which the readers of the slice wait.  That a message's copies stand side by side, a parent before what it brought, is what
  * send_message() relies on: add_hop() moves them there, or makes another message.
  *
  * Where one queue fills a link, more queues of it gain no more than latency: `bound_ms` is what the fullest link needs.
@@ -82,7 +83,7 @@ static bool same_bytes(const struct tensor *a, const struct tensor *b)
 }
 
 /* The copy is a hop of a message, if it sends on what that is or brings, as often, and can stand behind its other hops;
- * else it is a new message. */
+ * else it is a new message.  What does not persist stays where it is: sooner, it would be held for longer. */
 static void add_hop(struct broadcast *b, struct edit *e, struct task *t)
 {
     struct tensor *from = t->access[1].tensor;
@@ -227,8 +228,7 @@ static struct tensor *new_part(const struct broadcast *b, struct tensor *of, con
     return new_range(b->step->pool, of, name, s->begin, s->end);
 }
 
-/* A slice that comes directly has been received when queue j of its device has come to a copy of the slice to itself,
- * which moves nothing.  It stands in front of who reads the slice first, so that nothing waits behind it. */
+/* Right in front of its first reader, so that nothing on the lane waits behind it for longer than for the reader. */
 static void receive(const struct broadcast *b, struct edit *e, const struct hop *h, int queue, struct tensor *slice)
 {
     struct step *s = b->step;
@@ -388,8 +388,8 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
                                             slices, b.n_shards, b.options->at_random ? "at random" : "evenly", senders,
                                            senders == 1 ? "" : "s", b.options->main_sends ? "with" : "beside",
                                            staged ? "through the host" : "directly",
-                                           b.by_use ? ", in the order of the next forward" : "",
-                                           w->gather ? ", whenever they are gathered" : "")
+                                           b.by_use ? ", in order of use" : "",
+                                           w->gather ? ", each time they are gathered" : "")
                             : copy_string("the list has no copy of role broadcast between devices");
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, period);
