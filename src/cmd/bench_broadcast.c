@@ -91,8 +91,7 @@ static double bench_one(struct settings *s, FILE *text, struct table *table, int
     while (strcmp(pass->pass->name, "broadcast") != 0)
         pass++;
     if (pass->declined)
-        fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N",
-             pass->reason);
+        fail(EXIT_USAGE, "--broadcast: %s: use two devices or more, as -d P:DxN or --mesh dp=N", pass->reason);
     if (s->hardware)
         simulate_steps(t, &r);
     else

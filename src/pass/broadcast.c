@@ -13,15 +13,15 @@
  *
  * The rule.  A shard is cut into M slices.  They are dealt evenly, slice k to queue k mod N; or at random: shuffled,
  * one to each queue, the rest as it comes.  Dealing begins anew with every shard.  Queue j of a device sends to queue j
- * of the others: all copies of a slice are on queue j, and what comes directly is received there.  Device o sends to o + 1, o + 2, ... and begins with another one
- * for every slice, so that none gets everything at once when all send.  Shards go as they stand in the list, or in the
- * order in which the next forward needs them, if that takes less time.  The main queue sends its part too, in turn with
- * what it computes, or leaves all slices to the other N - 1.
+ * of the others: all copies of a slice are on queue j, and what comes directly is received there.  Device o sends to
+ * o + 1, o + 2, ... and begins with another one for every slice, so that none gets everything at once when all send.
+ * Shards go as they stand in the list, or in the order of their use, if that takes less time.  The main queue sends its
+ * part too, in turn with what it computes, or leaves all slices to the other N - 1.
  *
  * The rewrite.  Each copy is replaced by one per slice.  Who reads a parameter waits for the slices of its own bytes
  * only: the edges say so.  A slice is received by a copy to itself, which moves nothing: a marker in the queue, for
- * which the readers of the slice wait.  That a message's copies stand side by side, a parent before what it brought, is what
- * send_message() relies on: add_hop() moves them there, or makes another message.
+ * which the readers of the slice wait.  That a message's copies stand side by side, a parent before what it brought, is
+ * what send_message() relies on: add_hop() moves them there, or makes another message.
  *
  * Where one queue fills a link, more queues of it gain no more than latency: `bound_ms` is what the fullest link needs.
  *
@@ -35,7 +35,7 @@ enum { LEAST_SLICE = 512, SOURCE = -1 };
 struct hop { /* a copy of the list */
     struct task *copy;
     int parent;          /* the hop that brought what it sends on, or SOURCE */
-    struct task *reader; /* the first task behind it that reads what arrived, in the next iteration if need be; or NULL */
+    struct task *reader; /* the first one of what arrived, here or in the next iteration; NULL: there is none */
 };
 struct message {
     struct tensor *source;
@@ -43,7 +43,7 @@ struct message {
     size_t n, cap;
     int shard;
     size_t begin;     /* in the shard's bytes */
-    bool repeated;    /* another message has brought the same bytes elsewhere */
+    bool repeated;    /* another message has brought the same bytes, elsewhere or for another use */
     size_t at;        /* position in the list */
     size_t first_use; /* position of the first task that reads what arrived */
 };
@@ -113,13 +113,13 @@ static void add_to_shard(struct broadcast *b, struct message *p)
     struct device *owner = p->source->device;
     int layer = p->hops[0].copy->layer;
     size_t i = 0;
-    for (const struct message *q = b->messages; q < p && !p->repeated; q++)
-        if (same_bytes(q->source, p->source))
+    for (const struct message *q = b->messages; q < p; q++)
+        if (same_bytes(q->source, p->source)) {
             p->shard = q->shard, p->begin = q->begin, p->repeated = true;
+            return;
+        }
     while (i < b->n_shards && (layer < 0 || b->shards[i].owner != owner || b->shards[i].layer != layer))
         i++;
-    if (p->repeated)
-        return;
     if (i == b->n_shards)
         *APPEND(b->shards, b->n_shards, b->cap_shards) = (struct shard){.owner = owner, .layer = layer};
     p->shard = (int)i;
@@ -384,13 +384,13 @@ bool run_broadcast(struct step *s, const struct costs *c, const struct pass_opti
         slices += b.shards[i].slices;
     if (b.n_shards && b.options->slices < senders)
         warn("--broadcast-slices %d for %d queues that send: some have nothing to do", b.options->slices, senders);
-    r->reason = b.n_shards  ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s",
-                                            slices, b.n_shards, b.options->at_random ? "at random" : "evenly", senders,
-                                           senders == 1 ? "" : "s", b.options->main_sends ? "with" : "beside",
-                                           staged ? "through the host" : "directly",
-                                           b.by_use ? ", in order of use" : "",
-                                           w->gather ? ", each time they are gathered" : "")
-                            : copy_string("the list has no copy of role broadcast between devices");
+    r->reason =
+        b.n_shards
+            ? format_string("%d slices of %zu shards, dealt %s to %d queue%s %s the main one, %s%s%s", slices,
+                            b.n_shards, b.options->at_random ? "at random" : "evenly", senders, senders == 1 ? "" : "s",
+                            b.options->main_sends ? "with" : "beside", staged ? "through the host" : "directly",
+                            b.by_use ? ", in order of use" : "", w->gather ? ", each time they are gathered" : "")
+            : copy_string("the list has no copy of role broadcast between devices");
     r->fields = json_pack("{s:o, s:s}", "queues", queues_json(&b), "bound", staged ? "staged" : "direct");
     report_ms(r, "period_ms", NULL, period);
     report_ms(r, "one_queue_ms", b.n_shards ? "one queue: a step of" : NULL, one_queue);
