@@ -19,25 +19,25 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23105 10.8
+src               23075 10.8
 src/base           1409
 src/cmd            2201
 src/device         1153
 src/file           1044
-src/main             68
-src/mesh            238
-src/model          1822
+src/main             72
+src/mesh            232
+src/model          1813
 src/pass           2225
 src/plan            212
 src/predict        1010
 src/proof           579
-src/run            1253
+src/run            1236
 src/state          1741
-src/step           2558
+src/step           2556
 src/trace          1050
 src/train          2692
 src/view           1850
-tests             14479
+tests             14483
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -34,7 +34,6 @@
 #include "../predict/predict.h"
 #include "../step/edit.h"
 
-/* The enums below are in the order of their option's words. */
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct broadcast_options {
     int queues, slices; /* of a device, 0: the pass is off; of a shard */

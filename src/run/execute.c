@@ -17,24 +17,21 @@
 /* ---- a task --------------------------------------------------------------------------------------------------------
  */
 
-static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }
-
 /* The events that the task must wait for, as they are known in its context. */
 static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
 {
     const struct queue *q = &s->running->queue[t->lane->index];
-    int context = context_of(t);
+    int context = t->lane->device->is_host ? -1 : event_context(t);
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
-    if (s->running->finish && !t->slot && context >= 0 && q->retired < q->given)
+    if (s->running->wrapper && !t->slot && context >= 0 && q->retired < q->given)
         wait[n++] = queued_slot(s, q, q->given - 1)->done;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
         struct slot *slot = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
         if (!slot)
             continue; /* it has ended */
-        int home = producer->lane->device->is_host ? 0 : context_of(producer);
-        wait[n++] = context < 0 || context == home ? slot->done : slot->foreign[context];
+        wait[n++] = context < 0 || context == event_context(producer) ? slot->done : slot->foreign[context];
     }
     return n;
 }
@@ -76,16 +73,16 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
             complete[job.n_complete++] = slot->foreign[c] = user_event(s, c);
     if (!job.run && !late) {
         issue(s, t, number, job.n_wait, job.wait, &slot->work);
-        if (t->flush || r->finish)
+        if (t->flush || r->wrapper)
             CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
         job.n_wait = 1;
         job.wait = &slot->work;
         slot->done = slot->work;
     }
-    if (job.run || late || r->finish)
-        complete[job.n_complete++] = slot->done = user_event(s, job.run ? 0 : context_of(t));
+    if (job.run || late || r->wrapper)
+        complete[job.n_complete++] = slot->done = user_event(s, event_context(t));
     if (job.n_complete)
-        submit_job(job.run || late ? &lane->thread : &lane->forward, lane->name, &job);
+        give_job(job.run || late ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
 }
 
 /* ---- an iteration --------------------------------------------------------------------------------------------------
@@ -123,16 +120,15 @@ static bool must_be_alone(const struct step *s, const struct task *t)
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->running, "list %s has not been finished", s->name);
-    if (!execution.serial) {
-        make_room(s, number);
-        watch(s);
-    }
-    s->running->ended[number & 3] = 0;
     if (execution.serial) {
         wait_all(s);
+        s->running->ended[number & 3] = 0;
         execute_serial(s, number);
         return;
     }
+    make_room(s, number);
+    watch(s);
+    s->running->ended[number & 3] = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (!runs(s->task[i], number) || (s->task[i]->slot && !s->running->late))
             continue;
@@ -157,7 +153,7 @@ void drain_but_disk(struct step *s)
     const struct machine *m = s->pool->machine;
     if (!s->running)
         return;
-    wait_iteration(s, UINT32_MAX);
+    wait_all(s);
     /* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
     for (int i = 0; i < m->n_lanes; i++)
         if (m->lane[i]->kind != LANE_DISK) {

@@ -370,6 +370,7 @@ void gate_updates(struct step *s);
 /* Fill in every task's edges.  Data edges need no addresses; with addresses (after place) reuse edges are added, and
  * `wait`, `notify` and `flush` are set. */
 void depend(struct step *s, bool with_addresses);
+int event_context(const struct task *t); /* in which its event lives; a host task's is a user event of context 0 */
 
 /* Lifetimes, then addresses for all tensors that the lists use, persistent ones first, and memory for them unless
  * check_only is set.  NULL, or the problem when a budget is too small: it names task, tensor and bytes. */

@@ -154,7 +154,7 @@ static const struct option options[] = {
      "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
     {"trace", 0, OPT_OUTPUT, &s.trace, NULL, "FILE", 0, 0, LOOKING, CMD_TRAIN | CMD_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
-    {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL, "show that in a window while it runs"},
+    {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL, "show in a window what runs when, as it runs"},
     {"log", 0, OPT_OUTPUT, &s.log, NULL, "FILE.jsonl", 0, 0, LOOKING, CMD_TRAIN, "one line of JSON per step"},
     {"save", 0, OPT_OUTPUT, &s.save, NULL, "DIR", 0, 0, LOOKING, CMD_TRAIN,
      "write a checkpoint DIR/step-N at the end, and the parameters, for other programs, to DIR/model.safetensors"},
@@ -182,7 +182,7 @@ static const struct option options[] = {
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, NULL, 0, 0, PREDICTING, CMD_PLAN,
      "predict the step on a virtual clock; needs --profile, --hardware or --list"},
     {"profile", 0, OPT_INPUT, &s.profile, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN | CMD_PLAN,
-     "task times that `yard profile` measured; train: for --overlap, instead of a trial"},
+     "task times that `yard profile` measured; train: for --overlap and --swap, instead of a trial"},
     {"hardware", 0, OPT_INPUT, &s.hardware, NULL, "FILE", 0, 0, PREDICTING, CMD_PLAN | CMD_BENCH,
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed (bench: with --broadcast)"},
