@@ -19,25 +19,25 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23108 10.8
-src/base           1409
-src/cmd            2201
+src               23207 10.8
+src/base           1420
+src/cmd            2223
 src/device         1153
 src/file           1044
-src/main             72
-src/mesh            232
+src/main             71
+src/mesh            238
 src/model          1813
 src/pass           2249
 src/plan            212
 src/predict        1010
 src/proof           579
 src/run            1238
-src/state          1741
+src/state          1784
 src/step           2564
 src/trace          1050
-src/train          2692
+src/train          2710
 src/view           1850
-tests             14537
+tests             14639
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -342,11 +342,12 @@ static void apply_recorded(const char *path)
 {
     const char *name;
     json_t *value;
-    s.source = (struct source){copy_string(path), open_checkpoint(path)};
-    json_object_foreach(s.source.checkpoint->options, name, value)
+    struct checkpoint *c = open_checkpoint(path);
+    s.source = (struct source){copy_string(path), c};
+    json_object_foreach(c->options, name, value)
     {
         const struct option *o = find_option(&table, name);
-        char *where = format_string("%s/" MANIFEST ": option %s", s.source.checkpoint->path, name);
+        char *where = format_string("%s%s: option %s", c->path, c->snapshot ? "" : "/" MANIFEST, name);
         if (o && is_recorded(o))
             set_option(&table, o, where, json_string_value(value)), table.given[o - options] = false;
         else if (strcmp(name, "mesh") != 0)
