@@ -19,14 +19,14 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23207 10.8
+src               23208 10.8
 src/base           1420
 src/cmd            2223
 src/device         1153
 src/file           1044
 src/main             71
 src/mesh            238
-src/model          1813
+src/model          1815
 src/pass           2249
 src/plan            212
 src/predict        1010
