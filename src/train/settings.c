@@ -406,8 +406,10 @@ static void claim_files(enum command command)
         char *who = format_string("--%s", o->name);
         if (path && (o->commands & command) && o->type == OPT_INPUT)
             claim_input(who, path);
-        else if (path && (o->commands & command))
+        else if (path && (o->commands & command)) {
+            expect_outside(who, path);
             claim_output(who, path, path == s.save || path == s.pass.snapshot.file ? "--resume" : NULL);
+        }
         free(who);
     }
     if (s.save)
@@ -450,8 +452,11 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     s.reference = reference;
     claim_files(command);
     check_together(command);
-    if (s.init)
+    if (s.init) {
         s.source = open_source(s.init);
+        if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
+            claim_input("--init", s.source.path);
+    }
     if (s.source.path)
         adopt_sizes();
     apply_preset();
