@@ -319,6 +319,8 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
                         struct grid grid, const struct arg *args, int n_args);
 /* Upload, download, or device to device within a context: whatever the two tensors' devices say. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
+/* A copy of bytes to themselves takes no time: who touches them next waits until its lane has come to it. */
+bool copies_nothing(const struct task *t);
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
 /* `description`: so many bytes, copied, that issue() finds as the task's context. */
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,
