@@ -383,8 +383,8 @@ static void find_candidates(struct planner *p)
     expect_local(p);
 }
 
-/* The same as if the devices had the room that later passes make.  Where all that recompute can make again is not
- * enough for that, as if it had done so. */
+/* The same as if the devices had the room that later passes make.  Where only recompute does, and all that it can make
+ * again is not enough for that, as if it had done so. */
 static void find_roomy_candidates(struct planner *p, const struct pass_options *w)
 {
     struct machine *m = p->step->pool->machine;
@@ -397,7 +397,7 @@ static void find_roomy_candidates(struct planner *p, const struct pass_options *
     struct candidate wanted = p->of[w->overlap];
     p->remade = remade_by_rule(p->uses, p->step->pool, w->recompute != RECOMPUTE_SELECTIVE);
     try_candidate(p, &wanted);
-    if (wanted.score.excess > 0)
+    if (wanted.score.excess > 0 && w->swap == SWAP_OFF)
         find_candidates(p);
 }
 
