@@ -27,14 +27,14 @@ static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
     if (s->running->finish && !t->slot && context >= 0 && q->retired < q->given)
-        wait[n++] = queued_slot(s, q, q->given - 1)->done;
+        wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
-        struct slot *slot = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
-        if (!slot)
+        struct task_flight *flight = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
+        if (!flight)
             continue; /* it has ended */
         int home = producer->lane->device->is_host ? 0 : context_of(producer);
-        wait[n++] = context < 0 || context == home ? slot->done : slot->foreign[context];
+        wait[n++] = context < 0 || context == home ? flight->done : flight->foreign[context];
     }
     return n;
 }
@@ -59,7 +59,7 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
                       .task = t->index,
                       .number = number,
                       .run = lane->device->is_host,
-                      .goes = late ? goes_ahead : NULL,
+                      .goes = late ? decide_late : NULL,
                       .n_wait = gather_waits(s, number, t, r->wait),
                       .wait = r->wait,
                       .complete = complete};
@@ -67,23 +67,23 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
         park_job(s, &job);
         return;
     }
-    struct slot *slot = job.slot = open_slot(s, t, number);
-    slot->queued = now_ns();
+    struct task_flight *flight = job.flight = open_flight(s, t, number);
+    flight->queued = now_ns();
     if (!late) /* one that may not run is recorded when it has */
-        begin_record(s, t, slot);
+        begin_record(s, t, flight);
     for (int c = 0; c < s->pool->machine->n_contexts; c++)
         if (t->notify >> c & 1)
-            complete[job.n_complete++] = slot->foreign[c] = user_event(s, c);
+            complete[job.n_complete++] = flight->foreign[c] = user_event(s, c);
     if (!job.run && !late) {
-        issue(s, t, number, job.n_wait, job.wait, &slot->work);
+        issue(s, t, number, job.n_wait, job.wait, &flight->work);
         if (t->flush || r->finish)
             CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
         job.n_wait = 1;
-        job.wait = &slot->work;
-        slot->done = slot->work;
+        job.wait = &flight->work;
+        flight->done = flight->work;
     }
     if (job.run || late || r->finish)
-        complete[job.n_complete++] = slot->done = user_event(s, job.run ? 0 : context_of(t));
+        complete[job.n_complete++] = flight->done = user_event(s, job.run ? 0 : context_of(t));
     if (job.n_complete)
         submit_job(job.run || late ? &lane->thread : &lane->forward, lane->name, &job);
 }
@@ -95,17 +95,17 @@ static void execute_serial(struct step *s, uint32_t number)
 {
     struct audit *audit = execution.audit ? open_audit(s) : NULL;
     for (size_t i = 0; i < s->n; i++) {
-        struct slot slot = {.number = number, .queued = now_ns()};
-        if (!runs(s->task[i], number) || !goes_ahead(s, s->task[i], number))
+        struct task_flight flight = {.number = number, .queued = now_ns()};
+        if (!runs(s->task[i], number) || !decide_late(s, s->task[i], number))
             continue;
         obey_viewer(s, number, i);
-        begin_record(s, s->task[i], &slot);
-        char *wrong = audit ? audit_task(audit, number, i, &slot) : NULL;
+        begin_record(s, s->task[i], &flight);
+        char *wrong = audit ? audit_task(audit, number, i, &flight) : NULL;
         if (wrong)
             fail(EXIT_FAILED, "audit: %s", wrong);
         if (!audit)
-            run_alone(s, number, i, &slot);
-        report_run(s, s->task[i], &slot, true);
+            run_alone(s, number, i, &flight);
+        report_run(s, s->task[i], &flight, true);
     }
     if (audit)
         close_audit(audit);
@@ -140,9 +140,9 @@ void execute(struct step *s, uint32_t number)
         bool alone = must_be_alone(s, s->task[i]);
         if (alone)
             wait_all(s);
-        pthread_mutex_lock(&slots_lock);
+        pthread_mutex_lock(&flights_lock);
         issue_task(s, number, s->task[i]);
-        pthread_mutex_unlock(&slots_lock);
+        pthread_mutex_unlock(&flights_lock);
         if (alone)
             wait_all(s);
     }
@@ -168,7 +168,7 @@ void drain_but_disk(struct step *s)
      * are others.  It is on both sides then, so the choices stay. */
     for (size_t i = 0; i < s->n; i++)
         if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
-            run_alone(s, 0, i, &(struct slot){.number = 0});
+            run_alone(s, 0, i, &(struct task_flight){.number = 0});
     watch(NULL);
 }
 

@@ -260,13 +260,13 @@ uint32_t repeat_of(const struct step *s, uint32_t most);
 
 /* ---- slots of a snapshot's file (snapslots.c) ------------------------------------------------------------------- */
 
-/* A slot has a whole iteration.  It is free unless an iteration under way, the newest written commit, or the newest
- * durable one has it: the durable one stays as it is until a newer one is durable.  An iteration that finds no slot
- * free is dropped, and nobody waits. */
+/* A slot has a whole iteration.  It is free unless the newest durable commit has it, or an iteration under way, that is
+ * until its own commit is durable or it is given up.  An iteration that finds no slot free is dropped, and nobody
+ * waits. */
 enum { MAX_SLOTS = 16 };
 struct snap_slots {
     int n;                     /* from 1 on */
-    int written, durable;      /* of the newest commits; 0: none */
+    int durable;               /* of the newest commit that is; 0: none */
     bool taken[MAX_SLOTS + 1]; /* by iterations under way */
 };
 int take_slot(struct snap_slots *s); /* 0: none is free */
