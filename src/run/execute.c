@@ -31,6 +31,8 @@ static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
         struct task_flight *flight = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
+        if (t->aside && producer->aside && !t->edges[k].previous)
+            wait[n++] = s->running->task[producer->index].parked;
         if (!flight)
             continue; /* it has ended */
         int home = producer->lane->device->is_host ? 0 : context_of(producer);
@@ -63,7 +65,11 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
                       .n_wait = gather_waits(s, number, t, r->wait),
                       .wait = r->wait,
                       .complete = complete};
-    if (t->slot && !t->copy) {
+    if (t->aside) {
+        cl_event *parked = &r->task[t->index].parked;
+        if (*parked)
+            CL(clReleaseEvent(*parked));
+        complete[job.n_complete++] = *parked = user_event(s, job.run ? 0 : context_of(t));
         park_job(s, &job);
         return;
     }
@@ -152,18 +158,22 @@ void execute(struct step *s, uint32_t number)
 
 /* ---- until all has ended ----------------------------------------------------------------------------------------- */
 
-void drain_but_disk(struct step *s)
+/* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
+static void wait_for_threads(const struct machine *m, bool aside)
 {
-    const struct machine *m = s->pool->machine;
-    if (!s->running)
-        return;
-    wait_iteration(s, UINT32_MAX);
-    /* An event may end before the job that waited for it.  (Jobs of a thread go on with one of the forwarder.) */
     for (int i = 0; i < m->n_lanes; i++)
-        if (m->lane[i]->kind != LANE_DISK) {
+        if (aside || (m->lane[i]->kind != LANE_DISK && m->lane[i]->purpose != FOR_SNAPSHOT)) {
             wait_until_idle(m->lane[i]->thread);
             wait_until_idle(m->lane[i]->forward);
         }
+}
+
+void drain_but_disk(struct step *s)
+{
+    if (!s->running)
+        return;
+    wait_iteration(s, UINT32_MAX);
+    wait_for_threads(s->pool->machine, false);
     /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
      * are others.  It is on both sides then, so the choices stay. */
     for (size_t i = 0; i < s->n; i++)
@@ -176,7 +186,7 @@ void drain(struct step *s)
 {
     drain_but_disk(s);
     if (s->running && s->running->late) {
-        wait_until_idle(s->pool->machine->host->lane[LANE_DISK]->thread);
+        wait_for_threads(s->pool->machine, true);
         retire_ended(s);
     }
 }

@@ -76,6 +76,8 @@ static void run_job(struct job *job)
         t->run(t->context, t, job->number);
         flight->end = now_ns();
     }
+    if (status == CL_COMPLETE && t->aside && !job->run)
+        run_alone(s, job->number, job->task, flight);
     if (!flight->skipped && s->running->finish)
         s->running->finish(s, job->number, job->task, flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
@@ -105,7 +107,7 @@ static void *thread_main(void *argument)
 {
     for (struct job *job; (job = next_job(argument));) {
 #ifdef __linux__
-        /* Nothing waits for what the disk does, and it would else take host cores from tasks that are waited for.
+        /* Nothing waits for what stands aside, and it would else take host cores from tasks that are waited for.
          * A low priority would not do: it is a share, which comes in slices that the others wait for.  Whoever wakes up
          * takes the core from an idle thread at once. */
         if (job->ended)

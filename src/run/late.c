@@ -5,14 +5,15 @@
  * when its first unit has been updated.  When tasks are issued, up to two iterations ahead, it would be too soon: slots
  * are held then that will be free.  So what waits for them is given a user event, and
  *
- *     a copy               is a job of its lane's thread: it waits for the update, asks, and then issues the copy to
- *                          the lane's queue (or runs it, on a lane of the host), or completes the event; the next
- *                          update waits for it either way
- *     persist and commit   are parked here, and given to their lane, the disk's, when their slot is chosen
+ *     a copy of state            is a job of its lane's thread: it waits for the update, asks, and then issues the copy
+ *                                to the lane's queue (or runs it, on a lane of the host), or completes the event; the
+ *                                next update waits for it either way
+ *     what stands aside          is parked here, and given to its lane when its slot is chosen: persist and commit,
+ *                                and what comes down from a copy on the device
  *
- * Nothing in the list waits for those two, since a slot is free only when all that was written to it has ended.
- * So the disk's lane has only tasks that run, and no queue and no count of runs in flight (retire.c) knows of them:
- * however slow the disk is, training never waits for it.
+ * Only tasks of the same iteration and slot wait for those, by an event: a slot is free only when all that was written
+ * to it has ended.  So their lanes have only tasks that run, and no queue and no count of runs in flight (retire.c)
+ * knows of them: however slow disk and link are, training never waits for them.
  *
  * choice[] is used again after MOST_RUNS iterations.  All copies of an iteration have asked by then, since the updates
  * of the next one wait for them.
@@ -92,7 +93,8 @@ bool decide_late(struct step *s, const struct task *t, uint32_t number)
     return yes;
 }
 
-/* ---- host tasks ------------------------------------------------------------------------------------------------ */
+/* ---- what stands aside
+ * ------------------------------------------------------------------------------------------------ */
 
 static void note_ended(struct job *job)
 {

@@ -41,6 +41,8 @@ static void stop_running(struct step *s)
     for (size_t i = 0; i < s->n; i++) {
         if (r->task[i].kernel)
             CL(clReleaseKernel(r->task[i].kernel));
+        if (r->task[i].parked)
+            CL(clReleaseEvent(r->task[i].parked));
         for (int run = 0; run < MOST_RUNS; run++)
             free(r->task[i].flight[run].foreign);
     }

@@ -246,8 +246,9 @@ void wait_all(struct step *s)
 void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight)
 {
     const struct task *t = s->task[i];
-    *flight = (struct task_flight){.number = number, .queued = now_ns(), .record = flight->record};
-    flight->start = flight->queued;
+    const uint64_t start = now_ns();
+    *flight = (struct task_flight){
+        .number = number, .queued = flight->queued ? flight->queued : start, .start = start, .record = flight->record};
     if (t->lane->device->is_host) {
         t->run(t->context, t, number);
         flight->end = now_ns();
@@ -258,7 +259,7 @@ void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *fl
     check_status(s, t, number, flight->work);
     event_times(t->lane->device, flight->work, flight->queued, now_ns(), &flight->start, &flight->end);
     if (t->span)
-        flight->start = flight->queued;
+        flight->start = start;
     CL(clReleaseEvent(flight->work));
     flight->work = NULL;
 }

@@ -35,6 +35,7 @@ struct task_flight {   /* a run of a task, from when it is issued until it is re
 struct task_runs {                        /* of a task */
     cl_kernel kernel;                     /* NULL: it is none */
     uint32_t issued, retired;             /* how often */
+    cl_event parked;                      /* the end of the last run that was parked; NULL: none was */
     struct task_flight flight[MOST_RUNS]; /* of those that are in flight */
 };
 struct issued { /* a run that has not been retired */
@@ -90,7 +91,7 @@ cl_int event_status(cl_event event);
 void execute(struct step *s, uint32_t number);
 /* Wait for everything issued, and until no thread reads the list any more. */
 void drain(struct step *s);
-/* The same, but not for what the disk still stores of snapshots, which nothing in the list waits for.  State that
+/* The same, but not for what stands aside: what is still on its way to the disk of snapshots.  State that
  * choices have left on the host comes back to its device. */
 void drain_but_disk(struct step *s);
 
@@ -161,7 +162,8 @@ void stop_late(struct step *s);
 bool is_decided_late(const struct task *t);
 /* Decides that, for all tasks of the iteration's slots at once, unless it has been decided: does t run? */
 bool decide_late(struct step *s, const struct task *t, uint32_t number);
-/* A host task of a slot waits outside of its lane until the slot is chosen; then it is given to the lane, or dropped.
+/* A task that stands aside waits outside of its lane until its slot is chosen; then it is given to the lane, or
+ * dropped.
  */
 void park_job(struct step *s, const struct job *job);
 /* Those that have ended since it was asked last, a chain, which the caller drops. */

@@ -215,8 +215,9 @@ struct task {
 
     /* when it runs */
     struct when when;
-    int slot;  /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
-    int needs; /* bits of the choice that it reads on the host, all of which it needs, else it does nothing */
+    int slot;   /* of a snapshot, from 1: it runs if the iteration gets that slot (take_slot()); 0: of none */
+    bool aside; /* of a slot, and only the slot's own tasks wait for it: so training never does */
+    int needs;  /* bits of the choice that it reads on the host, all of which it needs, else it does nothing */
     enum gate gate;
 
     /* what it does: a copy, access[1] to access[0] (what else it reads it waits for); a function of the host; a kernel;
