@@ -282,8 +282,8 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     if (v.on_device)
         append_text(&r->reason, ", by way of %s on the device", format_bytes((char[32]){0}, v.device_bytes));
     r->after = try_list(s, c, INFINITY, report_times, &v);
-    if (r->after.excess > 0)
-        refuse_budget(s->pool->machine, &r->after, v.on_device ? "--snapshot-in device" : "--snapshot");
+    if (v.on_device && r->after.excess > 0)
+        refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
     report_ms(r, "host_ms", "a step with copies in the host", v.on_device ? other : r->after.period);
     report_ms(r, "device_ms", "on the device", v.on_device ? r->after.period : other);
     return true;
