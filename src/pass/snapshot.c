@@ -49,6 +49,7 @@ struct storing {
     bool on_device;
     size_t updates;
     double bytes, device_bytes; /* of an iteration: stored; and of the devices' buffers */
+    double other;               /* the period with copies in the other place */
     struct pass_report *report;
 };
 
@@ -169,7 +170,7 @@ static void store_all(struct storing *v, struct edit *e)
 
 struct outcome { /* of an iteration */
     bool stored;
-    double written, durable; /* seconds */
+    double begin, written, durable; /* seconds */
 };
 
 /* Of simulated iteration i, from 0. */
@@ -179,10 +180,12 @@ static struct outcome outcome_of(const struct simulation *sim, int i)
     for (size_t t = 0; t < sim->step->n; t++) {
         const struct task *task = sim->step->task[t];
         const struct moment *m = &sim->moments[(size_t)i * sim->step->n + t];
-        if (!task->slot || task->lane->kind != LANE_DISK || m->blocker == SKIPPED)
+        if (!task->slot || m->blocker == SKIPPED)
             continue;
+        o.begin = o.stored ? fmin(o.begin, m->start) : m->start;
         o.stored = true;
-        *(task->commits ? &o.durable : &o.written) = m->end;
+        if (task->lane->kind == LANE_DISK)
+            *(task->commits ? &o.durable : &o.written) = m->end;
     }
     return o;
 }
@@ -224,7 +227,7 @@ static void report_times(void *storing, const struct simulation *sim)
     double disk = 0, links = 0; /* seconds for an iteration */
     struct outcome first = outcome_at(sim, every);
     for (size_t t = 0; t < sim->step->n; t++)
-        if (sim->step->task[t]->slot == 1 && sim->step->task[t]->aside)
+        if (sim->step->task[t]->slot == 1 && sim->step->task[t]->lane->kind != LANE_COMPUTE)
             *(sim->step->task[t]->lane->kind == LANE_DISK ? &disk : &links) += sim->seconds[t];
     for (int i = every; i <= most; i += every) {
         struct outcome o = outcome_at(sim, i);
@@ -243,10 +246,12 @@ static void report_times(void *storing, const struct simulation *sim)
     append_text(text, "; %zu of %d iterations dropped", json_array_size(dropped), most / every);
     if (json_array_size(dropped) && v->options->slots == 1)
         append_text(text, ": the newest commit holds the only slot");
-    else if (json_array_size(dropped))
+    else if (json_array_size(dropped)) {
+        double apart = fmax(fmax(disk, links), (first.durable - first.begin) / (v->options->slots - 1));
         append_text(text, "; the %s up with --snapshot-every %.0f", disk < links ? "links keep" : "disk keeps",
-                    ceil(fmax(disk, links) / sim->period));
-    report_ms(v->report, "held_ms", "the next update of a unit is held for at most", longest_hold(sim));
+                    ceil(apart / fmin(sim->period, v->other) - 1e-6));
+    }
+    report_ms(v->report, "held_ms", "the next update is held for at most", longest_hold(sim));
 }
 
 /* The period with copies on the device, or without; INFINITY: it does not fit. */
@@ -266,7 +271,7 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
 {
     struct storing v = {
         .step = s, .costs = c, .options = &w->snapshot, .on_device = w->snapshot.in == IN_DEVICE, .report = r};
-    double other = has_times(s, c) ? try_place(v, !v.on_device) : NAN;
+    v.other = has_times(s, c) ? try_place(v, !v.on_device) : NAN;
     struct edit *e = open_edit(s);
     store_all(&v, e);
     r->fields = json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", v.on_device ? "device" : "host",
@@ -284,7 +289,7 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     r->after = try_list(s, c, INFINITY, report_times, &v);
     if (v.on_device && r->after.excess > 0)
         refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
-    report_ms(r, "host_ms", "a step with copies in the host", v.on_device ? other : r->after.period);
-    report_ms(r, "device_ms", "on the device", v.on_device ? r->after.period : other);
+    report_ms(r, "host_ms", "with copies in the host a step takes", v.on_device ? v.other : r->after.period);
+    report_ms(r, "device_ms", "on the device", v.on_device ? r->after.period : v.other);
     return true;
 }
