@@ -23,19 +23,21 @@ static const struct {
     {"ckpt", cmd_ckpt, "look into checkpoints, check, compare, reshard and export them"},
 };
 
-#define VERSION "0.2"
-
 static void print_commands(FILE *out)
 {
     fprintf(out, "usage: yard COMMAND [options]\n\n");
     for (size_t i = 0; i < COUNT(commands); i++)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
-    fprintf(out, "\n`yard COMMAND --help` shows the options of a command, `yard --version` the version.\n\n"
-                 "environment:\n"
-                 "  YARD_CACHE=FOLDER        keeps compiled kernels there; empty: nowhere\n"
-                 "                           (default: $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard)\n"
-                 "  YARD_KERNELS=FOLDER      takes the .cl files from there\n"
-                 "  YARD_BUILD_OPTIONS=TEXT  more options for the OpenCL compiler\n");
+    fprintf(out,
+            "\n`yard COMMAND --help` shows the options of a command, `yard --version` the version.\n\n"
+            "environment:\n"
+            "  YARD_CACHE=FOLDER        keeps compiled kernels there; empty: nowhere\n"
+            "                           (default: $XDG_CACHE_HOME/trainyard or ~/.cache/trainyard)\n"
+            "  YARD_KERNELS=FOLDER      takes the .cl files from there\n"
+            "  YARD_BUILD_OPTIONS=TEXT  more options for the OpenCL compiler\n"
+            "  NO_COLOR=1               no colours on a terminal\n\n"
+            "exit codes: 0 success, 1 failure (a check, damaged files, not-a-number), 2 usage or too little memory,\n"
+            "            3 no OpenCL device, 4 files cannot be read or written, 130 interrupted\n");
 }
 
 static _Noreturn void fail_unknown(const char *name)
@@ -74,7 +76,7 @@ int main(int argc, char **argv)
         return finish(argc < 2 ? EXIT_USAGE : EXIT_OK);
     }
     if (strcmp(argv[1], "--version") == 0)
-        return printf("yard %s\n", VERSION), finish(EXIT_OK);
+        return printf("yard " YARD_VERSION "\n"), finish(EXIT_OK);
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return finish(commands[i].run(argc - 2, argv + 2));

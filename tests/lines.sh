@@ -10,34 +10,34 @@ TMP=${TMP:-$(mktemp -d)}
 
 cat >"$TMP/budget" <<'END'
 options              91
-pass/broadcast      307
+pass/broadcast      327
 pass/fetch           31
-pass/gather         230
+pass/gather         238
 pass/local          218
-pass/overlap        443
-pass/pass           209
-pass/recompute      139
+pass/overlap        444
+pass/pass           236
+pass/recompute      151
 pass/snapshot       221
-pass/swap           465
-src               23156 10.8
-src/base           1409
-src/cmd            2201
+pass/swap           500
+src               23351 10.8
+src/base           1420
+src/cmd            2221
 src/device         1153
 src/file           1044
-src/main             68
+src/main             71
 src/mesh            238
-src/model          1822
-src/pass           2263
+src/model          1815
+src/pass           2366
 src/plan            212
-src/predict        1011
-src/proof           579
-src/run            1268
-src/state          1738
-src/step           2559
+src/predict        1015
+src/proof           580
+src/run            1256
+src/state          1781
+src/step           2566
 src/trace          1050
-src/train          2691
+src/train          2713
 src/view           1850
-tests             14568
+tests             14787
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -318,14 +318,18 @@ TEST(serial_runs_are_stepped_too) { step_through("--serial"); }
 TEST(a_killed_viewer_lets_the_trainer_go)
 {
     char *trace = temp_path("held.trace"), *log = temp_path("held.jsonl");
-    pid_t trainer = start_training(trace, log, NULL), viewer = fork();
+    unlink(trace);
+    pid_t viewer = fork(); /* first: on a busy machine a training may end before a process has begun */
     if (viewer == 0) {
+        while (access(trace, R_OK) != 0)
+            usleep(1000);
         struct trace_follow *f = follow(trace);
         bool changed;
         ask(f, true, 0, 0);
         for (;; usleep(10000))
             free(trace_follow_poll(f, &changed));
     }
+    pid_t trainer = start_training(trace, log, NULL);
     struct trace_follow *f = follow(trace);
     assert_true(becomes(f, LIFE_PAUSED));
     uint64_t head = head_of(f);

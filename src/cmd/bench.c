@@ -125,7 +125,7 @@ static double flops_of(const struct shape *s) { return 2.0 * s->m * s->n * s->k 
 static void run_list(void *list, uint32_t number)
 {
     execute(list, number);
-    wait_iteration(list, number);
+    wait_all(list);
 }
 
 /* The product as tasks of a list (one, or with CLBlast's bias filling two). */

@@ -34,7 +34,7 @@ static const struct word words[] = {
      "            parts add up to the period.  \"not yet queued\": the host was late; \"queued, not\n"
      "            started\": the device or driver was\n"},
     {"export", "FILE", "Chrome's JSON, for ui.perfetto.dev or chrome://tracing", 1, EXPORT, trace_export,
-     "A process per device, a thread per lane, an arrow per edge between lanes.  Open the file in\n"
+     "Writes --chrome OUT: a process per device, a thread per lane, an arrow per edge between lanes.  Open it in\n"
      "ui.perfetto.dev (it stays on your machine) or chrome://tracing.  Browsers get slow beyond some\n"
      "hundred thousand tasks: cut with --steps.\n"},
     {"diff", "A B", "a run against another, or against its simulation", 2, DIFF, trace_diff,

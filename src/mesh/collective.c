@@ -11,22 +11,15 @@
 
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where slices may begin */
 
-static bool is_direct(const struct tensor *to, const struct tensor *from)
-{
-    return to->device->context == from->device->context;
-}
-
 void add_broadcast(struct step *s, const char *name, struct tensor *const *to, int n, struct tensor *from,
                    enum purpose purpose)
 {
     struct tensor *staged = NULL;
-    for (int i = 0; i < n; i++)
-        if (is_direct(to[i], from))
-            carry(s, name, to[i], from, purpose);
-        else {
-            staged = staged ? staged : add_download(s, name, from, purpose);
-            carry(s, name, to[i], staged, purpose);
-        }
+    for (int i = 0; i < n; i++) {
+        bool direct = to[i]->device->context == from->device->context;
+        staged = direct || staged ? staged : add_download(s, name, from, purpose);
+        carry(s, name, to[i], direct ? from : staged, purpose);
+    }
 }
 
 void add_share(struct step *s, const char *name, struct tensor *const *x, int n, int k)

@@ -60,12 +60,6 @@ void end_build(struct build *b)
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-struct task *launch(struct build *b, const char *name, const char *file, const char *function, struct grid grid,
-                    const struct arg *args, int n_args)
-{
-    return add_kernel(b->step, b->device->lane[LANE_COMPUTE], name, file, function, grid, args, n_args);
-}
-
 struct grid groups(const struct build *b, size_t n)
 {
     size_t wg = b->device->work_group;

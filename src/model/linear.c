@@ -10,13 +10,6 @@
  */
 #include "model.h"
 
-static void bias_backward(struct build *b, const struct op *op, struct tensor *dy)
-{
-    bool more = accumulates(b, op->bias.grad);
-    LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)columns_of(dy)),
-           ACCUMULATE(op->bias.grad, more), IN(dy), INT(rows_of(dy)), INT(columns_of(dy)), INT(more));
-}
-
 static void linear_backward(struct build *b, const struct op *op)
 {
     struct tensor *x = op->in[0], *dy = gradient(b, op->out);
@@ -24,8 +17,11 @@ static void linear_backward(struct build *b, const struct op *op)
     gemm(b, JOINED(op->name, ".dw"),
          &(struct gemm){GEMM_TN, out, in, n, 1, 1, matrix(dy, out), matrix(x, in), matrix(op->w.grad, in),
                         .start = accumulates(b, op->w.grad) ? START_OLD : START_ZERO});
-    if (op->bias.value)
-        bias_backward(b, op, dy);
+    if (op->bias.value) {
+        bool more = accumulates(b, op->bias.grad);
+        LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
+               ACCUMULATE(op->bias.grad, more), IN(dy), INT(n), INT(out), INT(more));
+    }
     struct tensor *dx = like(b, op, ".dx", x);
     const char *name = JOINED(op->name, ".dx");
     gemm(b, name,

@@ -149,6 +149,7 @@ struct export
     const char *tokenizer;
     uint32_t step;
     unsigned vector; /* width of the devices that trained it; 0: not known, or of devices with unlike widths */
+    bool prefixed;   /* names begin with "transformer.", but the head's: transformers 4 reads no head without that */
 };
 void export_safetensors(const struct export *e, const char *path);
 void save_model(struct model *m, const char *path, const char *tokenizer, uint32_t step);
@@ -209,9 +210,8 @@ enum gemm_engine choose_engine(const struct device *d, enum gemm_engine wanted);
 
 /* Add a kernel task on the device's compute lane.  args: see step.h's IN, OUT, INT... */
 #define LAUNCH(b, name, file, function, grid, ...)                                                                     \
-    launch((b), name, file, function, grid, (struct arg[]){__VA_ARGS__}, (int)COUNT(((struct arg[]){__VA_ARGS__})))
-struct task *launch(struct build *b, const char *name, const char *file, const char *function, struct grid grid,
-                    const struct arg *args, int n_args);
+    add_kernel((b)->step, (b)->device->lane[LANE_COMPUTE], name, file, function, grid, (struct arg[]){__VA_ARGS__},    \
+               (int)COUNT(((struct arg[]){__VA_ARGS__})))
 struct grid groups(const struct build *b, size_t n); /* n work-groups of WG work-items */
 struct grid blocks(const struct build *b, size_t n); /* enough work-groups for n elements, BLOCK each */
 struct grid column_blocks(const struct build *b, size_t n);

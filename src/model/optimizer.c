@@ -87,8 +87,8 @@ static void agree(struct build *b, int unit, int k)
         size_t n = u->elements - u->n_counted, end = count_elements(from);
         if (n && (strcmp(r->device->name, d->name) != 0 || r->device->vector != d->vector))
             add_move(b->step, "reduce.agree",
-                     new_view(b->step->pool, r->grad[unit], "grad.replica_of", u->n_counted, SHAPE((int64_t)n)),
-                     new_view(b->step->pool, from, "grad.replica_of", end - n, SHAPE((int64_t)n)), FOR_MOVES);
+                     new_view(b->step->pool, r->grad[unit], "grad.same", u->n_counted, SHAPE((int64_t)n)),
+                     new_view(b->step->pool, from, "grad.same", end - n, SHAPE((int64_t)n)), FOR_MOVES);
     }
 }
 

@@ -17,26 +17,23 @@
 /* ---- a task --------------------------------------------------------------------------------------------------------
  */
 
-static int context_of(const struct task *t) { return t->lane->device->is_host ? -1 : t->lane->device->context->index; }
-
 /* The events that the task must wait for, as they are known in its context. */
 static cl_uint gather_waits(struct step *s, uint32_t number, const struct task *t, cl_event *wait)
 {
     const struct queue *q = &s->running->queue[t->lane->index];
-    int context = context_of(t);
+    int context = t->lane->device->is_host ? -1 : event_context(t);
     cl_uint n = 0;
     /* A wrapped lane runs in order of the wrapper's ends, which its queue does not know of. */
-    if (s->running->finish && !t->slot && context >= 0 && q->retired < q->given)
+    if (s->running->wrapper && !t->slot && context >= 0 && q->retired < q->given)
         wait[n++] = queued_flight(s, q, q->given - 1)->done;
     for (size_t k = 0; k < t->n_edges; k++) {
         const struct task *producer = s->task[t->edges[k].from];
         struct task_flight *flight = t->edges[k].wait ? latest_run(s, producer, number - t->edges[k].previous) : NULL;
-        if (t->aside && producer->aside && !t->edges[k].previous)
+        if (t->aside && producer->aside && !t->edges[k].previous) /* which has no flight */
             wait[n++] = s->running->task[producer->index].parked;
         if (!flight)
             continue; /* it has ended */
-        int home = producer->lane->device->is_host ? 0 : context_of(producer);
-        wait[n++] = context < 0 || context == home ? flight->done : flight->foreign[context];
+        wait[n++] = context < 0 || context == event_context(producer) ? flight->done : flight->foreign[context];
     }
     return n;
 }
@@ -69,7 +66,7 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
         cl_event *parked = &r->task[t->index].parked;
         if (*parked)
             CL(clReleaseEvent(*parked));
-        complete[job.n_complete++] = *parked = user_event(s, job.run ? 0 : context_of(t));
+        complete[job.n_complete++] = *parked = user_event(s, event_context(t));
         park_job(s, &job);
         return;
     }
@@ -82,16 +79,16 @@ static void issue_task(struct step *s, uint32_t number, struct task *t)
             complete[job.n_complete++] = flight->foreign[c] = user_event(s, c);
     if (!job.run && !late) {
         issue(s, t, number, job.n_wait, job.wait, &flight->work);
-        if (t->flush || r->finish)
+        if (t->flush || r->wrapper)
             CL(clFlush(lane->queue)); /* or a waiting lane might wait for ever */
         job.n_wait = 1;
         job.wait = &flight->work;
         flight->done = flight->work;
     }
-    if (job.run || late || r->finish)
-        complete[job.n_complete++] = flight->done = user_event(s, job.run ? 0 : context_of(t));
+    if (job.run || late || r->wrapper)
+        complete[job.n_complete++] = flight->done = user_event(s, event_context(t));
     if (job.n_complete)
-        submit_job(job.run || late ? &lane->thread : &lane->forward, lane->name, &job);
+        give_job(job.run || late ? &lane->thread : &lane->forward, lane->name, keep_job(&job));
 }
 
 /* ---- an iteration --------------------------------------------------------------------------------------------------
@@ -129,16 +126,15 @@ static bool must_be_alone(const struct step *s, const struct task *t)
 void execute(struct step *s, uint32_t number)
 {
     CHECK(s->running, "list %s has not been finished", s->name);
-    if (!execution.serial) {
-        make_room(s, number);
-        watch(s);
-    }
-    s->running->ended[number & 3] = 0;
     if (execution.serial) {
         wait_all(s);
+        s->running->ended[number & 3] = 0;
         execute_serial(s, number);
         return;
     }
+    make_room(s, number);
+    watch(s);
+    s->running->ended[number & 3] = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (!runs(s->task[i], number) || (s->task[i]->slot && !s->running->late))
             continue;
@@ -172,7 +168,7 @@ void drain_but_disk(struct step *s)
 {
     if (!s->running)
         return;
-    wait_iteration(s, UINT32_MAX);
+    wait_all(s);
     wait_for_threads(s->pool->machine, false);
     /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
      * are others.  It is on both sides then, so the choices stay. */

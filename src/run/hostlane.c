@@ -67,7 +67,7 @@ static void run_job(struct job *job)
             issue(s, t, job->number, 0, NULL, &flight->work);
             CL(clFlush(t->lane->queue));
         }
-        submit_job(&t->lane->forward, t->lane->name, &end);
+        give_job(&t->lane->forward, t->lane->name, keep_job(&end));
         drop_job(job);
         return;
     }
@@ -78,8 +78,8 @@ static void run_job(struct job *job)
     }
     if (status == CL_COMPLETE && t->aside && !job->run)
         run_alone(s, job->number, job->task, flight);
-    if (!flight->skipped && s->running->finish)
-        s->running->finish(s, job->number, job->task, flight);
+    if (!flight->skipped && s->running->wrapper)
+        s->running->wrapper->finish(s, job->task, flight);
     for (cl_uint i = 0; i < job->n_complete; i++)
         CL(clSetUserEventStatus(job->complete[i], status));
     if (job->ended)
@@ -133,11 +133,6 @@ static struct host_thread *start_thread(const char *name)
     pthread_setname_np(t->thread, short_name);
 #endif
     return t;
-}
-
-void submit_job(struct host_thread **thread, const char *name, const struct job *job)
-{
-    give_job(thread, name, keep_job(job));
 }
 
 void give_job(struct host_thread **thread, const char *name, struct job *kept)

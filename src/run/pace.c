@@ -22,9 +22,8 @@ static void sleep_until(uint64_t when)
 /* The lane's thread calls one of these two when the task's work has ended, before anyone is told.  The padded start is
  * behind the task before it on the lane, behind what it waits for, and not before it was issued.  A producer has ended,
  * and it does not run again before all that waited for it: both touch the same bytes. */
-static void finish_padded(struct step *s, uint32_t number, size_t i, struct task_flight *flight)
+static void finish_padded(struct step *s, size_t i, struct task_flight *flight)
 {
-    (void)number;
     struct pace *p = s->running->wrapper;
     const struct task *t = s->task[i];
     uint64_t start = MAX(flight->queued, p->lane_end[t->lane->index]);
@@ -42,24 +41,22 @@ static void finish_padded(struct step *s, uint32_t number, size_t i, struct task
     sleep_until(flight->end);
 }
 
-static void finish_delayed(struct step *s, uint32_t number, size_t i, struct task_flight *flight)
+static void finish_delayed(struct step *s, size_t i, struct task_flight *flight)
 {
     enum { LONGEST_DELAY_US = 300 };
-    (void)flight;
-    double delay = random_uniform(s->running->wrapper->seed, STREAM_DELAY, number, i);
+    double delay = random_uniform(s->running->wrapper->seed, STREAM_DELAY, flight->number, i);
     if (delay >= 0.5) /* half of the tasks are not delayed at all */
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------------------------- */
 
-static struct pace *wrap(struct step *s, struct pace pace, finish_function *finish)
+static struct pace *wrap(struct step *s, struct pace pace)
 {
     struct pace *p = copy_bytes(&pace, sizeof pace);
     p->ended = allocate(s->n, sizeof *p->ended);
     p->lane_end = allocate((size_t)s->pool->machine->n_lanes, sizeof *p->lane_end);
     s->running->wrapper = p;
-    s->running->finish = finish;
     return p;
 }
 
@@ -79,11 +76,11 @@ struct pace *start_pacing(struct step *s, const double *seconds, double period, 
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
              period, scale);
-    return wrap(s, (struct pace){.scale = scale, .seconds = copy_bytes(seconds, s->n * sizeof *seconds)},
-                finish_padded);
+    return wrap(s,
+                (struct pace){finish_padded, .scale = scale, .seconds = copy_bytes(seconds, s->n * sizeof *seconds)});
 }
 
-void start_delays(struct step *s, uint64_t seed) { wrap(s, (struct pace){.seed = seed}, finish_delayed); }
+void start_delays(struct step *s, uint64_t seed) { wrap(s, (struct pace){finish_delayed, .seed = seed}); }
 
 void stop_pacing(struct step *s)
 {
@@ -95,7 +92,6 @@ void stop_pacing(struct step *s)
         note("paced: %zu of %zu tasks overran their time, by %.3f modelled ms in all", p->overruns, p->tasks,
              1e-6 * (double)p->overrun_ns / p->scale);
     s->running->wrapper = NULL;
-    s->running->finish = NULL;
     free(p->seconds), free(p->ended), free(p->lane_end);
     free(p);
 }

@@ -69,7 +69,7 @@ static void report_flight(struct step *s, const struct task *t, struct task_flig
 {
     bool exact = flight->end || /* written by the thread of a host lane, or of a paced one */
                  event_times(t->lane->device, flight->work, flight->queued, now_ns(), &flight->start, &flight->end);
-    if (t->span && !s->running->finish) /* several commands: from the end of what was before them on the lane */
+    if (t->span && !s->running->wrapper) /* several commands: from the end of what was before them on the lane */
         flight->start = MAX(flight->queued, MIN(last_end, flight->end));
     if (is_decided_late(t))
         begin_record(s, t, flight);
@@ -190,12 +190,6 @@ static void wait_kind(struct step *s, uint32_t number, bool compute)
             wait_queue(s, &s->running->queue[i], number);
 }
 
-void wait_iteration(struct step *s, uint32_t number)
-{
-    wait_kind(s, number, true);
-    wait_kind(s, number, false);
-}
-
 void wait_task(struct step *s, const struct task *t, uint32_t number)
 {
     wait_kind(s, number, true);
@@ -240,7 +234,8 @@ void flush_lanes(const struct machine *m)
 void wait_all(struct step *s)
 {
     flush_lanes(s->pool->machine);
-    wait_iteration(s, UINT32_MAX);
+    wait_kind(s, UINT32_MAX, true);
+    wait_kind(s, UINT32_MAX, false);
 }
 
 void run_alone(struct step *s, uint32_t number, size_t i, struct task_flight *flight)

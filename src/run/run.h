@@ -48,7 +48,7 @@ struct queue { /* what a lane has been given: a ring, since it runs in order */
     _Atomic uint64_t ended;          /* how many the driver was last seen to have ended: the watchdog's */
     uint64_t last_end;
 };
-typedef void finish_function(struct step *s, uint32_t number, size_t task, struct task_flight *flight);
+typedef void finish_function(struct step *s, size_t task, struct task_flight *flight);
 struct running {
     struct task_runs *task; /* by position in the list */
     struct queue *queue;    /* by lane */
@@ -56,8 +56,7 @@ struct running {
     cl_event *wait;       /* room for what one task waits for */
     uint64_t ended[4];    /* by iteration & 3, as far as retired: its last end on a compute lane, on the host's clock */
     struct pace *wrapper; /* pace.c: pads or delays the end of every task */
-    finish_function *finish; /* of the wrapper; NULL: none */
-    struct late *late;       /* late.c: which slot of a snapshot's file an iteration has got; NULL: none */
+    struct late *late;    /* late.c: which slot of a snapshot's file an iteration has got; NULL: none */
 };
 
 /* ---- prepare.c ------------------------------------------------------------------------------------------------- */
@@ -97,9 +96,8 @@ void drain_but_disk(struct step *s);
 
 /* ---- retire.c -------------------------------------------------------------------------------------------------- */
 
-/* Wait until all of the list that was issued up to iteration `number` has ended, and retire it. */
-void wait_iteration(struct step *s, uint32_t number);
-/* The same of the compute lanes and of that task's runs. */
+/* Wait until what was issued up to iteration `number` has ended on the compute lanes, and that task's runs; retire it.
+ */
 void wait_task(struct step *s, const struct task *t, uint32_t number);
 /* Has the compute lanes' part up to iteration `number` been retired? */
 bool is_computed(const struct step *s, uint32_t number);
@@ -142,13 +140,11 @@ struct job { /* wait for events, run a host task (or nothing), complete user eve
     struct task_flight own; /* of a job that has none of its task's */
     struct job *next;       /* of its thread, or of those that wait for one, or have ended */
 };
-void submit_job(struct host_thread **thread, const char *name, const struct job *job); /* a copy, with its events */
-void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
-void stop_thread(struct host_thread **thread);
-/* submit_job in two: the copy, which is handed to a thread, or given up. */
-struct job *keep_job(const struct job *job);
+struct job *keep_job(const struct job *job); /* a copy, with its events: handed to a thread, or given up */
 void give_job(struct host_thread **thread, const char *name, struct job *kept);
 void drop_job(struct job *kept);
+void wait_until_idle(struct host_thread *thread); /* every job submitted has been finished; NULL is idle */
+void stop_thread(struct host_thread **thread);
 
 /* ---- late.c: tasks of which it is decided late whether they run ------------------------------------------------- */
 
@@ -203,6 +199,7 @@ bool find_not_finite(struct step *s, uint32_t number, struct first_nan *b);
 /* ---- pace.c: wrappers round a lane's issue --------------------------------------------------------------------- */
 
 struct pace {
+    finish_function *finish;        /* a run of a task, when its work has ended */
     double scale;                   /* seconds shown per modelled second */
     double *seconds;                /* of a padded list: per task, modelled */
     uint64_t seed;                  /* of a delayed one */

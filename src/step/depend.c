@@ -232,11 +232,7 @@ static void mark_waits(const struct step *s)
     free(c.known), free(last);
 }
 
-/* The context in which a task's own event lives; host tasks complete a user event of context 0. */
-static int event_context(const struct task *t)
-{
-    return t->lane->device->is_host ? 0 : t->lane->device->context->index;
-}
+int event_context(const struct task *t) { return t->lane->device->is_host ? 0 : t->lane->device->context->index; }
 
 void depend(struct step *s, bool with_addresses)
 {

@@ -15,7 +15,7 @@ struct change {
 };
 struct edit {
     struct step *step;
-    struct task head;          /* its `behind` is the first task, its `before` the last one */
+    struct task head;          /* its `next` is the first task, its `prev` the last one */
     size_t n_tasks, n_tensors; /* when it was opened */
     uint64_t last_origin;
     struct tags tags;

@@ -85,7 +85,7 @@ static void add_forwards(struct work *w, int stage, int micro)
 
 /* Gradients are sent behind a unit's last backward, and summed one unit later in the list, by then all have arrived; at
  * once where there are no others. */
-static void add_backward(struct work *w, int stage, int micro)
+static void add_backwards(struct work *w, int stage, int micro)
 {
     const struct trainer *t = w->t;
     const struct mesh *m = &t->mesh;
@@ -125,7 +125,7 @@ void build_train(struct trainer *t)
     struct tensor *losses = add_losses(t);
     for (size_t i = 0; i < n; i++) {
         if (order[i].backward)
-            add_backward(&w, order[i].stage, order[i].micro);
+            add_backwards(&w, order[i].stage, order[i].micro);
         else
             add_forwards(&w, order[i].stage, order[i].micro);
         bool last = order[i].stage == n_stages(&t->mesh) - 1 && order[i].micro == t->micros - 1;

@@ -129,8 +129,8 @@ static const struct option options[] = {
     {"swap-what", 0, OPT_TEXT, &s.swap_what, "activations", "CLASS,...", 0, 0, PASSES, BUILD_ALL,
      "of activations, gradients, optimizer and parameters, those that may leave; state then lives on the host"},
     {"broadcast-queues", 0, OPT_INT, &s.pass.broadcast.queues, NULL, "N", 0, 64, PASSES, BUILD_ALL,
-     "what an update made goes to the other devices over N queues of each device, the main one, which computes, among "
-     "them (0: off, over one beside it)"},
+     "what an update made, or with --zero 3 what is gathered, goes to the other devices over N queues of each device, "
+     "the main one, which computes, among them (0: off, over one beside it)"},
     {"broadcast-slices", 0, OPT_INT, &s.pass.broadcast.slices, "16", "M", 1, 4096, PASSES, BUILD_ALL,
      "cut what a device sends of a layer into M slices, of at least 512 bytes"},
     {"broadcast-deal", 0, OPT_CHOICE, &s.deal, "even", WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0,
@@ -158,7 +158,7 @@ static const struct option options[] = {
      "delay the end of tasks at random, and with --overlap local draw where updates run (-1: neither)"},
     {"trace", 0, OPT_OUTPUT, &s.trace, NULL, "FILE", 0, 0, LOOKING, CMD_TRAIN | CMD_PLAN,
      "record what ran when (plan: what is simulated); see `yard trace --help`"},
-    {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL, "show that in a window while it runs"},
+    {"view", 0, OPT_FLAG, &s.view, NULL, NULL, 0, 0, LOOKING, RUN_ALL, "show in a window what runs when, as it runs"},
     {"log", 0, OPT_OUTPUT, &s.log, NULL, "FILE.jsonl", 0, 0, LOOKING, CMD_TRAIN, "one line of JSON per step"},
     {"save", 0, OPT_OUTPUT, &s.save, NULL, "DIR", 0, 0, LOOKING, CMD_TRAIN,
      "write a checkpoint DIR/step-N at the end, and the parameters, for other programs, to DIR/model.safetensors"},
@@ -186,7 +186,7 @@ static const struct option options[] = {
     {"simulate", 0, OPT_FLAG, &s.simulate, NULL, NULL, 0, 0, PREDICTING, CMD_PLAN,
      "predict the step on a virtual clock; needs --profile, --hardware or --list"},
     {"profile", 0, OPT_INPUT, &s.profile, NULL, "FILE", 0, 0, PREDICTING, CMD_TRAIN | CMD_PLAN,
-     "task times that `yard profile` measured; train: for --overlap, instead of a trial"},
+     "task times that `yard profile` measured; train: for --overlap and --swap, instead of a trial"},
     {"hardware", 0, OPT_INPUT, &s.hardware, NULL, "FILE", 0, 0, PREDICTING, CMD_PLAN | CMD_BENCH,
      "task times modelled from a description, see data/hardware; --mesh dp=N uses N of its devices, and no OpenCL "
      "device is needed (bench: with --broadcast)"},
@@ -347,11 +347,12 @@ static void apply_recorded(const char *path)
 {
     const char *name;
     json_t *value;
-    s.source = (struct source){copy_string(path), open_checkpoint(path)};
-    json_object_foreach(s.source.checkpoint->options, name, value)
+    struct checkpoint *c = open_checkpoint(path);
+    s.source = (struct source){copy_string(path), c};
+    json_object_foreach(c->options, name, value)
     {
         const struct option *o = find_option(&table, name);
-        char *where = format_string("%s/" MANIFEST ": option %s", s.source.checkpoint->path, name);
+        char *where = format_string("%s%s: option %s", c->path, c->snapshot ? "" : "/" MANIFEST, name);
         if (o && is_recorded(o))
             set_option(&table, o, where, json_string_value(value)), table.given[o - options] = false;
         else if (strcmp(name, "mesh") != 0)
@@ -410,8 +411,10 @@ static void claim_files(enum command command)
         char *who = format_string("--%s", o->name);
         if (path && (o->commands & command) && o->type == OPT_INPUT)
             claim_input(who, path);
-        else if (path && (o->commands & command))
+        else if (path && (o->commands & command)) {
+            expect_outside(who, path);
             claim_output(who, path, path == s.save || path == s.pass.snapshot.file ? "--resume" : NULL);
+        }
         free(who);
     }
     if (s.save)
@@ -454,8 +457,11 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     s.reference = reference;
     claim_files(command);
     check_together(command);
-    if (s.init)
+    if (s.init) {
         s.source = open_source(s.init);
+        if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
+            claim_input("--init", s.source.path);
+    }
     if (s.source.path)
         adopt_sizes();
     apply_preset();
