@@ -19,9 +19,9 @@ pass/pass           236
 pass/recompute      151
 pass/snapshot       221
 pass/swap           500
-src               23351 10.8
+src               23348 10.8
 src/base           1420
-src/cmd            2221
+src/cmd            2223
 src/device         1153
 src/file           1044
 src/main             71
@@ -31,7 +31,7 @@ src/pass           2366
 src/plan            212
 src/predict        1015
 src/proof           580
-src/run            1256
+src/run            1253
 src/state          1781
 src/step           2566
 src/trace          1050

@@ -1,4 +1,3 @@
-<<<<<<< /tmp/m3/p.c
 /* prepare.c - what a finished list needs to run: kernels with their arguments, flights and queues; and the commands of
  * a device's task.
  */
@@ -119,5 +118,3 @@ cl_int event_status(cl_event event)
     CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
     return status;
 }
-=======
->>>>>>> /dev/fd/63
