@@ -15,19 +15,20 @@ pass/fetch           31
 pass/gather         238
 pass/local          218
 pass/overlap        444
-pass/pass           234
+pass/pass           244
+pass/phases          45
 pass/recompute      151
 pass/snapshot       185
-pass/swap           500
-src               23297 10.8
+pass/swap           468
+src               23320 10.8
 src/base           1420
-src/cmd            2223
+src/cmd            2221
 src/device         1153
 src/file           1044
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2328
+src/pass           2351
 src/plan            212
 src/predict        1014
 src/proof           580
