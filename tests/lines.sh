@@ -20,8 +20,8 @@ pass/phases          45
 pass/recompute      151
 pass/snapshot       185
 pass/swap           468
-src               23320 10.8
-src/base           1420
+src               23321 10.8
+src/base           1421
 src/cmd            2221
 src/device         1153
 src/file           1044
