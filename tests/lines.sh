@@ -15,19 +15,20 @@ pass/fetch           31
 pass/gather         239
 pass/local          220
 pass/overlap        450
-pass/pass           258
+pass/pass           268
+pass/phases          45
 pass/recompute      157
 pass/snapshot       242
-pass/swap           500
-src               23443 10.8
-src/base           1420
-src/cmd            2223
+pass/swap           468
+src               23467 10.8
+src/base           1421
+src/cmd            2221
 src/device         1154
 src/file           1044
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2426
+src/pass           2449
 src/plan            220
 src/predict        1015
 src/proof           580
