@@ -1,4 +1,5 @@
 /* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
+#include "../trace/follow.h"
 #include "train.h"
 
 #include <math.h>
@@ -283,6 +284,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
         close_probe(p);
     }
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
+    must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
         show_trace(path, s->log, !s->trace);
     free(title), free(path);
