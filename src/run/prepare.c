@@ -98,7 +98,9 @@ void issue(const struct step *s, const struct task *t, uint32_t number, cl_uint 
         return;
     }
     struct tensor *to = t->access[0].tensor, *from = t->access[1].tensor;
-    if (from->device->is_host)
+    if (copies_nothing(t))
+        CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, done));
+    else if (from->device->is_host)
         CL(clEnqueueWriteBuffer(queue, tensor_buffer(to), CL_FALSE, 0, to->bytes, tensor_memory(from), n_wait, wait,
                                 done));
     else if (to->device->is_host)

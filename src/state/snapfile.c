@@ -119,12 +119,12 @@ static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], co
 bool is_snapshot(const char *path)
 {
     struct stat status;
-    char page[2][SNAP_PAGE] = {{0}};
+    char page[2][8] = {{0}};
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
     struct reader *r = open_reader(path);
-    for (uint64_t k = 0; k < 2 && r->size >= (k + 1) * SNAP_PAGE; k++)
-        read_at(r, page[k], SNAP_PAGE, k * SNAP_PAGE);
+    for (uint64_t k = 0; k < 2 && r->size >= k * SNAP_PAGE + 8; k++) /* also of one that was cut off */
+        read_at(r, page[k], 8, k * SNAP_PAGE);
     bool empty = r->size == 0;
     close_reader(r);
     return empty || memcmp(page[0], magic, 8) == 0 || memcmp(page[1], magic, 8) == 0;

@@ -48,10 +48,11 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool persistent; /* keeps its value from step to step, and its address in all lists */
-    bool cheap;      /* an activation that takes little work to make again, for its size */
-    bool choice;     /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
-    bool shard;      /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
+    bool persistent;      /* keeps its value from step to step, and its address in all lists */
+    bool cheap;           /* an activation that takes little work to make again, for its size */
+    bool choice;          /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
+    bool shard;           /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
+    struct tensor *later; /* of what is gathered: the same, as it is gathered next in the step; or NULL */
     enum exclusive exclusive;
     struct tensor *storage; /* itself, unless it is a view */
     struct tensor *view;    /* of a storage: its views, a chain, the last one first; of a view: the next one */
@@ -316,6 +317,8 @@ struct task *add_kernel(struct step *s, struct lane *lane, const char *name, con
                         struct grid grid, const struct arg *args, int n_args);
 /* Upload, download, or device to device within a context: whatever the two tensors' devices say. */
 struct task *add_copy(struct step *s, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
+/* A copy of bytes to themselves takes no time: who touches them next waits until its lane has come to it. */
+bool copies_nothing(const struct task *t);
 struct task *add_host(struct step *s, struct lane *lane, const char *name, host_function *run, void *context);
 /* `description`: so many bytes, copied, that issue() finds as the task's context. */
 struct task *add_issue(struct step *s, struct lane *lane, const char *name, issue_function *issue,

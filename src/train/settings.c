@@ -129,8 +129,8 @@ static const struct option options[] = {
     {"swap-what", 0, OPT_TEXT, &s.swap_what, "activations", "CLASS,...", 0, 0, PASSES, BUILD_ALL,
      "of activations, gradients, optimizer and parameters, those that may leave; state then lives on the host"},
     {"broadcast-queues", 0, OPT_INT, &s.pass.broadcast.queues, NULL, "N", 0, 64, PASSES, BUILD_ALL,
-     "what an update made goes to the other devices over N queues of each device, the main one, which computes, among "
-     "them (0: off, over one beside it)"},
+     "what an update made, or with --zero 3 what is gathered, goes to the other devices over N queues of each device, "
+     "the main one, which computes, among them (0: off, over one beside it)"},
     {"broadcast-slices", 0, OPT_INT, &s.pass.broadcast.slices, "16", "M", 1, 4096, PASSES, BUILD_ALL,
      "cut what a device sends of a layer into M slices, of at least 512 bytes"},
     {"broadcast-deal", 0, OPT_CHOICE, &s.deal, "even", WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0,
@@ -406,8 +406,10 @@ static void claim_files(enum command command)
         char *who = format_string("--%s", o->name);
         if (path && (o->commands & command) && o->type == OPT_INPUT)
             claim_input(who, path);
-        else if (path && (o->commands & command))
+        else if (path && (o->commands & command)) {
+            expect_outside(who, path);
             claim_output(who, path, path == s.save || path == s.pass.snapshot.file ? "--resume" : NULL);
+        }
         free(who);
     }
     if (s.save)
@@ -450,8 +452,11 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     s.reference = reference;
     claim_files(command);
     check_together(command);
-    if (s.init)
+    if (s.init) {
         s.source = open_source(s.init);
+        if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
+            claim_input("--init", s.source.path);
+    }
     if (s.source.path)
         adopt_sizes();
     apply_preset();
