@@ -15,29 +15,29 @@ pass/fetch           31
 pass/gather         238
 pass/local          218
 pass/overlap        444
-pass/pass           234
+pass/pass           235
 pass/recompute      151
-pass/snapshot       185
+pass/snapshot       188
 pass/swap           500
-src               23297 10.8
-src/base           1420
-src/cmd            2223
+src               23404 10.8
+src/base           1431
+src/cmd            2234
 src/device         1153
 src/file           1044
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2328
+src/pass           2332
 src/plan            212
 src/predict        1014
 src/proof           580
 src/run            1238
 src/state          1784
 src/step           2565
-src/trace          1050
-src/train          2714
+src/trace          1126
+src/train          2718
 src/view           1850
-tests             14698
+tests             14816
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -406,12 +406,12 @@ TEST(what_ran_beside_the_device)
     static const char *const runs[] = {
         "plan --list data/steps/overlap.txt --simulate",
         "plan --model tiny -d 0:0x2 --mesh pp=2 --hardware data/hardware/server.txt --simulate",
-        "train --model tiny --steps 6 --sample-tokens 0", TRAIN " --pace"};
+        "train --model tiny --steps 6 --sample-tokens 0"};
     for (size_t i = 0; i < COUNT(runs) * 2; i++) {
         const char *trace = temp_path("beside.trace"), *snap = temp_path(lasting("beside%zu.snap", i)),
                    *run = runs[i / 2];
-        struct ran ran = expect_yard(EXIT_OK, "", "%s %s --overlap all-cpu --snapshot %s --trace %s --clip %zu", run,
-                                     strstr(run, "--pace") ? write_hardware() : "", snap, trace, i % 2);
+        struct ran ran = expect_yard(EXIT_OK, "", "%s --overlap all-cpu --snapshot %s --trace %s --clip %zu", run, snap,
+                                     trace, i % 2);
         expect_beside(trace, false), expect_beside(trace, true);
         assert_int_equal(strstr(ran.out, "--clip holds all updates") != NULL, i % 2);
         assert_true(strstr(run, "plan") || strstr(ran.out, "updates on the CPU: "));

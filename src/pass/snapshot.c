@@ -222,22 +222,6 @@ static char *describe(const struct storing *v, size_t dropped)
     return text;
 }
 
-/* Do all updates wait for a norm, which follows from the last backward? */
-static bool waits_for_norm(const struct step *s)
-{
-    bool norm = false, updated = false, waits = false;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct task *t = s->task[i];
-        norm |= t->role == ROLE_NORM;
-        if (t->role == ROLE_UPDATE && !updated) {
-            updated = true;
-            waits = norm || t->gate == GATE_HELD;
-        }
-        waits &= t->role != ROLE_BACKWARD;
-    }
-    return waits;
-}
-
 bool run_snapshot(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
     struct storing v = {.step = s, .costs = c, .options = &w->snapshot};
@@ -249,7 +233,7 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
         r->after = try_list(s, c, INFINITY, note_outcomes, &v);
         report_outcomes(&v, commits, dropped);
         r->reason = describe(&v, json_array_size(dropped));
-        if (waits_for_norm(s))
+        if (w->clipped)
             append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is "
                                     "stored before; --clip 0 stores each layer behind its backward");
     } else {

@@ -211,6 +211,7 @@ struct pass_options pass_options_of(const struct settings *s)
     o.broadcast.at_random = s->deal == DEAL_RANDOM;
     o.broadcast.seed = (uint64_t)s->seed;
     o.broadcast.main_sends = s->main_queue == MAIN_BOTH;
+    o.clipped = s->clip > 0;
     o.paced = s->pace;
     o.draw = s->delay_seed >= 0;
     o.draw_seed = (uint64_t)s->delay_seed;
