@@ -144,6 +144,10 @@ static const struct option options[] = {
      "every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &s.pass.snapshot.slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
+    {"snapshot-in", 0, OPT_CHOICE, &s.pass.snapshot.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0, 0,
+     PASSES, CMD_TRAIN | CMD_PLAN,
+     "where the copy lies that a unit's next update waits for: in the host's memory; or on the device, S times, from "
+     "where it goes down while training goes on, for links that are slow"},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
@@ -222,6 +226,7 @@ static const struct {
             {"broadcast-main", "broadcast-queues", NULL},
             {"snapshot-every", "snapshot", NULL},
             {"snapshot-slots", "snapshot", NULL},
+            {"snapshot-in", "snapshot", NULL},
             {"iterations", "snapshot", NULL},
             {"profile", "hardware", "both say how long tasks take"},
             {"pace", "delay-seed", "both decide when tasks end"},
