@@ -132,7 +132,7 @@ struct trainer {
     size_t n_passes;
     struct trace_writer *trace;
     struct trace_follow *follow; /* its reader, of whoever takes it; NULL: there is no trace */
-    const struct task *report; /* of the train list: the one that makes results */
+    const struct task *report;   /* of the train list: the one that makes results */
 
     struct feed *feeds; /* [micro * dp + data-parallel rank] */
     struct feed *eval_feeds, *sample_feed;
