@@ -15,19 +15,20 @@ pass/fetch           31
 pass/gather         238
 pass/local          218
 pass/overlap        444
-pass/pass           237
+pass/pass           247
+pass/phases          45
 pass/recompute      151
 pass/snapshot       224
-pass/swap           500
-src               23455 10.8
-src/base           1431
-src/cmd            2234
+pass/swap           468
+src               23479 10.8
+src/base           1432
+src/cmd            2232
 src/device         1153
 src/file           1044
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2370
+src/pass           2393
 src/plan            212
 src/predict        1015
 src/proof           580

@@ -5,7 +5,7 @@
  *     broadcast   new parameters go out in slices, over several queues       broadcast.c
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
- *     swap        data leaves for the host and comes back in time            swap.c
+ *     swap        data leaves for the host and comes back in time            swap.c, phases.c
  *     snapshot    each unit is stored as soon as it is updated               snapshot.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
@@ -116,6 +116,20 @@ int kept_for(const struct uses *u, const struct tensor *x);
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
 pass_run remake_in_budget; /* swap.c: --recompute auto */
+
+/* phases.c: the fixed orders of swap. */
+struct phases { /* of a device, in list order */
+    struct phase {
+        int first, last; /* positions of its tasks */
+        bool backward;
+    } * phase;    /* the caller frees it */
+    int n, tasks; /* of the list */
+};
+struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer); /* else by micro-batch */
+/* Of a tensor that nobody uses between two positions: its bytes are held through *out, and again from *in on.  false:
+ * there is no phase between in which it could leave. */
+bool place_data(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
+bool place_state(const struct phases *t, int before, int behind, int *out, int *in);
 
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);
