@@ -22,7 +22,7 @@ pass/snapshot       224
 pass/swap           468
 src               23479 10.8
 src/base           1432
-src/cmd            2232
+src/cmd            2234
 src/device         1153
 src/file           1044
 src/main             71
