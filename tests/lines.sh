@@ -15,30 +15,30 @@ pass/fetch           31
 pass/gather         239
 pass/local          220
 pass/overlap        450
-pass/pass           268
+pass/pass           269
 pass/phases          45
 pass/recompute      157
-pass/snapshot       242
+pass/snapshot       245
 pass/swap           468
-src               23467 10.8
-src/base           1421
-src/cmd            2221
+src               23574 10.8
+src/base           1432
+src/cmd            2234
 src/device         1154
 src/file           1044
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2449
+src/pass           2453
 src/plan            220
 src/predict        1015
 src/proof           580
 src/run            1254
 src/state          1781
 src/step           2570
-src/trace          1050
-src/train          2737
+src/trace          1126
+src/train          2741
 src/view           1850
-tests             14815
+tests             14933
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

@@ -62,6 +62,7 @@ struct pass_options { /* what the options ask of the passes */
     enum recompute recompute;
     enum overlap overlap;
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
+    bool clipped;             /* updates wait for the norm, and so for the last backward */
     bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
     uint64_t draw_seed;
     bool gather; /* parameters lie in shards, and are gathered a layer before their use */

@@ -313,6 +313,9 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     if (v.on_device)
         append_text(&r->reason, ", by way of %s on the device", format_bytes((char[32]){0}, v.device_bytes));
     r->after = try_list(s, c, INFINITY, report_times, &v);
+    if (w->clipped)
+        append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
+                                "before; --clip 0 stores each layer behind its backward");
     if (v.on_device && r->after.excess > 0)
         refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
     report_ms(r, "host_ms", "with copies in the host a step takes", v.on_device ? v.other : r->after.period);

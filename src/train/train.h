@@ -131,7 +131,8 @@ struct trainer {
     struct pass_report *passes; /* what they did to the train list */
     size_t n_passes;
     struct trace_writer *trace;
-    const struct task *report; /* of the train list: the one that makes results */
+    struct trace_follow *follow; /* its reader, of whoever takes it; NULL: there is no trace */
+    const struct task *report;   /* of the train list: the one that makes results */
 
     struct feed *feeds; /* [micro * dp + data-parallel rank] */
     struct feed *eval_feeds, *sample_feed;

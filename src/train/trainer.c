@@ -1,4 +1,5 @@
 /* trainer.c - opening a machine, a model and its lists by the settings, and running them. */
+#include "../trace/follow.h"
 #include "train.h"
 
 #include <math.h>
@@ -210,6 +211,7 @@ struct pass_options pass_options_of(const struct settings *s)
     o.broadcast.at_random = s->deal == DEAL_RANDOM;
     o.broadcast.seed = (uint64_t)s->seed;
     o.broadcast.main_sends = s->main_queue == MAIN_BOTH;
+    o.clipped = s->clip > 0;
     o.paced = s->pace;
     o.draw = s->delay_seed >= 0;
     o.draw_seed = (uint64_t)s->delay_seed;
@@ -283,6 +285,7 @@ static void trace_training(struct trainer *t, struct step **lists, size_t n)
         close_probe(p);
     }
     t->trace = execution.trace = start_trace(path, t->machine, lists, n, &about);
+    must(trace_follow_open(path, &t->follow)); /* while it has a name */
     if (s->view)
         show_trace(path, s->log, !s->trace);
     free(title), free(path);
