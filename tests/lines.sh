@@ -20,7 +20,7 @@ pass/phases          45
 pass/recompute      157
 pass/snapshot       245
 pass/swap           468
-src               23574 10.8
+src               23576 10.8
 src/base           1432
 src/cmd            2234
 src/device         1154
@@ -33,7 +33,7 @@ src/plan            220
 src/predict        1015
 src/proof           580
 src/run            1254
-src/state          1781
+src/state          1783
 src/step           2570
 src/trace          1126
 src/train          2741

@@ -17,9 +17,9 @@
  *     auto         what must be, in a budget: swap.c chooses
  *
  * The rewrite is remake().  It walks the list in order, and relies on that: the first task that needs a tensor again
- * finds its repeat right before it, and all later ones read that.  The repeat's tasks are the forward's, of the same
- * origin: on the same values they give the same bits.  What is made of values that have changed by then, in place or by
- * an update, is kept.
+ * finds its repeat right before it (full, selective: before its layer's backward), and all later ones read that.  The
+ * repeat's tasks are the forward's, of the same origin: on the same values they give the same bits.  What is made of
+ * values that have changed by then, in place or by an update, is kept.
  *
  * Source: "Training Deep Nets with Sublinear Memory Cost" (Chen et al. 2016), full; "Reducing Activation Recomputation
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.  Feature C2.

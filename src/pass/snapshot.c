@@ -79,7 +79,7 @@ static bool was_sent(const struct step *s, const struct task *t, const struct te
 static size_t bytes_to_store(const struct step *s, const struct task *t)
 {
     size_t bytes = 0;
-    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++)
+    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++) /* listed twice: the device's */
         if (t->access[a].tensor->class == MEM_GRADIENTS && was_sent(s, t, t->access[a].tensor))
             return 0;
         else if (is_state(&t->access[a]))
@@ -175,7 +175,8 @@ static void add_commit(const struct storing *v, int slot)
         t->seconds = host->disk ? host->disk->latency : 0;
 }
 
-/* The commits are the last tasks of the list.  Slots go down, since each lands right behind its update. */
+/* The commits are the last tasks of the list: with --serial the report comes before, for which they wait.  Slots go
+ * down, since each lands right behind its update. */
 static void store_all(struct storing *v, struct edit *e)
 {
     size_t n = v->step->n;

@@ -13,14 +13,14 @@
  * State that persists lives on the host when it is swapped, and visits the device for its uses.
  *
  * The rule.  A copy starts when its source is written, its lane is free, and the last user of its bytes has ended.  Its
- * place in the list decides how long bytes are held.  What leaves is held until its copy has ended, or the task that
+ * place in the list decides how long bytes are held.  What leaves is held until its copy has ended, else the task that
  * takes the bytes would wait for it; what comes back is held from when its copy must begin, so that its reader does not
  * wait.  Copies go one after another: made first leaves first, needed first comes first.  Where bytes are short, what
  * leaves goes earlier and what comes back later.
  *
- * The rewrite.  First what is made again is put into the list, then each copy right behind its place; readers from the
- * gap's end on are switched to what came back.  Gaps are found in the list as it was; repeat_and_line_up() finds where
- * they begin and end in the list with repeats.
+ * The rewrite.  First what is made again is put into the list, then outs right behind `out` and ins right before `in`;
+ * readers from the gap's end on are switched to what came back.  Gaps are found in the list as it was;
+ * repeat_and_line_up() finds where they begin and end in the list with repeats.
  *
  * Which gaps, --swap says:
  *
@@ -28,14 +28,15 @@
  *               are kept, swapped and made again is found by the search of ../plan/plan.h.  It starts from rules:
  *               whatever is too much leaves, that with the furthest next use first (Belady 1966), or the largest,
  *               or what takes the least work for its bytes to make again.  Classes (--swap-what) are admitted one
- * after another, so that one more never makes a step longer.
+ *               after another, so that one more never makes a step longer.
  *
  * layer         phases.c: layer k's data leaves while the next layer's forward runs, and comes back while the backward
  *               before its own does
  *
  * microbatch    the same for the data of a whole micro-batch
  *
- * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget.
+ * The latter two are fixed orders, for reading and comparing: they move all they can, whatever the budget, and
+ * are refused where that does not fit.
  *
  * Source: "Data movement method, distributed training system, electronic device and storage medium" (2023).  Features
  * C1-C7; C2's recomputation is recompute.c's.
@@ -56,7 +57,7 @@ struct gap {
     double seconds, work; /* of a copy one way; seconds of what writes x */
     bool may_remake;
     size_t decision;        /* 0: none, x is kept */
-    struct gap *replica_of; /* the next one of this decision */
+    struct gap *next_alike; /* the next one of this decision */
 
     /* What is done about it; positions are those of the list with all that is made again. */
     enum action action;
@@ -161,7 +162,7 @@ static void list_decisions(struct swapper *w)
     for (size_t i = 0; i < w->n_gaps; i++) {
         struct gap *g = gap[i], *neighbour = i ? gap[i - 1] : NULL;
         if (neighbour && by_decision(&neighbour, &g) == 0)
-            neighbour->replica_of = g, g->decision = neighbour->decision;
+            neighbour->next_alike = g, g->decision = neighbour->decision;
         else if (w->swap || g->may_remake) {
             bool same = neighbour && neighbour->decision && strcmp(neighbour->x->name, g->x->name) == 0;
             w->decision[w->n].options = w->swap && g->may_remake ? 3 : 2;
@@ -314,7 +315,7 @@ static void rewrite(struct swapper *w, struct edit *e, const struct placement *p
             set_home(e, g->x, host);
         w->copied += (double)g->x->bytes * (g->sent + (g->back != NULL));
     }
-    for (size_t k = 2 * l.n; k-- > 0;) { /* backwards, each right behind its place: at one place outs come first */
+    for (size_t k = 2 * l.n; k-- > 0;) { /* backwards: at one place outs come first */
         bool in = k >= l.n;
         struct gap *g = in ? l.in[k - l.n] : l.out[k];
         int place = in ? g->in - 1 : g->out;
@@ -384,7 +385,7 @@ static void evict(const struct swapper *w, unsigned char *choice, int letter, bo
                     if (may && choice[g->decision] == KEEP && mine > merit)
                         best = g, merit = mine;
                 }
-                for (const struct gap *g = best ? w->first[best->decision] : NULL; g; g = g->replica_of)
+                for (const struct gap *g = best ? w->first[best->decision] : NULL; g; g = g->next_alike)
                     take_away(g, d, g->before, g->behind, held);
                 if (best)
                     give_letter(w, choice, best->decision, letter);
@@ -393,8 +394,8 @@ static void evict(const struct swapper *w, unsigned char *choice, int letter, bo
     }
 }
 
-/* Classes are admitted one after another, until it fits and no step is shorter than `floor` (INFINITY: whatever fits
- * will do).  Each time the starts are what is best so far, what leaves by the rules, and what holds least.  A search
+/* Classes are admitted one after another, until it fits in a step as short as `floor` (INFINITY: whatever fits will
+ * do).  Each time the starts are what is best so far, what leaves by the rules, and what holds least.  A search
  * follows, unless nothing fits and more classes are to come. */
 static struct score choose_actions(struct swapper *w, unsigned char *best, double floor)
 {
@@ -505,8 +506,9 @@ static struct swapper open_swapper(struct step *s, const struct costs *c, unsign
     return w;
 }
 
-/* Where nothing fits, budgets are raised to what a choice needs, what was found or what holds least, until the same
- * search finds room in them: those work.  What keeps all ends the attempts. */
+/* Where nothing fits, budgets are raised to what a choice needs (of --recompute auto what was found, else what holds
+ * least) until the same search finds room in them; then the program ends, naming them.  After some attempts they are
+ * what the list needs that keeps all. */
 static bool run_auto(struct swapper *w, const char *must_fit, struct pass_report *r)
 {
     struct machine *m = w->step->pool->machine;

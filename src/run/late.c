@@ -15,8 +15,8 @@
  * to it has ended.  So their lanes have only tasks that run, and no queue and no count of runs in flight (retire.c)
  * knows of them: however slow disk and link are, training never waits for them.
  *
- * choice[] is used again after MOST_RUNS iterations.  All copies of an iteration have asked by then, since the updates
- * of the next one wait for them.
+ * iteration[] is used again after MOST_RUNS iterations.  All copies of an iteration have asked by then, since the
+ * updates of the next one wait for them.
  */
 #include "run.h"
 

@@ -62,7 +62,7 @@ struct snap {
     char *memory;         /* the same, in persistent memory; NULL: it lies elsewhere */
     persist_bytes *persist;
     struct writer *beside; /* a new file that has not its name yet; NULL: it has */
-    int old;               /* locked: the file that has the name as long as a new one has not; -1: none */
+    int named;             /* locked: the file that has the name as long as a new one has not; -1: none */
     pthread_mutex_t lock;  /* guards what follows */
     struct snap_slots slots;
     bool failed;
@@ -139,17 +139,18 @@ static void lock_name(struct opening *o)
 {
     struct snap *s = o->s;
     struct stat status;
-    for (s->old = -1; s->old < 0 || !leads_to(s->path, s->old);) { /* a run that has just ended may have replaced it */
-        if (s->old >= 0)
-            close(s->old);
+    for (s->named = -1;
+         s->named < 0 || !leads_to(s->path, s->named);) { /* a run that has just ended may have replaced it */
+        if (s->named >= 0)
+            close(s->named);
         o->made = access(s->path, F_OK) != 0;
-        s->old = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-        if (s->old < 0 || fstat(s->old, &status) != 0)
+        s->named = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+        if (s->named < 0 || fstat(s->named, &status) != 0)
             fail(EXIT_IO, "cannot write the snapshot file %s: %s; does its folder exist, and may you write there?",
                  s->path, strerror(errno));
         if (!S_ISREG(status.st_mode))
             fail(EXIT_USAGE, "%s is no regular file: --snapshot needs one", s->path);
-        if (flock(s->old, LOCK_EX | LOCK_NB) == 0)
+        if (flock(s->named, LOCK_EX | LOCK_NB) == 0)
             continue;
         if (errno != EWOULDBLOCK)
             fail(EXIT_IO, "cannot lock the snapshot file %s: %s", s->path, strerror(errno));
@@ -191,8 +192,8 @@ static void take_name(void *snap)
     struct writer *w = s->beside;
     s->beside = NULL;
     publish(w);
-    close(s->old);
-    s->old = -1;
+    close(s->named);
+    s->named = -1;
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
@@ -208,12 +209,12 @@ static bool recover_old(struct opening *o)
 {
     const struct snap *s = o->s;
     struct stat status;
-    if (fstat(s->old, &status) != 0 || flush(s->old) != 0)
+    if (fstat(s->named, &status) != 0 || flush(s->named) != 0)
         fail(EXIT_IO, "cannot sync the snapshot file %s: %s", s->path, strerror(errno));
     if (status.st_size == 0)
         return true;
     sync_folder_of(s->path);
-    forget_cached(s->old);
+    forget_cached(s->named);
     struct problem *p = attempt(recover, o);
     if (p)
         warn("%s; another file takes its place when an iteration is stored", p->sentence);
@@ -258,8 +259,8 @@ static void open_file(void *opening)
              describe_sizes((char[160]){0}, &o->old->pieces->config));
     if (old && f->slots == old->slots && f->slot_bytes == old->slot_bytes && f->manifest_bytes == old->manifest_bytes &&
         f->manifest_hash == old->manifest_hash) {
-        s->fd = s->old; /* goes on with the old file, whose newest commit is kept */
-        s->old = -1;
+        s->fd = s->named; /* goes on with the old file, whose newest commit is kept */
+        s->named = -1;
         s->slots.durable = (int)old->newest.slot;
         s->page = old->page;
         s->seq = old->last_seq;
@@ -283,7 +284,7 @@ struct problem *open_snap(const char *path, const struct checkpoint *c, const st
     struct opening o = {.s = s, .plan = plan};
     *s = (struct snap){.file = like_checkpoint(c, path), .batch = plan->batch, .page = -1};
     s->path = s->file->path;
-    s->fd = s->direct = s->old = -1;
+    s->fd = s->direct = s->named = -1;
     pthread_mutex_init(&s->lock, NULL);
     struct problem *p = attempt(open_file, &o);
     if (p && o.made)
@@ -300,7 +301,7 @@ void close_snap(struct snap *s)
 {
     if (s->beside)
         abandon(s->beside);
-    int fds[] = {s->fd, s->direct, s->old};
+    int fds[] = {s->fd, s->direct, s->named};
     for (size_t i = 0; i < COUNT(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -315,7 +316,7 @@ void close_snap(struct snap *s)
 
 /* ---- a run's calls ---------------------------------------------------------------------------------------------- */
 
-static bool give_up(struct snap *s, const char *what, const char *why)
+static bool stop_storing(struct snap *s, const char *what, const char *why)
 {
     pthread_mutex_lock(&s->lock);
     bool first = !s->failed;
@@ -336,7 +337,7 @@ static bool put_bytes(struct snap *s, int fd, const char *bytes, size_t n, uint6
         if (done < 0 && errno == EINTR)
             done = 0;
         else if (done <= 0)
-            return give_up(s, "cannot write the", done ? strerror(errno) : "nothing was taken");
+            return stop_storing(s, "cannot write the", done ? strerror(errno) : "nothing was taken");
     }
     return true;
 }
@@ -437,12 +438,13 @@ static bool write_commit(struct snap *s, int slot)
 static bool make_durable(struct snap *s)
 {
     if (flush(s->fd) != 0)
-        return give_up(s, "cannot sync the", strerror(errno));
+        return stop_storing(s, "cannot sync the", strerror(errno));
     struct problem *p = s->beside ? attempt(take_name, s) : NULL;
     if (p)
-        give_up(s, "cannot rename the new", p->sentence);
+        stop_storing(s, "cannot rename the new", p->sentence);
+    bool taken = !p;
     free(p);
-    return !p;
+    return taken;
 }
 
 bool snap_commit(struct snap *s, int slot, bool sound, struct stored_step *stored)

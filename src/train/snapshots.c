@@ -32,7 +32,7 @@ static void persist(void *snapshots, const struct task *task, uint32_t number)
     snap_write(s->file, task->slot, s->payload[task->index], tensor_memory(task->access[0].tensor));
 }
 
-/* The step's report, for which it waits, waits for nothing here. */
+/* Holds up the disk's lane until the report has come, which needs nothing of that lane. */
 static void commit_iteration(void *snapshots, const struct task *task, uint32_t number)
 {
     struct snapshots *s = snapshots;
