@@ -703,12 +703,20 @@ static void issue_broken(const struct task *t, uint32_t number, cl_uint n_wait, 
     CL(clSetUserEventStatus(*done, CL_OUT_OF_RESOURCES));
 }
 
+static void run_never(void *context, const struct task *t, uint32_t number)
+{
+    (void)context, (void)t, (void)number;
+    _exit(99);
+}
+
+/* What waits for the broken task fails too, and does not run. */
 static void run_broken(bool serial)
 {
     struct journey j = new_journey(no_work, NULL);
     struct task *t = add_issue(j.step, j.machine->device[0].lane[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
     t->layer = 2;
     add_access(t, j.p, ACCESS_BOTH);
+    add_access(add_host(j.step, j.machine->host->lane[LANE_CPU], "never", run_never, NULL), j.p, ACCESS_READ);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "after", no_work, NULL), j.h, ACCESS_WRITE);
     must(finish_steps(j.pool, &j.step, 1));
     execution.serial = serial;

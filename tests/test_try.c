@@ -2,6 +2,7 @@
  * that look at all pairs, lists of 30,000 tasks stay small, and trying a list changes nothing and comes true.
  */
 #include "../src/pass/pass.h"
+#include "../src/plan/plan.h"
 #include "support_paper.h"
 
 #include <math.h>
@@ -442,6 +443,38 @@ TEST(without_times_there_is_no_period)
     assert_non_null(none.why_not);
     assert_non_null(strstr(none.why_not->sentence, "take 4e+09 s together, expected 1e-9 to 1e6"));
     free_forecast(&none);
+    end_paper(&f.paper);
+}
+
+/* ---- searching ----------------------------------------------------------------------------------------------------
+ */
+
+static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
+
+/* A later option copies less, and one takes too long. */
+static double apply_options(void *four, struct edit *e, const unsigned char *choice)
+{
+    struct paper *p = &((struct four *)four)->paper;
+    double copied = 0;
+    (void)e;
+    for (size_t i = 0; i < COUNT(drawn); i++) {
+        assert_true(choice[i] < drawn[i].options);
+        copied += 4 - choice[i];
+    }
+    add_paper(p, p->device->lane[LANE_COMPUTE], "more", NULL, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
+    return copied;
+}
+
+TEST(of_equal_periods_the_fewest_bytes)
+{
+    struct four f = new_four();
+    unsigned char best[COUNT(drawn)];
+    struct question q = {.step = f.paper.step, .decision = drawn, .n = COUNT(drawn), .apply = apply_options, .pass = &f};
+    q.work = 20000;
+    for (size_t i = 0; i < f.paper.step->n; i++)
+        f.paper.step->task[i]->seconds = 1;
+    choose(&q, (unsigned char[COUNT(drawn)]){0}, 1, best);
+    assert_memory_equal(best, ((unsigned char[]){1, 1, 3}), sizeof best);
     end_paper(&f.paper);
 }
 
