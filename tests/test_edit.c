@@ -255,8 +255,8 @@ TEST(uses_are_of_bytes)
         for (uint32_t i = 0; i < TASKS; i++) {
             struct random4 r = random_words(2, STREAM_TEST, number, i);
             uint32_t to = r.word[0] % TENSORS, from = r.word[1] % TENSORS;
-            add_paper(&p, p.device->lane[LANE_COMPUTE], "t", x[to][to % 2 ? 2 : r.word[2] % 2],
-                      x[from][r.word[3] % 3], NULL);
+            add_paper(&p, p.device->lane[LANE_COMPUTE], "t", x[to][to % 2 ? 2 : r.word[2] % 2], x[from][r.word[3] % 3],
+                      NULL);
         }
         struct uses *u = find_uses(p.step->task, TASKS, p.pool);
         int64_t *held = bytes_held(u, p.pool, p.device);
@@ -272,10 +272,9 @@ TEST(uses_are_of_bytes)
                     for (int part = 0; part < 3; part++)
                         last[part] = k < at && share_bytes(a[0].tensor, x[i][part]) ? k : last[part];
                 }
-                for (int part = 0; part < 3; part++) {
+                for (int part = 0; part < 3; part++)
                     assert_int_equal(last_write_before(u, x[i][part], at), last[part]);
-                    assert_int_equal(is_whole_before(u, all, at), last[0] != NOWHERE && last[1] != NOWHERE);
-                }
+                assert_int_equal(is_whole_before(u, all, at), last[0] != NOWHERE && last[1] != NOWHERE);
                 bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && (before || behind));
                 held[at] -= always || (before && behind) ? (int64_t)round_up(BYTES, p.device->alignment) : 0;
             }

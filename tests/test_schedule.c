@@ -285,23 +285,6 @@ static struct step *new_chain(struct pool *p, int n, int64_t elements)
     return s;
 }
 
-TEST(place_shares_what_may_be_shared)
-{
-    struct machine *m = open_one();
-    struct pool *p = new_pool(m);
-    struct step *s = new_chain(p, 9, 1000);
-    must(finish_steps(p, &s, 1));
-    assert_int_equal(check_addresses(p, s), m->allocated);
-    assert_int_equal(m->device[0].slabs[0].bytes, 2 * round_up(4000, m->device[0].alignment)); /* two at a time */
-    assert_int_equal(s->high[0], 8000);
-    assert_int_equal(s->peak[0][MEM_ACTIVATIONS], 8000);
-    assert_int_equal(s->peak[0][MEM_PARAMETERS], 0);
-    free_step(s);
-    free_pool(p);
-    assert_int_equal(m->allocated, 0);
-    close_used(m);
-}
-
 TEST(place_fills_slabs)
 {
     struct machine *m = open_one();
@@ -790,6 +773,7 @@ struct log { /* of the runs that have been retired, by name and number */
     const char *name[64];
     uint32_t number[64];
     size_t n;
+    uint64_t computed; /* until then */
 };
 
 static void log_run(void *context, const struct step *s, const struct task *t, uint32_t number, uint64_t start,
@@ -798,6 +782,8 @@ static void log_run(void *context, const struct step *s, const struct task *t, u
     (void)s;
     struct log *l = context;
     assert_true(start <= end && l->n < COUNT(l->name));
+    assert_true(!t->span || l->computed <= start);
+    l->computed = t->lane->kind == LANE_COMPUTE ? end : l->computed;
     l->name[l->n] = t->name;
     l->number[l->n++] = number;
 }
@@ -819,6 +805,7 @@ TEST(the_background_holds_nobody_up)
     struct log log = {.n = 0};
     struct tensor *kept = new_array(j.pool, j.machine->host, "kept", 4, true);
     add_access(add_host(j.step, j.machine->host->lane[LANE_DISK], "persist", wait_at_gate, &gate), kept, ACCESS_READ);
+    j.step->task[3]->span = true; /* it begins where `twice` ends */
     must(finish_steps(j.pool, &j.step, 1));
     execution.observe = log_run;
     execution.observe_context = &log;

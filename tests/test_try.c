@@ -469,7 +469,8 @@ TEST(of_equal_periods_the_fewest_bytes)
 {
     struct four f = new_four();
     unsigned char best[COUNT(drawn)];
-    struct question q = {.step = f.paper.step, .decision = drawn, .n = COUNT(drawn), .apply = apply_options, .pass = &f};
+    struct question q = {
+        .step = f.paper.step, .decision = drawn, .n = COUNT(drawn), .apply = apply_options, .pass = &f};
     q.work = 20000;
     for (size_t i = 0; i < f.paper.step->n; i++)
         f.paper.step->task[i]->seconds = 1;
