@@ -23,8 +23,6 @@ static const struct {
     {"ckpt", cmd_ckpt, "look into checkpoints, check, compare, reshard and export them"},
 };
 
-#define VERSION "0.2"
-
 static void print_commands(FILE *out)
 {
     fprintf(out, "usage: yard COMMAND [options]\n\n");
@@ -78,7 +76,7 @@ int main(int argc, char **argv)
         return finish(argc < 2 ? EXIT_USAGE : EXIT_OK);
     }
     if (strcmp(argv[1], "--version") == 0)
-        return printf("yard %s\n", VERSION), finish(EXIT_OK);
+        return printf("yard " YARD_VERSION "\n"), finish(EXIT_OK);
     for (size_t i = 0; i < COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return finish(commands[i].run(argc - 2, argv + 2));

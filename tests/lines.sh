@@ -12,32 +12,32 @@ cat >"$TMP/budget" <<'END'
 options              90
 pass/broadcast      307
 pass/fetch           31
-pass/gather         230
+pass/gather         234
 pass/local          218
-pass/overlap        443
-pass/pass           207
-pass/recompute      139
+pass/overlap        444
+pass/pass           234
+pass/recompute      151
 pass/snapshot       185
-pass/swap           465
-src               23075 10.8
-src/base           1409
-src/cmd            2201
+pass/swap           500
+src               23264 10.8
+src/base           1420
+src/cmd            2223
 src/device         1153
 src/file           1044
-src/main             72
-src/mesh            232
-src/model          1813
-src/pass           2225
+src/main             71
+src/mesh            238
+src/model          1815
+src/pass           2304
 src/plan            212
-src/predict        1010
-src/proof           579
+src/predict        1014
+src/proof           580
 src/run            1236
-src/state          1741
-src/step           2556
+src/state          1784
+src/step           2557
 src/trace          1050
-src/train          2692
+src/train          2714
 src/view           1850
-tests             14483
+tests             14644
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

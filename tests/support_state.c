@@ -207,7 +207,7 @@ void write_snapshot(const char *path, const struct config *c, const struct mesh 
 {
     struct snap *s;
     struct stored x = store_of(c, m, 2, halves);
-    struct checkpoint d = description(json_pack("{s:s}", "mesh", ""), 0, 1);
+    struct checkpoint d = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     must(open_snap(path, &d, &x.plan, &s));
     for (uint32_t i = 1; i <= n; i++)
         store_iteration(s, &x, i, 1);

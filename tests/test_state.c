@@ -206,6 +206,35 @@ TEST(resharded_and_back_is_the_same)
     }
 }
 
+static void expect_mesh(struct mesh m, const struct mesh *expected, int zero)
+{
+    assert_string_equal(format_mesh((char[64]){0}, &m), format_mesh((char[64]){0}, expected));
+    assert_int_equal(m.zero, zero);
+}
+
+/* Who names no mesh keeps the strategy, whatever becomes of the pieces; who names one changes both. */
+TEST(merged_pieces_keep_the_strategy)
+{
+    const char *k = temp_path("trained"), *merged = temp_path("merged"), *cut = temp_path("recut");
+    for (uint32_t i = 0; i < (uint32_t)n_pairs(); i++) {
+        struct random_case r = random_case(3000 + i);
+        clear_folder(k), clear_folder(merged), clear_folder(cut);
+        write_random_state(k, &r.config, &r.from, 7, 1, i);
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", k, merged);
+        expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh((char[64]){0}, &r.to));
+        struct checkpoint *m = open_checkpoint(merged), *c = open_checkpoint(cut);
+        expect_mesh(m->pieces->mesh, &one_rank, r.from.zero);
+        expect_mesh(strategy_of(m), &r.from, r.from.zero);
+        expect_mesh(c->pieces->mesh, &r.to, r.from.zero);
+        expect_mesh(strategy_of(c), &r.to, r.from.zero);
+        expect_state(m, i), expect_state(c, i);
+        json_t *said = yard_json("ckpt ls --json '%s'", merged);
+        assert_true(number_at(said, "mesh.dp") == 1 && number_at(said, "strategy.dp") == r.from.dp);
+        free_checkpoint(m), free_checkpoint(c);
+        free_mesh(&r.from), free_mesh(&r.to);
+    }
+}
+
 /* ---- the strict reader ------------------------------------------------------------------------------------------ */
 
 static const struct config small = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
@@ -255,7 +284,12 @@ TEST(the_manifest_is_read_strictly)
     static const struct {
         const char *old, *new, *sentence;
     } rules[] = {
-        {"\"version\":1", "\"version\":2", "\"version\" must be a whole number from 1 to 1"},
+        {"\"version\":2", "\"version\":0", "\"version\" must be a whole number from 1 to 2"},
+        {"\"version\":2", "\"version\":3,\"more\":1",
+         "manifest.json was written by a newer yard, " YARD_VERSION ", in format 3: this one, " YARD_VERSION},
+        {"\"run\":\"", "\"run\":\"x", "\"run\" must be 16 hexadecimal digits"},
+        {"\"program\":\"", "\"program\":1,\"x\":\"", "Expected string, got integer"},
+        {"\"mesh\":\"dp", "\"mesh\":\"dq", "options: --mesh dq=1,pp=1,tp=2: expected dp=A"},
         {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
         {"\"step\":3", "\"steq\":3", "Object item not found: step"},
         {"\"step\":3", "\"step\":3,\"more\":1", "1 object item(s) left unpacked: more"},
@@ -306,6 +340,26 @@ static void put_first(const struct checkpoint *c, float x)
     overwrite(file, bytes, size);
     p->hash = hash_bytes(bytes + p->offset, ELEMENT_BYTES * piece_elements(p), 0);
     free(file), free(bytes);
+}
+
+/* Those of before runs had names. */
+TEST(older_manifests_are_read)
+{
+    static const char *const newer[] = {"\"version\":2,\"program\":\"" YARD_VERSION "\"",
+                                        ",\"run\":\"0000000000000000\""},
+                             *const older[] = {"\"version\":1", ""};
+    char *folder = small_state("older"), *path = lasting("%s/" MANIFEST, folder);
+    for (size_t i = 0, n; i < COUNT(newer); i++) {
+        char *text = read_whole(path, &n);
+        change_manifest(folder, text, newer[i], older[i]);
+        free(text);
+    }
+    struct checkpoint *c = open_checkpoint(folder);
+    assert_true(c->run == 0 && !*c->program);
+    expect_state(c, 5);
+    expect_yard(EXIT_OK, "not known, session 1; written by an older yard", "ckpt ls '%s'", folder);
+    expect_yard(EXIT_OK, "whether they are of one run is not known", "ckpt diff '%s' '%s'", folder, folder);
+    free_checkpoint(c), free(folder);
 }
 
 /* Tensors of several windows, from rows and columns to shards; then a byte in the last window is another. */
@@ -625,12 +679,17 @@ TEST(the_strategy_is_rescaled)
         {"-d 0:0x8", 4, 1, 2, "dp=4,pp=1,tp=2"},
         {"-d 0:0", 1, 1, 1, "dp=2,pp=1,tp=2"},
         {"-d 0:0x2 --mesh pp=2", 1, 2, 1, "dp=1,pp=2,tp=1"},
+        {"-d 0:0x4", 2, 1, 2, "dp=2,pp=1,tp=2"},
         {"-d 0:0 --mesh dp=1", 1, 1, 1, "dp=1,pp=1,tp=1"},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        t = new_trainer(settings_of(resume_words(folder, cases[i].words)), LIST_TRAIN, true, true);
-        assert_true(t->mesh.dp == cases[i].dp && t->mesh.pp == cases[i].pp && t->mesh.tp == cases[i].tp);
-        assert_string_equal(text_at(t->record, "mesh"), cases[i].record);
+    const char *merged = lasting("%s-merged", folder);
+    expect_yard(EXIT_OK, "dp=1,pp=1,tp=1, zero 1, of strategy dp=2,pp=1,tp=2;", "ckpt reshard '%s' '%s'", folder,
+                merged);
+    for (size_t i = 1; i < 2 * COUNT(cases); i++) { /* the first devices are those of the run, not of the pieces */
+        const size_t k = i / 2;
+        t = new_trainer(settings_of(resume_words(i % 2 ? merged : folder, cases[k].words)), LIST_TRAIN, true, true);
+        assert_true(t->mesh.dp == cases[k].dp && t->mesh.pp == cases[k].pp && t->mesh.tp == cases[k].tp);
+        assert_string_equal(text_at(t->record, "mesh"), cases[k].record);
         close_source(&((struct settings *)t->settings)->source);
         free_trainer(t);
     }
@@ -700,6 +759,15 @@ TEST(the_command_line_resumes)
     free(expected);
 }
 
+static uint64_t run_of(const char *path)
+{
+    struct checkpoint *c = open_checkpoint(path);
+    uint64_t run = c->run;
+    assert_string_equal(c->program, YARD_VERSION);
+    free_checkpoint(c);
+    return run;
+}
+
 /* A second run is refused while the first one has the folder; and the command that is printed is one for a shell. */
 TEST(a_folder_is_one_run_s)
 {
@@ -721,11 +789,19 @@ TEST(a_folder_is_one_run_s)
     expect_newest(folder, "step-2");
     char *first = lasting("%s/step-1", folder), *other = lasting("%s-other", folder);
     assert_int_equal(access(first, F_OK), 0); /* it is the same run that goes on */
-    r = run_yard("train --resume \"%s\" --save \"%s\" --steps 3 --val-share 0 --sample-tokens 0", folder, other);
+    const char *snapshot = lasting("%s.snap", other);
+    r = run_yard("train --resume \"%s\" --save \"%s\" --snapshot \"%s\" --steps 3 --val-share 0 --sample-tokens 0",
+                 folder, other, snapshot);
     assert_true(r.code == 0 && last_session(folder) == 2 && last_session(other) == 3);
+    const uint64_t run = run_of(folder);
+    assert_true(run && run == run_of(first) && run == run_of(other) && run == run_of(snapshot));
+    r = expect_yard(EXIT_FAILED, "of one run, and the later is ", "ckpt diff \"%s\" \"%s\"", other, folder);
+    expect_text(r.out, lasting("later is %s/step-3\n", other));
+    expect_yard(EXIT_OK, "and of the same moment", "ckpt diff \"%s\" \"%s\"", other, snapshot);
     r = run_yard("%s --save \"%s\"", words, folder);
     assert_int_not_equal(access(first, F_OK), 0); /* another run begins */
-    assert_true(r.code == 0 && last_session(folder) == 3);
+    assert_true(r.code == 0 && last_session(folder) == 3 && run_of(folder) != run);
+    expect_yard(EXIT_FAILED, "they are of two runs", "ckpt diff \"%s\" \"%s\"", other, folder);
     static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
     for (size_t i = 0; i < COUNT(others); i++) {
         r = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
@@ -827,7 +903,11 @@ TEST(exports_agree)
     struct checkpoint *c = open_checkpoint(a);
     clear_folder(hf);
     export_llmc(c, bin);
-    export_huggingface(c, hf);
+    struct tokenizer bytes = tokenizer_from_text("bytes", "");
+    json_t *tokenizer = tokenizer_to_json(&bytes), *vocab = json_at(tokenizer, "model.vocab");
+    assert_int_equal(json_object_size(vocab), 256);
+    assert_true(number_at(vocab, "A") == 'A' && number_at(vocab, "\u0120") == ' ' && number_at(vocab, "\u00ff") == 255);
+    export_huggingface(c, hf, tokenizer);
     char *file = lasting("%s/model.safetensors", hf);
     struct llmc_model *m = open_llmc_model(bin);
     struct safetensors *st = open_safetensors(file);
@@ -862,7 +942,7 @@ TEST(a_head_of_its_own_is_exported)
     const char *path = temp_path("untied"), *hf = temp_path("untied-hf");
     write_random_state(path, &c, &m, 3, 1, 5);
     struct checkpoint *k = open_checkpoint(path);
-    export_huggingface(k, hf);
+    export_huggingface(k, hf, NULL);
     char *file = lasting("%s/model.safetensors", hf), *about = lasting("%s/config.json", hf);
     size_t n;
     char *text = read_whole(about, &n);

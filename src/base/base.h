@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define YARD_VERSION "0.2" /* also in what is saved, which says who wrote it */
+
 /* ---- error.c --------------------------------------------------------------------------------------------------- */
 
 enum exit_code {
@@ -203,6 +205,7 @@ struct random4 {
 struct random4 random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);
 double random_uniform(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element); /* [0, 1), 53 bits */
 double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element);  /* mean 0, deviation 1 */
+uint64_t new_id(void); /* by chance, from the system: no two are the same */
 
 /* ---- hash.c ---------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* ckpt.c - yard ckpt: looks into checkpoints, checks, compares and rewrites them; needs no device. */
 #include "../base/table.h"
-#include "../state/snap.h"
+#include "../train/train.h"
 #include "cmd.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static struct {
 enum { LS = 1, VERIFY = 2, CKPT_DIFF = 4, RESHARD = 8, CKPT_EXPORT = 16 };
 static const struct option options[] = {
     {"mesh", 0, OPT_TEXT, &given.mesh, NULL, "dp=A,pp=B,tp=C", 0, 0, "What", RESHARD,
-     "how the state is to be cut; an omitted axis is 1 (default: merged, for one device)"},
+     "how the state is to be cut, and to be trained; an omitted axis is 1 (default: merged, the strategy stays)"},
     {"zero", 0, OPT_INT, &given.zero, NULL, "0..3", 0, 3, "What", RESHARD,
      "what data-parallel ranks share out: 1 and 2 Adam's state, 3 parameters too (default: as it was)"},
     {"plan", 0, OPT_FLAG, &given.plan, NULL, NULL, 0, 0, "What", RESHARD, "print the copies instead of making them"},
@@ -38,17 +38,21 @@ static void list_tensor(struct table *out, const struct kept_tensor *t)
     for (size_t i = 0; i < t->n; i++) {
         const struct piece *p = &t->piece[i];
         char *text = format_string(p->flat        ? "%d: %lld-%lld"
-                                   : t->rank == 1 ? "%d: [%lld:%lld"
-                                                  : "%d: [%lld:%lld, ",
-                                   p->rank, (long long)p->begin[0], (long long)p->end[0]);
-        if (!p->flat && t->rank > 1)
-            append_text(&text, "%lld:%lld", (long long)p->begin[1], (long long)p->end[1]);
-        if (!p->flat)
-            append_text(&text, "]");
+                                   : t->rank == 1 ? "%d: [%lld:%lld]"
+                                                  : "%d: [%lld:%lld, %lld:%lld]",
+                                   p->rank, (long long)p->begin[0], (long long)p->end[0], (long long)p->begin[1],
+                                   (long long)p->end[1]);
         ROW(out, text_cell(i ? "" : t->name), text_cell(i ? "" : kept_name[t->role]), text_cell(i ? "" : shape),
             text_cell(i ? "" : cut), text_cell(text));
         free(text);
     }
+}
+
+/* NULL: it is not known. */
+static const char *run_of(char out[20], const struct checkpoint *c)
+{
+    snprintf(out, 20, "%016llx", (unsigned long long)c->run);
+    return c->run ? out : NULL;
 }
 
 static int run_ls(char **words)
@@ -60,15 +64,19 @@ static int run_ls(char **words)
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     struct checkpoint *c = open_checkpoint(words[0]);
     const struct snapshot *s = c->snapshot;
+    const struct mesh *held = &c->pieces->mesh, strategy = strategy_of(c);
+    char run[20];
     if (given.json) {
         json_t *snapshot = s ? json_pack("{s:i, s:i, s:I, s:I}", "slots", s->slots, "slot", (int)s->newest.slot,
                                          "commit", (json_int_t)s->newest.seq, "slot_bytes", (json_int_t)s->slot_bytes)
                              : NULL;
-        print_json(json_pack("{s:o, s:i, s:o*, s:o, s:o}", "checkpoint", text_json(c->path), "step", (int)c->step,
-                             "snapshot", snapshot, "mesh", mesh_json(c->pieces), "tensors", tensors_json(c)));
+        print_json(json_pack("{s:o, s:i, s:s?, s:I, s:o, s:o*, s:o, s:o, s:o}", "checkpoint", text_json(c->path),
+                             "step", (int)c->step, "run", run_of(run, c), "session", (json_int_t)c->session, "program",
+                             *c->program ? text_json(c->program) : json_null(), "snapshot", snapshot, "mesh",
+                             mesh_json(held), "strategy", mesh_json(&strategy), "tensors", tensors_json(c)));
         return EXIT_OK;
     }
-    char bytes[32], sizes[160];
+    char bytes[32], sizes[160], mesh[64];
     struct table *out = new_table(columns, COUNT(columns));
     const struct pieces *p = c->pieces;
     size_t elements = 0;
@@ -80,9 +88,12 @@ static int run_ls(char **words)
     if (s)
         printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", s->newest.slot, s->slots, s->n,
                format_bytes(bytes, (double)s->slot_bytes), (unsigned long long)s->newest.seq);
+    print_line(stdout, "run         %s, session %lld; written by %s%s", run_of(run, c) ? run : "not known",
+               (long long)c->session, *c->program ? "yard " : "an older yard", c->program);
     printf("model       %s\n", describe_sizes(sizes, &p->config));
-    printf("mesh        dp=%d,pp=%d,tp=%d, zero %d; %zu tensors, %s\n", p->dp, p->pp, p->tp, p->zero, p->n,
+    printf("mesh        %s, zero %d; %zu tensors, %s\n", format_mesh(mesh, held), held->zero, p->n,
            format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
+    printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
     print_table(stdout, out);
     return EXIT_OK;
 }
@@ -167,6 +178,8 @@ static int run_diff(char **words)
                                             {"largest", "max", CELL_SHORT, 12, 0},
                                             {"relative", "relative", CELL_SHORT, 12, 0}};
     struct checkpoint *a = open_checkpoint(words[0]), *b = open_checkpoint(words[1]);
+    const bool known = a->run && b->run, same = known && a->run == b->run;
+    const int order = same ? BY(a->session, b->session, COMPARE(a->step, b->step)) : 0;
     struct table *out = new_table(columns, COUNT(columns));
     if (!same_sizes(&a->pieces->config, &b->pieces->config))
         fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
@@ -178,10 +191,17 @@ static int run_diff(char **words)
                 number_cell(d.most), number_cell(d.distance / d.norm));
     }
     if (given.json)
-        print_json(json_pack("{s:[i, i], s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "same", out->n == 0,
-                             "tensors", (int)a->pieces->n, "different", table_json(out)));
+        print_json(json_pack("{s:[i, i], s:[s?, s?], s:o, s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "runs",
+                             run_of((char[20]){0}, a), run_of((char[20]){0}, b), "later",
+                             order ? text_json((order > 0 ? a : b)->path) : json_null(), "same", out->n == 0, "tensors",
+                             (int)a->pieces->n, "different", table_json(out)));
     else
-        printf("steps %u and %u: %zu of %zu tensors differ\n", a->step, b->step, out->n, a->pieces->n);
+        print_line(stdout, "steps %u and %u: %zu of %zu tensors differ\n%s%s", a->step, b->step, out->n, a->pieces->n,
+                   !known  ? "whether they are of one run is not known"
+                   : !same ? "they are of two runs"
+                   : order ? "they are of one run, and the later is "
+                           : "they are of one run, and of the same moment",
+                   !order ? "" : (order > 0 ? a : b)->path);
     if (!given.json && out->n)
         print_table(stdout, out);
     if (out->n)
@@ -191,29 +211,23 @@ static int run_diff(char **words)
 
 /* ---- reshard --------------------------------------------------------------------------------------------------- */
 
-static const char *recorded(const struct checkpoint *c, const char *option)
-{
-    const char *text = json_string_value(json_object_get(c->options, option));
-    return text ? text : "";
-}
-
 /* The same state to be written to `path`, cut as --mesh and --zero say and otherwise as the training was; recorded
- * stages are kept where they fit. */
+ * stages are kept where they fit.  Who names a mesh names a strategy: merged pieces keep the old one. */
 static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
-    struct mesh m;
+    struct mesh m, strategy = strategy_of(from);
     const struct config *config = &from->pieces->config;
-    const char *stages = recorded(from, "stages");
+    const char *stages = recorded_option(from, "stages");
     must(parse_mesh(given.mesh, 1, &m));
-    m.zero = option_given(&table, "zero") ? (int)given.zero : from->pieces->zero;
-    if (m.pp > 1 && 2 * m.pp <= config->layers && strcmp(recorded(from, "pipeline"), "interleaved") == 0)
+    m.zero = option_given(&table, "zero") ? (int)given.zero : strategy.zero;
+    if (m.pp > 1 && 2 * m.pp <= config->layers && strcmp(recorded_option(from, "pipeline"), "interleaved") == 0)
         m.chunks = 2;
     if (!*stages || cut_layers(&m, config->layers, stages))
         must(cut_layers(&m, config->layers, NULL));
     must(check_tp_ranks(config, &m));
     struct checkpoint *to = like_checkpoint(from, path);
     to->pieces = cut_state(config, &m);
-    json_object_set_new(to->options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", m.dp, m.pp, m.tp));
+    json_object_set_new(to->options, "mesh", json_string(format_mesh((char[64]){0}, given.mesh ? &m : &strategy)));
     json_object_set_new(to->options, "zero", json_sprintf("%d", m.zero));
     return to;
 }
@@ -258,8 +272,9 @@ static void expect_free(const char *path)
 
 static int run_reshard(char **words)
 {
-    char bytes[32];
+    char bytes[32], held[64], mesh[64];
     struct checkpoint *from = open_checkpoint(words[0]), *to = recut(from, words[1]);
+    struct mesh strategy = strategy_of(to);
     if (given.plan) {
         show_plan(from, to);
         return EXIT_OK;
@@ -270,13 +285,13 @@ static int run_reshard(char **words)
     uint64_t moved = reshard(from, to);
     double seconds = (double)(now_ns() - begin) * 1e-9;
     if (given.json)
-        print_json(json_pack("{s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
-                             mesh_json(to->pieces), "read", (json_int_t)moved, "written", (json_int_t)moved, "seconds",
-                             seconds));
+        print_json(json_pack("{s:o, s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
+                             mesh_json(&to->pieces->mesh), "strategy", mesh_json(&strategy), "read", (json_int_t)moved,
+                             "written", (json_int_t)moved, "seconds", seconds));
     else
-        print_line(stdout, "%s: dp=%d,pp=%d,tp=%d, zero %d; %s read, %s written, in %.3f s", to->path, to->pieces->dp,
-                   to->pieces->pp, to->pieces->tp, to->pieces->zero, format_bytes(bytes, (double)moved), bytes,
-                   seconds);
+        print_line(stdout, "%s: %s, zero %d, of strategy %s; %s read, %s written, in %.3f s", to->path,
+                   format_mesh(held, &to->pieces->mesh), strategy.zero, format_mesh(mesh, &strategy),
+                   format_bytes(bytes, (double)moved), bytes, seconds);
     return EXIT_OK;
 }
 
@@ -295,8 +310,12 @@ static int run_export(char **words)
             fail(EXIT_USAGE, "%s is a file of another kind: choose another name", words[1]);
         export_llmc(c, words[1]);
     } else {
+        struct tokenizer t = tokenizer_from_text(c->tokenizer, c->path);
+        json_t *tokenizer = tokenizer_to_json(&t);
         expect_free(words[1]);
-        export_huggingface(c, words[1]);
+        export_huggingface(c, words[1], tokenizer);
+        if (!tokenizer)
+            note("it has no tokenizer: what the token numbers of this model stand for is not known here");
     }
     if (given.json)
         print_json(json_pack("{s:o, s:s, s:i}", "file", text_json(words[1]), "format", llmc ? "llmc" : "hf", "step",
@@ -310,20 +329,23 @@ static int run_export(char **words)
 
 static const struct word words[] = {
     {"ls", "CKPT", "what is in it, and which rank has which part", 1, LS, run_ls,
+     "The run's id, which those that resume it keep; its session, which counts them; and which yard wrote it.\n"
+     "The mesh that the pieces follow, and the strategy, under which training goes on: merged pieces keep it.\n"
      "Of each tensor (a parameter's value, or Adam's m or v of it; weights are (out, in)): its shape, the axis\n"
      "that tensor parallelism cuts it along, and the pieces: boxes [rows, columns], or ranges of its elements.\n"},
     {"verify", "CKPT", "whether every byte is as it was written", 1, VERIFY, run_verify,
      "Reads all of it: the manifest and the headers strictly, that the pieces cover each element once, and the\n"
      "hash of each piece. Of a folder, all checkpoints in it. Exit code 1 when something is damaged.\n"},
     {"diff", "A B", "which tensors differ, and by how much", 2, CKPT_DIFF, run_diff,
-     "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"},
+     "Element by element, whatever mesh each is of. relative: ||a - b|| / ||b||. Exit code 1 when some differ.\n"
+     "Also whether both are of one run, and which of them came later.\n"},
     {"reshard", "CKPT OUT", "the same state, cut for another mesh", 2, RESHARD, run_reshard,
      "OUT becomes a checkpoint. A plan of copies is made for each tensor, proved to write each element once, and\n"
-     "carried out: every byte is read once, hashed, and written once, a tensor at a time.\n"},
+     "carried out: every byte is read once, hashed, and written once, a tensor at a time. Training goes on under\n"
+     "the mesh that --mesh names; without it the pieces are merged, and the strategy stays what it was.\n"},
     {"export", "CKPT OUT", "the model for other programs", 2, CKPT_EXPORT, run_export,
-     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, or a file of "
-     "llm.c's\n"
-     "where OUT ends in .bin.\n"},
+     "Whole parameters, without Adam's state, from whatever mesh: a folder in Hugging Face's form, with the\n"
+     "tokenizer of bytes or characters, or a file of llm.c's where OUT ends in .bin.\n"},
 };
 
 static const struct words ckpt_words = {

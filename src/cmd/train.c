@@ -14,7 +14,7 @@ static void resolve(struct settings *s, const struct trainer *t)
     if (!s->devices)
         s->devices = t->machine->device[0].id;
     if (!s->mesh)
-        s->mesh = s->resume ? mesh_text(&t->mesh) : format_string("dp=%d", t->mesh.dp);
+        s->mesh = s->resume ? copy_string(format_mesh((char[64]){0}, &t->mesh)) : format_string("dp=%d", t->mesh.dp);
 }
 
 int cmd_train(int argc, char **argv)

@@ -50,6 +50,12 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *m)
     return p;
 }
 
+char *format_mesh(char out[64], const struct mesh *m)
+{
+    snprintf(out, 64, "dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp);
+    return out;
+}
+
 size_t part_begin(size_t things, int k, int n) { return things * (size_t)k / (size_t)n; }
 
 static struct problem *read_stages(struct mesh *m, int layers, const char *text)

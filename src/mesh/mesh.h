@@ -30,6 +30,7 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *m);
 /* Which layers each stage has: as many each as can be, or those that "3,5,4" says. */
 struct problem *cut_layers(struct mesh *m, int layers, const char *stages);
 void free_mesh(struct mesh *m);
+char *format_mesh(char out[64], const struct mesh *m); /* "dp=2,pp=1,tp=2" into `out`, which is returned */
 int n_ranks(const struct mesh *m);
 int n_stages(const struct mesh *m);
 int rank_at(const struct mesh *m, int dp, int stage); /* the first rank of that group */

@@ -272,9 +272,13 @@ bool run_gather(struct step *s, const struct costs *c, const struct pass_options
         if (!window->gathered)
             gather_window(&v, e, window);
     }
-    for (size_t id = 0; id < v.n_tensors; id++)
+    for (size_t id = 0; id < v.n_tensors; id++) {
+        struct window **of = (struct window **)v.windows[id].item;
+        for (size_t i = 1; i < v.windows[id].n; i++)
+            of[i - 1]->gathered->later = of[i]->gathered;
         for (size_t i = 0; i < v.wholes[id].n; i++)
             let_go(e, v.wholes[id].item[i]);
+    }
     if (v.gathered) {
         commit(e);
         r->reason = describe(&v);

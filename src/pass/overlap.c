@@ -468,7 +468,8 @@ static const char *why_now(struct planner *p, const struct pass_options *w, stru
         return "nothing of a step file runs";
     if (w->paced)
         return "the step runs as predicted";
-    if (w->snapshot.file || w->gather || swaps_state(w) || makes_room)
+    bool swaps_state = w->swap != SWAP_OFF && w->swap_what & (1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS);
+    if (w->snapshot.file || w->gather || swaps_state || makes_room)
         return "another pass moves or stores state, or makes room";
     struct plan both = p->plan[OVERLAP_LOCAL];
     p->how = how;

@@ -16,17 +16,23 @@
  * To add one:
  *
  *     1. NAME.c         wants_NAME(), which may return true while you try it, and run_NAME(): open_edit(), the verbs,
- *                       commit(), and a sentence in r->reason.  Begin as the others do: idea, picture, rule, source
+ *                       commit(), and a sentence in r->reason; or undo(), and false where nothing has changed: the pass
+ *                       declines.  Begin as the others do: idea, picture, rule, source
  *     2. below          their names behind pass_wanted and pass_run, and what they are to know in struct pass_options
- *     3. pass.c         a row; rows are in the order of application
- *     4. its options    a row in ../train/settings.c, taken over by pass_options_of() in ../train/trainer.c
+ *     3. pass.c         a row, in the order of application: first what only reorders, later what must see the tasks
+ *                       that others insert.  Its last words are options that turn it on, for tests/test_pass.c
+ *     4. its options    a row in ../train/settings.c that points into s.pass; pass_options_of() in ../train/trainer.c
+ *                       only where the option's value has to be translated
+ *     5. lines.sh       in tests: a row pass/NAME, and larger budgets for what grows
  *
- * Then `yard plan --after NAME --print` shows the list behind it, `--verify` proves that it computes the same,
- * `--simulate` says how long it takes, and tests/test_pass.c runs it together with all others.
+ * Then `yard plan --after NAME --print` shows the list behind it (`--print-list`, with --hardware, the roles too),
+ * `--verify` proves that it computes the same, `--simulate` says how long it takes, and tests/test_pass.c runs it
+ * together with all others.
  *
  * What a pass may rely on, and must leave so: s->task holds the list's order until an edit is open, and the first s->n
  * of then keep their places in the array until commit(); the origin of a task says what it computes; a storage that
- * persists has one home; tasks of one layer, micro-batch and role on a device are its block (same_block()).
+ * persists has one home; tasks of one layer, micro-batch and role on a device are its block (same_block()).  The
+ * gradient of a weight is of class MEM_GRADIENTS (of its storage), that of an input of MEM_ACTIVATIONS.
  */
 #ifndef PASS_H
 #define PASS_H
@@ -95,7 +101,7 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
-/* recompute.c: of a list with those uses; swap asks too. */
+/* recompute.c: of a list with those uses; swap asks too, but for kept_for(). */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
 bool may_leave(const struct uses *u, const struct tensor *x, unsigned classes);
@@ -106,11 +112,14 @@ int kept_for(const struct uses *u, const struct tensor *x);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
-bool recompute_by_rule(struct step *s, bool full, struct pass_report *r);
+pass_run remake_in_budget; /* swap.c: --recompute auto */
 
-/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budget works for it. */
-_Noreturn void refuse_budget(const struct machine *m, const struct forecast *f, const char *what);
-bool swaps_state(const struct pass_options *w); /* parameters or the optimizer's, not activations alone */
+/* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
+_Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);
+/* Its parts, for who looks for the budgets; `had` are the devices before.  They become as large as the forecast needs,
+ * and what did not fit before is returned, which the caller frees; then the end. */
+char *raise_budgets(struct machine *m, const struct device *had, const struct forecast *f, const char *option);
+_Noreturn void refuse_budgets(const struct machine *m, const struct device *had, const char *shortage);
 pass_wanted wants_overlap, wants_broadcast, wants_snapshot, wants_recompute, wants_gather, wants_swap;
 pass_run run_overlap, run_broadcast, run_snapshot, run_recompute, run_gather, run_swap;
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */

@@ -72,7 +72,7 @@ static void check_rank(const struct checkpoint *c, int rank)
 static struct checkpoint *read_checkpoint(const char *folder)
 {
     struct checkpoint *c = read_manifest(folder);
-    for (int r = 0; r < most_ranks(c->pieces); r++)
+    for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
         if (c->bytes[r])
             check_rank(c, r);
     return c;

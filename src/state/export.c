@@ -1,6 +1,7 @@
 /* export.c - the model alone, whole, for programs that know nothing of checkpoints.
  *
- *     Hugging Face   FOLDER/model.safetensors, linear weights (in, out), and FOLDER/config.json
+ *     Hugging Face   FOLDER/model.safetensors, linear weights (in, out), and FOLDER/config.json; the tokenizer in
+ *                    FOLDER/tokenizer.json and what transformers is to make of it in FOLDER/tokenizer_config.json
  *     llm.c          one file: its header, then its 16 parameters, each for all layers together, weights (out, in)
  */
 #include "state.h"
@@ -16,26 +17,38 @@ static void read_value(void *checkpoint, int param, float *values)
     read_kept(c, i, values);
 }
 
-void export_huggingface(struct checkpoint *c, const char *path)
+static void write_json(struct folder *folder, const char *name, const json_t *json)
 {
-    const struct config *m = &c->pieces->config;
-    struct params *all = new_params(m, &one_rank, 0);
-    struct export e = {all, read_value, c, c->tokenizer, c->step, c->vector};
-    struct folder *folder = open_folder(path, 2);
-    json_t *config =
-        json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
-                  "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", m->layers, "n_head", m->heads, "n_embd",
-                  m->channels, "n_ctx", m->seq_len, "n_positions", m->seq_len, "vocab_size", m->vocab,
-                  "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", m->tied,
-                  "torch_dtype", "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
-    char *text = json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    export_safetensors(&e, file_in(folder, "model.safetensors"));
-    struct writer *w = open_writer(file_in(folder, "config.json"));
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    struct writer *w = open_writer(file_in(folder, name));
     write_bytes(w, text, strlen(text));
     write_bytes(w, "\n", 1);
     publish(w);
+    free(text);
+}
+
+void export_huggingface(struct checkpoint *c, const char *path, const json_t *tokenizer)
+{
+    const struct config *m = &c->pieces->config;
+    struct params *all = new_params(m, &one_rank, 0);
+    struct export e = {all, read_value, c, c->tokenizer, c->step, c->vector, !m->tied};
+    struct folder *folder = open_folder(path, 4);
+    json_t *config = json_pack(
+        "{s:[s], s:n, s:n, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}", "architectures",
+        "GPT2LMHeadModel", "bos_token_id", "eos_token_id", "model_type", "gpt2", "n_layer", m->layers, "n_head",
+        m->heads, "n_embd", m->channels, "n_ctx", m->seq_len, "n_positions", m->seq_len, "vocab_size", m->vocab,
+        "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", m->tied, "torch_dtype",
+        "float32", "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
+    json_t *about = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
+                              m->seq_len, "clean_up_tokenization_spaces", false);
+    export_safetensors(&e, file_in(folder, "model.safetensors"));
+    write_json(folder, "config.json", config);
+    if (tokenizer) {
+        write_json(folder, "tokenizer.json", tokenizer);
+        write_json(folder, "tokenizer_config.json", about);
+    }
     publish_folder(folder);
-    free(text), json_decref(config);
+    json_decref(config), json_decref(about);
     free_params(all);
 }
 

@@ -1,19 +1,22 @@
 /* manifest.c - the description of a checkpoint: written last, read strictly.
  *
  *     {"hash":"c0ffee0123456789",           XXH64 of all bytes behind this line, in 16 digits
- *     "version":1, "step":30, ... "tensors":[
+ *     "version":2, "step":30, ... "tensors":[
  *     {"name":"wte.weight","role":"value", ... "pieces":[{"file":"rank-0.safetensors","offset":4096, ...}]},
  *     ...]}
  *
  * The fields are those of tutorials/reference-files.md, no more and no fewer.  What can be computed from others is
  * compared with them: names and shapes with the table of parameters, a piece's file with its rank.
  *
- * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes, and
- * "offset" counts from a slot's start.
+ * "mesh" is the mesh of the pieces; the strategy is the text "mesh" among the options (see state.h).  Those of version
+ * 1 have neither the run nor the program.  Of a version above ours only it and the program are looked at.
+ *
+ * A snapshot file has one too.  It lasts while iterations come and go, so it has neither their numbers nor hashes, nor
+ * the run, and "offset" counts from a slot's start.
  */
 #include "snap.h"
 
-enum { VERSION = 1, HASH_LINE = 28 };
+enum { VERSION = 2, HASH_LINE = 28 };
 static const int64_t MOST = 1000000000000000; /* of what is counted: a billion steps of a million sequences */
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
@@ -58,9 +61,9 @@ json_t *tensors_json(const struct checkpoint *c)
     return all;
 }
 
-json_t *mesh_json(const struct pieces *p)
+json_t *mesh_json(const struct mesh *m)
 {
-    return json_pack("{s:i, s:i, s:i, s:i}", "dp", p->dp, "pp", p->pp, "tp", p->tp, "zero", p->zero);
+    return json_pack("{s:i, s:i, s:i, s:i}", "dp", m->dp, "pp", m->pp, "tp", m->tp, "zero", m->zero);
 }
 
 /* A line per tensor behind those of the hash and the head. */
@@ -72,16 +75,17 @@ char *manifest_text(const struct checkpoint *c)
     const struct config *m = &c->pieces->config;
     json_t *config = json_pack("{s:i, s:i, s:i, s:i, s:i, s:b}", "layers", m->layers, "heads", m->heads, "channels",
                                m->channels, "seq-len", m->seq_len, "vocab", m->vocab, "tied", m->tied);
-    json_t *head = json_pack("{s:i, s:o, s:i, s:s, s:o, s:o, s:O}", "version", VERSION, "data", hash_json(c->data),
-                             "vector", (int)c->vector, "tokenizer", c->tokenizer, "config", config, "mesh",
-                             mesh_json(c->pieces), "options", c->options);
+    json_t *head = json_pack("{s:i, s:s, s:o, s:i, s:s, s:o, s:o, s:O}", "version", VERSION, "program", YARD_VERSION,
+                             "data", hash_json(c->data), "vector", (int)c->vector, "tokenizer", c->tokenizer, "config",
+                             config, "mesh", mesh_json(&c->pieces->mesh), "options", c->options);
     CHECK(head, "no manifest for step %u", c->step);
     if (!c->snapshot) {
         json_t *files = json_array();
-        for (int r = 0; r < most_ranks(c->pieces); r++)
+        for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
             if (c->bytes[r])
                 json_array_append_new(files, json_pack("{s:i, s:I}", "rank", r, "bytes", (json_int_t)c->bytes[r]));
         json_object_set_new(head, "files", files);
+        json_object_set_new(head, "run", hash_json(c->run));
         json_object_set_new(head, "step", json_integer(c->step));
         json_object_set_new(head, "session", json_integer(c->session));
         json_object_set_new(head, "samples", json_integer(c->samples));
@@ -166,8 +170,25 @@ static struct pieces *read_sizes(const char *path, json_t *config, json_t *mesh)
     EXPECT(&in_mesh, {"dp", dp, 1, MAX_RANKS}, {"pp", pp, 1, MAX_RANKS}, {"tp", tp, 1, MAX_RANKS}, {"zero", zero, 0, 3},
            {"dp * pp * tp", dp * pp * tp, 1, MAX_RANKS});
     struct pieces *s = whole_state(&sizes);
-    s->dp = (int)dp, s->pp = (int)pp, s->tp = (int)tp, s->zero = (int)zero;
+    s->mesh = (struct mesh){.dp = (int)dp, .pp = (int)pp, .tp = (int)tp, .zero = (int)zero, .chunks = 1};
     return s;
+}
+
+const char *recorded_option(const struct checkpoint *c, const char *name)
+{
+    const char *text = json_string_value(json_object_get(c->options, name));
+    return text ? text : "";
+}
+
+struct mesh strategy_of(const struct checkpoint *c)
+{
+    struct mesh m = c->pieces->mesh;
+    const char *mesh = recorded_option(c, "mesh");
+    struct problem *p = *mesh ? parse_mesh(mesh, 1, &m) : NULL;
+    if (p)
+        REFUSE((&(struct place){c->path, "options"}), "%s", p->sentence);
+    m.zero = c->pieces->mesh.zero;
+    return m;
 }
 
 /* Everything but the tensors, which are returned. */
@@ -175,17 +196,19 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
 {
     const struct place whole = {.path = path}, in_options = {path, "options"}, in_files = {path, "files"}, *at = &whole;
     size_t i;
-    const char *hash, *data, *tokenizer, *name;
+    const char *hash, *data, *tokenizer, *name, *program = "", *run = NULL;
     json_t *config, *mesh, *options, *tensors, *option, *file, *files = NULL;
     json_int_t version, vector, step = 0, session = 1, samples = 0; /* a snapshot's commits say the last three */
     unpack(at, all,
-           c->snapshot ? "{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
-                       : "{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}",
-           "hash", &hash, "version", &version, "data", &data, "vector", &vector, "tokenizer", &tokenizer, "config",
-           &config, "mesh", &mesh, "options", &options, "tensors", &tensors, "step", &step, "session", &session,
-           "samples", &samples, "files", &files);
-    EXPECT(at, {"version", version, VERSION, VERSION}, {"vector", vector, 0, 1024}, {"step", step, 0, MAX_STEP},
+           c->snapshot ? "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o}"
+                       : "{s:s, s:I, s?s, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s?s}",
+           "hash", &hash, "version", &version, "program", &program, "data", &data, "vector", &vector, "tokenizer",
+           &tokenizer, "config", &config, "mesh", &mesh, "options", &options, "tensors", &tensors, "step", &step,
+           "session", &session, "samples", &samples, "files", &files, "run", &run);
+    EXPECT(at, {"version", version, 1, VERSION}, {"vector", vector, 0, 1024}, {"step", step, 0, MAX_STEP},
            {"session", session, 1, MOST}, {"samples", samples, 0, MOST});
+    snprintf(c->program, sizeof c->program, "%s", program);
+    c->run = run ? read_hash(at, "run", run) : 0;
     c->data = read_hash(at, "data", data);
     c->vector = (unsigned)vector;
     c->step = (uint32_t)step, c->session = session, c->samples = samples;
@@ -196,7 +219,8 @@ static json_t *read_head(const char *path, json_t *all, struct checkpoint *c)
     json_object_foreach(options, name, option) if (!json_is_string(option))
         REFUSE(&in_options, "\"%.40s\" must be a text", name);
     c->options = json_incref(options);
-    int ranks = most_ranks(c->pieces);
+    strategy_of(c); /* or it is refused */
+    int ranks = n_ranks(&c->pieces->mesh);
     c->bytes = c->snapshot ? NULL : allocate((size_t)ranks, sizeof *c->bytes);
     json_array_foreach(files, i, file)
     {
@@ -220,7 +244,7 @@ static void read_piece(const struct place *at, const struct checkpoint *c, const
     json_int_t offset, rank, e[4] = {0, 0, 0, 1}; /* a vector's second axis is [0, 1) */
     unpack(at, piece, c->snapshot ? "{s:I, s:I, s?o, s?o}" : "{s:I, s:I, s?o, s?o, s:s, s:s}", "offset", &offset,
            "rank", &rank, "flat", &flat, "box", &box, "file", &file, "hash", &hash);
-    EXPECT(at, {"rank", rank, 0, most_ranks(c->pieces) - 1});
+    EXPECT(at, {"rank", rank, 0, n_ranks(&c->pieces->mesh) - 1});
     if (!flat == !box)
         REFUSE(at, "it must have either \"flat\" or \"box\"");
     unpack(at, flat ? flat : box,
@@ -250,7 +274,7 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
 {
     struct pieces *s = c->pieces;
     char what[160];
-    size_t n = 0, ranks = (size_t)most_ranks(s);
+    size_t n = 0, ranks = (size_t)n_ranks(&s->mesh);
     const struct place here = {path, what}, *at = &here;
     snprintf(what, sizeof what, "tensors");
     if (json_array_size(tensors) != s->n)
@@ -294,6 +318,14 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!all)
         REFUSE(at, "it is no JSON at line %d: %s", error.line, error.text);
+    json_int_t version = 0;
+    const char *program = "";
+    json_unpack(all, "{s:I, s?s}", "version", &version, "program", &program); /* a newer one may have other fields */
+    if (version > VERSION)
+        fail(EXIT_FAILED,
+             "%s was written by a newer yard, %s, in format %lld: this one, " YARD_VERSION
+             ", reads formats up to %d; use the newer one",
+             path, program, version, VERSION);
     struct checkpoint *c = allocate(1, sizeof *c);
     c->path = copy_string(path);
     c->snapshot = s;

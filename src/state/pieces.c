@@ -95,7 +95,7 @@ static struct pieces *describe_all(const struct params *all, const struct mesh *
     struct pieces *s = allocate(1, sizeof *s);
     s->config = all->config;
     if (m)
-        s->dp = m->dp, s->pp = m->pp, s->tp = m->tp, s->zero = m->zero;
+        s->mesh = *m, s->mesh.first_layer = NULL;
     s->tensor = allocate((size_t)all->n * KEPT_ROLES, sizeof *s->tensor);
     for (int u = 0; u < all->n_units; u++)
         for (int role = 0; role < KEPT_ROLES; role++)
@@ -166,8 +166,6 @@ struct pieces *cut_stored(const struct snap_plan *plan)
     free_model(m);
     return s;
 }
-
-int most_ranks(const struct pieces *p) { return p->dp * p->pp * p->tp; }
 
 void free_pieces(struct pieces *s)
 {

@@ -7,7 +7,7 @@
 
 struct ranks_written open_ranks(struct checkpoint *c)
 {
-    int n = most_ranks(c->pieces);
+    int n = n_ranks(&c->pieces->mesh);
     char name[96], *step = format_string("%u", c->step);
     struct ranks_written w = {open_folder(c->path, (size_t)n + 1), allocate((size_t)n, sizeof *w.file)};
     uint64_t *at = allocate((size_t)n, sizeof *at);
@@ -42,7 +42,7 @@ struct ranks_written open_ranks(struct checkpoint *c)
 
 void publish_ranks(struct ranks_written *w, const struct checkpoint *c)
 {
-    for (int r = 0; r < most_ranks(c->pieces); r++)
+    for (int r = 0; r < n_ranks(&c->pieces->mesh); r++)
         if (w->file[r])
             st_publish(w->file[r]);
     char *manifest = manifest_text(c);

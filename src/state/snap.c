@@ -40,7 +40,6 @@
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -239,8 +238,7 @@ static char *lay_out(struct snap *s, const struct snap_plan *plan)
     f->manifest_bytes = strlen(manifest);
     f->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
     f->slots_at = MANIFEST_AT + round_up(f->manifest_bytes, SNAP_PAGE);
-    if (getentropy(f->id, sizeof f->id) != 0)
-        fail(EXIT_IO, "the system has no random numbers: %s", strerror(errno));
+    f->run = s->file->run;
     for (int k = 1; k <= plan->slots; k++)
         s->slot[k].hashes = allocate(f->n, sizeof *s->slot[k].hashes);
     return manifest;
@@ -260,8 +258,7 @@ static void open_file(void *opening)
              describe_sizes((char[160]){0}, &o->old->pieces->config));
     if (old && f->slots == old->slots && f->slot_bytes == old->slot_bytes && f->manifest_bytes == old->manifest_bytes &&
         f->manifest_hash == old->manifest_hash) {
-        memcpy(f->id, old->id, sizeof f->id); /* goes on with the old file, whose newest commit is kept */
-        s->fd = s->old;
+        s->fd = s->old; /* goes on with the old file, whose newest commit is kept */
         s->old = -1;
         s->slots.written = s->slots.durable = (int)old->newest.slot;
         s->page = old->page;

@@ -39,7 +39,7 @@ struct snap_commit {
     uint64_t hash; /* XXH64 of the hashes of its pieces */
 };
 struct snapshot {
-    uint64_t id[2]; /* by chance */
+    uint64_t run; /* that writes it, or that made its newest commit */
     int slots;
     size_t n; /* pieces */
     uint64_t manifest_bytes, manifest_hash;

@@ -8,10 +8,10 @@
  * All begin on multiples of 4096 bytes; numbers are little endian.
  *
  *     page       two: a commit goes to the one that the newest commit is not on
- *        0  "YARDSNAP"                                       the same on both pages:
+ *        0  "YARDSNAP"                                       the same on both pages, but for the run:
  *        8  u32 version 3, u32 0x01020304
  *       16  u64 file_bytes
- *       24  u64[2] id, by chance
+ *       24  u64 run that made the commit, u64 0            (both by chance where the manifest is of version 1)
  *       40  u32 slots, u32 pieces
  *       48  u64 bytes of the manifest, u64 its XXH64
  *       64  u64 seq, u32 iteration, u32 slot                 the commit; slot 0: none yet
@@ -41,7 +41,7 @@ enum { VERSION = 3, ENDIAN = 0x01020304 };
 struct page {
     char magic[8];
     uint32_t version, endian;
-    uint64_t file_bytes, id[2];
+    uint64_t file_bytes, run, zero;
     uint32_t slots, pieces;
     uint64_t manifest_bytes, manifest_hash;
     struct snap_commit commit;
@@ -65,7 +65,7 @@ void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[
     struct page p = {.version = VERSION,
                      .endian = ENDIAN,
                      .file_bytes = slot_at(s, s->slots + 1),
-                     .id = {s->id[0], s->id[1]},
+                     .run = s->run,
                      .slots = (uint32_t)s->slots,
                      .pieces = (uint32_t)s->n,
                      .manifest_bytes = s->manifest_bytes,
@@ -79,14 +79,19 @@ void fill_page(const struct snapshot *s, const struct snap_commit *c, char page[
 }
 
 /* What is read back may be anything.  NULL, or what is wrong. */
-static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], uint64_t file_bytes)
+static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], const struct reader *r)
 {
     struct page p;
     const struct snap_commit *c = &p.commit;
-    uint64_t hash = hash_of_page(page);
+    uint64_t hash = hash_of_page(page), file_bytes = r->size;
     memcpy(&p, page, sizeof p);
     if (memcmp(page, magic, 8) != 0 || memcmp(page + SNAP_PAGE - 8, &hash, 8) != 0)
         return "its hash is not that of its bytes";
+    if (p.version > VERSION && p.endian == ENDIAN)
+        fail(EXIT_FAILED,
+             "%s was written by a newer yard, as a snapshot of version %u: this one, " YARD_VERSION
+             ", reads version %d; use the newer one",
+             r->path, p.version, VERSION);
     if (p.version != VERSION || p.endian != ENDIAN)
         return "it is of another version, or another kind of machine";
     if (p.file_bytes != file_bytes)
@@ -95,7 +100,7 @@ static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], ui
         p.manifest_bytes > MIN(file_bytes, (uint64_t)MAX_MANIFEST) || c->slot > p.slots || c->step > MAX_STEP ||
         c->samples < 0 || c->session < 0)
         return "it has impossible numbers";
-    *s = (struct snapshot){.id = {p.id[0], p.id[1]},
+    *s = (struct snapshot){.run = p.run,
                            .slots = (int)p.slots,
                            .n = p.pieces,
                            .manifest_bytes = p.manifest_bytes,
@@ -114,12 +119,12 @@ static const char *parse_page(struct snapshot *s, const char page[SNAP_PAGE], ui
 bool is_snapshot(const char *path)
 {
     struct stat status;
-    char page[2][SNAP_PAGE] = {{0}};
+    char page[2][8] = {{0}};
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
     struct reader *r = open_reader(path);
-    for (uint64_t k = 0; k < 2 && r->size >= (k + 1) * SNAP_PAGE; k++)
-        read_at(r, page[k], SNAP_PAGE, k * SNAP_PAGE);
+    for (uint64_t k = 0; k < 2 && r->size >= k * SNAP_PAGE + 8; k++) /* also of one that was cut off */
+        read_at(r, page[k], 8, k * SNAP_PAGE);
     bool empty = r->size == 0;
     close_reader(r);
     return empty || memcmp(page[0], magic, 8) == 0 || memcmp(page[1], magic, 8) == 0;
@@ -166,7 +171,7 @@ struct checkpoint *read_snapshot(const char *path)
         fail(EXIT_FAILED, "%s has %llu bytes, which is no snapshot: it was cut off", path, (unsigned long long)r->size);
     for (int k = 0; k < 2; k++) {
         read_at(r, page, SNAP_PAGE, (uint64_t)k * SNAP_PAGE);
-        wrong[k] = parse_page(&found[k], page, r->size);
+        wrong[k] = parse_page(&found[k], page, r);
     }
     if (wrong[0] && wrong[1])
         fail(EXIT_FAILED, "%s is damaged or no snapshot: page 0: %s; page 1: %s", path, wrong[0], wrong[1]);
@@ -194,6 +199,7 @@ struct checkpoint *read_snapshot(const char *path)
     close_reader(r);
     if (s->page < 0)
         s->newest = (struct snap_commit){0};
+    c->run = s->page < 0 || !*c->program ? 0 : found[s->page].run; /* an older yard had something else there */
     c->step = s->newest.step;
     c->samples = s->newest.samples;
     c->session = s->newest.session;

@@ -18,6 +18,12 @@
  *     DIR/step-30/manifest.json            step, options, and where every piece lies
  *     DIR/step-30/rank-0.safetensors       what rank 0 wrote: its pieces, one behind another; replicas are written once
  *
+ * Two meshes belong to a checkpoint.  The *mesh of the pieces* says how the files are cut: verify, diff, export, --init
+ * and --from follow it alone, and so does whoever loads.  The *strategy* says how training goes on: --resume takes it
+ * where --mesh does not say.  They are the same when a run has saved, but for one that went on plainly, on a single
+ * device: its pieces are whole, and its strategy waits for more devices.  `ckpt reshard` merges the pieces in the same
+ * sense; with --mesh it changes both.  `ckpt ls` shows both.
+ *
  * The folder is published like a file: written under another name, synced, renamed, and its parent synced.  So one that
  * has its name is whole.
  */
@@ -45,12 +51,12 @@ struct kept_tensor {
     int64_t shape[2];
     int axis, sections; /* that tensor parallelism cuts it along, each section by itself; axis -1: never cut */
     size_t n;
-    struct piece *piece; /* by rank, and of a rank in the tensor's order */
+    struct piece *piece; /* by rank, in a snapshot by payload; those of each in the tensor's order */
 };
 /* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
 struct pieces {
     struct config config;
-    int dp, pp, tp, zero;
+    struct mesh mesh; /* that cuts them; of its layers nothing is known */
     size_t n;
     struct kept_tensor *tensor;
 };
@@ -65,7 +71,6 @@ size_t piece_elements(const struct piece *p);
 size_t element_of(const struct kept_tensor *t, const struct piece *p, size_t i, size_t *run);
 /* "value/h.0.ln_1.weight/0": piece i in its safetensors file. */
 char *piece_name(char out[96], const struct kept_tensor *t, size_t i);
-int most_ranks(const struct pieces *p); /* dp * pp * tp */
 
 /* ---- plan.c ---------------------------------------------------------------------------------------------------- */
 
@@ -96,12 +101,14 @@ struct checkpoint {
     char *path;                /* its folder, or the snapshot file */
     struct snapshot *snapshot; /* NULL: it is a folder; see snap.h */
     uint32_t step;             /* that was the last one */
-    int64_t session; /* runs are counted, those that resume too: the newest checkpoint is of the last session */
-    int64_t samples; /* sequences trained on: the data position */
-    uint64_t data;   /* XXH64 of the tokens that it was trained on, 0: not known */
-    unsigned vector; /* width of the devices' vectors, 0: unlike */
+    uint64_t run;     /* by chance: of the run that began from nothing, kept by those that resume it; 0: not known */
+    int64_t session;  /* runs are counted, those that resume too: the newest checkpoint is of the last session */
+    char program[16]; /* the version of yard that wrote it; "": not known, or not written yet */
+    int64_t samples;  /* sequences trained on: the data position */
+    uint64_t data;    /* XXH64 of the tokens that it was trained on, 0: not known */
+    unsigned vector;  /* width of the devices' vectors, 0: unlike */
     char *tokenizer;
-    json_t *options; /* of the training, by name, as texts; "mesh" is the strategy that the user chose */
+    json_t *options; /* of the training, by name, as texts; for "mesh" and "zero" see strategy_of() */
     struct pieces *pieces;
     uint64_t *bytes; /* of each rank's file; 0: it has none; NULL: all is in one file */
     struct room {
@@ -118,7 +125,9 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
 void free_checkpoint(struct checkpoint *c);
 struct checkpoint *like_checkpoint(const struct checkpoint *c, const char *path); /* all but its pieces and files */
 json_t *tensors_json(const struct checkpoint *c);
-json_t *mesh_json(const struct pieces *p);
+json_t *mesh_json(const struct mesh *m);
+const char *recorded_option(const struct checkpoint *c, const char *name); /* "": there is none */
+struct mesh strategy_of(const struct checkpoint *c);                       /* its layers are not cut */
 
 /* A folder with a manifest, or the newest complete one in a folder of such; NULL: there is none.  Others are passed
  * over with a warning.  The caller frees it. */
@@ -179,8 +188,8 @@ void init_from_source(struct model *m, const struct source *s); /* the values on
 
 /* ---- export.c -------------------------------------------------------------------------------------------------- */
 
-/* Hugging Face's GPT-2: FOLDER/model.safetensors and FOLDER/config.json; or one file of llm.c's. */
-void export_huggingface(struct checkpoint *c, const char *folder);
+/* Hugging Face's GPT-2, a folder; tokenizer: see tokenizer_to_json(), NULL: none.  Or one file of llm.c's. */
+void export_huggingface(struct checkpoint *c, const char *folder, const json_t *tokenizer);
 void export_llmc(struct checkpoint *c, const char *path);
 
 #endif

@@ -48,10 +48,11 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool persistent; /* keeps its value from step to step, and its address in all lists */
-    bool cheap;      /* an activation that takes little work to make again, for its size */
-    bool choice;     /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
-    bool shard;      /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
+    bool persistent;      /* keeps its value from step to step, and its address in all lists */
+    bool cheap;           /* an activation that takes little work to make again, for its size */
+    bool choice;          /* a word that says which tasks run; no value follows from it (see `needs` of a task) */
+    bool shard;           /* keeps its part of `replica_of`; tasks read copies that are gathered for them (ZeRO-3) */
+    struct tensor *later; /* of what is gathered: the same, as it is gathered next in the step; or NULL */
     enum exclusive exclusive;
     struct tensor *storage; /* itself, unless it is a view */
     struct tensor *view;    /* of a storage: its views, a chain, the last one first; of a view: the next one */

@@ -8,6 +8,8 @@
 
 #include "../base/base.h"
 
+#include <jansson.h>
+
 /* ---- tokens.c: text to token numbers and back ------------------------------------------------------------------ */
 
 enum token_kind {
@@ -41,6 +43,8 @@ size_t decode_token(const struct tokenizer *t, int32_t token, char out[DECODED_B
  * caller frees it.  Reading refuses anything else, naming `path`. */
 char *tokenizer_to_text(const struct tokenizer *t);
 struct tokenizer tokenizer_from_text(const char *text, const char *path);
+/* As Hugging Face's tokenizer.json; NULL: TOKENS_IDS has none. */
+json_t *tokenizer_to_json(const struct tokenizer *t);
 
 /* ---- data.c: data sets and windows ----------------------------------------------------------------------------- */
 

@@ -10,15 +10,6 @@
 
 /* ---- the mesh --------------------------------------------------------------------------------------------------- */
 
-static struct mesh recorded_mesh(const struct settings *s)
-{
-    struct mesh m;
-    const struct pieces *p = s->source.checkpoint->pieces;
-    const char *text = json_string_value(json_object_get(s->source.checkpoint->options, "mesh"));
-    must(parse_mesh(text, p->dp, &m));
-    return m;
-}
-
 /* The number of devices nearest to `devices` on which the batch can be shared out. */
 static int nearest_number(const struct settings *s, const struct mesh *m, int devices)
 {
@@ -31,22 +22,20 @@ static int nearest_number(const struct settings *s, const struct mesh *m, int de
 
 struct mesh resumed_mesh(const struct settings *s, int devices)
 {
-    struct mesh m = recorded_mesh(s);
+    struct mesh m = strategy_of(s->source.checkpoint);
     int each = m.pp * m.tp;
     if (devices == 1 && each > 1)
         return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
     if (devices != n_ranks(&m) && (devices % each || s->batch % (devices / each))) {
         int near = nearest_number(s, &m, devices);
         fail(EXIT_USAGE,
-             "%s was trained with dp=%d,pp=%d,tp=%d and --batch %d, which cannot go on with %d devices: the nearest "
+             "%s was trained with %s and --batch %d, which cannot go on with %d devices: the nearest "
              "that can is --mesh dp=%d,pp=%d,tp=%d with %d; or choose another --mesh",
-             s->resume, m.dp, m.pp, m.tp, s->batch, devices, near / each, m.pp, m.tp, near);
+             s->resume, format_mesh((char[64]){0}, &m), s->batch, devices, near / each, m.pp, m.tp, near);
     }
     m.dp = devices / each;
     return m;
 }
-
-char *mesh_text(const struct mesh *m) { return format_string("dp=%d,pp=%d,tp=%d", m->dp, m->pp, m->tp); }
 
 /* ---- what is recorded ------------------------------------------------------------------------------------------- */
 
@@ -55,8 +44,8 @@ json_t *record_training(const struct trainer *t)
     const struct settings *s = t->settings;
     json_t *options = options_json(true);
     bool plain = s->resume && !s->mesh && n_ranks(&t->mesh) == 1;
-    struct mesh strategy = plain ? recorded_mesh(s) : t->mesh;
-    json_object_set_new(options, "mesh", json_sprintf("dp=%d,pp=%d,tp=%d", strategy.dp, strategy.pp, strategy.tp));
+    struct mesh strategy = plain ? strategy_of(s->source.checkpoint) : t->mesh;
+    json_object_set_new(options, "mesh", json_string(format_mesh((char[64]){0}, &strategy)));
     return options;
 }
 
@@ -90,6 +79,7 @@ struct checkpoint *describe_training(const struct trainer *t, uint32_t step)
 {
     struct checkpoint *c = allocate(1, sizeof *c);
     c->step = step;
+    c->run = t->run;
     c->session = t->session;
     c->samples = ((int64_t)step + t->ahead) * t->batch;
     c->data = hash_data(t);
@@ -105,7 +95,6 @@ void check_saved(const struct settings *s, const struct config *ours)
 {
     if (!s->save)
         return;
-    expect_outside("--save", s->save);
     char *saved[] = {find_checkpoint(s->save), saved_model(s)}; /* the second is a file, or damaged */
     for (size_t i = 0; i < COUNT(saved); i++) {
         if (!saved[i] || access(saved[i], F_OK) != 0)

@@ -342,11 +342,12 @@ static void apply_recorded(const char *path)
 {
     const char *name;
     json_t *value;
-    s.source = (struct source){copy_string(path), open_checkpoint(path)};
-    json_object_foreach(s.source.checkpoint->options, name, value)
+    struct checkpoint *c = open_checkpoint(path);
+    s.source = (struct source){copy_string(path), c};
+    json_object_foreach(c->options, name, value)
     {
         const struct option *o = find_option(&table, name);
-        char *where = format_string("%s/" MANIFEST ": option %s", s.source.checkpoint->path, name);
+        char *where = format_string("%s%s: option %s", c->path, c->snapshot ? "" : "/" MANIFEST, name);
         if (o && is_recorded(o))
             set_option(&table, o, where, json_string_value(value)), table.given[o - options] = false;
         else if (strcmp(name, "mesh") != 0)
@@ -405,8 +406,10 @@ static void claim_files(enum command command)
         char *who = format_string("--%s", o->name);
         if (path && (o->commands & command) && o->type == OPT_INPUT)
             claim_input(who, path);
-        else if (path && (o->commands & command))
+        else if (path && (o->commands & command)) {
+            expect_outside(who, path);
             claim_output(who, path, path == s.save || path == s.pass.snapshot.file ? "--resume" : NULL);
+        }
         free(who);
     }
     if (s.save)
@@ -449,8 +452,11 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
     s.reference = reference;
     claim_files(command);
     check_together(command);
-    if (s.init)
+    if (s.init) {
         s.source = open_source(s.init);
+        if (strcmp(s.source.path, s.init) != 0) /* a folder's model */
+            claim_input("--init", s.source.path);
+    }
     if (s.source.path)
         adopt_sizes();
     apply_preset();

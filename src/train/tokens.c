@@ -180,3 +180,30 @@ struct tokenizer tokenizer_from_text(const char *text, const char *path)
              path, text);
     return t;
 }
+
+/* ---- as Hugging Face's tokenizer.json --------------------------------------------------------------------------- */
+
+/* Byte pair encoding that merges nothing, so that tokens are single characters.  Bytes are written as GPT-2 does it:
+ * those that Latin-1 shows as themselves, the others as the characters from 256 on ("ByteLevel" knows which). */
+json_t *tokenizer_to_json(const struct tokenizer *t)
+{
+    char token[5];
+    uint32_t other = 256;
+    const bool chars = t->kind == TOKENS_CHARS;
+    if (t->kind == TOKENS_IDS)
+        return NULL;
+    json_t *vocab = json_object();
+    for (int i = 0; i < t->n; i++) {
+        bool shown = (i > ' ' && i < 127) || (i > 160 && i != 173);
+        size_t n = utf8_encode(chars ? t->characters[i] : shown ? (uint32_t)i : other++, token);
+        token[n] = '\0';
+        json_object_set_new(vocab, token, json_integer(i));
+    }
+    json_t *level = chars ? json_null()
+                          : json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false,
+                                      "trim_offsets", true, "use_regex", false);
+    json_t *decoder = chars ? json_pack("{s:s}", "type", "Fuse") : json_incref(level);
+    return json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:b, s:o, s:[]}}", "version", "1.0",
+                     "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", level, "post_processor",
+                     "decoder", decoder, "model", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
+}

@@ -119,7 +119,8 @@ struct trainer {
     const struct fixed_batch *fixed; /* NULL: from data */
     struct rate rate;
     json_t *record;  /* of the training: what checkpoints say of it */
-    int64_t session; /* that they are of */
+    uint64_t run;    /* that they are of, */
+    int64_t session; /* and its session */
     int lock;        /* of --save's folder */
     int64_t ahead;   /* so many batches the data are ahead of the step: resumed with another --batch */
     struct mesh mesh;
@@ -197,7 +198,6 @@ void build_sample(struct trainer *t);
 
 /* What --resume goes on under where --mesh does not say. */
 struct mesh resumed_mesh(const struct settings *s, int devices);
-char *mesh_text(const struct mesh *m); /* the caller frees it */
 json_t *record_training(const struct trainer *t);
 void compare_training(const struct trainer *t); /* warns where a resumed run is not as it was */
 /* A checkpoint of the run as it is behind that step, but for its pieces. */

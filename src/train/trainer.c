@@ -348,6 +348,7 @@ struct trainer *new_trainer_for(const struct settings *s, const struct config *c
         try_folder(s->save);
         t->lock = lock_folder("--save", s->save);
     }
+    t->run = from && from->run ? from->run : new_id();
     t->session = 1 + MAX(s->save ? last_session(s->save) : 0, from ? from->session : 0);
     if (s->trace || s->view)
         trace_training(t, all, n);

@@ -1,0 +1,39 @@
+#!/bin/sh
+# transformers.sh - Hugging Face's transformers opens an exported folder, and writes what yard writes.
+#
+# YARD is the program, TMP an empty folder, PYTHON a Python that has transformers and torch.  The report is TAP.
+set -u
+YARD=${YARD:-./yard}
+TMP=${TMP:-$(mktemp -d)}
+python=${PYTHON:-python3}
+
+. tests/report.sh
+
+if ! "$python" -c 'import torch, transformers' 2>/dev/null; then
+    echo "ok 1 - transformers opens an export # SKIP $python has no transformers, or no torch; PYTHON names another"
+    exit 0
+fi
+
+cat >"$TMP/continue.py" <<'END'
+import sys
+from transformers import pipeline
+folder, kind, prompt = sys.argv[1:]
+everything = open("LICENSE").read() + "".join(map(chr, range(1, 2048 if kind == "bytes" else 1)))
+write = pipeline("text-generation", model=folder)
+tokens = write.tokenizer(everything, verbose=False)["input_ids"]
+assert write.tokenizer.decode(tokens) == everything
+print(write(prompt, max_new_tokens=50, do_sample=False)[0]["generated_text"])
+END
+
+for tokens in bytes chars; do
+    [ $tokens = chars ] && head=--untied || head=
+    "$YARD" train --model tiny $head --seq-len 64 --tokens $tokens --data LICENSE --val-share 0 --sample-tokens 0 --steps 400 \
+        --lr 5e-3 --save "$TMP/$tokens" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" ckpt export "$TMP/$tokens" "$TMP/$tokens-hf" >"$TMP/out" 2>"$TMP/err" &&
+        "$YARD" sample --from "$TMP/$tokens" --prompt 'of the' --temperature 0 --count 50 >"$TMP/ours" 2>"$TMP/err" &&
+        HF_HUB_OFFLINE=1 "$python" "$TMP/continue.py" "$TMP/$tokens-hf" $tokens 'of the' >"$TMP/theirs" 2>"$TMP/err" &&
+        cmp "$TMP/ours" "$TMP/theirs" && ! grep -iE 'warn|_token_id' "$TMP/err"
+    result $? "a model of $tokens: $(head -n 1 "$TMP/ours")"
+done
+echo "1..$number"
+[ "$failed" -eq 0 ]
