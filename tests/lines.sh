@@ -37,7 +37,7 @@ src/step           2557
 src/trace          1050
 src/train          2714
 src/view           1850
-tests             14644
+tests             14754
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

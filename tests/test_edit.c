@@ -1,5 +1,4 @@
-/* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undoing;
- * and what passes ask of uses, on random lists.
+/* test_edit.c - the verbs in which passes are written, on hand-written lists: order, places, pieces, repeats, undoing.
  */
 #include "../src/step/edit.h"
 #include "support_paper.h"
@@ -234,54 +233,4 @@ TEST(a_piece_is_cut_again)
     expect_sound("the list", d.paper.step, values);
     free_values(values);
     end_paper(&d.paper);
-}
-
-/* ---- uses -------------------------------------------------------------------------------------------------------- */
-
-/* Some tensors are written whole, some half by half, and read in any way. */
-TEST(uses_are_of_bytes)
-{
-    enum { TENSORS = 6, TASKS = 14, HALF = 512, BYTES = 1000 };
-    for (uint32_t number = 0; number < 50; number++) {
-        struct paper p = new_paper(1, &slow_speeds);
-        struct tensor *x[TENSORS][3]; /* the halves, and all */
-        for (uint32_t i = 0; i < TENSORS; i++) {
-            struct random4 r = random_words(1, STREAM_TEST, number, i);
-            x[i][2] = new_bytes(&p, p.device, "x", BYTES / 4, r.word[0] % 4 == 0);
-            x[i][2]->exclusive = (enum exclusive)(r.word[1] % 3);
-            x[i][0] = new_range(p.pool, x[i][2], "a", 0, HALF);
-            x[i][1] = new_range(p.pool, x[i][2], "b", HALF, BYTES);
-        }
-        for (uint32_t i = 0; i < TASKS; i++) {
-            struct random4 r = random_words(2, STREAM_TEST, number, i);
-            uint32_t to = r.word[0] % TENSORS, from = r.word[1] % TENSORS;
-            add_paper(&p, p.device->lane[LANE_COMPUTE], "t", x[to][to % 2 ? 2 : r.word[2] % 2], x[from][r.word[3] % 3],
-                      NULL);
-        }
-        struct uses *u = find_uses(p.step->task, TASKS, p.pool);
-        int64_t *held = bytes_held(u, p.pool, p.device);
-        for (int at = 0; at < TASKS; at++) {
-            for (int i = 0; i < TENSORS; i++) {
-                const struct tensor *all = x[i][2];
-                int last[] = {NOWHERE, NOWHERE, NOWHERE};
-                bool before = false, behind = false; /* or here it is used */
-                for (int k = 0; k < TASKS; k++) {
-                    const struct access *a = p.step->task[k]->access;
-                    bool uses = a[0].tensor->storage == all || a[1].tensor->storage == all;
-                    before |= uses && k <= at, behind |= uses && k >= at;
-                    for (int part = 0; part < 3; part++)
-                        last[part] = k < at && share_bytes(a[0].tensor, x[i][part]) ? k : last[part];
-                }
-                for (int part = 0; part < 3; part++)
-                    assert_int_equal(last_write_before(u, x[i][part], at), last[part]);
-                assert_int_equal(is_whole_before(u, all, at), last[0] != NOWHERE && last[1] != NOWHERE);
-                bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && (before || behind));
-                held[at] -= always || (before && behind) ? (int64_t)round_up(BYTES, p.device->alignment) : 0;
-            }
-            assert_int_equal(held[at], 0);
-        }
-        free(held);
-        free_uses(u);
-        end_paper(&p);
-    }
 }

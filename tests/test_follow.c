@@ -6,9 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#ifdef __linux__
 #include <sys/prctl.h>
-#endif
 
 enum { LOAD, WORK, SAVE, N_TASKS };
 static struct trace_device devices[] = {{"0:0", "pthread", 1 << 20, 0}};
@@ -200,10 +198,8 @@ TEST(a_file_cut_or_changed_under_the_reader)
 static pid_t fork_mortal(void)
 {
     pid_t child = fork();
-#ifdef __linux__
     if (child == 0)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
     return child;
 }
 

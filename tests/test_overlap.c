@@ -275,11 +275,9 @@ TEST(updates_that_share)
         const char *m = shared ? ",m" : "";
         const char *path =
             write_text("shared.txt",
-                       "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\n"
-                       "tensor w0 gpu 1000 parameters\ntensor w1 gpu 4000 parameters\n"
-                       "tensor g0 gpu 1000 gradients\ntensor g1 gpu 4000 gradients\n"
-                       "tensor m gpu 1000 optimizer\n"
-                       "task f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                       "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
+                       "tensor w1 gpu 4000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 4000 gradients\n"
+                       "tensor m gpu 1000 optimizer\ntask f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
                        "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
                        "task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0%s writes=w0%s\n"
                        "task u gpu.compute 10ms cpu=1ms layer=%d role=update reads=g1,w1%s writes=w1%s\n",

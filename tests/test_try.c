@@ -452,31 +452,24 @@ TEST(without_times_there_is_no_period)
 static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 
 /* A later option copies less, and one takes too long. */
-static double apply_options(void *four, struct edit *e, const unsigned char *choice)
+static double apply_options(void *paper, struct edit *e, const unsigned char *choice)
 {
-    struct paper *p = &((struct four *)four)->paper;
-    double copied = 0;
+    struct paper *p = paper;
     (void)e;
-    for (size_t i = 0; i < COUNT(drawn); i++) {
+    for (size_t i = 0; i < COUNT(drawn); i++)
         assert_true(choice[i] < drawn[i].options);
-        copied += 4 - choice[i];
-    }
-    add_paper(p, p->device->lane[LANE_COMPUTE], "more", NULL, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
-    return copied;
+    add_paper(p, p->device->lane[LANE_COMPUTE], "t", NULL, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
+    return 10 - choice[0] - choice[1] - choice[2];
 }
 
 TEST(of_equal_periods_the_fewest_bytes)
 {
-    struct four f = new_four();
+    struct paper p = new_paper(1, &slow_speeds);
+    struct question q = {p.step, NULL, "", drawn, COUNT(drawn), apply_options, &p, 0, 5000};
     unsigned char best[COUNT(drawn)];
-    struct question q = {
-        .step = f.paper.step, .decision = drawn, .n = COUNT(drawn), .apply = apply_options, .pass = &f};
-    q.work = 20000;
-    for (size_t i = 0; i < f.paper.step->n; i++)
-        f.paper.step->task[i]->seconds = 1;
     choose(&q, (unsigned char[COUNT(drawn)]){0}, 1, best);
     assert_memory_equal(best, ((unsigned char[]){1, 1, 3}), sizeof best);
-    end_paper(&f.paper);
+    end_paper(&p);
 }
 
 /* ---- many devices -------------------------------------------------------------------------------------------------
