@@ -47,6 +47,7 @@ struct survey {
     struct row all;      /* windows in list order */
     struct row dropped;  /* copies from replica to replica */
     size_t gathered;
+    bool sliced; /* broadcast.c is to send what is gathered, over several queues */
 };
 
 bool wants_gather(const struct pass_options *w) { return w->gather; }
@@ -154,16 +155,18 @@ static struct task *place_of(const struct survey *v, struct window *const *peer,
     return first;
 }
 
-/* What the kth shard keeps of them, to all peers. */
+/* What the kth shard keeps of them, to all peers, from the one behind its owner on. */
 static void share_shard(struct survey *v, struct window *const *peer, size_t n, size_t k)
 {
     struct pool *p = v->step->pool;
     const struct tensor *whole = peer[0]->whole;
     struct tensor *shard = v->shards[whole->replica_of->id].item[k], **to = allocate(n, sizeof(struct tensor *));
-    size_t begin = MAX(shard->replica_begin, whole->replica_begin);
+    size_t begin = MAX(shard->replica_begin, whole->replica_begin), own = 0;
     size_t end = MIN(shard->replica_begin + shard->bytes, whole->replica_begin + whole->bytes);
+    while (own < n - 1 && peer[own]->whole->device != shard->device)
+        own++;
     for (size_t i = 0; i < n && begin < end; i++)
-        to[i] = new_range(p, peer[(k + 1 + i) % n]->gathered, "gathered.part", begin - whole->replica_begin,
+        to[i] = new_range(p, peer[(own + 1 + i) % n]->gathered, "gathered.part", begin - whole->replica_begin,
                           end - whole->replica_begin);
     if (begin < end)
         add_broadcast(v->step, "gather", to, (int)n,
@@ -178,7 +181,7 @@ static void gather_window(struct survey *v, struct edit *e, struct window *w)
     size_t n = find_peers(v, w, peer);
     const struct task *user = w->reader[0];
     insert_before(e, place_of(v, peer, n));
-    v->step->tags = (struct tags){user->layer, user->micro, ROLE_SEND};
+    v->step->tags = (struct tags){user->layer, user->micro, v->sliced ? ROLE_BROADCAST : ROLE_SEND};
     for (size_t i = 0; i < n; i++) {
         const struct tensor *x = peer[i]->whole;
         peer[i]->gathered =
@@ -261,8 +264,9 @@ static char *describe(const struct survey *v)
 
 bool run_gather(struct step *s, const struct costs *c, const struct pass_options *w, struct pass_report *r)
 {
-    (void)c, (void)w;
+    (void)c;
     struct survey v = look_at(s);
+    v.sliced = wants_broadcast(w);
     struct edit *e = open_edit(s);
     size_t n = s->n;
     update_shards(&v, e);

@@ -50,9 +50,11 @@ struct broadcast_options {
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
 enum { MOST_EVERY = 1000 }; /* of --snapshot-every */
+enum snapshot_in { IN_HOST, IN_DEVICE };
 struct snapshot_options {
     const char *file;             /* NULL: the pass is off */
     int every, slots, iterations; /* store every so many; room in the file; how many are reported */
+    enum snapshot_in in;          /* where the copy lies for which an update waits; from the device it goes down */
 };
 struct pass_options { /* what the options ask of the passes */
     struct snapshot_options snapshot;

@@ -306,6 +306,7 @@ static void choose_slot(struct simulator *k, struct iteration *iteration, int no
             k->sim->moments[number * k->n + i].blocker = SKIPPED;
             k->full -= k->state[i].in_flight-- == MOST_RUNS;
             iteration->left--;
+            iteration->computing -= task[i]->lane->kind == LANE_COMPUTE;
         }
     for (int i = 0; i < k->n; i++) /* (all have left before one that waits for them can start) */
         if (task[i]->slot && task[i]->slot != slot) {

@@ -132,8 +132,8 @@ bool is_snapshot(const char *path)
 
 #define NOTE_DAMAGE(s, ...) (void)(*APPEND((s)->damage, (s)->n_damage, (s)->cap_damage) = format_string(__VA_ARGS__))
 
-/* With its hashes, and its slot's place, the pieces are those of a checkpoint: is it whole? */
-static bool is_whole(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
+/* The pieces get the commit's hashes and its slot's place, and are then those of a checkpoint.  Is it whole? */
+static bool install_commit(struct reader *r, struct checkpoint *c, const struct snap_commit *commit)
 {
     struct snapshot *s = c->snapshot;
     uint64_t *hashes = allocate(s->n, sizeof *hashes), *hash = hashes;
@@ -194,7 +194,7 @@ struct checkpoint *read_snapshot(const char *path)
     int newer = wrong[0] || (!wrong[1] && found[1].newest.seq > found[0].newest.seq);
     for (int i = 0; i < 2 && s->page < 0; i++) {
         int k = newer ^ i;
-        s->page = !wrong[k] && found[k].newest.slot && is_whole(r, c, &found[k].newest) ? k : -1;
+        s->page = !wrong[k] && found[k].newest.slot && install_commit(r, c, &found[k].newest) ? k : -1;
     }
     close_reader(r);
     if (s->page < 0)

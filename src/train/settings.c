@@ -129,8 +129,8 @@ static const struct option options[] = {
     {"swap-what", 0, OPT_TEXT, &s.swap_what, "activations", "CLASS,...", 0, 0, PASSES, BUILD_ALL,
      "of activations, gradients, optimizer and parameters, those that may leave; state then lives on the host"},
     {"broadcast-queues", 0, OPT_INT, &s.pass.broadcast.queues, NULL, "N", 0, 64, PASSES, BUILD_ALL,
-     "what an update made goes to the other devices over N queues of each device, the main one, which computes, among "
-     "them (0: off, over one beside it)"},
+     "what an update made, or with --zero 3 what is gathered, goes to the other devices over N queues of each device, "
+     "the main one, which computes, among them (0: off, over one beside it)"},
     {"broadcast-slices", 0, OPT_INT, &s.pass.broadcast.slices, "16", "M", 1, 4096, PASSES, BUILD_ALL,
      "cut what a device sends of a layer into M slices, of at least 512 bytes"},
     {"broadcast-deal", 0, OPT_CHOICE, &s.deal, "even", WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"), 0, 0,
@@ -144,6 +144,10 @@ static const struct option options[] = {
      "every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &s.pass.snapshot.slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
+    {"snapshot-in", 0, OPT_CHOICE, &s.pass.snapshot.in, "host", WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"), 0, 0,
+     PASSES, CMD_TRAIN | CMD_PLAN,
+     "where the copy lies that a unit's next update waits for: in the host's memory; or on the device, S times, from "
+     "where it goes down while training goes on, for links that are slow"},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
@@ -222,6 +226,7 @@ static const struct {
             {"broadcast-main", "broadcast-queues", NULL},
             {"snapshot-every", "snapshot", NULL},
             {"snapshot-slots", "snapshot", NULL},
+            {"snapshot-in", "snapshot", NULL},
             {"iterations", "snapshot", NULL},
             {"profile", "hardware", "both say how long tasks take"},
             {"pace", "delay-seed", "both decide when tasks end"},

@@ -215,7 +215,7 @@ void tell_resume(const struct settings *s);
 /* Opens the file of --snapshot and gives the train list's tasks their work.  Step `step` was the last one; nothing is
  * in flight. */
 void open_snapshots(struct trainer *t, uint32_t step);
-/* The writes under way are finished, then the file is closed. */
+/* Behind a drain. */
 struct snap_counts close_snapshots(struct trainer *t);
 void note_reported(struct trainer *t, uint32_t number,
                    bool sound); /* of the report task: a bad step is not committed */
