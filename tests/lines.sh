@@ -12,32 +12,33 @@ cat >"$TMP/budget" <<'END'
 options              91
 pass/broadcast      327
 pass/fetch           31
-pass/gather         238
-pass/local          218
-pass/overlap        444
-pass/pass           236
-pass/recompute      151
-pass/snapshot       221
-pass/swap           500
-src               23348 10.8
-src/base           1420
-src/cmd            2223
-src/device         1153
+pass/gather         239
+pass/local          220
+pass/overlap        450
+pass/pass           269
+pass/phases          45
+pass/recompute      157
+pass/snapshot       245
+pass/swap           468
+src               23574 10.8
+src/base           1432
+src/cmd            2234
+src/device         1154
 src/file           1044
 src/main             71
 src/mesh            238
 src/model          1815
-src/pass           2366
-src/plan            212
+src/pass           2453
+src/plan            220
 src/predict        1015
 src/proof           580
-src/run            1253
+src/run            1254
 src/state          1781
-src/step           2566
-src/trace          1050
-src/train          2713
+src/step           2570
+src/trace          1126
+src/train          2741
 src/view           1850
-tests             14897
+tests             15043
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

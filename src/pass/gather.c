@@ -76,10 +76,11 @@ static void note_reader(struct survey *v, struct task *t, struct tensor *whole)
         *APPEND(w->reader, w->n, w->cap) = t;
 }
 
-/* Or a copy that brings what the host has updated. */
+/* Or a copy that takes the parameters to the host for an update there, or brings them back. */
 static bool updates(const struct task *t)
 {
-    return t->role == ROLE_UPDATE || (t->copy && t->access[1].tensor->storage->mirrors);
+    return t->role == ROLE_UPDATE ||
+           (t->copy && (t->access[0].tensor->storage->mirrors || t->access[1].tensor->storage->mirrors));
 }
 
 static void note_task(struct survey *v, struct task *t)

@@ -5,7 +5,7 @@
  *     broadcast   new parameters go out in slices, over several queues       broadcast.c
  *     recompute   activations are made again instead of kept                 recompute.c
  *     gather      ZeRO-3: parameters in shards, gathered layer by layer      gather.c
- *     swap        data leaves for the host and comes back in time            swap.c
+ *     swap        data leaves for the host and comes back in time            swap.c, phases.c
  *     snapshot    each unit is stored as soon as it is updated               snapshot.c
  *
  * A pass edits the list (../step/edit.h) before addresses are given.  It asks tasks for their role, layer and
@@ -62,6 +62,7 @@ struct pass_options { /* what the options ask of the passes */
     enum recompute recompute;
     enum overlap overlap;
     const char *overlap_plan; /* the file of the plan: read when it is there, else written; NULL: none */
+    bool clipped;             /* updates wait for the norm, and so for the last backward */
     bool paced, draw; /* the step runs as predicted; local chooses by this seed, to show that no bit depends on it */
     uint64_t draw_seed;
     bool gather; /* parameters lie in shards, and are gathered a layer before their use */
@@ -103,6 +104,10 @@ json_t *milliseconds(double seconds);                              /* null where
  * NULL. INFINITY: what it is the time of does not fit; NAN: nobody knows. */
 void report_ms(struct pass_report *r, const char *key, const char *what, double seconds);
 
+/* Per update that is expected on the CPU: when it runs in a step, and a backward or update of a device that runs beside
+ * it, if there is one; *n_beside: of how many there is. */
+json_t *report_updates(const struct forecast *f, size_t *n_beside);
+
 /* recompute.c: of a list with those uses; swap asks too, but for kept_for(). */
 bool same_block(const struct task *a, const struct task *b); /* of a layer, one way */
 /* Need x not be there all the time?  Of these classes, a bit per enum memory_class. */
@@ -114,7 +119,23 @@ int kept_for(const struct uses *u, const struct tensor *x);
 /* From task from[x->id] on (NOWHERE: never) what touches x takes one that is made again: right before that task, or
  * before all of its layer's backward.  By tensor what it has become, or NULL; the caller frees the array. */
 struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, const int *from, bool by_layer);
+/* All that the rule makes again, full or selective: remake()'s `from`; the caller frees it. */
+int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full);
 pass_run remake_in_budget; /* swap.c: --recompute auto */
+
+/* phases.c: the fixed orders of swap. */
+struct phases { /* of a device, in list order */
+    struct phase {
+        int first, last; /* positions of its tasks */
+        bool backward;
+    } * phase;    /* the caller frees it */
+    int n, tasks; /* of the list */
+};
+struct phases find_phases(const struct uses *u, const struct device *d, bool by_layer); /* else by micro-batch */
+/* Of a tensor that nobody uses between two positions: its bytes are held through *out, and again from *in on.  false:
+ * there is no phase between in which it could leave. */
+bool place_data(const struct phases *t, const struct task *maker, int before, int behind, int *out, int *in);
+bool place_state(const struct phases *t, int before, int behind, int *out, int *in);
 
 /* Ends the program (EXIT_USAGE): a list of that forecast does not fit, and what budgets work for it. */
 _Noreturn void refuse_budget(struct machine *m, const struct forecast *f, const char *option);

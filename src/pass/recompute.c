@@ -172,19 +172,26 @@ struct tensor **remake(struct edit *e, struct pool *pool, const struct uses *u, 
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
+int *remade_by_rule(const struct uses *u, const struct pool *pool, bool full)
+{
+    int *from = allocate(u->n_tensors, sizeof *from);
+    for (size_t i = 0; i < u->n_tensors; i++) {
+        const struct tensor *x = pool->tensors[i];
+        int reader = may_leave(u, x, 1u << MEM_ACTIVATIONS) && (full || x->cheap) ? kept_for(u, x) : NOWHERE;
+        from[i] = reader != NOWHERE && may_remake(u, x, reader) ? reader : NOWHERE;
+    }
+    return from;
+}
+
 static bool recompute_by_rule(struct step *s, bool full, struct pass_report *r)
 {
     struct pool *pool = s->pool;
     struct uses *u = find_uses(s->task, s->n, pool);
     size_t n = s->n;
-    int *from = allocate(u->n_tensors, sizeof *from);
+    int *from = remade_by_rule(u, pool, full);
     double bytes = 0;
-    for (size_t i = 0; i < u->n_tensors; i++) {
-        const struct tensor *x = pool->tensors[i];
-        int reader = may_leave(u, x, 1u << MEM_ACTIVATIONS) && (full || x->cheap) ? kept_for(u, x) : NOWHERE;
-        from[i] = reader != NOWHERE && may_remake(u, x, reader) ? reader : NOWHERE;
-        bytes += from[i] != NOWHERE ? (double)x->bytes : 0;
-    }
+    for (size_t i = 0; i < u->n_tensors; i++)
+        bytes += from[i] != NOWHERE ? (double)pool->tensors[i]->bytes : 0;
     struct edit *e = open_edit(s);
     free(remake(e, pool, u, from, true));
     commit(e);

@@ -38,6 +38,8 @@
  *
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).  Features E1-E3.
  */
+#include "../../cl/shared.h" /* defines: CHOICE_CPU, CHOICE_DEVICE */
+#include "local.h"
 #include "pass.h"
 
 #include <math.h>
@@ -77,7 +79,7 @@ static bool was_sent(const struct step *s, const struct task *t, const struct te
 static size_t bytes_to_store(const struct step *s, const struct task *t)
 {
     size_t bytes = 0;
-    for (int a = 0; t->role == ROLE_UPDATE && a < t->n_access; a++)
+    for (int a = 0; t->role == ROLE_UPDATE && !t->needs && a < t->n_access; a++)
         if (t->access[a].tensor->class == MEM_GRADIENTS && was_sent(s, t, t->access[a].tensor))
             return 0;
         else if (is_state(&t->access[a]))
@@ -96,7 +98,7 @@ static struct task *in_slot(const struct storing *v, struct task *t, int slot)
 
 /* To the host, on a download lane that nothing else uses, since lane order does not hold between copies that are
  * decided late and others; unless the link takes no more, as in a step file. */
-static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, int slot)
+static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, int slot, bool on_device)
 {
     struct step *s = v->step;
     struct machine *m = s->pool->machine;
@@ -105,32 +107,56 @@ static void copy_state(struct storing *v, struct tensor *to, struct tensor *x, i
         return;
     }
     struct tensor *from = x;
-    if (v->on_device) {
+    if (on_device) {
         from = new_bytes_tensor(s->pool, x->device, MEM_WORK, "snapshot", x->bytes);
         from->persistent = true;
         v->device_bytes += (double)round_up(x->bytes, x->device->alignment);
         struct lane *lane = lane_for(m, x->device, LANE_COMPUTE, FOR_SNAPSHOT);
         in_slot(v, add_copy(s, lane, "snapshot.device", from, x), slot);
     }
-    in_slot(v, carry(s, "snapshot", to, from, FOR_SNAPSHOT), slot)->aside = v->on_device;
+    in_slot(v, carry(s, "snapshot", to, from, FOR_SNAPSHOT), slot)->aside = on_device;
 }
 
+/* What `update` wrote, which is all that is stored or, on the host, a piece of it.  Where the running step decides who
+ * works, by that word, only what does is copied, and to the host: what stands aside would look too late. */
+static void copy_written(struct storing *v, struct tensor *buffer, const struct task *whole, const struct task *update,
+                         int slot, struct tensor *word, bool expected)
+{
+    struct step *s = v->step;
+    size_t n = s->n, at = update->first - whole->first;
+    for (int a = 0; a < whole->n_access; a++) {
+        struct tensor *x = update->access[a].tensor;
+        if (!is_state(&whole->access[a]))
+            continue;
+        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot, v->on_device && !word);
+        at += round_up(whole->access[a].tensor->bytes, s->pool->machine->host->alignment);
+    }
+    for (; word && n < s->n; n++)
+        need_choice(s->task[n], word, update->needs ? CHOICE_CPU : CHOICE_DEVICE, expected);
+}
+
+/* An update that may run on either side is in the list twice, on the host perhaps in pieces.  Both sides fill the one
+ * buffer, behind the last task of both: the device's copies behind the host's, so that no CPU lane waits for them. */
 static void store_update(struct storing *v, struct edit *e, struct task *t, size_t bytes, int slot)
 {
     struct step *s = v->step;
     struct machine *m = s->pool->machine;
-    struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes);
-    size_t at = 0;
+    struct tensor *buffer = new_bytes_tensor(s->pool, m->host, MEM_WORK, "snapshot", bytes), *word = NULL;
+    struct task *last = t;
+    size_t n = s->n;
     buffer->persistent = true;
-    insert_behind(e, t);
-    s->tags.role = ROLE_SNAPSHOT;
-    for (int a = 0; a < t->n_access; a++) {
-        struct tensor *x = t->access[a].tensor;
-        if (!is_state(&t->access[a]))
-            continue;
-        copy_state(v, new_range(s->pool, buffer, x->name, at, at + x->bytes), x, slot);
-        at += round_up(x->bytes, m->host->alignment);
-    }
+    for (size_t i = t->index; choice_word(t) && i < n; i++)
+        last = s->task[i]->origin == t->origin ? s->task[i] : last;
+    while (last != t && last->next->role == ROLE_OFFLOAD && last->next->needs)
+        last = last->next;
+    insert_behind(e, last);
+    s->tags = (struct tags){t->layer, t->micro, ROLE_SNAPSHOT};
+    for (size_t i = t->index + 1; last != t && i < n; i++)
+        if (s->task[i]->origin == t->origin) {
+            word = choice_word(s->task[i]);
+            copy_written(v, buffer, t, s->task[i], slot, word, is_expected(s->task[i]));
+        }
+    copy_written(v, buffer, t, t, slot, word, t->seconds != 0);
     struct task *persist = in_slot(v, add_host(s, m->host->lane[LANE_DISK], "persist", NULL, NULL), slot);
     add_access(persist, buffer, ACCESS_READ);
     persist->aside = true;
@@ -287,6 +313,9 @@ bool run_snapshot(struct step *s, const struct costs *c, const struct pass_optio
     if (v.on_device)
         append_text(&r->reason, ", by way of %s on the device", format_bytes((char[32]){0}, v.device_bytes));
     r->after = try_list(s, c, INFINITY, report_times, &v);
+    if (w->clipped)
+        append_text(&r->reason, "; --clip holds all updates until the last backward has ended, so nothing is stored "
+                                "before; --clip 0 stores each layer behind its backward");
     if (v.on_device && r->after.excess > 0)
         refuse_budget(s->pool->machine, &r->after, "--snapshot-in device");
     report_ms(r, "host_ms", "with copies in the host a step takes", v.on_device ? v.other : r->after.period);

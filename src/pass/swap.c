@@ -30,8 +30,8 @@
  *               or what takes the least work for its bytes to make again.  Classes (--swap-what) are admitted one
  * after another, so that one more never makes a step longer.
  *
- * layer         layer k's data leaves while the next layer's forward runs, and comes back while the backward before its
- *               own does (Rhu et al. 2016)
+ * layer         phases.c: layer k's data leaves while the next layer's forward runs, and comes back while the backward
+ *               before its own does
  *
  * microbatch    the same for the data of a whole micro-batch
  *
@@ -342,13 +342,12 @@ static enum action action_of(const struct swapper *w, const struct gap *g, const
     return !kept && w->swap ? SWAP : KEEP;
 }
 
-static double apply(void *swapper, struct edit *e, const unsigned char *choice)
+static void apply(void *swapper, struct edit *e, const unsigned char *choice)
 {
     struct swapper *w = swapper;
     for (struct gap *g = w->gap; g < w->gap + w->n_gaps; g++)
         g->action = action_of(w, g, choice);
     rewrite(w, e, &placements[choice[PLACEMENT]]);
-    return w->copied;
 }
 
 static void give_letter(const struct swapper *w, unsigned char *choice, size_t decision, int letter)
@@ -428,49 +427,6 @@ static struct score choose_actions(struct swapper *w, unsigned char *best, doubl
         free(start);
     }
     return score;
-}
-
-/* ---- layer, microbatch ------------------------------------------------------------------------------------------ */
-
-/* What a device computes of one micro-batch, or of one layer of it, one way, is a *turn*.  What a forward has made
- * leaves during the turn behind it, and comes back during the last backward before its reader's turn; where there is
- * none between, during the turn before its reader's.  State goes by layers; it leaves at once, and comes back during
- * the turn before its reader's. */
-static bool place_by_turn(const struct swapper *w, struct gap *g, bool by_layer)
-{
-    struct turn {
-        int first, last; /* positions */
-        bool backward;
-    } *turn = allocate(w->uses->n + 1, sizeof *turn);
-    bool state = g->x->persistent;
-    const struct task *previous = NULL;
-    int n = 0, made = 0, reads = 0;
-    by_layer |= state;
-    for (int i = 0; i < (int)w->uses->n; i++) { /* the turns of its device, which lie side by side */
-        const struct task *t = w->uses->task[i];
-        if (t->lane != g->device->lane[LANE_COMPUTE] || (by_layer ? t->layer : t->micro) < 0)
-            continue;
-        if (!previous || t->role != previous->role || t->micro != previous->micro ||
-            (by_layer && t->layer != previous->layer))
-            turn[n++] = (struct turn){.first = i, .backward = t->role == ROLE_BACKWARD};
-        turn[n - 1].last = i;
-        previous = t;
-    }
-    while (made < n && turn[made].last < (int)g->maker->index)
-        made++;
-    while (reads < n && turn[reads].last < g->behind)
-        reads++;
-    int next = made + 1, back = reads - 1;
-    while (!state && back > made && !turn[back].backward)
-        back--;
-    back = back > made ? back : reads - 1;
-    g->out = g->before, g->in = g->behind;
-    if (!state && next < n)
-        g->out = MAX(turn[next].last, g->before);
-    if (g->behind < (int)w->uses->n && back >= 0 && turn[back].last > g->before)
-        g->in = MAX(turn[back].first, g->before + 1);
-    free(turn);
-    return state || (g->in > g->out && g->maker->role == ROLE_FORWARD && next <= back);
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
@@ -597,13 +553,17 @@ bool run_swap(struct step *s, const struct costs *c, const struct pass_options *
         return run_auto(&w, "--swap auto", r);
     int idle = 0; /* devices */
     for (const struct device *d = m->device; !d->is_host; d++) {
+        struct phases data = find_phases(w.uses, d, by_layer), state = find_phases(w.uses, d, true);
         bool moves = false;
         for (struct gap *g = w.gap; g < w.gap + w.n_gaps; g++)
             if (g->device == d) {
-                g->action = place_by_turn(&w, g, by_layer) ? SWAP : KEEP;
-                moves |= g->action == SWAP;
+                bool leaves = g->x->persistent ? place_state(&state, g->before, g->behind, &g->out, &g->in)
+                                               : place_data(&data, g->maker, g->before, g->behind, &g->out, &g->in);
+                g->action = leaves ? SWAP : KEEP;
+                moves |= leaves;
             }
         idle += !moves;
+        free(data.phase), free(state.phase);
     }
     static const char why[] =
         "nothing can leave, since fewer than two others run between each forward and its backward";

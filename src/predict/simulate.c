@@ -413,7 +413,7 @@ static void index_list(struct simulator *k)
         for (size_t e = t->n_edges; e-- > 0;) {
             const struct edge *edge = &t->edges[e];
             struct state *from = &k->state[edge->from];
-            from->before_slot |= t->slot && !edge->previous;
+            from->before_slot |= t->slot && is_expected(t) && !edge->previous && !chooses(s->task[edge->from]);
             if (!edge->wait)
                 continue;
             k->wait[n_waits] = (struct wait){i, edge->previous, from->waits};

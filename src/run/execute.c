@@ -173,7 +173,8 @@ void drain_but_disk(struct step *s)
     /* State that the last choices have left on the host comes back by the copies that would bring it when the next ones
      * are others.  It is on both sides then, so the choices stay. */
     for (size_t i = 0; i < s->n; i++)
-        if ((s->task[i]->needs & CHOICE_DEVICE) && (choice_bits(s->task[i]) & CHOICE_CPU))
+        if ((s->task[i]->needs & CHOICE_MOVED) && (s->task[i]->needs & CHOICE_DEVICE) &&
+            (choice_bits(s->task[i]) & CHOICE_CPU))
             run_alone(s, 0, i, &(struct task_flight){.number = 0});
     watch(NULL);
 }

@@ -20,7 +20,7 @@
  */
 #include "run.h"
 
-struct choice { /* of an iteration */
+struct iteration { /* and what was chosen for it */
     uint32_t number;
     bool decided;
     int slot;
@@ -30,7 +30,7 @@ struct late {
     slot_chooser *choose;
     void *context;
     pthread_mutex_t lock; /* guards what follows, and is held while one chooses, which waits for nothing */
-    struct choice choice[MOST_RUNS];
+    struct iteration iteration[MOST_RUNS];
     struct job *ended, **end; /* in the order of their ends */
 };
 
@@ -52,15 +52,15 @@ void stop_late(struct step *s)
 
 /* ---- choosing -------------------------------------------------------------------------------------------------- */
 
-static struct choice *choice_of(struct late *l, uint32_t number)
+static struct iteration *iteration_of(struct late *l, uint32_t number)
 {
-    struct choice *c = &l->choice[number % MOST_RUNS];
+    struct iteration *c = &l->iteration[number % MOST_RUNS];
     if (c->number != number)
-        *c = (struct choice){.number = number, .end = &c->parked};
+        *c = (struct iteration){.number = number, .end = &c->parked};
     return c;
 }
 
-static void settle_job(const struct choice *c, struct job *job)
+static void settle_job(const struct iteration *c, struct job *job)
 {
     struct task *t = job->step->task[job->task];
     if (t->slot == c->slot)
@@ -74,12 +74,12 @@ bool is_decided_late(const struct task *t) { return t->slot || t->needs; }
 bool decide_late(struct step *s, const struct task *t, uint32_t number)
 {
     struct late *l = s->running->late;
-    if (!t->slot)
+    if (!t->slot || !has_needed(t)) /* (who has nothing to store chooses no slot) */
         return has_needed(t);
     if (!l)
         return false;
     pthread_mutex_lock(&l->lock);
-    struct choice *c = choice_of(l, number);
+    struct iteration *c = iteration_of(l, number);
     if (!c->decided) {
         c->slot = l->choose(l->context, number);
         c->decided = true;
@@ -115,7 +115,7 @@ void park_job(struct step *s, const struct job *job)
     kept->flight = &kept->own;
     kept->own = (struct task_flight){.number = job->number, .queued = now_ns()};
     pthread_mutex_lock(&l->lock);
-    struct choice *c = choice_of(l, job->number);
+    struct iteration *c = iteration_of(l, job->number);
     if (c->decided)
         settle_job(c, kept);
     else {

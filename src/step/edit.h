@@ -61,7 +61,7 @@ struct task *repeat(struct edit *e, const struct task *t);
 void stand_in(struct edit *e, struct task *mine, struct task *theirs);
 /* t's work as a task of the host's lane, on tensors in place of t's own: it stands where t did, which leaves the list,
  * and new tasks come behind it. */
-struct task *repeat_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
+struct task *replace_on_host(struct edit *e, struct task *t, struct lane *lane, struct tensor *const *there);
 /* Leaves the list: for copies that others replace. */
 void drop(struct edit *e, struct task *t);
 

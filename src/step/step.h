@@ -253,10 +253,12 @@ struct task {
 bool runs(const struct task *t, uint32_t number); /* in that iteration? */
 bool is_conditional(const struct task *t);        /* are there iterations in which it does not run? */
 bool chooses(const struct task *t);               /* does it make a choice? */
+struct tensor *choice_word(const struct task *t); /* that it reads, or makes; NULL: none */
 /* The choice that a task reads, which needs some of it; and does it find what it needs?  To be asked when what it waits
  * for has ended.  Edges and proofs take no notice: what it would write is there already, or nobody will read it. */
 int choice_bits(const struct task *t);
 bool has_needed(const struct task *t);
+bool is_expected(const struct task *t); /* false: one that needs a choice which is not to be expected */
 /* Iterations after which the same tasks run again, or `most` where that takes more. */
 uint32_t repeat_of(const struct step *s, uint32_t most);
 

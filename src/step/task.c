@@ -159,13 +159,17 @@ bool chooses(const struct task *t)
     return false;
 }
 
-int choice_bits(const struct task *t)
+struct tensor *choice_word(const struct task *t)
 {
-    int i = 0;
-    while (!t->access[i].tensor->choice)
-        i++;
-    return *(int32_t *)tensor_memory(t->access[i].tensor);
+    for (int i = 0; i < t->n_access; i++)
+        if (t->access[i].tensor->choice)
+            return t->access[i].tensor;
+    return NULL;
 }
+
+int choice_bits(const struct task *t) { return *(int32_t *)tensor_memory(choice_word(t)); }
+
+bool is_expected(const struct task *t) { return !t->needs || t->seconds != 0; }
 
 bool has_needed(const struct task *t) { return !t->needs || (choice_bits(t) & t->needs) == t->needs; }
 
