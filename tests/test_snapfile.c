@@ -929,8 +929,7 @@ TEST(a_made_up_count_asks_for_no_memory)
     char path[1024], page[SNAP_PAGE];
     snprintf(path, sizeof path, "%s", temp_path("hostile.snap"));
     struct image x = make_image(path, &s);
-    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, page); /* of two slots */
-    memcpy(x.bytes, page, SNAP_PAGE);
+    fill_page(&s, &(struct snap_commit){.seq = 9, .step = 9, .slot = 3}, x.bytes); /* of two slots */
     put_bytes(&x, 0, x.n);
     assert_true(notices(&x) && x.step == 2 && strstr(x.said, "page 0 is torn or damaged: it has impossible numbers"));
     s.n = (size_t)1 << 31;

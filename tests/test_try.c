@@ -452,14 +452,15 @@ TEST(without_times_there_is_no_period)
 static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 
 /* A later option copies less, and one takes too long. */
-static double apply_options(void *paper, struct edit *e, const unsigned char *choice)
+static void apply_options(void *paper, struct edit *e, const unsigned char *choice)
 {
     struct paper *p = paper;
+    struct tensor *x = new_bytes(p, p->device, "x", 10 - choice[0] - choice[1] - choice[2], false);
     (void)e;
     for (size_t i = 0; i < COUNT(drawn); i++)
         assert_true(choice[i] < drawn[i].options);
-    add_paper(p, p->device->lane[LANE_COMPUTE], "t", NULL, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
-    return 10 - choice[0] - choice[1] - choice[2];
+    add_paper(p, p->device->lane[LANE_COMPUTE], "t", x, NULL, NULL)->seconds = choice[1] == 2 ? 1e9 : 1;
+    add_copy(p->step, p->device->lane[LANE_DOWNLOAD], "copy", tensor_like(p->pool, p->host, x), x)->seconds = 1;
 }
 
 TEST(of_equal_periods_the_fewest_bytes)
