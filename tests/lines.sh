@@ -38,7 +38,7 @@ src/step           2570
 src/trace          1126
 src/train          2741
 src/view           1850
-tests             14933
+tests             15043
 END
 
 count() { # FILE...: "FILE LINES TOKENS" each; what is in quotes is one token, as is a run of operators

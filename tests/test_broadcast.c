@@ -355,6 +355,18 @@ TEST(slices_go_when_the_whole_does)
     free(text), free(seldom);
 }
 
+/* Each slice begins with another device: what two queues send fills the links of both. */
+TEST(slices_begin_in_turn)
+{
+    const char *path = write_text(
+        "star.txt", "device a memory=1M\ndevice b memory=1M\ndevice c memory=1M\n"
+                    "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
+                    "tensor wb b 8K parameters\ntensor wc c 8K parameters\ntask u a.compute 0 role=update writes=wa\n"
+                    "copy x wb wa role=broadcast\ncopy x wc wa role=broadcast\n");
+    json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
+    assert_true(fabs(number_at(r, "period_ms") / number_at(r, "bound_ms") - 1) < 1e-6);
+}
+
 TEST(refused)
 {
     json_t *r = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));

@@ -268,6 +268,26 @@ TEST(updates_of_some_steps)
     assert_true(number_at(pass, "bound_ms") <= 3.5);
 }
 
+/* One backward makes both gradients: that of the first update goes down first.  State of two layers stays. */
+TEST(updates_that_share)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        const char *m = shared ? ",m" : "";
+        const char *path =
+            write_text("shared.txt",
+                       "device gpu memory=1G\nlink gpu up 1e6\nlink gpu down 1e6\ntensor w0 gpu 1000 parameters\n"
+                       "tensor w1 gpu 4000 parameters\ntensor g0 gpu 1000 gradients\ntensor g1 gpu 4000 gradients\n"
+                       "tensor m gpu 1000 optimizer\ntask f gpu.compute 1ms layer=0 role=forward reads=w0,w1\n"
+                       "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
+                       "task u gpu.compute 10ms cpu=1ms layer=0 role=update reads=g0,w0%s writes=w0%s\n"
+                       "task u gpu.compute 10ms cpu=1ms layer=%d role=update reads=g1,w1%s writes=w1%s\n",
+                       m, m, shared, m, m);
+        json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+        assert_string_equal(text_at(plan, "passes.0.choice"), shared ? "DD" : "C");
+        expect_number("period", number_at(plan, "simulation.step_ms"), shared ? 23 : 13);
+    }
+}
+
 /* ---- budgets, plans as text ----------------------------------------------------------------------------------------
  */
 

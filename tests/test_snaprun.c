@@ -273,27 +273,6 @@ TEST(bad_steps_are_not_committed)
     free_trainer(t);
 }
 
-/* The step's loss is sound, but its update makes a value that is not finite of what Adam's m was. */
-TEST(values_that_are_not_finite_are_not_committed)
-{
-    const char *file = new_file("nan.snap");
-    struct trainer *t = open_storing(&kinds[0], file);
-    run_step(t, 1);
-    drain(t->train);
-    struct tensor *m = t->model->replica[0].m[1];
-    float *values = allocate(count_elements(m), sizeof *values);
-    read_tensor(m, values);
-    values[7] = INFINITY;
-    write_tensor(m, values);
-    run_step(t, 2);
-    drain(t->train);
-    assert_true(isfinite(t->result[2].loss) && !t->result[2].halted);
-    assert_int_equal(close_snapshots(t).newest, 1);
-    assert_int_equal(newest_in(file), 1);
-    free_trainer(t);
-    free(values);
-}
-
 /* ---- as planned ----------------------------------------------------------------------------------------------------
  */
 
