@@ -14,6 +14,7 @@ enum {
     TUNED = CMD_TRAIN | CMD_CHECK
 };
 static struct settings s; /* the table points into it; one command runs in a process */
+struct life *life = &(struct life){0};
 
 #define MODEL "Model"
 #define DATA "Data"
@@ -144,6 +145,10 @@ static const struct option options[] = {
      "every Kth iteration"},
     {"snapshot-slots", 0, OPT_INT, &s.pass.snapshot.slots, "2", "S", 1, 16, PASSES, CMD_TRAIN | CMD_PLAN,
      "iterations for which the file has room; one that finds no slot free is dropped, and training does not wait"},
+    {"restart", 0, OPT_FLAG, &s.restart, NULL, NULL, 0, 0, PASSES, CMD_TRAIN,
+     "train in a process of its own, and when that dies go on from the newest commit in --snapshot FILE; without "
+     "--resume the first one goes on from there too. A Ctrl-C ends it, not-a-number that comes again, and 3 restarts "
+     "without a newer commit"},
 
     {"serial", 0, OPT_FLAG, &s.serial, NULL, NULL, 0, 0, LOOKING, CMD_TRAIN | CMD_CHECK | CMD_SAMPLE | CMD_BENCH,
      "run one task after another, wait after each, create no thread: the reference, and for debuggers"},
@@ -274,6 +279,7 @@ static void check_together(enum command command)
     REFUSE_IF(s.pass.overlap_plan && s.pass.overlap != OVERLAP_PLAN,
               "--overlap-plan %s is the plan of --overlap plan: add that", s.pass.overlap_plan);
     REFUSE_IF(s.audit && !s.serial, "--audit runs every task alone: add --serial");
+    REFUSE_IF(s.restart && !s.pass.snapshot.file, "--restart goes on from a snapshot: add --snapshot FILE");
     REFUSE_IF(s.stop_after && !s.save, "--stop-after saves and stops: add --save DIR");
     REFUSE_IF(s.stop_after > s.steps, "--stop-after %d is behind the last step, %d", s.stop_after, s.steps);
 }
@@ -318,7 +324,7 @@ static void adopt_sizes(void)
 static bool is_recorded(const struct option *o)
 {
     static const char *const groups[] = {DATA, TRAINING, DEVICES, PASSES}, *const not [] = {"stop-after", "mesh",
-                                                                                            "snapshot"};
+                                                                                            "snapshot", "restart"};
     return (o->commands & CMD_TRAIN) && !is_in(o->name, not, COUNT(not )) &&
            (is_in(o->group, groups, COUNT(groups)) || strcmp(o->name, "seq-len") == 0);
 }
@@ -343,6 +349,7 @@ static void apply_recorded(const char *path)
     const char *name;
     json_t *value;
     struct checkpoint *c = open_checkpoint(path);
+    c->room->open = now_ns() - life->begun - c->room->read - c->room->verify;
     s.source = (struct source){copy_string(path), c};
     json_object_foreach(c->options, name, value)
     {
@@ -438,7 +445,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
               "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors");
     REFUSE_IF(command != CMD_CHECK && n_words, "'%s' is not an option: options start with --; see `yard %s --help`",
               words[0], page->name);
-    const char *config = s.config, *resume = s.resume, *reference = words[0];
+    const char *config = s.config, *resume = life->from ? life->from : s.resume, *reference = words[0];
     if (config || resume) { /* what they say is overruled by the command line, which comes once more */
         reset_settings(command);
         if (resume)
@@ -448,6 +455,8 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
     }
     s.reference = reference;
+    if (life->from)
+        s.resume = life->from, s.init = NULL;
     claim_files(command);
     check_together(command);
     if (s.init)
@@ -474,5 +483,7 @@ char *saved_model(const struct settings *settings) { return format_string("%s/mo
 
 char *trace_path(const struct settings *settings)
 {
+    if (settings->trace && life->restarts) /* those before it stay */
+        return format_string("%s.%d", settings->trace, life->restarts);
     return settings->trace ? copy_string(settings->trace) : settings->view ? private_trace() : NULL;
 }
