@@ -26,7 +26,7 @@ enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer com
 static bool deserves_another(int status, bool trained)
 {
     int code = WEXITSTATUS(status);
-    if (interrupted() || life->not_finite)
+    if (interrupted() || this_life->not_finite)
         return false;
     return WIFSIGNALED(status) || (trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE));
 }
@@ -37,7 +37,7 @@ static char *describe_end(int status)
     char *end = WIFSIGNALED(status)
                     ? format_string("was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)))
                     : format_string("failed with exit code %d", WEXITSTATUS(status));
-    append_text(&end, life->step ? " after step %u" : " before its first step", life->step);
+    append_text(&end, this_life->step ? " after step %u" : " before its first step", this_life->step);
     return end;
 }
 
@@ -47,17 +47,17 @@ struct settings *train_in_children(struct settings *s, int argc, char **argv, in
     struct snap_commit newest = look_for_commit(file);
     const uint64_t known = s->resume ? newest.hash : 0;
     bool trained = false;
-    life = mmap(NULL, sizeof *life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (life == MAP_FAILED)
+    this_life = mmap(NULL, sizeof *this_life, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (this_life == MAP_FAILED)
         fail(EXIT_FAILED, "cannot share memory with another process");
     for (int restarts = 0, fruitless = 0, status;; restarts++) {
         bool goes_on = newest.slot && newest.hash != known;
-        *life = (struct life){.begun = now_ns(), .restarts = restarts, .from = goes_on ? file : NULL};
+        *this_life = (struct life){.begun = now_ns(), .restarts = restarts, .from = goes_on ? file : NULL};
         if (live_in_child(&status))
             return goes_on ? parse_settings(CMD_TRAIN, argc, argv) : s;
-        trained |= life->step > 0;
+        trained |= this_life->step > 0;
         *code = WIFEXITED(status) ? WEXITSTATUS(status) : interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
-        if (life->not_finite)
+        if (this_life->not_finite)
             note("no restart: the same step would come to the same, bit for bit");
         if (!deserves_another(status, trained))
             return NULL;

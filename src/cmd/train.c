@@ -20,7 +20,7 @@ static void resolve(struct settings *s, const struct trainer *t)
 int cmd_train(int argc, char **argv)
 {
     int code = EXIT_OK;
-    life->begun = now_ns();
+    this_life->begun = now_ns();
     struct settings *s = parse_settings(CMD_TRAIN, argc, argv);
     if (s->restart && !(s = train_in_children(s, argc, argv, &code)))
         return code;

@@ -14,7 +14,7 @@ enum {
     TUNED = CMD_TRAIN | CMD_CHECK
 };
 static struct settings s; /* the table points into it; one command runs in a process */
-struct life *life = &(struct life){0};
+struct life *this_life = &(struct life){0};
 
 #define MODEL "Model"
 #define DATA "Data"
@@ -349,7 +349,7 @@ static void apply_recorded(const char *path)
     const char *name;
     json_t *value;
     struct checkpoint *c = open_checkpoint(path);
-    c->room->open = now_ns() - life->begun - c->room->read - c->room->verify;
+    c->room->open = now_ns() - this_life->begun - c->room->read - c->room->verify;
     s.source = (struct source){copy_string(path), c};
     json_object_foreach(c->options, name, value)
     {
@@ -445,7 +445,7 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
               "yard check takes one reference file, for example tests/data/gpt2-tiny.safetensors");
     REFUSE_IF(command != CMD_CHECK && n_words, "'%s' is not an option: options start with --; see `yard %s --help`",
               words[0], page->name);
-    const char *config = s.config, *resume = life->from ? life->from : s.resume, *reference = words[0];
+    const char *config = s.config, *resume = this_life->from ? this_life->from : s.resume, *reference = words[0];
     if (config || resume) { /* what they say is overruled by the command line, which comes once more */
         reset_settings(command);
         if (resume)
@@ -455,8 +455,8 @@ struct settings *parse_settings(enum command command, int argc, char **argv)
         parse_options(&table, (unsigned)command, page->name, argc, argv, &words, &n_words);
     }
     s.reference = reference;
-    if (life->from)
-        s.resume = life->from, s.init = NULL;
+    if (this_life->from)
+        s.resume = this_life->from, s.init = NULL;
     claim_files(command);
     check_together(command);
     if (s.init)
@@ -483,7 +483,7 @@ char *saved_model(const struct settings *settings) { return format_string("%s/mo
 
 char *trace_path(const struct settings *settings)
 {
-    if (settings->trace && life->restarts) /* those before it stay */
-        return format_string("%s.%d", settings->trace, life->restarts);
+    if (settings->trace && this_life->restarts) /* those before it stay */
+        return format_string("%s.%d", settings->trace, this_life->restarts);
     return settings->trace ? copy_string(settings->trace) : settings->view ? private_trace() : NULL;
 }

@@ -83,7 +83,7 @@ extern struct life {
     int restarts;     /* before it */
     uint32_t step;    /* the last one that it has shown; 0: none */
     bool not_finite;  /* it ends with what would come again */
-} * life;
+} * this_life;
 /* Parse the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits. */
 struct settings *parse_settings(enum command command, int argc, char **argv);
 /* Every resolved option of `yard train`; or those that a resumed run takes over, as texts. */
