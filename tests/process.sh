@@ -114,11 +114,17 @@ result $? 'what the first step waited for is told, and its parts add up'
 rm -f "$TMP/log" "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
 wait_for "grep -q '^{\"snapshot\":' $TMP/log"
+kill -KILL $(trainer)
+wait_for "grep -q ^resumed $TMP/out"
+step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from iteration \([0-9]*\) of .*/\1/p' "$TMP/err")
+grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
+result $? '--restart: it goes on from the newest commit'
+
 left=$(trainer)
 kill -KILL "$child"
 wait "$child" 2>/dev/null
-while grep -q "^State:.[^ZX]" "/proc/$left/status" 2>/dev/null; do sleep 0.01; done
-"$YARD" ckpt ls "$TMP/run.snap" >"$TMP/out" 2>"$TMP/err"
+timeout 60 sh -c "while grep -q '^State:.[^ZX]' /proc/$left/status; do sleep 0.01; done" 2>"$TMP/err" &&
+    "$YARD" ckpt ls "$TMP/run.snap" >"$TMP/out" 2>"$TMP/err"
 result $? '--restart: a parent that is killed leaves no child behind'
 
 rm -f "$TMP/log" "$TMP/run.snap"
