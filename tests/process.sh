@@ -91,7 +91,7 @@ result $? 'a SIGHUP that the parent ignores (nohup) is ignored'
 
 # ---- --restart -------------------------------------------------------------------------------------------------------
 
-trainer() { cat "/proc/$child/task/$child/children" 2>"$TMP/none"; } # the child of the run in the background
+trainer() { cat "/proc/$child/task/$child/children" 2>"$TMP/none" | tr -d ' '; } # the child of the run in the background
 
 # A signal to the parent alone, and as of a terminal to both, which is one: a second one would end the run at once.
 for whom in "" -; do
@@ -101,7 +101,8 @@ for whom in "" -; do
     child=$!
     wait_for "grep -q '^{\"snapshot\":' $TMP/log"
     kill -INT "$whom$child"
-    ended 130 '; the newest snapshot is of step ' && ! grep -q -e 'yard: restart' -e 'interrupted again' "$TMP/err" &&
+    ended 130 '; the newest snapshot is of step ' && ! grep -q 'yard: restart' "$TMP/err" &&
+        [ "$(grep -c 'yard: interrupted' "$TMP/err")" -eq 1 ] &&
         grep -q -- "^it goes on with: .* --snapshot $TMP/run.snap --restart" "$TMP/err"
     result $? "--restart: SIGINT to ${whom:+all and }the parent ends the run, once, and nothing is restarted"
 done

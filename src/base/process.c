@@ -2,8 +2,8 @@
  *
  * SIGINT, SIGTERM and SIGHUP ask the program to end.  Before training, and in every other command, it ends at once.
  * While it trains, the first one only sets a flag, which the training loop reads between steps, and the second one ends
- * the program.  A parent hands them on to its child.  A Ctrl-C at a terminal reaches both, and is counted once: by the
- * child, of which so many have come as came by the way that brought more.  A SIGHUP that the parent ignores (nohup)
+ * the program.  A parent hands them on to its child.  A Ctrl-C at a terminal reaches both, and is one: the
+ * child's second signal is the second one that came the same way.  A SIGHUP that the parent ignores (nohup)
  * stays ignored; a SIGINT that a shell ignores for a job in the background is taken all the same, since who sends it to
  * that process means it.
  *
@@ -26,11 +26,9 @@ static void end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 static void end_with_parent(void) {} /* a parent that is killed leaves its child behind */
 #endif
 
-enum { BY_PARENT = 256 };
-static atomic_bool deferred;
-static atomic_int asked; /* times, and BY_PARENT for each time that the parent has */
-static pid_t parent;     /* of a child; 0: this is none */
-static atomic_int child; /* of a parent; 0: there is none */
+static atomic_bool deferred, asked[2]; /* the second: by the parent */
+static pid_t parent;                   /* of a child; 0: this is none */
+static atomic_int child;               /* of a parent; 0: there is none */
 
 static void say_plainly(const char *text)
 {
@@ -41,17 +39,15 @@ static void say_plainly(const char *text)
 static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
 {
     (void)context;
-    bool handed_on = parent && from->si_pid == parent;
-    int before = atomic_fetch_add(&asked, handed_on ? BY_PARENT : 1);
-    int again = handed_on ? before / BY_PARENT : before % BY_PARENT;
-    int other_way = handed_on ? before % BY_PARENT : before / BY_PARENT;
-    if (child)
+    bool handed_on = parent && from->si_pid == parent, again = atomic_exchange(&asked[handed_on], true);
+    if (child) {
         kill(child, signal_number);
-    if (child || again < other_way)
         return;
+    }
     if (deferred && !again) {
         signal(SIGPIPE, SIG_IGN); /* the same Ctrl-C ended the `| tee` that reads us: no reason not to save */
-        say_plainly("yard: interrupted: finishing the step; a second signal ends the run at once\n");
+        if (!asked[!handed_on])
+            say_plainly("yard: interrupted: finishing the step; a second signal ends the run at once\n");
         return;
     }
     say_plainly(again ? "yard: interrupted again: ended at once; what was saved before is whole\n"
@@ -61,7 +57,7 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
 }
 
 void defer_interrupts(void) { deferred = true; }
-bool interrupted(void) { return asked; }
+bool interrupted(void) { return asked[0] || asked[1]; }
 
 void prepare_process(void)
 {
