@@ -19,8 +19,8 @@ pass/pass           207
 pass/recompute      139
 pass/snapshot       185
 pass/swap           465
-src               23356 10.8
-src/base           1458
+src               23353 10.8
+src/base           1455
 src/cmd            2285
 src/device         1153
 src/file           1061

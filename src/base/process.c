@@ -26,9 +26,10 @@ static void end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 static void end_with_parent(void) {} /* a parent that is killed leaves its child behind */
 #endif
 
-static atomic_bool deferred, asked[2]; /* the second: by the parent */
-static pid_t parent;                   /* of a child; 0: this is none */
-static atomic_int child;               /* of a parent; 0: there is none */
+static atomic_bool deferred, told;
+static atomic_bool asked[2]; /* the second: by the parent */
+static pid_t parent;         /* of a child; 0: this is none */
+static atomic_int child;     /* of a parent; 0: there is none */
 
 static void say_plainly(const char *text)
 {
@@ -46,7 +47,7 @@ static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
     }
     if (deferred && !again) {
         signal(SIGPIPE, SIG_IGN); /* the same Ctrl-C ended the `| tee` that reads us: no reason not to save */
-        if (!asked[!handed_on])
+        if (!atomic_exchange(&told, true))
             say_plainly("yard: interrupted: finishing the step; a second signal ends the run at once\n");
         return;
     }
